@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from litecl.delegate.gpu import Gpu, MatrixUnit
-from litecl.delegate.tuning import Tuning
+from litecl.delegate.tuning import Tiled, Tuning
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
 
@@ -132,7 +132,7 @@ class Launch:
     args: in the order of the kernel's parameters; scalars are numpy scalars of the parameter's exact type
         (``np.int32(3)``, ``np.float32(0.5)``). global_size is a multiple of local_size in every dimension.
     defines: ``-D`` macros. Every distinct set means another program to build, so pass dimensions as arguments instead.
-    flops: arithmetic operations, for the report. matrix: whether matrix units do them.
+    flops: arithmetic operations, for the report. matrix: whether matrix units do them. tiled: its tile, if it has one.
     apart: whether a work-item needs nothing of its group but ``ITEM_INDEX``: neither a barrier nor local memory.
     """
 
@@ -145,6 +145,7 @@ class Launch:
     flops: int = 0
     apart: bool = False
     matrix: bool = False
+    tiled: Tiled | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,8 +247,7 @@ class ClOp:
     """A device operator.
 
     claim: options, input specs (all shapes known), specs of outputs and intermediates -> a Refusal, or None: it runs.
-    lower: a Call -> its steps.
-    The other fields describe this claim and this lowering only:
+    lower: a Call -> its steps. The other fields describe this claim and this lowering only:
     activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.
     chains: whether it is a step of chain.cl by its name, so that it may run as part of a chain.
     pads: the Pads that this operator is (with the node's inputs), if the reader of the image may apply them instead.

@@ -46,6 +46,9 @@ MATRIX_UNITS: Mapping[str, MatrixUnit] = {
 """NVIDIA's from sm_80 on, AMD's of gfx90a and of gfx11, Intel's with subgroups of 8 and of 16."""
 
 
+_LANES = 128  # of an Intel GPU's core, in all of its vector engines
+
+
 @dataclass(frozen=True)
 class Gpu:
     """What a GPU has that a CPU has not, or that kernels for GPUs ask for.
@@ -68,6 +71,12 @@ class Gpu:
     def few_registers(self) -> bool:
         """Return whether a work-item has half as many registers as those of other GPUs."""
         return self.vendor in ("intel", "arm")
+
+    def cores(self, compute_units: int) -> int:
+        """Return how many places for groups there are: compute units, but of Intel's GPUs, which count vector engines,
+        those that have local memory together.
+        """
+        return max(1, compute_units * self.subgroup // _LANES) if self.vendor == "intel" else compute_units
 
     @property
     def macros(self) -> dict[str, str | int | float]:
@@ -98,6 +107,11 @@ class Profile:
     max_work_group_size: int = 1024
     launch_us: float = 3.0
     matrix_tflops: float = 0.0
+
+    @property
+    def cores(self) -> int:
+        """Return how many places for groups it has."""
+        return self.gpu.cores(self.compute_units)
 
 
 _KIB = 1024

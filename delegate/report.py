@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from litecl.delegate.tuning import Tiled
 from litecl.interpreter.errors import DelegateError
 
 _LOG = logging.getLogger("litecl")
@@ -111,7 +112,8 @@ class LaunchTime:
 class KernelRow:
     """Device time of one launch in the last invoke (only with ``profile=True``).
 
-    queued_ms, start_ms, runs: those of its ``LaunchTime``. size_bytes: of the memory that the launch is given.
+    queued_ms, start_ms, runs: those of its ``LaunchTime``. size_bytes: of the memory that the launch is given. tiled:
+    the tile of a GPU's product.
     """
 
     partition: int
@@ -125,6 +127,7 @@ class KernelRow:
     start_ms: float = 0.0
     size_bytes: int = 0
     runs: int = 1
+    tiled: Tiled | None = None
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,15 @@ They change how long a model takes, never what it computes. ``perf/measure/tunin
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from litecl.delegate import disk
 from litecl.interpreter.errors import DelegateError
 
 _VERSION = 3  # of the file; incremented when fields or kernels change so that older figures mislead
+_TILES_VERSION = 1  # of the tiles in it, that of the kernels of kernels_cl/local_tile.h
 _MOST = 1e15
 _MOST_COUNT, _MOST_ROWS = 1 << 20, 32
 _LEAST_SHARE = 1e-3
@@ -75,6 +76,63 @@ class Schedule:
 
 
 @dataclass(frozen=True)
+class Products:
+    """Products for which a GPU's tile is chosen: ``slices`` of [rows, depth] times [depth, columns].
+
+    reads: how operands lie: x as "rows" or "patches", or what is computed on the way. arithmetic: "fp32", "fp16" where
+    weights are stored as halves, "int8" (the depth is then counted in fours), or the name of a matrix unit.
+    """
+
+    slices: int
+    rows: int
+    columns: int
+    depth: int
+    reads: str = "rows"
+    arithmetic: str = "fp32"
+
+    def __str__(self) -> str:
+        """Return the name under which their tile is kept."""
+        return f"{self.slices} x {self.rows} x {self.columns} x {self.depth} of {self.reads}, {self.arithmetic}"
+
+
+@dataclass(frozen=True)
+class GroupTile:
+    """A tile of a GPU's group: ``rows`` x ``columns``, of which a work-item adds up ``own_rows`` x ``own_columns``.
+
+    parts: into how many the depth is cut, for as many groups.
+    """
+
+    rows: int
+    columns: int
+    own_rows: int
+    own_columns: int
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            _check(f"{name} of a group's tile", value, 1, _MOST_COUNT, whole=True)
+
+    def __str__(self) -> str:
+        """Return it for people."""
+        parts = f", {self.parts} parts" if self.parts > 1 else ""
+        return f"{self.rows}x{self.columns} by {self.own_rows}x{self.own_columns}{parts}"
+
+
+Source = Literal["measured", "family", "estimate"]
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """The tile of a launch. source: whether it was measured on the device, is chosen among the tiles of the family of
+    GPUs, or of all GPUs.
+    """
+
+    products: Products
+    tile: GroupTile
+    source: Source
+
+
+@dataclass(frozen=True)
 class Tuning:
     """The settings of a device; the defaults serve where nothing was measured.
 
@@ -85,6 +143,7 @@ class Tuning:
     schedules: how work is dealt out, by kernel file, where the defaults are not the best.
     float_speed, integer_speed: arithmetic operations a second in products of floats and of int8; 0 where they were not
         measured. Of several OpenCL runtimes for one processor the fastest is taken.
+    tiles: of a GPU's products, by these as text (``Products``), where they were measured.
     """
 
     winograd_channels: float = 16
@@ -92,6 +151,7 @@ class Tuning:
     schedules: Mapping[str, Schedule] = field(default_factory=dict)
     float_speed: float = 0
     integer_speed: float = 0
+    tiles: Mapping[str, GroupTile] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("winograd_channels", "small_flops", "float_speed", "integer_speed"):
@@ -151,8 +211,14 @@ def save(directory: Path, identity: Sequence[str], name: str, found: Measurement
 
     name: of the device, for people who open the file.
     """
-    content = {"version": _VERSION, "device": name, **asdict(found)}
+    content = {"version": _VERSION, "tiles_version": _TILES_VERSION, "device": name, **asdict(found)}
     disk.write_atomically(file_of(directory, identity), json.dumps(content, indent=1).encode())
+
+
+def save_tiles(directory: Path, identity: Sequence[str], name: str, tiles: Mapping[str, GroupTile]) -> None:
+    """Keep tiles beside all else that was measured, also by other processes in the meantime."""
+    had = measurement(directory, identity) or Measurement(Tuning())
+    save(directory, identity, name, replace(had, tuning=replace(had.tuning, tiles={**had.tuning.tiles, **tiles})))
 
 
 def file_of(directory: Path, identity: Sequence[str]) -> Path:
@@ -167,8 +233,10 @@ def _decoded(content: Any) -> Measurement | None:
         Timing(str(t["choice"]), str(t["subject"]), {str(name): float(ms) for name, ms in t["times_ms"].items()})
         for t in content["timings"]
     )
-    tuning = {**content["tuning"], "schedules": {k: _schedule(v) for k, v in content["tuning"]["schedules"].items()}}
-    return Measurement(Tuning(**tuning), tuple(timings))
+    schedules = {k: _schedule(v) for k, v in content["tuning"]["schedules"].items()}
+    kept = content["tuning"].get("tiles", {}) if content.get("tiles_version") == _TILES_VERSION else {}
+    tiles = {products: GroupTile(**tile) for products, tile in kept.items()}
+    return Measurement(Tuning(**content["tuning"] | {"schedules": schedules, "tiles": tiles}), tuple(timings))
 
 
 def _schedule(content: Mapping[str, Any]) -> Schedule:

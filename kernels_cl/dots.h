@@ -37,7 +37,9 @@ DOT_FUNCTION add_unsigned_dot(const int sum, const int x, const int w) {  // as 
     return add_dot(sum + (add_dot(0, 0x01010101, w) << 7), x ^ (int)0x80808080, w);
 }
 #elif defined(cl_khr_integer_dot_product)
-#pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
+// Intel's headers declare them from OpenCL C 2.0 on only.
+int __attribute__((overloadable, const)) dot_4x8packed_ss_int(uint x, uint w);
+int __attribute__((overloadable, const)) dot_4x8packed_us_int(uint x, uint w);
 DOT_FUNCTION add_dot(const int sum, const int x, const int w) {
     return sum + dot_4x8packed_ss_int(as_uint(x), as_uint(w));
 }

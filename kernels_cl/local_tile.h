@@ -8,8 +8,9 @@
 // [columns, depth]. All that is loaded is aligned to 16 bytes, but for x with SINGLE, which is loaded element by element.
 //
 // A kernel file defines before: Element, of x, and Four, a vector of four; Packed, of the weights, and LOAD_PACKED, which
-// makes four of them a Four; MULTIPLY_ADD(sum, x, w), for an Element x.
-// Macros: BM, BN, TM, TN, PARTS, GATHER, WINDOW_HEIGHT, WINDOW_WIDTH, RIGHT_ROWS, RIGHT_COLUMNS, SINGLE; UNIT_LANES, if
+// makes four of them a Four; MULTIPLY_ADD(sum, x, w), for an Element x; with ROW_SUMS, ADD_ROW(total, x), for a Four x of a
+// row, whose total times a factor is added to all its sums.
+// Macros: BM, BN, TM, TN, PARTS, GATHER, WINDOW_HEIGHT, WINDOW_WIDTH, RIGHT_ROWS, RIGHT_COLUMNS, SINGLE, ROW_SUMS; UNIT_LANES, if
 // matrix units compute (matrix_tile.h), with BK.
 #include <Slice>
 #include <LocalProduct>
@@ -42,9 +43,12 @@ inline Row row_of(const int m, __global const LocalProduct *p) {
 #endif
 }
 
-// What stands for an element outside the image, and what a window does.
+// What stands for an element outside the image, and for one past the depth; what a window does.
 typedef struct {
     Element outside;
+#ifdef ROW_SUMS
+    Element factor;
+#endif
 #ifdef WINDOW_WIDTH
     __global const float *taps, *bias;
     float low, high;
@@ -173,6 +177,10 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
         next_right[i] = load_right(weights, item, i, tile.start, tile.end, tile.n, p);
     UNROLL for (int i = 0; i < TM; ++i)
         UNROLL for (int j = 0; j < TN / 4; ++j) sums[i][j] = 0;
+#ifdef ROW_SUMS
+    Element totals[LEFT_LOADS];
+    UNROLL for (int i = 0; i < LEFT_LOADS; ++i) totals[i] = 0;
+#endif
     const int own_row = item / ACROSS, own_column = item % ACROSS;
     for (int k = tile.start; k < tile.end; k += BK) {
         barrier(CLK_LOCAL_MEM_FENCE);  // all have read what is overwritten now
@@ -182,6 +190,9 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
             to[LEFT_STEP] = next_left[i].s1;
             to[2 * LEFT_STEP] = next_left[i].s2;
             to[3 * LEFT_STEP] = next_left[i].s3;
+#ifdef ROW_SUMS
+            ADD_ROW(totals[i], next_left[i]);
+#endif
         }
         UNROLL for (int i = 0; i < RIGHT_LOADS; ++i) {
 #ifdef RIGHT_COLUMNS
@@ -217,6 +228,16 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
                 }
         }
     }
+#ifdef ROW_SUMS
+    barrier(CLK_LOCAL_MEM_FENCE);
+    UNROLL for (int i = 0; i < LEFT_LOADS; ++i) left[((item >> 2) + i * (ITEMS / 4)) * 4 + (item & 3)] = totals[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    UNROLL for (int i = 0; i < TM; ++i) {
+        const Four total = *(__local const Four *)(left + PLACE(own_row, BM / TM, i) * 4);
+        UNROLL for (int j = 0; j < TN / 4; ++j)
+            sums[i][j] += (total.s0 + total.s1 + total.s2 + total.s3) * around->factor;
+    }
+#endif
 }
 
 // Does something with every four sums of a work-item: row m, from column n on.

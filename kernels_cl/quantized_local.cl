@@ -2,6 +2,7 @@
 //
 // A group computes a tile (local_tile.h) of four bytes at a time: x and packed weights are ints, and so are depth, steps
 // and channels counted. Bytes are signed; unsigned ones become so by flipping their highest bit, for which biases make up.
+// With ROW_SUMS what weights are too small by is added to all sums of a row, as often as the row adds up to.
 // stage is [slices][columns / 4][4][4], padded to whole tiles: bias, multiplier and shifts of every column (finish_sum in
 // quantized.h). Where the depth is shared out among groups (PARTS), see product_local.cl.
 // Macros: those of local_tile.h; T, FOLDED, RECTIFIED, REAL_FACTORS (quantized.h); LITECL_DOTS (dots.h).
@@ -18,10 +19,16 @@ typedef int4 Four;
 typedef int Packed;
 #define LOAD_PACKED(p) LOAD4(p)
 #define MULTIPLY_ADD(sum, x, w) sum = add_dots(sum, x, w)
+#define ADD_ROW(total, x) total = add_bytes(total, (x) ^ FLIPPED)
+#define ONES 0x01010101
 
 inline int4 add_dots(const int4 sum, const int x, const int4 w) {
     const int a = x ^ FLIPPED;
     return (int4)(add_dot(sum.s0, a, w.s0), add_dot(sum.s1, a, w.s1), add_dot(sum.s2, a, w.s2), add_dot(sum.s3, a, w.s3));
+}
+
+inline int add_bytes(const int sum, const int4 x) {
+    return add_dot(add_dot(add_dot(add_dot(sum, x.s0, ONES), x.s1, ONES), x.s2, ONES), x.s3, ONES);
 }
 #include "local_tile.h"
 
@@ -48,7 +55,11 @@ KERNEL void quantized_local(ITEM __global const int *restrict x, __global const 
     __global const LocalProduct *p = &c->product;
     const Tile tile = tile_of(p);
     const Slice slice = slices[tile.number];
+#ifdef ROW_SUMS
+    const Around around = {c->outside, c->factor};
+#else
     const Around around = {c->outside};
+#endif
     int4 sums[SUM_ROWS][SUM_FOURS];
     add_up(sums, x + slice.x, weights + slice.weights, tile, memory, p, &around);
     ADD_UP_TILE

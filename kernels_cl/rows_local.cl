@@ -1,4 +1,4 @@
-// Functions of whole rows of `length` elements on a GPU, a group for each row: SOFTMAX, LOG_SOFTMAX.
+// Functions of whole rows of `length` elements on a GPU, a group for each row: SOFTMAX, LOG_SOFTMAX, layer norms.
 // Macros: ITEMS of a group, a power of two.
 #include "common.h"
 
@@ -41,4 +41,24 @@ KERNEL void log_softmax_local(ITEM __global const float *restrict x, __global fl
     COMBINE(ADD, sum, sum)
     const float log_of_sum = log_s(sum);
     for (int i = item; i < length; i += ITEMS) y[i] = x[i] - most - log_of_sum;
+}
+
+KERNEL void layer_norm_local(ITEM __global const float *restrict x, __global const float *restrict gamma,
+                             __global const float *restrict beta, __global float *restrict y,
+                             __local float *restrict memory, const int length, const float epsilon, const float low,
+                             const float high) {
+    const int item = get_local_id(0);
+    x += (size_t)get_group_id(0) * length;
+    y += (size_t)get_group_id(0) * length;
+    float sum = 0.0f, squares = 0.0f;
+    for (int i = item; i < length; i += ITEMS) sum += x[i];
+    COMBINE(ADD, sum, sum)
+    const float mean = sum / length;
+    for (int i = item; i < length; i += ITEMS) squares += (x[i] - mean) * (x[i] - mean);
+    COMBINE(ADD, squares, squares)
+    const float scale = 1.0f / sqrt(squares / length + epsilon);
+    for (int i = item; i < length; i += ITEMS) {
+        const float z = (x[i] - mean) * (scale * gamma[i]) + beta[i];
+        y[i] = z < low ? low : z > high ? high : z;  // NaN passes through
+    }
 }

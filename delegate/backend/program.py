@@ -213,6 +213,7 @@ class Program:
                     time.start_ms,
                     work.size_bytes,
                     time.runs,
+                    work.launch.tiled,
                 )
                 for work, time in self._execution.times()
             ]

@@ -1,24 +1,19 @@
 """Deals out the work of inverted residuals to a GPU's groups: tiles of the image, and parts of the hidden channels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from litecl.delegate.cl_op import Arg, Launch, Local, Target
-from litecl.delegate.kit.groups import (
-    GROUPS_PER_UNIT,
-    TILES,
-    WITHOUT_PARTS,
-    groups,
-    has_room,
-    most_sums,
-    padded,
-    tiles_in,
-)
+from litecl.delegate.kit.groups import groups, has_room, padded, tiles_in
+from litecl.delegate.kit.tiles import GROUPS_PER_UNIT, TILES, WITHOUT_PARTS, most_sums
 
 _HIDDEN = 32  # channels of an inverted residual that a group computes at once
 _BLOCK_ITEMS, _BLOCK_PIXELS = 128, (32, 16)  # of a group, and of its tile: the most first
 _BLOCK_PARTS, _MOST_BLOCK_PARTS = 16, 32  # that the last group adds up: as many as wanted, and where tiles are few
+# Operations of a core that tiles may do again where the convolutions would keep the device busy one by one: what it
+# does in half the time of a launch, or less, at its peak; integrated GPUs take longer to launch.
+MOST_AGAIN = {False: 2.5e5, True: 1e6}
 _BLOCK_COLUMNS = {64: (16, 1), 128: (32, 1), 256: (32, 2)}  # lanes, and fours of each, for as many columns
 
 
@@ -56,6 +51,11 @@ class BlockShare:
         return self.images * self.down * self.across
 
     @property
+    def groups(self) -> int:
+        """One for every tile and part."""
+        return self.tiles * self.parts
+
+    @property
     def parts_bytes(self) -> int:
         """What the sums of all parts of all tiles take."""
         return 4 * self.parts * self.tiles * self.pixels * self.lanes * self.fours * 4
@@ -74,36 +74,85 @@ class BlockShare:
         """Return the launch of a group for every tile and part."""
         own = {"TILE": self.pixels, "ACROSS": self.lanes, "COLUMNS": self.fours}
         parts = {"PARTS": 1} if self.parts > 1 else {}
-        count, kernel = self.tiles * self.parts, "inverted_residual"
-        return groups(kernel, kernel, count, _BLOCK_ITEMS, args, {**own, **parts, **defines}, flops)
+        kernel = "inverted_residual"
+        return groups(kernel, kernel, self.groups, _BLOCK_ITEMS, args, {**own, **parts, **defines}, flops)
 
 
-def block_share(
-    target: Target, image: Sequence[int], out: Sequence[int], columns: int, strides: Sequence[int], reach: Sequence[int]
-) -> BlockShare | None:
-    """Return how a GPU computes an inverted residual from hidden channels [images, height, width, channels] to ``out``
-    [height, width]. reach: rows and columns of the image that an output pixel sees.
-
-    None where its convolutions keep the device busy one by one, or where it has no room.
+@dataclass(frozen=True)
+class Block:
+    """An inverted residual of ``images``: from ``depth`` channels to hidden ones [height, width, hidden], of which an
+    output pixel sees ``reach`` rows and columns, ``strides`` apart, to ``columns`` channels of ``out`` [height, width].
     """
-    wide = next((wide for most, wide in _BLOCK_COLUMNS.items() if columns <= most), None)
-    units, (images, *_, hidden) = target.compute_units, image
-    if wide is None or tiles_in(TILES[-1], prod(image[:3]), hidden) > units * GROUPS_PER_UNIT:
+
+    images: int
+    depth: int
+    height: int
+    width: int
+    hidden: int
+    out: tuple[int, int]
+    columns: int
+    strides: tuple[int, int]
+    reach: tuple[int, int]
+
+
+def block_share(target: Target, block: Block) -> BlockShare | None:
+    """Return how a GPU computes an inverted residual.
+
+    None where its convolutions keep the device busy one by one and tiles would do much again, where not half of its
+    cores would get a group, or where it has no room.
+    """
+    wide = next((wide for most, wide in _BLOCK_COLUMNS.items() if block.columns <= most), None)
+    if wide is None:
         return None
+    every = (_share(target, block, wide, pixels) for pixels in _BLOCK_PIXELS)
+    shares = [share for share in every if share is not None and _pays(target, block, share)]
+    busy = (share for share in shares if 2 * share.groups >= target.compute_units)
+    best = next(busy, max(shares, key=lambda share: share.groups, default=None))
+    return best if best is not None and 2 * best.groups >= _cores(target) else None
+
+
+def _share(target: Target, block: Block, wide: tuple[int, int], pixels: int) -> BlockShare | None:
+    """Return the shares of tiles of at most so many pixels, if there is room for them."""
+    height, width = _tile_of(pixels, block)
+    down, across = -(-block.out[0] // height), -(-block.out[1] // width)
+    tiles, chunks = block.images * down * across, -(-block.hidden // _HIDDEN)
+    most = _BLOCK_PARTS if pixels > _BLOCK_PIXELS[-1] else _MOST_BLOCK_PARTS
     shared = target.gpu is None or target.gpu.vendor not in WITHOUT_PARTS
-    for pixels in _BLOCK_PIXELS:
-        height, width = _tile_of(pixels, out, strides, reach)
-        down, across = -(-out[0] // height), -(-out[1] // width)
-        tiles, chunks = images * down * across, -(-hidden // _HIDDEN)
-        most = _BLOCK_PARTS if pixels > _BLOCK_PIXELS[-1] else _MOST_BLOCK_PARTS
-        parts = min(chunks, most, -(-units // tiles)) if shared else 1
-        parts = -(-chunks // -(-chunks // parts))  # none of them empty
-        span = ((height - 1) * strides[0] + reach[0], (width - 1) * strides[1] + reach[1])
-        share = BlockShare(pixels, height, width, down, across, images, span, parts, hidden, *wide)
-        fits = share.sums <= _most_sums(target) and has_room(target, _BLOCK_ITEMS, share.local)
-        if 2 * tiles * parts >= units and fits:
-            return share
-    return None
+    parts = min(chunks, most, -(-target.compute_units // tiles)) if shared else 1
+    parts = -(-chunks // -(-chunks // parts))  # none of them empty
+    rows, columns = ((n - 1) * stride + seen for n, stride, seen in _by_side((height, width), block))
+    own = (pixels, height, width, down, across, block.images, (rows, columns), parts, block.hidden)
+    share = BlockShare(*own, *wide)
+    return share if share.sums <= _most_sums(target) and has_room(target, _BLOCK_ITEMS, share.local) else None
+
+
+def _by_side(tile: tuple[int, int], block: Block) -> Iterator[tuple[int, int, int]]:
+    return zip(tile, block.strides, block.reach, strict=True)
+
+
+def _pays(target: Target, block: Block, share: BlockShare) -> bool:
+    """Return whether the convolutions would leave cores idle one by one, or tiles do little again."""
+    pixels = block.images * block.height * block.width
+    if tiles_in(TILES[-1], pixels, block.hidden) <= target.compute_units * GROUPS_PER_UNIT:
+        return True
+    integrated = target.gpu is not None and target.gpu.integrated
+    return _again(block, share) <= MOST_AGAIN[integrated] * _cores(target)
+
+
+def _cores(target: Target) -> int:
+    """Return how many places for groups a GPU has."""
+    return target.compute_units if target.gpu is None else target.gpu.cores(target.compute_units)
+
+
+def _again(block: Block, share: BlockShare) -> int:
+    """Return the operations of the first convolution that more than one tile does, but for the first of these."""
+    sides = zip((block.height, block.width), (share.down, share.across), strict=True)
+    spans = zip(share.span, (share.height, share.width), block.strides, strict=True)
+    seen = prod(
+        n + (tiles - 1) * max(0, span - own * stride)
+        for (n, tiles), (span, own, stride) in zip(sides, spans, strict=True)
+    )
+    return 2 * block.images * (seen - block.height * block.width) * block.depth * block.hidden
 
 
 def _most_sums(target: Target) -> int:
@@ -112,12 +161,12 @@ def _most_sums(target: Target) -> int:
     return most_sums(target) // 2 if few else most_sums(target)
 
 
-def _tile_of(pixels: int, out: Sequence[int], strides: Sequence[int], reach: Sequence[int]) -> tuple[int, int]:
+def _tile_of(pixels: int, block: Block) -> tuple[int, int]:
     """Return the tile of at most so many pixels whose tiles together see the least of an image."""
 
     def seen(tile: tuple[int, int]) -> int:
-        counts = (-(-n // own) for n, own in zip(out, tile, strict=True))
-        return prod(counts) * prod((own - 1) * strides[i] + reach[i] for i, own in enumerate(tile))
+        counts = (-(-n // own) for n, own in zip(block.out, tile, strict=True))
+        return prod(counts) * prod((own - 1) * stride + reach for own, stride, reach in _by_side(tile, block))
 
-    widths = range(1, min(pixels, out[1]) + 1)
-    return min(((min(pixels // width, out[0]), width) for width in widths), key=seen)
+    widths = range(1, min(pixels, block.out[1]) + 1)
+    return min(((min(pixels // width, block.out[0]), width) for width in widths), key=seen)

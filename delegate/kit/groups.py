@@ -1,23 +1,16 @@
 """Deals out the work of GPUs whose groups share local memory: the GPU's half of the schedule."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from litecl.delegate.cl_op import Arg, Launch, Local, Target
 from litecl.delegate.gpu import MatrixUnit
-from litecl.delegate.kit.schedule import schedule_of
+from litecl.delegate.tuning import GroupTile, Products, Source, Tiled
 
 _STEP = 16  # of the depth, that a group loads at once
 _APART = 8  # halves between lines in local memory
-_LEAST_STEPS, _FEWEST_STEPS = 4, 2  # of a group that shares the depth with others; where units would be idle
-_MUCH = 1e6  # operations, that take longer than adding up parts
-_MOST_PARTS = 16
-_LONG = 32  # steps that take as long as some launches
-GROUPS_PER_UNIT = 2
-WITHOUT_PARTS = ("arm", "qualcomm")  # vendors of GPUs on which it is not known how groups learn of each other
-_LEAST_ITEMS, _MOST_ITEMS = 32, 256
-_LANES, _DEPTHS = (4, 8, 16, 32, 64), (4, 8, 16)  # of an LSTM's unit, and of each of its work-items
+_LEAST_ITEMS, MOST_ITEMS = 32, 256
 
 
 @dataclass(frozen=True)
@@ -79,21 +72,46 @@ class LocalTile:
         return {**sizes, **unit}
 
 
-TILES = (LocalTile(64, 64, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))  # the largest first
-_MATRIX_TILES = (LocalTile(128, 128, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))
-_SMALL = LocalTile(16, 32, 4, 4)  # where half of the units would be idle otherwise
-
-
 @dataclass(frozen=True)
 class LocalShare:
-    """How a GPU computes products: in which tiles, and into how many parts of the depth each is cut."""
+    """How a GPU computes products: in which tiles, and into how many parts of the depth each is cut. source: as in
+    ``Tiled``.
+    """
 
+    products: Products
     tile: LocalTile
-    slices: int
-    rows: int
-    columns: int
-    depth: int
     parts: int
+    source: Source = "measured"
+
+    @property
+    def tiled(self) -> Tiled:
+        """The same as a record."""
+        tile = self.tile
+        return Tiled(
+            self.products,
+            GroupTile(tile.rows, tile.columns, tile.own_rows, tile.own_columns, self.parts),
+            self.source,
+        )
+
+    @property
+    def slices(self) -> int:
+        """The number of products."""
+        return self.products.slices
+
+    @property
+    def rows(self) -> int:
+        """Rows of a product."""
+        return self.products.rows
+
+    @property
+    def columns(self) -> int:
+        """Columns of a product."""
+        return self.products.columns
+
+    @property
+    def depth(self) -> int:
+        """The depth of a product."""
+        return self.products.depth
 
     @property
     def padded_columns(self) -> int:
@@ -123,7 +141,8 @@ class LocalShare:
         across, down = self.padded_columns // tile.columns, -(-self.rows // tile.rows)
         size = (across * tile.items, down, self.slices * self.parts)
         macros, matrix = {**self.defines, **defines}, tile.matrix is not None
-        return Launch(kernel, entry, tuple(args), size, (tile.items, 1, 1), macros, flops, matrix=matrix)
+        local = (tile.items, 1, 1)
+        return Launch(kernel, entry, tuple(args), size, local, macros, flops, matrix=matrix, tiled=self.tiled)
 
     @property
     def tiles(self) -> int:
@@ -136,66 +155,6 @@ class LocalShare:
         return 4 * self.parts * self.tiles * self.tile.rows * self.tile.columns
 
 
-def local_share(
-    target: Target, slices: int, rows: int, columns: int, depth: int, matrix: MatrixUnit | None = None
-) -> LocalShare | None:
-    """Return how a GPU computes ``slices`` products of ``rows`` x ``depth`` and ``depth`` x ``columns``.
-
-    The largest tile that keeps every unit busy, or the smallest one. None where the device has not enough local memory,
-    or groups are too small. matrix: the unit to multiply with, if there is room for what it needs.
-    """
-    by_units = () if matrix is None else tuple(replace(tile, matrix=matrix) for tile in _MATRIX_TILES)
-    known = (tiles_with_room(target, some) for some in (by_units, TILES))
-    tiles = next((some for some in known if some), ())
-    if not tiles:
-        return None
-    wanted = _enough(target)
-    tile = next((tile for tile in tiles if slices * tiles_in(tile, rows, columns) >= wanted), tiles[-1])
-    share = _shared(target, tile, slices, rows, columns, depth)
-    is_idle = tile.matrix is None and 2 * share.tiles * share.parts < target.compute_units
-    if is_idle and has_room(target, _SMALL.items, _SMALL.local):
-        return _shared(target, _SMALL, slices, rows, columns, depth)
-    return share
-
-
-def _shared(target: Target, tile: LocalTile, slices: int, rows: int, columns: int, depth: int) -> LocalShare:
-    parts = _parts(target, tile, slices * tiles_in(tile, rows, columns), depth)
-    return LocalShare(tile, slices, rows, columns, depth, parts)
-
-
-def _enough(target: Target) -> int:
-    """Return how many groups keep a GPU busy."""
-    return target.compute_units * schedule_of("product_local", target).items_per_unit
-
-
-def _parts(target: Target, tile: LocalTile, groups: int, depth: int) -> int:
-    """Return among how many groups each depth is shared out.
-
-    One where half the units are busy and the depth is short. Where half of them would be idle for long, parts are
-    shorter than they are otherwise.
-    """
-    if target.gpu is not None and target.gpu.vendor in WITHOUT_PARTS:
-        return 1
-    steps = -(-depth // tile.step)
-    if 2 * groups >= target.compute_units and (steps < _LONG or groups >= target.compute_units):
-        return 1
-    wanted = -(-_enough(target) // groups)
-    parts = max(1, min(wanted, steps // _LEAST_STEPS, _MOST_PARTS))
-    if 2 * groups * tile.rows * tile.columns * depth > _MUCH:
-        parts = max(parts, min(-(-target.compute_units // (2 * groups)), steps // _FEWEST_STEPS, _MOST_PARTS))
-    return -(-steps // -(-steps // parts))  # none of them empty
-
-
-def tiles_with_room(target: Target, tiles: Sequence[LocalTile]) -> Sequence[LocalTile]:
-    """Return those for which a device has registers, work-items and local memory."""
-    return [tile for tile in tiles if tile.sums <= most_sums(target) and has_room(target, tile.items, tile.local)]
-
-
-def most_sums(target: Target) -> int:
-    """Return how many sums a work-item of a GPU keeps in registers, beside what it adds to them."""
-    return 32 if target.gpu is not None and target.gpu.few_registers else 64
-
-
 def has_room(target: Target, items: int, local: Local) -> bool:
     """Return whether a group of so many work-items, with so much local memory, runs on a device."""
     return target.kind == "gpu" and items <= target.max_work_group_size and local.size_bytes <= target.local_mem_bytes
@@ -203,9 +162,16 @@ def has_room(target: Target, items: int, local: Local) -> bool:
 
 def items_for(target: Target, length: int, each: int = 1) -> int:
     """Return the work-items of a group that shares ``length`` elements, ``each`` at a time: a power of two."""
-    most = min(_MOST_ITEMS, 1 << (max(1, target.max_work_group_size).bit_length() - 1))
+    most = min(MOST_ITEMS, 1 << (max(1, target.max_work_group_size).bit_length() - 1))
     wanted = 1 << max(0, (-(-length // each) - 1).bit_length())
     return max(min(_LEAST_ITEMS, most), min(most, wanted))
+
+
+def lines_of(target: Target, count: int, most: int) -> int:
+    """Return how many of ``count`` lines a group computes: ``most``, or fewer where units would have nothing to do."""
+    while most > 1 and 2 * -(-count // most) < target.compute_units:
+        most //= 2
+    return most
 
 
 def groups(
@@ -219,63 +185,6 @@ def groups(
 ) -> Launch:
     """Return a launch of ``count`` groups of ``items`` work-items."""
     return Launch(kernel, entry, tuple(args), (count * items,), (items,), {**defines, "ITEMS": items}, flops)
-
-
-@dataclass(frozen=True)
-class CellShare:
-    """How groups share an LSTM's units: ``lanes`` work-items for each unit, ``depth`` outputs for each of these.
-
-    at_once: whether all groups are sure to run at the same time, so that they may wait for each other.
-    """
-
-    lanes: int
-    depth: int
-    items: int
-    groups: int
-    batch: int
-    at_once: bool
-
-    @property
-    def units(self) -> int:
-        """Units of a group."""
-        return self.items // self.lanes
-
-    @property
-    def local(self) -> Local:
-        """Local memory of a group: sums of four gates, and the outputs of all units."""
-        return Local(16 * self.items + 4 * self.lanes * self.depth)
-
-    @property
-    def defines(self) -> dict[str, str | int | float]:
-        """The macros of lstm_local.cl."""
-        return {"UNITS": self.units, "ITEMS_PER_UNIT": self.lanes, "DEPTH": self.depth}
-
-    def launch(self, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int) -> Launch:
-        """Return a launch of these groups for every batch entry."""
-        size, group = (self.groups * self.items, self.batch), (self.items, 1)
-        return Launch("lstm_local", "lstm_local", tuple(args), size, group, {**self.defines, **defines}, flops)
-
-
-def cell_share(target: Target, units: int, batch: int) -> CellShare | None:
-    """Return how a GPU computes an LSTM with its weights in registers; None where these do not suffice."""
-    lanes = next((n for n in _LANES if n * _DEPTHS[-1] >= units), None)
-    if lanes is None:
-        return None
-    depth = next(n for n in _DEPTHS if n * lanes >= units)
-    items = min(_MOST_ITEMS, lanes << (units - 1).bit_length())
-    groups = -(-units // (items // lanes))
-    share = CellShare(lanes, depth, items, groups, batch, groups * batch <= _surely_at_once(target))
-    return share if has_room(target, items, share.local) else None
-
-
-def _surely_at_once(target: Target) -> int:
-    """Return how many groups of a kernel are sure to run at the same time.
-
-    Half of those that have a unit of their own, so that two models side by side do not wait for each other for ever.
-    What is known of GPUs' schedulers is not known of runtimes that compute on a CPU.
-    """
-    known = target.gpu is not None and target.gpu.vendor in ("nvidia", "amd", "intel")
-    return target.compute_units // 2 if known else 0
 
 
 def tiles_in(tile: LocalTile, rows: int, columns: int) -> int:

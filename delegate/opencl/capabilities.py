@@ -28,7 +28,7 @@ from litecl.delegate.opencl.sources import source_of
 from litecl.delegate.report import summary
 from litecl.interpreter.errors import KernelBuildError
 
-_VERSION = 6  # of the file; incremented when the probe asks for more
+_VERSION = 7  # of the file; incremented when the probe asks for more
 _MACROS = (
     *("__SSE2__", "__AVX__", "__AVX2__", "__FMA__", "__F16C__"),
     *("__AVX512F__", "__AVX512BW__", "__AVX512VL__", "__AVX512VNNI__"),

@@ -180,9 +180,9 @@ class Device:
 
     cache_dir: where program binaries are kept, or None for nowhere. given: a context of the user's, to be used.
     crew: threads that help where the device runs kernels in the calling thread. name, identity: the platform's, of the
-    device of all threads. alignment: of a sub-buffer's origin, in bytes. has_own_memory: whether it is a GPU whose
-    memory is not the host's. has_clock: whether kernels can read the processor's counter of cycles. Raises
-    DelegateError.
+    device of all threads. alignment: of a sub-buffer's origin, in bytes. has_svm: whether its driver says that the host
+    may read and write some of its memory in place. has_clock: whether kernels can read the processor's counter of
+    cycles. Raises DelegateError.
     """
 
     device: Any
@@ -197,8 +197,7 @@ class Device:
     context: Any = field(init=False)
     queue: Any = field(init=False)
     target: Target = field(init=False)
-    shares_memory: bool = field(init=False)
-    has_own_memory: bool = field(init=False)
+    has_svm: bool = field(init=False)
     has_clock: bool = field(init=False)
     calls_addresses: bool = field(init=False)
     programs: Programs = field(init=False)
@@ -215,8 +214,7 @@ class Device:
         fork.opened()
         self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)
         self.target = with_helpers(target_of(self.device, self.cache_dir), 0 if self.crew is None else self.crew.count)
-        self.shares_memory = self.target.kind == "cpu" and _has_fine_grained_svm(self.device)
-        self.has_own_memory = self.target.gpu is not None and not self.target.gpu.integrated
+        self.has_svm = _has_fine_grained_svm(self.device)
         self.context = self.given or context_of(self.device)
         self.queue = self._new_queue()
         macros: dict[str, str | int | float] = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
@@ -238,6 +236,21 @@ class Device:
         """Whether regions may run again without a launch (again.py)."""
         return self.calls_addresses and self.shares_memory and not self.needs_threads
 
+    @property
+    def shares_memory(self) -> bool:
+        """Return whether it is a CPU whose memory the host reads and writes in place."""
+        return self.target.kind == "cpu" and self.has_svm
+
+    @property
+    def is_integrated(self) -> bool:
+        """Return whether it is a GPU whose memory is the host's."""
+        return self.target.gpu is not None and self.target.gpu.integrated
+
+    @property
+    def has_own_memory(self) -> bool:
+        """Return whether it is a GPU whose memory is not the host's."""
+        return self.target.gpu is not None and not self.target.gpu.integrated
+
     def with_own_queue(self) -> "Device":
         """Return the same device with a queue for one region, which need not wait for the work of others."""
         other = copy.copy(self)
@@ -254,12 +267,11 @@ class Device:
         return cl.CommandQueue(self.context, self.device, properties=flags)
 
     def shared_buffer(self, size_bytes: int) -> tuple[Any, Array | None]:
-        """Allocate device memory; return it, and as host bytes if the device shares it (fine-grained SVM).
+        """Allocate device memory; return it, and as host bytes if the device shares it. Raises OutOfDeviceMemory."""
+        return self.svm_buffer(size_bytes) if self.shares_memory else (self.buffer(size_bytes), None)
 
-        Raises OutOfDeviceMemory.
-        """
-        if not self.shares_memory:
-            return self.buffer(size_bytes), None
+    def svm_buffer(self, size_bytes: int) -> tuple[Any, Array]:
+        """Allocate fine-grained shared virtual memory; return it, and as host bytes. Raises OutOfDeviceMemory."""
         flags = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
         with typed_errors(f"allocating {size_bytes} bytes"):
             shared = cl.SVMAllocation(self.context, max(1, size_bytes), self.alignment, flags)
@@ -267,10 +279,10 @@ class Device:
             use = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
             return cl.Buffer(self.context, use, hostbuf=host), host
 
-    def buffer(self, size_bytes: int) -> Any:
+    def buffer(self, size_bytes: int, flags: int = 0) -> Any:
         """Allocate device memory. Raises OutOfDeviceMemory."""
         limit = int(self.device.max_mem_alloc_size)
         if size_bytes > limit:
             raise OutOfDeviceMemory(f"a buffer of {size_bytes} bytes; {self.name} allows {limit} at most")
         with typed_errors(f"allocating {size_bytes} bytes"):
-            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size=max(1, size_bytes))
+            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE | flags, size=max(1, size_bytes))

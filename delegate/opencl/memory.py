@@ -11,8 +11,9 @@ import pyopencl as cl
 
 from litecl.delegate.cl_op import Arg, Const, Local, Operand
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.errors import FAULTS, typed
-from litecl.delegate.opencl.staging import Staging
+from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
+from litecl.delegate.opencl.shared import arena
+from litecl.delegate.opencl.transfers import Copies, Mappings, Transfers
 from litecl.delegate.opencl.user_buffer import CLUserBuffer
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.plan import Plan
@@ -27,14 +28,14 @@ class Memory:
 
     host: the arena as the host sees it, if they share memory.
     own: buffers of the user's, by the operands that lie there rather than in the arena.
-    under_way: events of copies, kept until the queue has finished: dropping one means waiting with the GIL held.
+    under_way: events of transfers, kept until the queue has finished: dropping one means waiting with the GIL held.
     """
 
     def __init__(self, plan: Plan, device: Device) -> None:
         self._plan, self._device, self._turns = plan, device, plan.turns
         self.under_way: list[Any] = []
         self.own: dict[Any, CLUserBuffer] = {}
-        self.arena, self.host = device.shared_buffer(plan.arena.size_bytes)
+        self.arena, self.host = arena(device, plan.arena.size_bytes)
         self._constants: dict[Const | Operand, tuple[int, int]] = {}  # offset and size
         arrays, self.constant_bytes = self._place_constants()
         self.constants = device.buffer(self.constant_bytes)
@@ -44,7 +45,11 @@ class Memory:
         copied = {place: None for place in named if self.view(*place) is None}
         self._copied = {place: self.argument(place[0], self._swapped(place[1])) for place in copied}
         sizes = ((place, place[0].spec.size * place[0].spec.dtype.itemsize) for place in copied)
-        self._staging = Staging(device, sizes if device.has_own_memory else ())
+        self._transfers: Transfers = (
+            Mappings(device, self.under_way)
+            if device.is_integrated
+            else Copies(device, self.under_way, sizes if device.has_own_memory else ())
+        )
 
     def with_own(self, buffers: Mapping[Operand, CLUserBuffer]) -> "Memory":
         """Return the same memory with some operands in buffers of the user's."""
@@ -114,18 +119,28 @@ class Memory:
         return self.host[start : start + operand.size_bytes].view(operand.spec.dtype).reshape(operand.shape)
 
     def upload(self, operand: Operand, value: Array, turned: bool = False) -> None:
-        """Queue a copy from the host."""
-        staged = self._staging.sent((operand, turned), np.ascontiguousarray(value))
-        self._transfer(self._copied[operand, turned], staged, operand)
+        """Move an array from the host, at once or by a copy that is queued."""
+        place = operand, turned
+        try:
+            self._transfers.upload(place, self._copied[place], value)
+        except FAULTS as error:
+            raise typed(error, f"transferring {operand.spec.name!r}") from error
 
     def download(self, operand: Operand, into: Array, turned: bool = False) -> None:
-        """Queue a copy to the host."""
-        self._transfer(self._staging.received((operand, turned), into), self._copied[operand, turned], operand)
+        """Queue what moves an operand to the host."""
+        place = operand, turned
+        try:
+            self._transfers.download(place, self._copied[place], into)
+        except FAULTS as error:
+            raise typed(error, f"transferring {operand.spec.name!r}") from error
 
     def landed(self) -> None:
-        """Let go of copies that have ended."""
+        """Let go of transfers that have ended."""
         self.under_way.clear()
-        self._staging.land()
+        try:
+            self._transfers.land()
+        except FAULTS as error:
+            raise typed(error, RUNNING) from error
 
     def copy(self, state: Operand, turned: bool) -> None:
         """Queue a copy of a state from the other set."""
@@ -140,12 +155,6 @@ class Memory:
 
     def _swapped(self, turned: bool) -> Collection[int]:
         return (self._turns,) if turned else ()
-
-    def _transfer(self, to: Any, source: Any, operand: Operand) -> None:
-        try:
-            self.under_way.append(cl.enqueue_copy(self._device.queue, to, source, is_blocking=False))
-        except FAULTS as error:
-            raise typed(error, f"transferring {operand.spec.name!r}") from error
 
     def loops_of(self, arg: Arg) -> set[int]:
         """Return the loop whose sets contain something; None if none does."""

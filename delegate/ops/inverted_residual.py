@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Record, Scratch, Step
-from litecl.delegate.kit.block_groups import BlockShare, block_share
+from litecl.delegate.kit.block_groups import Block, BlockShare, block_share
 from litecl.delegate.kit.claims import FLOAT, takes
 from litecl.delegate.kit.composed import composed, first_and_rest
 from litecl.delegate.matmul.geometry import Geometry, geometry
@@ -80,7 +80,9 @@ def _on_gpu(call: Call) -> list[Step] | None:
         return None
     g = geometry(options.depthwise, hidden, taps.shape[1:3], 1, options.middle.static_shape, options.pads)
     reach = ((g.kernel_height - 1) * g.dilation_y + 1, (g.kernel_width - 1) * g.dilation_x + 1)
-    share = block_share(call.target, hidden, (g.out_height, g.out_width), columns, g.strides, reach)
+    out_size = g.out_height, g.out_width
+    block = Block(g.images, depth, g.height, g.width, hidden[-1], out_size, columns, g.strides, reach)
+    share = block_share(call.target, block)
     if share is None:
         return None
     weights, halves = _weights(call, share)

@@ -10,6 +10,7 @@ from litecl.delegate.gpu import Profile
 from litecl.delegate.kit import schedules
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, OneGroup, Steps, Work, inside, works_of
+from litecl.delegate.tuning import Tiled
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,9 @@ class LaunchRow:
     groups, work_items: of the launch; group: work-items of a group. flops: of loops within it as often as they run, or
     once where the model does not tell. bytes: of all that it is given, each array once.
     roofline_us: the time that its arithmetic or its bytes take at the GPU's peak, whichever is longer; bound: which.
-    busy: the share of the compute units that get a group. matrix: whether matrix units do its arithmetic.
+    busy: the share of the places for groups (``Gpu.cores``) that get one. matrix: whether matrix units do its
+    arithmetic. tiled: the tile of a product, and whether it was measured, or follows from the family of GPUs or from
+    an estimate.
     """
 
     partition: int
@@ -36,6 +39,7 @@ class LaunchRow:
     roofline_us: float
     busy: float
     matrix: bool = False
+    tiled: Tiled | None = None
 
 
 def launch_rows(plans: Sequence[Plan], profile: Profile) -> tuple[LaunchRow, ...]:
@@ -87,8 +91,9 @@ def _row(partition: int, part: Work | OneGroup, profile: Profile) -> LaunchRow:
         bytes=touched,
         bound="arithmetic" if arithmetic_us > memory_us else "memory",
         roofline_us=max(arithmetic_us, memory_us),
-        busy=min(1.0, items // group / profile.compute_units),
+        busy=min(1.0, items // group / profile.cores),
         matrix=matrix,
+        tiled=part.launch.tiled if isinstance(part, Work) else None,
     )
 
 

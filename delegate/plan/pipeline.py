@@ -9,6 +9,7 @@ from litecl.delegate.plan.passes.epilogues import epilogues
 from litecl.delegate.plan.passes.in_place import in_place
 from litecl.delegate.plan.passes.inverted import inverted
 from litecl.delegate.plan.passes.joins import joins
+from litecl.delegate.plan.passes.layer_norms import layer_norms
 from litecl.delegate.plan.passes.pads import pads
 from litecl.delegate.plan.passes.separable import separable
 
@@ -16,7 +17,10 @@ Pass = Callable[[RegionGraph], RegionGraph]
 Observer = Callable[[str, RegionGraph], None]
 
 PASSES: tuple[Pass, ...] = (in_place, attention, pads, epilogues, chains, joins)
-GPU_PASSES: tuple[Pass, ...] = (in_place, attention, pads, epilogues, separable, inverted, chains, joins)
+GPU_PASSES: tuple[Pass, ...] = (
+    *(in_place, attention, layer_norms, pads, epilogues),
+    *(separable, inverted, chains, joins),
+)
 
 
 def fused(graph: RegionGraph, observe: Observer | None = None, *, gpu: bool = False) -> RegionGraph:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Scratch, Target
-from litecl.delegate.kit.groups import local_share
 from litecl.delegate.kit.schedule import flops, groups, rows_of, tile_for
+from litecl.delegate.kit.tiles import local_share
 from litecl.delegate.matmul.geometry import matrix
 from litecl.delegate.matmul.local_product import VECTOR, LocalOperands, Slice, in_tiles, local_product, padded_bias
 from litecl.delegate.matmul.product import Packed, Product, gemm, panels

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch, Target
-from litecl.delegate.kit.groups import CellShare, cell_share
+from litecl.delegate.kit.cell_groups import CellShare, cell_share
 from litecl.delegate.kit.schedule import flops
 from litecl.delegate.matmul.product import Packed, in_halves
 from litecl.delegate.recurrent.operands import Cell

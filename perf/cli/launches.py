@@ -11,6 +11,7 @@ from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu import Profile
 from litecl.delegate.plan.estimate import LaunchRow, host_waits, launch_rows
 from litecl.delegate.report_details import kernel_name
+from litecl.delegate.tuning import Tiled
 from litecl.perf.cli.tables import size, table
 
 
@@ -31,11 +32,12 @@ def launch_data(device: AbsentDevice) -> dict[str, Any]:
 def launch_view(device: AbsentDevice) -> RenderableType:
     """Return the same for people."""
     rows, profile = launch_rows(device.plans, device.profile), device.profile
-    made = table("node", "kernel", "groups", "work-items", "flops", "bytes", "bound", "roofline us", "units busy")
+    made = table("node", "kernel", "tile", "groups", "items", "flops", "bytes", "bound", "roofline us", "busy")
     for row in rows:
         made.add_row(
             f"{row.subgraph}:{row.node}",
             kernel_name(row.kernel, row.entry),
+            tile_view(row.tiled),
             f"{row.groups} x {row.group}",
             *(str(row.work_items), str(row.flops), size(row.bytes), row.bound),
             f"{row.roofline_us:.2f}",
@@ -44,12 +46,17 @@ def launch_view(device: AbsentDevice) -> RenderableType:
     return Group(made, Text(_summary(device.name, rows, profile)))
 
 
+def tile_view(tiled: Tiled | None) -> str:
+    """Return the tile of a launch, and where it comes from; "" where it has none."""
+    return "" if tiled is None else f"{tiled.tile} ({tiled.source})"
+
+
 def _summary(name: str, rows: Sequence[LaunchRow], profile: Profile) -> str:
     units = f" ({profile.matrix_tflops:g} by matrix units)" if any(row.matrix for row in rows) else ""
     total, idle = sum(row.roofline_us for row in rows), sum(row.busy < 1 for row in rows)
     return (
         f"{name} ({profile.product}): {len(rows)} launches, estimated from its peaks of {profile.tflops} TFLOP/s"
         f"{units} and {profile.gb_per_s:g} GB/s: {total:.1f} us at the roofline, and "
-        f"{len(rows) * profile.launch_us:.0f} us to launch. {idle} launches leave some of {profile.compute_units} "
-        "compute units idle."
+        f"{len(rows) * profile.launch_us:.0f} us to launch. {idle} launches leave some of {profile.cores} "
+        "places for groups idle."
     )

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from litecl.delegate import DelegationReport
+from litecl.delegate.tuning import Tiled
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.perf.measure.contenders import PEERS, Contender, cores, litecl, start
@@ -70,7 +71,7 @@ class BenchResult:
 
 @dataclass(frozen=True)
 class KernelTime:
-    """Device time of one launch: the median over the profiled invokes."""
+    """Device time of one launch: the median over the profiled invokes. tiled: its tile, if it has one."""
 
     subgraph: int
     node: int
@@ -79,6 +80,7 @@ class KernelTime:
     entry: str
     duration_ms: float
     flops: int
+    tiled: Tiled | None = None
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,7 @@ def _kernels(reports: Sequence[DelegationReport]) -> tuple[KernelTime, ...]:
             launch[0].entry,
             statistics.median(row.duration_ms for row in launch),
             launch[0].flops,
+            launch[0].tiled,
         )
         for launch in zip(*(report.kernels for report in alike), strict=True)
     )

@@ -60,9 +60,12 @@ def tuned(directory: Path, *, again: bool = False, tick: Tick = no_tick) -> list
     """
     rows = []
     for index, device in enumerate(devices()):
-        found = None if again else measurement(directory, device.identity)
-        if found is None:
+        kept = measurement(directory, device.identity)
+        found = None if again else kept
+        if found is None or not found.timings:  # tiles alone are those of `litecl tune`
+            tiles = {} if kept is None else kept.tuning.tiles
             found = measure(device, directory, tick)
+            found = replace(found, tuning=replace(found.tuning, tiles=tiles))
             save(directory, device.identity, device.name, found)
         names = dict.fromkeys(timing.choice for timing in found.timings)
         choices = {name: _values(name, found.tuning, device.target()) for name in names}
@@ -82,7 +85,7 @@ def measure(device: FoundDevice, directory: Path, tick: Tick = no_tick) -> Measu
     schedules = {kernel: schedule for kernel, schedule in found.items() if schedule is not None}
     if target.kind == "gpu":
         return Measurement(Tuning(schedules=schedules), tuple(bench.timings))
-    settings = _winograd_channels(device, target.vector_width, bench) | _speeds(device, bench)
+    settings: dict[str, Any] = _winograd_channels(device, target.vector_width, bench) | _speeds(device, bench)
     single, default = choose(), choose(flops=inf)
     if device == default != single:
         settings |= _small_flops(device, single, bench)

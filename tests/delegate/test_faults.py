@@ -47,7 +47,7 @@ _COMBINATIONS = [
     *(("image", "threads", "fallback"), ("lstm", "gpu", "strict"), ("two LSTMs", "profile", "fallback")),
     *(("limited loop", "one thread", "fallback"), ("loop", "queued", "strict"), ("lstm", "threads", "interrupt")),
     *(("quantized", "threads", "interrupt"), ("integer LSTM", "one thread", "fallback")),
-    ("loop", "workers", "fallback"),
+    *(("loop", "workers", "fallback"), ("lstm", "mapped", "fallback"), ("image", "integrated", "strict")),
     *(("limited loop", "recorded", "fallback"), ("lstm", "recorded", "strict"), ("image", "recorded", "interrupt")),
 ]
 

@@ -43,10 +43,16 @@ def dense(rows: int, depth: int, columns: int, **chosen: Any) -> Case:
 
 
 def product(
-    op: Any, options: Any, x: tuple[int, ...], weights: tuple[int, ...], depth: int, type_: TensorType = T.INT8
+    op: Any,
+    options: Any,
+    x: tuple[int, ...],
+    weights: tuple[int, ...],
+    depth: int,
+    type_: TensorType = T.INT8,
+    zero: int = 128,
 ) -> Case:
-    """A case of a product of two tensors of bytes with a bias; unsigned weights have the zero point 128."""
-    zeros = (3, 0, -5) if type_ == T.INT8 else (131, 128, 120)
+    """A case of a product of two tensors of bytes with a bias. zero: the zero point of unsigned weights."""
+    zeros = (3, 0, -5) if type_ == T.INT8 else (131, zero, 120)
     sizes = {"axis": 0, "depth": depth, "per_channel": type_ == T.INT8 and op is CONV_2D, "zero_point": zeros[2]}
     return weighted_case(
         _integers, "", op, options, (type_, x, zeros[0]), (type_, weights, zeros[1]), version=6, **sizes
@@ -68,6 +74,9 @@ _PRODUCTS = {
     "rows": lambda: dense(70, 132, 66),
     "one row": lambda: dense(1, 1024, 37),
     "rows, unsigned": lambda: dense(9, 68, 64, type_=T.UINT8),
+    "1x1, zero point": lambda: conv((1, 9, 7, 64), 130, 1, type_=T.UINT8, zero=101),
+    "3x3, zero point, stride 2": lambda: conv((1, 8, 9, 12), 20, 3, stride=2, type_=T.UINT8, zero=255),
+    "rows, zero point": lambda: dense(9, 1028, 64, type_=T.UINT8, zero=0),
 }
 
 

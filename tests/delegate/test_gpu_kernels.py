@@ -9,7 +9,7 @@ import pytest
 
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu import Gpu
-from litecl.delegate.kit.groups import local_share
+from litecl.delegate.kit.tiles import local_share
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import reduce

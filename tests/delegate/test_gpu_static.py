@@ -8,7 +8,8 @@ import pytest
 
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu import MATRIX_UNITS
-from litecl.delegate.kit.groups import LocalTile, local_share
+from litecl.delegate.kit.groups import LocalTile
+from litecl.delegate.kit.tiles import local_share
 from support import gpu_compile
 from support.gpu_code import Code
 from support.gpu_programs import MACROS
@@ -95,11 +96,12 @@ def test_kernels_of_gpus(name: str, target: str) -> None:
 @pytest.mark.parametrize(("target", "profile"), [("tgllp", "xe_lp"), ("pvc", "xe_hpc")])
 @pytest.mark.parametrize("name", _ON_INTEL)
 def test_kernels_of_intels_gpus(name: str, target: str, profile: str) -> None:
-    """Nothing lies outside registers with the tiles and the lockstep that these GPUs get."""
+    """Nothing lies outside registers with the tiles and the lockstep that these GPUs get; bytes have dot products."""
     kernel, defines = _ON_INTEL[name]
     for entry, figures in _compiled(target, kernel, {**AbsentDevice(profile).profile.gpu.macros, **defines}).items():
         assert (figures.failures, figures.spill_bytes, figures.scratch_bytes) == (0, 0, 0), entry
         assert figures.simd == (16 if profile == "xe_hpc" else 8)
+        assert kernel != "quantized_local" or (figures.multiply_adds or 0) >= 0.7
 
 
 @pytest.mark.parametrize("target", _UNITS)

@@ -13,7 +13,7 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu import MATRIX_UNITS, PROFILES, Gpu
-from litecl.delegate.kit.groups import local_share
+from litecl.delegate.kit.tiles import local_share
 from litecl.delegate.opencl import device
 from litecl.delegate.plan.estimate import launch_rows
 from litecl.interpreter import Interpreter

@@ -103,9 +103,11 @@ def test_rows_of_a_wider_tensor() -> None:
     assert "inverted_residual" not in kernels(AbsentDevice("sm_90"), model(g.build(y)))
 
 
-@pytest.mark.parametrize(("name", "batch", "most"), [("sm_90", 1, 25), ("sm_90", 16, 54), ("mali", 1, 37)])
+@pytest.mark.parametrize(("name", "batch", "most"), [("sm_90", 1, 23), ("sm_90", 16, 54), ("mali", 1, 29)])
 def test_mobilenet(name: str, batch: int, most: int) -> None:
-    """Where one convolution after another would keep a GPU busy, nothing is computed twice."""
+    """Where one convolution after another would keep a GPU busy, and tiles would do much again, nothing is computed
+    twice.
+    """
     launched = kernels(AbsentDevice(name), None, peer_models.mobilenet_v2(batch=batch))
     assert len(launched) == most
-    assert ("inverted_residual" in launched) == (most == 25)
+    assert ("inverted_residual" in launched) == (batch == 1)

@@ -245,6 +245,13 @@ def test_a_probe_that_computes_something_else_is_left_out(
     assert capabilities.capabilities(unknown) == replace(before, dots=there)
 
 
+@pytest.mark.parametrize("found", cl.get_platforms(), ids=lambda found: str(found.name))
+def test_devices_that_multiply_bytes_are_found(found: Any) -> None:
+    """Kernels reach the dot products that a driver reports, in its default version of OpenCL C."""
+    able = [one for one in found.get_devices() if "cl_khr_integer_dot_product" in one.extensions.split()]
+    assert all(capabilities.capabilities(one).dots for one in able)
+
+
 def test_a_device_that_builds_nothing_says_what_to_do(unknown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error is typed, names the device and the way out."""
     monkeypatch.setattr(capabilities, "_MACROS", ("__SSE2__\n#error no compiler\n#endif\n#if 0",))

@@ -98,6 +98,7 @@ def test_states(mode: str) -> None:
 
 
 def test_states_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> None:
+    devices.needs_groups()
     _agrees(_CASES, devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "recurrent"))
 
 

@@ -49,7 +49,7 @@ def test_what_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     counters = interpreter.delegation_report().counters
     if interpreter.delegation_report().device.startswith(("basic", "pthread")):
         assert (counters.bytes_to_device, counters.bytes_to_host) == (0, 0)
-    monkeypatch.setattr(Device, "shares_memory", property(lambda self: False, lambda self, value: None), raising=False)
+    monkeypatch.setattr(Device, "has_svm", property(lambda self: False, lambda self, value: None), raising=False)
     private = prepared(chain())
     np.testing.assert_array_equal(run(private, x), output(interpreter))
     counters = private.delegation_report().counters

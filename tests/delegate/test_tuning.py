@@ -15,8 +15,8 @@ from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cl_op import Target
 from litecl.delegate.devices import choose
 from litecl.delegate.gpu import PROFILES, Gpu
-from litecl.delegate.kit.groups import local_share
 from litecl.delegate.kit.schedule import grid_for, tile_for
+from litecl.delegate.kit.tiles import local_share
 from litecl.delegate.tuning import Measurement, Schedule, TileShape, Timing, file_of, load, measurement, save
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError

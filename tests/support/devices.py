@@ -47,10 +47,25 @@ def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
     return {"device": tested()[0], "cache_dir": cache_dir}
 
 
+def as_on_an_integrated_gpu(patch: pytest.MonkeyPatch, cache_dir: Path, *, has_svm: bool) -> dict[str, Any]:
+    """The same for a GPU whose memory is the host's. has_svm: whether its driver says that both see it at any time."""
+    found, target = as_on_a_gpu(patch, cache_dir), device.target_of
+    patch.setattr(device, "target_of", lambda *args: replace(target(*args), gpu=Gpu(integrated=True)))
+    if not has_svm:
+        patch.setattr(device, "_has_fine_grained_svm", lambda opened: False)
+    return found
+
+
 def needs_groups() -> None:
     """Skip what one group is to run where a CPU's compiler dies of it."""
     if "PoCL 7" in tested()[0].platform.version:
         pytest.skip("PoCL 7 kills the process when it compiles barriers in such loops for a CPU")
+
+
+def needs_cells(case: object) -> None:
+    """Skip a case of a recurrent operator there, whose groups wait at every step."""
+    if "LSTM" in repr(case) or "RNN" in repr(case):
+        needs_groups()
 
 
 @contextmanager

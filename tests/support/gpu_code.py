@@ -9,7 +9,7 @@ VERSION = 2
 """Goes up when the same code gets other figures."""
 
 _MULTIPLY_ADD = re.compile(
-    r"\b(?:v_(?:dual_)?(?:fma|fmac|mad|mac|dot)\w*|v_pk_fma\w*|v_(?:wmma|mfma)\w*|FFMA\d*|IDP|HMMA|fma\.rn\.\w+)\b"
+    r"\b(?:v_(?:dual_)?(?:fma|fmac|mad|mac|dot)\w*|v_pk_fma\w*|v_(?:wmma|mfma)\w*|dp4a|FFMA\d*|IDP|HMMA|fma\.rn\.\w+)\b"
     r"|\bIMAD(?=\s)"
 )
 _MATRIX = re.compile(r"\b(?:v_(?:wmma|mfma)_\w+|HMMA)\b")

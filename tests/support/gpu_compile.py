@@ -42,6 +42,7 @@ _COMMON = (
 _INTEL_OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable", "-w")
 # What clang's header asks for in OpenCL C 1.2 to have dot products of bytes.
 _DOTS = ("-Dcl_khr_integer_dot_product=1", "-D__opencl_c_integer_dot_product_input_4x8bit_packed=1")
+_HAS_DOTS = "dot_4x8packed"
 _OCLOC_ROOT = FOLDER.parent / "sid-intel-ocloc" / "root"
 
 
@@ -254,6 +255,8 @@ def _intel(target: str, options: Sequence[str], folder: Path) -> dict[str, Figur
     if done.returncode or not made.is_file():
         (FOLDER / "last_error.txt").write_text(done.stdout + done.stderr)
         return {"": Figures(failures=1)}
+    has_dots = _HAS_DOTS in (folder / "k.cl").read_text() and "-DLITECL_DOTS=1" in options
+    dots = _dots(target, folder) if has_dots else {}
     # What it says of its kernels is YAML in a section of the file.
     text = made.read_bytes().partition(b"\nkernels:")[2].partition(b"\nkernels_misc_info:")[0].decode("latin-1")
     return {
@@ -263,9 +266,21 @@ def _intel(target: str, options: Sequence[str], folder: Path) -> dict[str, Figur
             registers=_number(r"grf_count: +(\d+)", part),
             local_bytes=_number(r"slm_size: +(\d+)", part),
             simd=_number(r"simd_size: +(\d+)", part),
+            multiply_adds=dots.get(part.split()[0]),
         )
         for part in text.split("- name: ")[1:]
     }
+
+
+def _dots(target: str, folder: Path) -> dict[str, float | None]:
+    """Return the share of dot products in the inner loops of what Intel's compiler has made, by kernel function."""
+    command = [*(ocloc() or ()), *("disasm", "-file", f"k_{target}.bin", "-device", target, "-dump", "code")]
+    subprocess.run(command, cwd=folder, capture_output=True, check=True)
+    texts = {path.name.split(".")[2]: path.read_text() for path in (folder / "code").glob(".text.*.asm")}
+    codes = {
+        entry: Code(text.splitlines(), r"^(L\d+):", r"\b(?:jmpi|while) .*\s(L\d+)\b") for entry, text in texts.items()
+    }
+    return {entry: code.multiply_adds for entry, code in codes.items()}
 
 
 def _machine_code(folder: Path) -> dict[str, str] | None:

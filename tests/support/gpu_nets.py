@@ -24,8 +24,8 @@ class Net:
     exact: bool = False
 
 
-def check(net: Net, options: dict[str, Any]) -> None:
-    """Run a net twice, as groups leave something to the next run, and compare."""
+def check(net: Net, options: dict[str, Any]) -> Interpreter:
+    """Run a net twice, as groups leave something to the next run, compare, and return it."""
     interpreter = Interpreter(model(net.graph.build(net.output)), delegates=[CLDelegate(**options)])
     interpreter.allocate_tensors()
     report = interpreter.delegation_report()
@@ -40,6 +40,7 @@ def check(net: Net, options: dict[str, Any]) -> None:
         np.testing.assert_array_equal(got, net.expected)
     largest = max(1.0, float(np.abs(net.expected).max()))
     np.testing.assert_allclose(got, net.expected, rtol=1e-5, atol=2e-6 * largest)
+    return interpreter
 
 
 def convolved(x: Array, w: Array, stride: int, groups: int, dilation: int) -> Array:

@@ -18,7 +18,7 @@ import numpy as np
 
 from litecl.delegate import CLDelegate, devices, report
 from litecl.delegate.gpu import Gpu
-from litecl.delegate.opencl import capabilities, device, machine_code
+from litecl.delegate.opencl import capabilities, device, machine_code, shared
 from litecl.delegate.opencl.command_buffer import FUNCTIONS
 from litecl.interpreter.errors import DelegateError, DeviceNotFound
 from litecl.interpreter.graph import Array
@@ -38,8 +38,10 @@ MODES: dict[str, dict[str, Any]] = {
     "gpu": {"num_threads": 1},
     "recorded": {"num_threads": 1, "queue_loops": True},
     "uncached": {"num_threads": 2, "cache_dir": None},
+    "integrated": {"num_threads": 1},
+    "mapped": {"num_threads": 1},
 }
-_GPUS = {"gpu": None, "recorded": Gpu()}  # the latter has memory of its own
+_GPUS = {"gpu": None, "recorded": Gpu(), "integrated": Gpu(integrated=True), "mapped": Gpu(integrated=True)}
 HOW = ("fallback", "strict", "interrupt")
 
 
@@ -172,18 +174,20 @@ def _compare(got: Sequence[Array], wanted: Sequence[Array], when: str) -> None:
 @contextmanager
 def _fresh(mode: str) -> Iterator[dict[str, Any]]:
     """Options for a mode, with nothing open and nothing known of any device."""
-    for known in (devices._DEVICES, capabilities._known, device._sub_devices, report._said):
+    for known in (devices._DEVICES, capabilities._known, device._sub_devices, report._said, shared._probed):
         known.clear()
-    real = device.target_of
+    real, svm = device.target_of, device._has_fine_grained_svm
     options = dict(MODES[mode])
     if mode in _GPUS:
         gpu = {"kind": "gpu", "vector_width": 4, "gpu": _GPUS[mode]}
         device.target_of = lambda opened, *rest: replace(real(opened, *rest), **gpu)
+    if mode == "mapped":
+        device._has_fine_grained_svm = lambda opened: False
     try:
         with emulated() if mode == "recorded" else nullcontext():
             yield options
     finally:
-        device.target_of = real
+        device.target_of, device._has_fine_grained_svm = real, svm
 
 
 def places(subject: Subject, mode: str, how: str) -> list[Place]:

@@ -34,6 +34,7 @@ _METHODS = (
     *((cl.CommandQueue, name) for name in ("finish", "flush")),
     *((cl.Kernel, name) for name in ("set_args",)),
     *((cl.Event, name) for name in ("profile", "wait")),
+    (cl.MemoryMap, "release"),
 )
 _CREATE, _RELEASE = "clCreateCommandBufferKHR", "clReleaseCommandBufferKHR"
 _KINDS = (

@@ -6,7 +6,8 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, Const, Record, Step
 from litecl.delegate.kit.claims import BYTES, C_TYPES
-from litecl.delegate.kit.groups import LocalShare, local_share
+from litecl.delegate.kit.groups import LocalShare
+from litecl.delegate.kit.tiles import local_share
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.local_product import VECTOR, LocalProduct, Slice, left_for_others
 from litecl.delegate.quantized.integers import Bounds, Weights, bounds_of, packed, unsigned_zero
@@ -20,36 +21,41 @@ _SIGNED = 128  # is what unsigned bytes are too large by
 @dataclass(frozen=True)
 class LocalBytes(Record):
     """What quantized_local.cl is told of products. product: its lengths in ints. outside: four elements of x that
-    represent zero.
+    represent zero. factor: what weights are too small by.
     """
 
     product: LocalProduct
     bounds: Bounds
     outside: int
+    factor: int
 
 
 def product(call: Call, g: Geometry, weights: Weights, *, real: bool = False) -> list[Step] | None:
-    """Lower a product of bytes whose rows are whole ints, and whose weights have 8 bits and no zero point.
+    """Lower a product of bytes whose rows are whole ints, and whose weights have 8 bits.
 
     real: whether factors are applied in float64.
     """
     x, out = call.input(0), call.outputs[0]
     words = (g.channels % _INT, g.group_channels % _INT) == (0, 0)
-    if x.spec.type not in BYTES or not words or weights.bits < 8 or weights.factor:
+    if x.spec.type not in BYTES or not words or weights.bits < 8:
         return None
     by_ints = replace(g, channels=g.channels // _INT, group_channels=g.group_channels // _INT)
-    share = local_share(call.target, g.groups, g.pixels, g.group_columns, by_ints.depth)
+    sizes = (g.groups, g.pixels, g.group_columns, by_ints.depth)
+    share = local_share(call.target, *sizes, reads="rows" if g.is_matrix else "patches", arithmetic="int8")
     if share is None or (g.groups > 1 and g.group_columns < _LEAST_COLUMNS):
         return None
     bounds, zero = bounds_of(call.options, out.spec), unsigned_zero(x.spec) - _SIGNED
-    stage = weights.stage(share.tile.columns, call.target.vector_width, zero, bounds, real=real)
+    # Past the depth a row has what represents zero, which weights of zero leave out and its sum does not.
+    beyond = (share.padded_depth - share.depth) * _INT * zero * weights.factor
+    corrected = replace(weights, bias=weights.bias - beyond)
+    stage = corrected.stage(share.tile.columns, call.target.vector_width, zero, bounds, real=real)
     slices = tuple(_slice(by_ints, share, i) for i in range(g.groups))
     aligned = all(n % VECTOR == 0 for n in (g.columns, *(one.out for one in slices)))
-    sizes = (share.rows, share.columns, share.depth, share.padded_depth, share.parts, share.part_depth)
-    shape = LocalProduct(by_ints, *sizes, g.columns, 0, int(aligned))
-    record = LocalBytes(shape, bounds, _four(unsigned_zero(x.spec), flipped=x.spec.dtype == np.int8))
+    lengths = (share.rows, share.columns, share.depth, share.padded_depth, share.parts, share.part_depth)
+    shape = LocalProduct(by_ints, *lengths, g.columns, 0, int(aligned))
+    record = LocalBytes(shape, bounds, _four(unsigned_zero(x.spec), flipped=x.spec.dtype == np.int8), weights.factor)
     loaded = () if by_ints.group_channels % VECTOR == by_ints.channels % VECTOR == 0 else ("SINGLE",)
-    macros = (*loaded, *(() if g.is_matrix else ("GATHER",)))
+    macros = (*loaded, *(() if g.is_matrix else ("GATHER",)), *(("ROW_SUMS",) if weights.factor else ()))
     defines = {**stage.defines, **dict.fromkeys(macros, 1), "T": C_TYPES[x.spec.type]}
     fields = Const(stage.fields)
     args: tuple[Arg, ...] = (x, Const(_packed(weights.values, share)), fields, out, slices, record, share.tile.local)

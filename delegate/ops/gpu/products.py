@@ -1,13 +1,14 @@
 """CONV_2D, FULLY_CONNECTED and BATCH_MATMUL on a GPU: tiles in local memory, and groups that share a row's depth."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, Const, Local, Operand, Step
 from litecl.delegate.gpu import MatrixUnit
-from litecl.delegate.kit.groups import LocalShare, groups, has_room, items_for, local_share
+from litecl.delegate.kit.groups import LocalShare, groups, has_room, items_for, lines_of
+from litecl.delegate.kit.tiles import local_share
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
 from litecl.delegate.matmul.local_product import (
     VECTOR,
@@ -26,6 +27,7 @@ from litecl.interpreter.graph import Array
 _FEW_ROWS, _LEAST_DEPTH = 4, 64  # of a product whose groups take columns, not tiles
 _LEAST_COLUMNS = 16  # of a group of channels, so that a tile is not empty for the most part
 _DOTS = 4  # columns of such a group
+_READS = {"GATHER": "patches", "RIGHT_COLUMNS": "rows by computed columns", "RIGHT_ROWS": "rows by computed rows"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +47,9 @@ def convolution(call: Call, before: ByWindow | None = None) -> list[Step] | None
     if filter_.data is None or filter_.shape[3] % VECTOR or not _is_constant(bias):
         return None
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], call.outputs[0].shape, call.pads)
-    share = local_share(call.target, g.groups, g.pixels, g.group_columns, g.depth, _matrix(call))
+    gather: dict[str, str | int | float] = {} if g.is_matrix else {"GATHER": 1}
+    reads = _reads(gather, before)
+    share = local_share(call.target, g.groups, g.pixels, g.group_columns, g.depth, _matrix(call), reads=reads)
     if share is None or (g.groups > 1 and g.group_columns < _LEAST_COLUMNS):
         return None
     if before is None and (by_patches := winograd(call, g, share)) is not None:
@@ -55,7 +59,6 @@ def convolution(call: Call, before: ByWindow | None = None) -> list[Step] | None
     slices = [
         Slice(i * g.group_channels, i * panel, i * share.padded_columns, i * g.group_columns) for i in range(g.groups)
     ]
-    gather: dict[str, str | int | float] = {} if g.is_matrix else {"GATHER": 1}
     return _product(call, share, g, weights, slices, gather, before)
 
 
@@ -68,10 +71,10 @@ def dense(call: Call) -> list[Step] | None:
         return None
     if rows <= _FEW_ROWS and depth >= _LEAST_DEPTH:
         return _dots(call, rows, columns, depth)
-    share = local_share(call.target, 1, rows, columns, depth, _matrix(call))
+    right: dict[str, str | int | float] = {} if weights.data is not None else {"RIGHT_COLUMNS": 1}
+    share = local_share(call.target, 1, rows, columns, depth, _matrix(call), reads=_reads(right))
     if share is None or not _is_constant(bias):
         return None
-    right: dict[str, str | int | float] = {} if weights.data is not None else {"RIGHT_COLUMNS": 1}
     values = Weights(weights) if weights.data is None else _packed(call, weights.data[np.newaxis], share)
     window = matrix(rows, depth, columns)
     return _product(call, share, window, values, [Slice(0, 0, 0, 0)], right)
@@ -89,15 +92,16 @@ def batch_matmul(call: Call) -> list[Step] | None:
     if np.prod(y_batch) == 1:  # one y for all: the rows of all products are rows of one
         batch, x_batch, y_batch, rows = (), (), (), out.spec.size // columns
     count = int(np.prod(batch))
-    share = local_share(call.target, count, rows, columns, depth, _matrix(call))
+    computed = "RIGHT_COLUMNS" if options.adj_y else "RIGHT_ROWS"
+    right: dict[str, str | int | float] = {} if constant else {computed: 1}
+    share = local_share(call.target, count, rows, columns, depth, _matrix(call), reads=_reads(right))
     if share is None:
         return None
     values = Weights(y)
-    right: dict[str, str | int | float] = {"RIGHT_COLUMNS" if options.adj_y else "RIGHT_ROWS": 1}
     matrix_size = depth * columns
     if y.data is not None:
         matrices = y.data if options.adj_y else y.data.swapaxes(-1, -2)
-        values, right = _packed(call, matrices.reshape(-1, columns, depth), share), {}
+        values = _packed(call, matrices.reshape(-1, columns, depth), share)
         matrix_size = share.padded_depth * share.padded_columns
     begins = zip(_begins(x_batch, batch, rows * depth), _begins(y_batch, batch, matrix_size), strict=True)
     slices = [Slice(a, b, 0, i * rows * columns) for i, (a, b) in enumerate(begins)]
@@ -123,8 +127,8 @@ def _product(
 def _dots(call: Call, rows: int, columns: int, depth: int) -> list[Step] | None:
     """The launch of matvec.cl."""
     weights, bias, out = call.input(1), _bias(call), call.outputs[0]
-    items = items_for(call.target, depth, VECTOR)
-    local = Local(4 * rows * _DOTS * items)
+    items, dots = items_for(call.target, depth, VECTOR), lines_of(call.target, columns, _DOTS)
+    local = Local(4 * rows * dots * items)
     if not has_room(call.target, items, local):
         return None
     nothing = Const(np.zeros(1, np.float32))
@@ -133,9 +137,16 @@ def _dots(call: Call, rows: int, columns: int, depth: int) -> list[Step] | None:
     flags = (np.int32(bias is not None), np.int32(call.residual is not None))
     operands: tuple[Arg, ...] = (call.input(0), values, bias or nothing, call.residual or nothing, out, local)
     sizes = (np.int32(depth), np.int32(columns), np.int32(out.step), *flags)
-    defines = {"ROWS": rows, "COLUMNS": _DOTS} | Packed(values).defines | call.activation.defines
+    defines = {"ROWS": rows, "COLUMNS": dots} | Packed(values).defines | call.activation.defines
     args = (*operands, *sizes, *call.activation.bounds)
-    return [groups("matvec", "matvec", -(-columns // _DOTS), items, args, defines, 2 * rows * columns * depth)]
+    return [groups("matvec", "matvec", -(-columns // dots), items, args, defines, 2 * rows * columns * depth)]
+
+
+def _reads(layout: Collection[str], before: ByWindow | None = None) -> str:
+    """Return how operands lie, for what was measured. layout: the macros that say so."""
+    if before is not None:
+        return f"{before.window.kernel_height}x{before.window.kernel_width} depthwise"
+    return next((_READS[macro] for macro in layout), "rows")
 
 
 def _matrix(call: Call) -> MatrixUnit | None:

@@ -1,6 +1,6 @@
-"""SOFTMAX, LOG_SOFTMAX, reductions and ARG_MAX of rows on a GPU: a group for each row."""
+"""SOFTMAX, LOG_SOFTMAX, layer norms, reductions and ARG_MAX of rows on a GPU: a group for each row."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,23 +14,25 @@ _EXP_FLOPS = 20  # of an exponential, in additions and multiplications
 
 def softmax(call: Call) -> list[Step] | None:
     """Lower SOFTMAX."""
-    return _of_rows(call, "softmax_local", np.float32(call.options.beta))
+    return of_rows(call, "softmax_local", (call.input(0),), (np.float32(call.options.beta),), _EXP_FLOPS)
 
 
 def log_softmax(call: Call) -> list[Step] | None:
     """Lower LOG_SOFTMAX."""
-    return _of_rows(call, "log_softmax_local")
+    return of_rows(call, "log_softmax_local", (call.input(0),), (), _EXP_FLOPS)
 
 
-def _of_rows(call: Call, entry: str, *more: np.generic) -> list[Step] | None:
-    x, length = call.input(0), call.outputs[0].shape[-1]
+def of_rows(
+    call: Call, entry: str, operands: Sequence[Arg], more: Sequence[np.generic], flops: int
+) -> list[Step] | None:
+    """Return the launch of an entry of rows_local.cl. flops: of an element."""
+    out, length = call.outputs[0], call.outputs[0].shape[-1]
     items = items_for(call.target, length)
     local = Local(4 * items)
     if length < _LEAST_LENGTH or not has_room(call.target, items, local):
         return None
-    args: tuple[Arg, ...] = (x, call.outputs[0], local, np.int32(length), *more)
-    flops = x.spec.size * _EXP_FLOPS
-    return [groups("rows_local", entry, x.spec.size // length, items, args, {}, flops)]
+    args: tuple[Arg, ...] = (*operands, out, local, np.int32(length), *more)
+    return [groups("rows_local", entry, out.spec.size // length, items, args, {}, out.spec.size * flops)]
 
 
 def reduction(

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from math import prod
 
 from litecl.delegate.cl_op import Activation, Arg, Call, Const, Record, Scratch, Step, Target
-from litecl.delegate.kit.groups import LocalShare, local_share, padded
+from litecl.delegate.kit.groups import LocalShare, padded
 from litecl.delegate.kit.rates import rates_of
 from litecl.delegate.kit.schedule import Grid
+from litecl.delegate.kit.tiles import estimated_share, local_share
 from litecl.delegate.matmul.geometry import Geometry, matrix
 from litecl.delegate.matmul.local_product import VECTOR, LocalOperands, Slice, in_tiles, local_product, padded_bias
 from litecl.delegate.matmul.winograd import SIDE, is_plain, transformed
@@ -91,16 +92,17 @@ def pays(target: Target, sizes: _Sizes, share: LocalShare, direct: LocalShare) -
     if rates is None or few or max(sizes.patches_bytes, sizes.products_bytes) > _MOST_BYTES:
         return False
     image, result = 4 * prod((g.images, g.height, g.width, g.channels)), 4 * g.pixels * g.columns
-    one = rates.us(_flops(direct), image + result + 4 * g.depth * g.columns)
+    one = rates.us(_flops(target, direct), image + result + 4 * g.depth * g.columns)
     handed_on = sizes.patches_bytes, sizes.products_bytes
     weights = 4 * _POINTS * g.channels * g.columns
-    three = (0, image + handed_on[0]), (_flops(share), sum(handed_on) + weights), (0, handed_on[1] + result)
+    three = (0, image + handed_on[0]), (_flops(target, share), sum(handed_on) + weights), (0, handed_on[1] + result)
     return sum(rates.us(*launch) for launch in three) <= _CLEARLY * one
 
 
-def _flops(share: LocalShare) -> int:
-    tile = share.tile
-    return 2 * share.tiles * tile.rows * tile.columns * share.depth
+def _flops(target: Target, share: LocalShare) -> int:
+    """Return the operations of whole tiles: those of the estimate, so that other tiles are measured in the same way."""
+    usual = estimated_share(target, share.products)
+    return 2 * usual.tiles * usual.tile.rows * usual.tile.columns * usual.depth
 
 
 def _launches(call: Call, sizes: _Sizes, share: LocalShare, weights: Const) -> list[Step]:

@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from litecl.delegate.report_details import kernel_name
 from litecl.interpreter import Interpreter
 from litecl.perf.cli import benches
 from litecl.perf.cli.command import (
@@ -26,6 +27,7 @@ from litecl.perf.cli.command import (
     progress,
     require_device,
 )
+from litecl.perf.cli.launches import tile_view
 from litecl.perf.cli.tables import report_data, table, titled
 from litecl.perf.measure.bench import BenchOptions, BenchResult, Profile, bench, profile
 from litecl.perf.measure.contenders import PEERS
@@ -150,10 +152,12 @@ def _kernels_by_op(profile: Profile) -> RenderableType:
 
 
 def _kernels_by_node(profile: Profile) -> RenderableType:
-    made = table("subgraph", "node", "operator", "kernel", "device ms", "GFLOP/s")
+    has_tiles = any(k.tiled for k in profile.kernels)
+    made = table("subgraph", "node", "operator", "kernel", *(["tile"] if has_tiles else []), "device ms", "GFLOP/s")
     for k in profile.kernels:
-        name = k.kernel if k.kernel == k.entry else f"{k.kernel}:{k.entry}"
-        made.add_row(str(k.subgraph), str(k.node), k.op, name, f"{k.duration_ms:.4f}", _rate(k.flops, k.duration_ms))
+        name, tile = kernel_name(k.kernel, k.entry), [tile_view(k.tiled)] if has_tiles else []
+        rate = _rate(k.flops, k.duration_ms)
+        made.add_row(str(k.subgraph), str(k.node), k.op, name, *tile, f"{k.duration_ms:.4f}", rate)
     return titled("device, by launch", made)
 
 

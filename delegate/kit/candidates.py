@@ -1,0 +1,30 @@
+"""Ranks the ways in which a GPU may compute products, for those few that are worth measuring."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from litecl.delegate.cl_op import Target
+from litecl.delegate.kit.groups import LocalShare
+from litecl.delegate.kit.tiles import estimated_share, possible_shares
+from litecl.delegate.tuning import GroupTile, Products
+
+_MOST = 6
+_FULL = 256  # work-items of a compute unit, that hide each other's waiting
+_BEGIN = 32  # elements of the depth, that take as long as the beginning and the end of a group
+_LOAD = 2.0  # additions and products, that take as long as an element from local memory
+
+
+def candidates(target: Target, products: Products) -> Sequence[GroupTile]:
+    """Return the tiles to measure: first that of the estimate, then those that should take the least time."""
+    usual = estimated_share(target, products)
+    others = sorted(possible_shares(target, products), key=partial(_expected, target))
+    return list(dict.fromkeys(share.tiled.tile for share in (usual, *others)))[:_MOST]
+
+
+def _expected(target: Target, share: LocalShare) -> float:
+    """Return what the busiest compute unit takes, in additions and products of a work-item: a rough order."""
+    tile, own = share.tile, share.tile.sums
+    loads = _LOAD * own * (1 / tile.own_rows + 1 / tile.own_columns)
+    item = (own + loads) * (share.part_depth + _BEGIN) + (own * share.parts if share.parts > 1 else 0)
+    groups = -(-share.tiles * share.parts // target.compute_units)
+    return item * max(1.0, groups * tile.items / _FULL)

@@ -1,0 +1,66 @@
+"""Deals out the units of an LSTM to a GPU's groups."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from litecl.delegate.cl_op import Arg, Launch, Local, Target
+from litecl.delegate.kit.groups import MOST_ITEMS, has_room
+
+_LANES, _DEPTHS = (4, 8, 16, 32, 64), (4, 8, 16)  # of a unit, and of each of its work-items
+
+
+@dataclass(frozen=True)
+class CellShare:
+    """How groups share an LSTM's units: ``lanes`` work-items for each unit, ``depth`` outputs for each of these.
+
+    at_once: whether all groups are sure to run at the same time, so that they may wait for each other.
+    """
+
+    lanes: int
+    depth: int
+    items: int
+    groups: int
+    batch: int
+    at_once: bool
+
+    @property
+    def units(self) -> int:
+        """Units of a group."""
+        return self.items // self.lanes
+
+    @property
+    def local(self) -> Local:
+        """Local memory of a group: sums of four gates, and the outputs of all units."""
+        return Local(16 * self.items + 4 * self.lanes * self.depth)
+
+    @property
+    def defines(self) -> dict[str, str | int | float]:
+        """The macros of lstm_local.cl."""
+        return {"UNITS": self.units, "ITEMS_PER_UNIT": self.lanes, "DEPTH": self.depth}
+
+    def launch(self, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int) -> Launch:
+        """Return a launch of these groups for every batch entry."""
+        size, group = (self.groups * self.items, self.batch), (self.items, 1)
+        return Launch("lstm_local", "lstm_local", tuple(args), size, group, {**self.defines, **defines}, flops)
+
+
+def cell_share(target: Target, units: int, batch: int) -> CellShare | None:
+    """Return how a GPU computes an LSTM with its weights in registers; None where these do not suffice."""
+    lanes = next((n for n in _LANES if n * _DEPTHS[-1] >= units), None)
+    if lanes is None:
+        return None
+    depth = next(n for n in _DEPTHS if n * lanes >= units)
+    items = min(MOST_ITEMS, lanes << (units - 1).bit_length())
+    groups = -(-units // (items // lanes))
+    share = CellShare(lanes, depth, items, groups, batch, groups * batch <= _surely_at_once(target))
+    return share if has_room(target, items, share.local) else None
+
+
+def _surely_at_once(target: Target) -> int:
+    """Return how many groups of a kernel are sure to run at the same time.
+
+    Half of those that have a unit of their own, so that two models side by side do not wait for each other for ever.
+    What is known of GPUs' schedulers is not known of runtimes that compute on a CPU.
+    """
+    known = target.gpu is not None and target.gpu.vendor in ("nvidia", "amd", "intel")
+    return target.compute_units // 2 if known else 0

@@ -1,0 +1,176 @@
+"""Chooses the tiles in which a GPU computes products: those that were measured, or else by an estimate."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from litecl.delegate.cl_op import Target
+from litecl.delegate.gpu import MatrixUnit, Vendor
+from litecl.delegate.kit import schedules
+from litecl.delegate.kit.groups import LocalShare, LocalTile, has_room, tiles_in
+from litecl.delegate.kit.schedule import schedule_of
+from litecl.delegate.tuning import Products, Source
+
+_LEAST_STEPS, _FEWEST_STEPS = 4, 2  # of a group that shares the depth with others; where units would be idle
+_MUCH = 1e6  # operations, that take longer than adding up parts
+_MOST_PARTS, _UTMOST_PARTS = 16, 32  # where more than half of the units would be idle otherwise
+_PARTS = (1, 2, 4, 8, 16)  # that may be measured
+_LONG = 32  # steps that take as long as some launches
+GROUPS_PER_UNIT = 2
+WITHOUT_PARTS = ("arm", "qualcomm")  # vendors of GPUs on which it is not known how groups learn of each other
+
+TILES = (LocalTile(64, 64, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))  # the largest first
+_MATRIX_TILES = (LocalTile(128, 128, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))
+_SMALL = LocalTile(16, 32, 4, 4)  # where half of the units would be idle otherwise
+_FAMILIES: Mapping[tuple[Vendor, int], Sequence[LocalTile]] = {
+    ("nvidia", 32): (LocalTile(128, 64, 8, 8), *TILES[:2], LocalTile(32, 64, 4, 4), TILES[-1]),
+    ("qualcomm", 64): (LocalTile(64, 128, 8, 8), *TILES),
+}
+"""Tiles of GPUs that have others, by vendor and work-items in lockstep: those that CLBlast's tuner found to be the
+fastest for large products on an RTX 4090, an A100 and an Adreno 740, among those of all GPUs.
+"""
+_MEASURED = (
+    LocalTile(128, 128, 8, 8),
+    LocalTile(64, 64, 4, 4),
+    LocalTile(64, 32, 4, 4),
+    LocalTile(16, 64, 4, 4),
+    _SMALL,
+)
+"""More tiles, that only a measurement chooses."""
+
+
+def local_share(
+    target: Target,
+    slices: int,
+    rows: int,
+    columns: int,
+    depth: int,
+    matrix: MatrixUnit | None = None,
+    *,
+    reads: str = "rows",
+    arithmetic: str = "",
+) -> LocalShare | None:
+    """Return how a GPU computes ``slices`` products of ``rows`` x ``depth`` and ``depth`` x ``columns``.
+
+    As was measured for these (``Tuning.tiles``), or else by an estimate. None where the device has not enough local
+    memory, or groups are too small. matrix: the unit to multiply with, if there is room for what it needs. reads,
+    arithmetic: as in ``Products``; floats unless given.
+    """
+    by_units, plain = _usual_tiles(target, matrix), _usual_tiles(target)
+    tiles = by_units or plain
+    if not tiles:
+        return None
+    stored = "fp16" if target.half_weights else "fp32"
+    unit = "" if matrix is None or not by_units else matrix.name
+    products = Products(slices, rows, columns, depth, reads, unit or arithmetic or stored)
+    kept = target.tuning.tiles.get(str(products))
+    measured = (share for share in possible_shares(target, products) if share.tiled.tile == kept)
+    return (next(measured, None) if kept else None) or estimated_share(target, products)
+
+
+def possible_shares(target: Target, products: Products) -> Iterator[LocalShare]:
+    """Yield every way in which a device can compute products: nothing else that was kept for them counts."""
+    unit = _unit_of(target, products)
+    more = () if unit else (*itertools.chain(*_FAMILIES.values()), *_MEASURED)
+    for tile in tiles_with_room(target, [*dict.fromkeys((*_usual_tiles(target, unit), *more))]):
+        steps, groups = -(-products.depth // tile.step), _groups(products, tile)
+        most = min(_MOST_PARTS, steps // _FEWEST_STEPS) if _shares_depth(target) else 1
+        parts = {_even(steps, n) for n in _PARTS if n <= most} | {_parts(target, tile, groups, products.depth)}
+        yield from (LocalShare(products, tile, n) for n in sorted(parts))
+
+
+def estimated_share(target: Target, products: Products) -> LocalShare:
+    """Return how a GPU that has room for tiles computes products that were not measured: with the largest tile of its
+    family, or else of all GPUs, that keeps every unit busy, or with the smallest one.
+    """
+    tiles, wanted = _usual_tiles(target, _unit_of(target, products)), _enough(target)
+    busy = (tile for tile in tiles if _groups(products, tile) >= wanted and _is_filled(products, tile))
+    share = _shared(target, products, next(busy, tiles[-1]))
+    if _leaves_idle(target, share) and share.tile.matrix is None and has_room(target, _SMALL.items, _SMALL.local):
+        share = _shared(target, products, _SMALL)
+    return _shared(target, products, share.tile, fewest=1) if _leaves_idle(target, share) else share
+
+
+def _groups(products: Products, tile: LocalTile) -> int:
+    return products.slices * tiles_in(tile, products.rows, products.columns)
+
+
+def _is_filled(products: Products, tile: LocalTile) -> bool:
+    """Return whether more than half of the tiles is of use."""
+    computed = tiles_in(tile, products.rows, products.columns) * tile.rows * tile.columns
+    return 2 * products.rows * products.columns > computed
+
+
+def _usual_tiles(target: Target, unit: MatrixUnit | None = None) -> Sequence[LocalTile]:
+    """Return the tiles to estimate with, the largest first: those that a matrix unit computes, or of a family."""
+    if unit is not None:
+        return tiles_with_room(target, [replace(tile, matrix=unit) for tile in _MATRIX_TILES])
+    return tiles_with_room(target, _FAMILIES.get(_family(target), TILES))
+
+
+def _unit_of(target: Target, products: Products) -> MatrixUnit | None:
+    unit = None if target.gpu is None else target.gpu.matrix
+    return unit if unit is not None and unit.name == products.arithmetic else None
+
+
+def _shared(target: Target, products: Products, tile: LocalTile, fewest: int = _FEWEST_STEPS) -> LocalShare:
+    source: Source = "family" if tile.matrix is None and _is_known(target) else "estimate"
+    return LocalShare(products, tile, _parts(target, tile, _groups(products, tile), products.depth, fewest), source)
+
+
+def _leaves_idle(target: Target, share: LocalShare) -> bool:
+    """Return whether more than half of a GPU's units would have nothing to do."""
+    return 2 * share.tiles * share.parts < target.compute_units
+
+
+def _family(target: Target) -> tuple[Vendor, int]:
+    return ("other", 0) if target.gpu is None else (target.gpu.vendor, target.gpu.subgroup)
+
+
+def _is_known(target: Target) -> bool:
+    """Return whether the choice follows from the family of a GPU: by its tiles, or by how many groups it needs."""
+    return _family(target) in _FAMILIES or "product_local" in schedules.FAMILIES.get(_family(target), {})
+
+
+def _enough(target: Target) -> int:
+    """Return how many groups keep a GPU busy."""
+    return target.compute_units * schedule_of("product_local", target).items_per_unit
+
+
+def _parts(target: Target, tile: LocalTile, groups: int, depth: int, fewest: int = _FEWEST_STEPS) -> int:
+    """Return among how many groups each depth is shared out.
+
+    One where half the units are busy and the depth is short. Where half of them would be idle for long, parts are
+    shorter than they are otherwise: of ``fewest`` steps.
+    """
+    if not _shares_depth(target):
+        return 1
+    steps = -(-depth // tile.step)
+    if 2 * groups >= target.compute_units and (steps < _LONG or groups >= target.compute_units):
+        return 1
+    wanted = -(-_enough(target) // groups)
+    parts = max(1, min(wanted, steps // _LEAST_STEPS, _MOST_PARTS))
+    if 2 * groups * tile.rows * tile.columns * depth > _MUCH:
+        most = min(steps // fewest, _UTMOST_PARTS)
+        enough = (n for n in range(parts, most + 1) if 2 * groups * _even(steps, n) >= target.compute_units)
+        parts = next(enough, max(parts, most))
+    return _even(steps, parts)
+
+
+def _even(steps: int, parts: int) -> int:
+    """Return into how many parts, at most as many as these, steps are cut so that none is empty."""
+    return -(-steps // -(-steps // parts))
+
+
+def _shares_depth(target: Target) -> bool:
+    return target.gpu is None or target.gpu.vendor not in WITHOUT_PARTS
+
+
+def tiles_with_room(target: Target, tiles: Sequence[LocalTile]) -> Sequence[LocalTile]:
+    """Return those for which a device has registers, work-items and local memory."""
+    return [tile for tile in tiles if tile.sums <= most_sums(target) and has_room(target, tile.items, tile.local)]
+
+
+def most_sums(target: Target) -> int:
+    """Return how many sums a work-item of a GPU keeps in registers, beside what it adds to them."""
+    return 32 if target.gpu is not None and target.gpu.few_registers else 64

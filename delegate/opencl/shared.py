@@ -1,0 +1,62 @@
+"""Memory that the host shares with a GPU. It is tried with kernels, as a driver may keep copies of its own."""
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.enqueue import BoundKernel
+from litecl.delegate.opencl.errors import FAULTS
+from litecl.delegate.report import summary, warn
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.graph import Array
+
+_PREDICATES = (1, 0, 1, 1, 0)  # of runs, one after another
+_probed: dict[int, bool] = {}  # by device
+
+
+def arena(device: Device, size_bytes: int) -> tuple[Any, Array | None]:
+    """Allocate the memory of a plan; return it, and as host bytes if both see it at any time. That of an integrated GPU
+    lies else where the host can map it. Raises OutOfDeviceMemory.
+    """
+    if not device.is_integrated:
+        return device.shared_buffer(size_bytes)
+    if device.has_svm and _is_shared(device):
+        return device.svm_buffer(size_bytes)
+    return device.buffer(size_bytes, cl.mem_flags.ALLOC_HOST_PTR), None
+
+
+def _is_shared(device: Device) -> bool:
+    """Return whether a GPU's shared memory is. An error is tried once more, and is then taken for a no."""
+    key = device.device.int_ptr
+    if key not in _probed:
+        with suppress(DelegateError, *FAULTS):
+            _probed[key] = _is_right(device)
+            return _probed[key]
+        try:
+            _probed[key] = _is_right(device)
+        except (DelegateError, *FAULTS) as error:
+            warn(f"inputs and outputs are mapped on {device.name}, not shared: {summary(error)}")
+            return False
+    return _probed[key]
+
+
+def _is_right(device: Device) -> bool:
+    """Return whether branches are decided by predicates that the host writes, in flags that it reads. All lie in parts
+    of one buffer, as inputs and outputs do.
+    """
+    apart = device.alignment
+    buffer, host = device.svm_buffer(2 * apart)
+    flags, seen, predicate = buffer.get_sub_region(0, 8), host[:8].view(np.int32), host[apart : apart + 1]
+    kernel = device.programs.kernel("control", "decide_branch", {})
+    arguments: list[Any] = [flags, np.int32(-1), np.int32(0), buffer.get_sub_region(apart, 1)]
+    launch = BoundKernel(device.queue, kernel, arguments, (1,), (1,))
+    for value in _PREDICATES:
+        seen[...], predicate[...] = -7, value
+        launch.enqueue()
+        device.queue.finish()
+        if seen.tolist() != [value, 1 - value]:
+            return False
+    return True

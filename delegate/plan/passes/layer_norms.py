@@ -1,0 +1,190 @@
+"""Layer norms, on a GPU: rows less their mean, times the inverse of their deviation, are one node.
+
+Files have them in many forms, such as ``(x - m) r``, ``x r + (beta - m r)`` or ``x r + (-m r + beta)``, so what nodes
+compute is followed as sums of multiples of x, of the mean m, and of these times the inverse deviation r.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+
+import numpy as np
+
+from litecl.delegate.ops.layer_norm import LAYER_NORM, LayerNormOptions
+from litecl.delegate.plan.graph import NONE, RegionGraph, RegionNode
+from litecl.interpreter.graph import Array, Node
+from litecl.interpreter.ops import binary, unary
+from litecl.interpreter.ops.reduce import MEAN
+from litecl.interpreter.schema import TensorType
+
+_Sum = Mapping[str, Array]
+"""Multiples of x, m, r, xr, mr and 1: a number for every element of a row, or one for all."""
+
+_ZERO, _ONE = np.zeros(1, np.float32), np.ones(1, np.float32)
+_X, _M, _SQUARES, _VARIANCE, _SHIFTED, _ROOT = ({name: _ONE} for name in ("x", "m", "d2", "v", "v+", "1/r"))
+_TIMES_R = {"x": "xr", "m": "mr", "1": "r"}
+
+
+def layer_norms(graph: RegionGraph) -> RegionGraph:
+    """Fuse the nodes from the mean of rows on to what the rows are in the end."""
+    found = [whole for node in graph.nodes if node.node.op is MEAN and (whole := _found(graph, node)) is not None]
+    if not found:
+        return graph
+    last, taken = {whole.at: whole for whole in found}, {part for whole in found for part in whole.fused}
+    return replace(graph, nodes=tuple(last.get(node.at, node) for node in graph.nodes if node not in taken))
+
+
+@dataclass
+class _Known:
+    """What has been found out about a row's nodes. by: the node that computes each tensor. epsilon: what is added to
+    the variance.
+    """
+
+    sums: dict[int, _Sum]
+    by: dict[int, RegionNode] = field(default_factory=dict)
+    epsilon: float | None = None
+
+
+def _found(graph: RegionGraph, mean: RegionNode) -> RegionNode | None:
+    """Return the node for a layer norm that begins with a mean; None if none does."""
+    x, m = mean.inputs[0], mean.outputs[0]
+    if not _is_mean(graph, mean) or graph.specs[x].type != TensorType.FLOAT32:
+        return None
+    known, best = _Known({x: _X, m: _M}, {m: mean}), None
+    queue: list[tuple[int, RegionNode]] = []
+    seen: set[int] = set()
+    reached = [m]
+    while True:
+        for reader in (node for t in reached for node in graph.readers.get(t, ())):
+            if reader.at not in seen:
+                seen.add(reader.at)
+                heappush(queue, (reader.at, reader))
+        if not queue:
+            return best
+        _, node = heappop(queue)
+        total = _total(graph, known, node)
+        reached = [] if total is None else [node.outputs[0]]
+        if total is not None:
+            known.sums[node.outputs[0]], known.by[node.outputs[0]] = total, node
+            best = _whole(graph, known, mean, node) or best
+
+
+def _is_mean(graph: RegionGraph, node: RegionNode) -> bool:
+    """Return whether a node computes the means of rows, as columns."""
+    before, after = (graph.specs[t].static_shape for t in (node.inputs[0], node.outputs[0]))
+    return node.node.op is MEAN and len(before) > 1 and before[-1] > 1 and after == (*before[:-1], 1)
+
+
+def _total(graph: RegionGraph, known: _Known, node: RegionNode) -> _Sum | None:
+    """Return what a node computes; None if that is not known."""
+    if node.node.op is MEAN:
+        return _VARIANCE if known.sums.get(node.inputs[0]) is _SQUARES and _is_mean(graph, node) else None
+    rule = _RULES.get(node.node.op)
+    given = [known.sums.get(t) or _constant(graph, t) for t in node.inputs]
+    if rule is None or node.cl_op is None or any(one is None for one in given):
+        return None
+    if given[0] is _VARIANCE or given[-1] is _VARIANCE:
+        return _shifted(known, node, [one for one in given if one is not None])
+    return rule(*given) if node.activation == NONE else None
+
+
+def _shifted(known: _Known, node: RegionNode, given: Sequence[_Sum]) -> _Sum | None:
+    """Return what the variance plus a number is."""
+    numbers = [one["1"] for one in given if [*one] == ["1"]]
+    alone = known.epsilon is None and len(numbers) == 1 and numbers[0].size == 1
+    if node.node.op is not binary.ADD or node.activation != NONE or not alone:
+        return None
+    known.epsilon = float(numbers[0][0])
+    return _SHIFTED
+
+
+def _constant(graph: RegionGraph, tensor: int) -> _Sum | None:
+    """Return a constant that is the same for every row."""
+    value = None if tensor < 0 else graph.value(tensor)
+    if value is None or value.dtype != np.float32 or value.size != (value.shape[-1] if value.ndim else 1):
+        return None
+    return {"1": value.reshape(-1)}
+
+
+def _plus(a: _Sum, b: _Sum) -> _Sum | None:
+    if not _is_linear(a, b):
+        return None
+    return {name: a.get(name, _ZERO) + b.get(name, _ZERO) for name in {**a, **b}}
+
+
+def _minus(a: _Sum, b: _Sum) -> _Sum | None:
+    return _plus(a, {name: -value for name, value in b.items()})
+
+
+def _times(a: _Sum, b: _Sum) -> _Sum | None:
+    """Multiply where a factor is a constant, or multiples of the inverse deviation alone."""
+    if not _is_linear(a, b):
+        return None
+    for factor, other in ((a, b), (b, a)):
+        if [*factor] == ["1"]:
+            return {name: value * factor["1"] for name, value in other.items()}
+        if [*factor] == ["r"] and {*other} <= {*_TIMES_R}:
+            return {_TIMES_R[name]: value * factor["r"] for name, value in other.items()}
+    return None
+
+
+def _over(a: _Sum, b: _Sum) -> _Sum | None:
+    return _times(a, {"r": _ONE}) if b is _ROOT else None
+
+
+def _is_linear(*sums: _Sum) -> bool:
+    return all({*one} <= {*_TIMES_R, *_TIMES_R.values()} for one in sums)
+
+
+def _squared(a: _Sum, b: _Sum) -> _Sum | None:
+    """Return the squares of a difference if it is that of x and the mean."""
+    difference = _minus(a, b)
+    if difference is None or {*difference} != {"x", "m"} or any(value.size > 1 for value in difference.values()):
+        return None
+    factors = {float(difference["x"][0]), -float(difference["m"][0])}
+    return _SQUARES if factors in ({1.0}, {-1.0}) else None
+
+
+_RULES: Mapping[object, Callable[..., _Sum | None]] = {
+    binary.ADD: _plus,
+    binary.SUB: _minus,
+    binary.MUL: lambda a, b: _squared(a, {}) if a is b else _times(a, b),
+    binary.DIV: _over,
+    binary.SQUARED_DIFFERENCE: _squared,
+    unary.NEG: lambda a: _minus({}, a),
+    unary.SQUARE: lambda a: _squared(a, {}),
+    unary.RSQRT: lambda a: {"r": _ONE} if a is _SHIFTED else None,
+    unary.SQRT: lambda a: _ROOT if a is _SHIFTED else None,
+}
+
+
+def _whole(graph: RegionGraph, known: _Known, mean: RegionNode, last: RegionNode) -> RegionNode | None:
+    """Return the node for all up to the last one; None if that is no layer norm, or others read what is between."""
+    x, total, shape = mean.inputs[0], known.sums[last.outputs[0]], graph.specs[last.outputs[0]].static_shape
+    if not {"xr", "mr"} <= {*total} <= {"xr", "mr", "1"} or shape != graph.specs[x].static_shape:
+        return None
+    gamma, beta = (np.broadcast_to(total.get(name, _ZERO), shape[-1:]) for name in ("xr", "1"))
+    parts = _parts(known, last)
+    between = [part.outputs[0] for part in parts if part is not last]
+    alone = all(t not in graph.kept and t not in graph.given and {*graph.readers[t]} <= {*parts} for t in between)
+    if not np.array_equal(gamma, np.broadcast_to(-total["mr"], shape[-1:])) or not alone:
+        return None
+    if graph.may_change(x, mean, last):
+        return None
+    assert known.epsilon is not None, "an inverse deviation that no variance was shifted for"
+    options = LayerNormOptions(known.epsilon, *(np.ascontiguousarray(a, np.float32) for a in (gamma, beta)))
+    node = Node(LAYER_NORM.op, (x,), last.outputs, options)
+    fused = tuple(part for part in parts if part is not last)
+    return replace(last, node=node, cl_op=LAYER_NORM, inputs=(x,), fused=fused)
+
+
+def _parts(known: _Known, last: RegionNode) -> list[RegionNode]:
+    """Return the nodes that the last one depends on, and itself, in order."""
+    found, open_ = {last.at: last}, [last]
+    while open_:
+        for tensor in open_.pop().inputs:
+            part = known.by.get(tensor)
+            if part is not None and part.at not in found:
+                found[part.at] = part
+                open_.append(part)
+    return [found[at] for at in sorted(found)]

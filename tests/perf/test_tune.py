@@ -1,0 +1,191 @@
+"""``litecl tune``: a GPU's tiles measured in a model, kept, and used by what is prepared later; with a fake clock."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl.delegate import CLDelegate, DelegationReport, Tuning
+from litecl.delegate.devices import choose
+from litecl.delegate.tuning import GroupTile, Measurement, Schedule, Tiled, load, measurement, save
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.file.writer import write_file
+from litecl.interpreter.graph import Array
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.perf.measure import tiles
+from litecl.perf.measure.tiles import Times, tuned_model
+from litecl.perf.measure.timing import Tick
+from support.build import Graph, model, randn
+from support.command import data, failure, text
+from support.devices import as_on_a_gpu
+
+_X = randn(np.random.default_rng(2), 33, 64)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file of two products of one size and one of another."""
+    g, rng = Graph(), np.random.default_rng(1)
+    y = g.input(_X.shape)
+    for columns in (64, 64, 20):
+        y = g.op(FULLY_CONNECTED, [y, g.const(randn(rng, columns, 64, scale=0.2)), None], FullyConnectedOptions())
+    write_file(model(g.build(y)), tmp_path / "dense.tflite")
+    return tmp_path / "dense.tflite"
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep tables from wrapping their cells."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+    return as_on_a_gpu(monkeypatch, tmp_path / "cache")
+
+
+def _tiles(interpreter: Interpreter) -> list[Tiled]:
+    return [row.tiled for row in DelegationReport.of(interpreter).kernels if row.tiled is not None]
+
+
+def _prefers(rows: int) -> Any:
+    """Return a timer for which tiles of so many rows take a tenth of the time of others."""
+
+    def timer(interpreters: Sequence[Interpreter], tick: Tick) -> list[Times]:
+        tick()
+        return [
+            {str(tiled.products): 0.1 if tiled.tile.rows == rows else 1.0 for tiled in _tiles(interpreter)}
+            for interpreter in interpreters
+        ]
+
+    return timer
+
+
+def _run(path: Path, **options: Any) -> tuple[Array, list[Tiled]]:
+    interpreter = Interpreter(path, delegates=[CLDelegate(**options, profile=True, strict=True)] if options else [])
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, _X)
+    interpreter.invoke()
+    got = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    return got, _tiles(interpreter) if options else []
+
+
+def test_what_is_measured_is_used_from_then_on(path: Path, options: dict[str, Any]) -> None:
+    """By this device alone, and with the same results but for the order of sums."""
+    folder, device = options["cache_dir"], choose(options["device"])
+    before, usual = _run(path, **options)
+    assert {tiled.source for tiled in usual} == {"estimate"}
+    found = tuned_model(path, {}, options, folder, timer=_prefers(16))
+    assert [(str(one.products), one.launches) for one in found.products] == [
+        ("1 x 33 x 64 x 64 of rows, fp32", 2),
+        ("1 x 33 x 20 x 64 of rows, fp32", 1),
+    ]
+    assert {one.tile.rows for one in found.products} == {16}
+    after, chosen = _run(path, **options)
+    assert {(tiled.source, tiled.tile.rows) for tiled in chosen} == {("measured", 16)}
+    np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(after, _run(path)[0], rtol=1e-5, atol=1e-5)
+    assert load(folder, device.identity).tiles.keys() == {str(one.products) for one in found.products}
+    assert not load(folder, (*device.identity, "a newer driver")).tiles
+    (file,) = folder.glob("tuning-*.json")
+    file.write_text(file.read_text()[:-20])
+    assert _run(path, **options)[1] == usual
+
+
+def test_products_are_measured_once(path: Path, options: dict[str, Any]) -> None:
+    """Unless it is asked for again; those of another precision are others."""
+    folder = options["cache_dir"]
+    assert len(tuned_model(path, {}, options, folder, timer=_prefers(16)).products) == 2
+    assert not tuned_model(path, {}, options, folder, timer=_prefers(64)).products
+    halved = tuned_model(path, {}, {**options, "precision": "fp16"}, folder, timer=_prefers(64)).products
+    assert [one.products.arithmetic for one in halved] == ["fp16"] * 2
+    again = tuned_model(path, {}, options, folder, again=True, timer=_prefers(64)).products
+    assert [one.tile.rows for one in again] == [64, 64]
+    assert {tiled.tile.rows for tiled in _run(path, **options)[1]} == {64}
+
+
+def test_what_is_not_clearly_faster_leaves_the_estimate(path: Path, options: dict[str, Any]) -> None:
+    def timer(interpreters: Sequence[Interpreter], tick: Tick) -> list[Times]:
+        return [
+            {str(tiled.products): ms for tiled in _tiles(one)}
+            for one, ms in zip(interpreters, (1.0, 0.97), strict=True)
+        ]
+
+    _, usual = _run(path, **options)
+    found = tuned_model(path, {}, options, options["cache_dir"], timer=timer)
+    assert {one.products: one.tile for one in found.products} == {tiled.products: tiled.tile for tiled in usual}
+    assert all(one.ms == one.usual_ms == 1.0 for one in found.products)
+
+
+def test_candidates_with_which_a_device_fails_are_left_out(path: Path, options: dict[str, Any]) -> None:
+    """Others are measured nevertheless; where all fail nothing is kept."""
+    for failing in (1, 99):
+        calls: list[int] = []
+
+        def timer(interpreters: Sequence[Interpreter], tick: Tick, failing: int = failing, calls: Any = calls) -> Any:
+            calls.append(1)
+            if len(calls) <= failing:
+                raise DelegateError("out of registers")
+            return _prefers(64)(interpreters, tick)
+
+        found = tuned_model(path, {}, options, options["cache_dir"], again=True, timer=timer)
+        assert len(found.problems) == min(failing, len(calls))
+        assert all("out of registers" in problem for problem in found.problems)
+        assert [bool(one.ratios) for one in found.products] == [failing == 1] * 2
+
+
+def test_a_tile_that_computes_anything_else_is_left_out(
+    path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is timed that is wrong."""
+    monkeypatch.setattr(tiles, "difference", lambda got, expected: 0.5)
+    found = tuned_model(path, {}, options, options["cache_dir"], timer=lambda *_: pytest.fail("timed"))
+    assert found.problems and all("an output changes by 5.0e-01 of its magnitude" in one for one in found.problems)
+    assert not (options["cache_dir"] / "tuning").exists()
+    assert not load(options["cache_dir"], found.device.identity).tiles
+
+
+def test_what_the_device_has_been_measured_for_stays(path: Path, options: dict[str, Any]) -> None:
+    """Settings of the device, which ``litecl devices --tuning`` measures, are used and kept."""
+    device, folder = choose(options["device"]), options["cache_dir"]
+    schedules = {"product_local": Schedule(items_per_unit=2)}
+    save(folder, device.identity, device.name, Measurement(Tuning(schedules=schedules)))
+    tuned_model(path, {}, options, folder, timer=_prefers(16))
+    kept = measurement(folder, device.identity)
+    assert kept is not None and kept.tuning.schedules == schedules and len(kept.tuning.tiles) == 2
+
+
+def test_only_gpus_have_tiles(path: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    said = failure(capsys, "tune", path, "--device", choose(num_threads=1).name, "--cache", tmp_path)
+    assert "tiles are those of GPUs: expected one, got" in said
+
+
+def test_the_command(
+    path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It measures by the device's clock."""
+    monkeypatch.setattr(tiles, "_ROUNDS", 1)
+    folder = options["cache_dir"]
+    arguments = ["tune", path, "--device", choose(options["device"]).name, "--cache", folder]
+    (found,) = data(capsys, *arguments)["models"]
+    assert {row["products"] for row in found["products"]} == load(
+        folder, choose(options["device"]).identity
+    ).tiles.keys()
+    assert all(row["usual_ms"] > 0 and row["ratios"] for row in found["products"])
+    assert Path(found["file"]).parent == folder and not found["problems"]
+    assert "were measured before (--again)" in text(capsys, *arguments)
+    shown = text(capsys, *arguments, "--again")
+    assert all(word in shown for word in ("1 x 33 x 64 x 64 of rows, fp32", "usual tile", "kept in"))
+
+
+def test_plans_say_where_tiles_come_from(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """For people and for programs, without a device."""
+    for name, source in (("sm_90", "family"), ("mali", "estimate")):
+        rows = data(capsys, "inspect", path, "--delegate", "--as", name)["launches"]
+        assert [row["tiled"]["source"] for row in rows] == [source] * 3
+        assert GroupTile(**rows[0]["tiled"]["tile"]).rows in (16, 32)
+        assert rows[2]["tiled"]["products"]["columns"] == 20
+        assert f"({source})" in text(capsys, "inspect", path, "--delegate", "--as", name)
