@@ -25,22 +25,23 @@ inline void read_rows(__global const float *x, __global float *out, const int pa
                       __global const WinogradPatches *w) {
     __global const Geometry *g = &w->window;
     const int3 at = place(patch, w);
+    const int height = g->height, width = g->width, channels = g->channels;
     const int top = at.y - g->pad_y, left = at.z - g->pad_x;
     float4 half_done[2][6];
     UNROLL for (int j = 0; j < 6; ++j) {
         float4 column[6], transformed[6];
         UNROLL for (int i = 0; i < 6; ++i) {
             const int y = top + i, x_ = left + j;
-            const bool known = (uint)y < (uint)g->height && (uint)x_ < (uint)g->width;
-            const int from = ((at.x * g->height + y) * g->width + x_) * g->channels + c;
+            const bool known = (uint)y < (uint)height && (uint)x_ < (uint)width;
+            const int from = ((at.x * height + y) * width + x_) * channels + c;
             column[i] = known ? LOAD4(x + from) : (float4)(0.0f);
         }
         transform_input(column, transformed);
         half_done[0][j] = transformed[a];
         half_done[1][j] = transformed[b];
     }
-    const int step = w->patches * g->channels;
-    out += patch * g->channels + c;
+    const int step = w->patches * channels;
+    out += patch * channels + c;
     UNROLL for (int i = 0; i < 2; ++i) {
         float4 row[6];
         transform_input(half_done[i], row);
@@ -48,14 +49,16 @@ inline void read_rows(__global const float *x, __global float *out, const int pa
     }
 }
 
-// A^T, by rows: those of a work-item are added up, which takes fewer registers than to transform whole columns first.
-__constant float POWERS[4][6] = {{1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 0.0f},
-                                 {0.0f, ROOT_OF_HALF, -ROOT_OF_HALF, ROOT_OF_TWO, -ROOT_OF_TWO, 0.0f},
-                                 {0.0f, 0.5f, 0.5f, 2.0f, 2.0f, 0.0f},
-                                 {0.0f, 0.5f * ROOT_OF_HALF, -0.5f * ROOT_OF_HALF, 2.0f * ROOT_OF_TWO,
-                                  -2.0f * ROOT_OF_TWO, 1.0f}};
+// A^T[a][i]: the a-th power of the i-th point, of infinity the coefficient of the third.
+inline float power(const int a, const int i) {
+    if (i == 0 || i == 5) return a == (i == 0 ? 0 : 3) ? 1.0f : 0.0f;
+    const float point = i < 3 ? ROOT_OF_HALF : ROOT_OF_TWO, square = i < 3 ? 0.5f : 2.0f;
+    const float size = (a < 2 ? 1.0f : square) * (a % 2 == 0 ? 1.0f : point);
+    return a % 2 == 1 && i % 2 == 0 ? -size : size;
+}
 
-// Rows a and a + 2 of a patch's output pixels.
+// Rows a and a + 2 of a patch's output pixels: A^T by rows, which are added up as they come. That takes fewer registers
+// than to transform whole columns first.
 inline void write_rows(__global const float *m, __global const float *bias, __global const float *residual,
                        __global float *out, const int patch, const int n, const int a,
                        __global const WinogradPatches *w, const float low, const float high) {
@@ -69,21 +72,23 @@ inline void write_rows(__global const float *m, __global const float *bias, __gl
         UNROLL for (int j = 0; j < 6; ++j) row[j] = LOAD4(m + (i * 6 + j) * step);
         transform_output(row, transformed);
         UNROLL for (int j = 0; j < 4; ++j) {
-            if (POWERS[a][i] != 0.0f) sums[0][j] += POWERS[a][i] * transformed[j];
-            if (POWERS[a + 2][i] != 0.0f) sums[1][j] += POWERS[a + 2][i] * transformed[j];
+            if (power(a, i) != 0.0f) sums[0][j] += power(a, i) * transformed[j];
+            if (power(a + 2, i) != 0.0f) sums[1][j] += power(a + 2, i) * transformed[j];
         }
     }
     const int3 at = place(patch, w);
+    const int height = g->out_height, width = g->out_width, out_step = w->out_step, columns = g->columns - n;
+    const int has_residual = w->has_residual, aligned = w->aligned;
     const float4 added = LOAD4(bias + n);
     UNROLL for (int i = 0; i < 2; ++i) {
         const int y = at.y + a + 2 * i;
-        if (y >= g->out_height) continue;
+        if (y >= height) continue;
         UNROLL for (int j = 0; j < 4; ++j) {
-            if (at.z + j >= g->out_width) continue;
-            const int to = ((at.x * g->out_height + y) * g->out_width + at.z + j) * w->out_step + n;
+            if (at.z + j >= width) continue;
+            const int to = ((at.x * height + y) * width + at.z + j) * out_step + n;
             float4 result = sums[i][j] + added;
-            if (w->has_residual) result += load_columns(residual + to, g->columns - n, w->aligned);
-            store_columns(out + to, ACTIVATION(result, low, high), g->columns - n, w->aligned);
+            if (has_residual) result += load_columns(residual + to, columns, aligned);
+            store_columns(out + to, ACTIVATION(result, low, high), columns, aligned);
         }
     }
 }
