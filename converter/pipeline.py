@@ -201,7 +201,8 @@ def placed(*modules: Module) -> Iterator[None]:
     try:
         yield
     except ConversionError as error:
-        names = dict.fromkeys(re.findall("'([^']+)'", str(error)))
+        # An apostrophe may be that of a word, so what is between any two is looked up.
+        names = dict.fromkeys(re.findall("(?='([^']+)')", str(error)))
         lines = {name: line for name in names for module in modules if (line := module.place(name)) is not None}
         error.args = ("\n".join([str(error), *(f"{name!r} is made in {line}" for name, line in lines.items())]),)
         raise

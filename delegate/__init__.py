@@ -4,7 +4,7 @@ from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal
 from litecl.delegate.delegate import CLDelegate
 from litecl.delegate.progress import BuildStep
 from litecl.delegate.report import DelegationReport
-from litecl.delegate.tuning import Schedule, TileShape, Tuning
+from litecl.delegate.tuning import GroupTile, Schedule, TileShape, Tuning
 
 __all__ = [
     "BuildStep",
@@ -12,6 +12,7 @@ __all__ = [
     "Call",
     "ClOp",
     "DelegationReport",
+    "GroupTile",
     "Launch",
     "Refusal",
     "Schedule",

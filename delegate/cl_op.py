@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from litecl.delegate.gpu import Gpu, MatrixUnit
+from litecl.delegate.gpu import Gpu, HalfUnit, MatrixUnit
 from litecl.delegate.tuning import Tiled, Tuning
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
@@ -33,7 +33,7 @@ class Target:
     vector_width: floats in a native vector (1 on a GPU, 8 with AVX2, 16 with AVX-512).
     compute_units: how many work-groups run at once. gpu: more of a GPU; None of a CPU.
     float64: whether kernels can compute in float64. tuning: what was measured on the device.
-    half_weights: whether weights of products are fp16, and what matrix units multiply; all else is in float32.
+    half_weights: whether weights of products are fp16, and what ``unit`` multiplies; all else is in float32.
     """
 
     kind: Literal["cpu", "gpu"]
@@ -47,9 +47,9 @@ class Target:
     tuning: Tuning = field(default_factory=Tuning)
 
     @property
-    def matrix(self) -> MatrixUnit | None:
+    def unit(self) -> MatrixUnit | HalfUnit | None:
         """The unit that multiplies halves, where products may be computed in them."""
-        return self.gpu.matrix if self.kind == "gpu" and self.gpu is not None and self.half_weights else None
+        return self.gpu.unit if self.kind == "gpu" and self.gpu is not None and self.half_weights else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ class Launch:
     args: in the order of the kernel's parameters; scalars are numpy scalars of the parameter's exact type
         (``np.int32(3)``, ``np.float32(0.5)``). global_size is a multiple of local_size in every dimension.
     defines: ``-D`` macros. Every distinct set means another program to build, so pass dimensions as arguments instead.
-    flops: arithmetic operations, for the report. matrix: whether matrix units do them. tiled: its tile, if it has one.
+    flops: arithmetic operations, for the report. unit: what does them, if not floats. tiled: its tile, if it has one.
     apart: whether a work-item needs nothing of its group but ``ITEM_INDEX``: neither a barrier nor local memory.
     """
 
@@ -144,7 +144,7 @@ class Launch:
     defines: Mapping[str, str | int | float] = field(default_factory=dict)
     flops: int = 0
     apart: bool = False
-    matrix: bool = False
+    unit: Literal["", "matrix", "halves"] = ""
     tiled: Tiled | None = None
 
 

@@ -167,7 +167,9 @@ def _opened(options: CLOptions, found: FoundDevice) -> Device:
 
 
 def forget(device: Device | None) -> None:
-    """Let the next model open a failed device anew: its context may be unusable."""
+    """Let the next model open a failed device anew: its context may be unusable. Where all are lost, none ever is."""
+    if fork.lost(needs_threads=False):
+        return
     with _opening.lock:
         for key in [key for key, opened in _DEVICES.items() if opened is device]:
             del _DEVICES[key]

@@ -1,8 +1,8 @@
 """The properties of GPUs that lowerings may know, and a table of GPUs to plan for without having them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 Vendor = Literal["nvidia", "amd", "intel", "arm", "qualcomm", "other"]
 
@@ -16,6 +16,7 @@ class MatrixUnit:
     exchange operands through local memory instead, for tests.
     """
 
+    kind: ClassVar[Literal["matrix"]] = "matrix"
     name: str
     macro: str
     lanes: int
@@ -50,13 +51,50 @@ _LANES = 128  # of an Intel GPU's core, in all of its vector engines
 
 
 @dataclass(frozen=True)
+class HalfUnit:
+    """Vector units that multiply halves at a higher rate than floats, where no matrix unit is (kernels_cl/half_tile.h).
+
+    Products are added up in halves, ``steps`` of the depth, and these sums in float32. With u = 2**-11, rounding
+    changes a sum by at most (steps + 2) u of the sum of its products' magnitudes, half a percent. A sum of so few that
+    exceeds 65504 is found, and computed again in float32. One that is less than 6e-5, of weights that were divided so
+    that the largest is 8 to 16, has an error of 3e-8 for each product, or of 6e-5 where subnormals are made 0.
+
+    lanes: work-items in lockstep that kernels are compiled for; 0 for as many as the compiler chooses. sums: the most
+    that a work-item holds. flushes: whether subnormals are made 0. emulated: whether floats are rounded instead, for
+    tests.
+    """
+
+    kind: ClassVar[Literal["halves"]] = "halves"
+    name: ClassVar[str] = "halves"
+    steps: int = 8
+    lanes: int = 0
+    sums: int = 64
+    flushes: bool = False
+    emulated: bool = False
+
+    @property
+    def defines(self) -> dict[str, str | int | float]:
+        """The macros of half_tile.h and half_unit.h, but for BK."""
+        emulated = {"EMULATED": 1} if self.emulated else {}
+        lockstep = {"LITECL_SUBGROUP": self.lanes} if self.lanes and not self.emulated else {}
+        return {"HALF_STEPS": self.steps, **emulated, **lockstep}
+
+
+_HALVES = HalfUnit()
+# By eights, Intel's units compute as many halves as floats at a time; sixteen have half as many registers each.
+_INTEL_HALVES = HalfUnit(lanes=16, sums=16)
+
+
+@dataclass(frozen=True)
 class Gpu:
     """What a GPU has that a CPU has not, or that kernels for GPUs ask for.
 
     subgroup: work-items that run in lockstep; of Intel's the fewest that its compiler may choose. fp16: whether kernels
-        compute in halves (``cl_khr_fp16``). integer_dot: whether one instruction multiplies four bytes by four and adds
-        up. matrix: the unit that multiplies matrices of halves, if kernels can reach one; without_matrix: why what
-        it has cannot be used. integrated: whether its memory is the host's.
+        compute in halves (``cl_khr_fp16``), and are right; without_fp16: why they are not; flushes_halves: whether they
+        make subnormals 0. integer_dot: whether one
+        instruction multiplies four bytes by four and adds up. matrix: the unit that multiplies matrices of halves, if
+        kernels can reach one; without_matrix: why what it has cannot be used. integrated: whether its memory is the
+        host's. emulated: whether floats that are rounded take the place of halves, for tests.
     """
 
     vendor: Vendor = "other"
@@ -66,6 +104,17 @@ class Gpu:
     matrix: MatrixUnit | None = None
     integrated: bool = False
     without_matrix: str = ""
+    without_fp16: str = ""
+    flushes_halves: bool = False
+    emulated: bool = False
+
+    @property
+    def unit(self) -> "MatrixUnit | HalfUnit | None":
+        """Return what multiplies halves fastest; None where nothing is faster than floats."""
+        if self.matrix is not None or not self.fp16:
+            return self.matrix
+        unit = _INTEL_HALVES if self.vendor == "intel" else _HALVES
+        return replace(unit, flushes=self.flushes_halves, emulated=self.emulated)
 
     @property
     def few_registers(self) -> bool:
@@ -93,8 +142,8 @@ class Profile:
     """A GPU to plan for: what a device of the kind reports, and the peaks that its data sheet names.
 
     product: the one that the figures are of. compute_units: as OpenCL counts them. tflops: float32, by the vector
-    units. gb_per_s: of its memory. matrix_tflops: of halves with float32 sums, by the matrix units, without sparsity.
-    launch_us: a launch after another one in the same queue, an estimate.
+    units; half_tflops: of halves. gb_per_s: of its memory. matrix_tflops: of halves with float32 sums, by the matrix
+    units, without sparsity. launch_us: a launch after another one in the same queue, an estimate.
     """
 
     product: str
@@ -107,6 +156,7 @@ class Profile:
     max_work_group_size: int = 1024
     launch_us: float = 3.0
     matrix_tflops: float = 0.0
+    half_tflops: float = 0.0
 
     @property
     def cores(self) -> int:
@@ -142,6 +192,7 @@ PROFILES: Mapping[str, Profile] = {
         *(96, 64 * _KIB, 2.1, 68),
         max_work_group_size=512,
         launch_us=10.0,
+        half_tflops=4.2,
     ),
     "xe_hpg": Profile(
         "Intel Arc A770",
@@ -167,12 +218,14 @@ PROFILES: Mapping[str, Profile] = {
         Gpu("arm", 16, fp16=True, integer_dot=True, integrated=True),
         *(10, 32 * _KIB, 1.1, 51),
         launch_us=20.0,
+        half_tflops=2.2,
     ),
     "adreno": Profile(
         "Qualcomm Adreno 740",
         Gpu("qualcomm", 64, fp16=True, integer_dot=True, integrated=True),
         *(12, 32 * _KIB, 2.1, 67),
         launch_us=20.0,
+        half_tflops=4.2,
     ),
 }
 """GPUs by the name of their architecture."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from litecl.delegate.cl_op import Target
+from litecl.delegate.gpu import MatrixUnit
 from litecl.delegate.report import NodeRow, TensorRow
 from litecl.interpreter.graph import ABSENT, Model, TensorSpec
 
@@ -19,12 +20,16 @@ def halves_of(target: Target) -> str:
     """Return what is computed in halves, in a line; "" where nothing is."""
     if not target.half_weights:
         return ""
-    if target.matrix is not None:
-        return f"fp16: matrix units ({target.matrix.name}) multiply halves, with float32 sums; other weights are halves"
-    why = "" if target.gpu is None else target.gpu.without_matrix
-    return "fp16: large weights are halves, arithmetic is in float32" + (
-        f", as matrix units fail: {why}" if why else ""
+    faults = (
+        {} if target.gpu is None else {"matrix units": target.gpu.without_matrix, "halves": target.gpu.without_fp16}
     )
+    why = "".join(f", as {what} fail: {fault}" for what, fault in faults.items() if fault)
+    if isinstance(target.unit, MatrixUnit):
+        return f"fp16: matrix units ({target.unit.name}) multiply halves, with float32 sums; other weights are halves"
+    if target.unit is not None:
+        steps = target.unit.steps
+        return f"fp16: products are halves, {steps} added up in halves, then in float32; other weights are halves{why}"
+    return f"fp16: large weights are halves, arithmetic is in float32{why}"
 
 
 def with_details(

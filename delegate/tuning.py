@@ -80,7 +80,7 @@ class Products:
     """Products for which a GPU's tile is chosen: ``slices`` of [rows, depth] times [depth, columns].
 
     reads: how operands lie: x as "rows" or "patches", or what is computed on the way. arithmetic: "fp32", "fp16" where
-    weights are stored as halves, "int8" (the depth is then counted in fours), or the name of a matrix unit.
+    weights are stored as halves, "int8" (the depth is then counted in fours), or the name of what multiplies halves.
     """
 
     slices: int

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.feeding import seen_dtype
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.schema import TensorType
 
@@ -21,7 +22,7 @@ def tensor_details(index: int, spec: TensorSpec) -> dict[str, Any]:
         "index": index,
         "shape": np.array(spec.static_shape, np.int32),
         "shape_signature": np.array(signature, np.int32),
-        "dtype": _DTYPES.get(spec.type, spec.dtype.type),
+        "dtype": _DTYPES.get(spec.type, seen_dtype(spec).type),
         "quantization": (float(scales[0]), int(zeros[0])) if per_tensor else (0.0, 0),
         "quantization_parameters": {
             "scales": scales,

@@ -1,6 +1,9 @@
-"""Values for inputs: initial ones, and checks of those that are set."""
+"""Values for inputs: initial ones, and checks of those that are set; their types as callers see them."""
 
 from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +11,8 @@ import numpy.typing as npt
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, Model, Shape, Subgraph, TensorSpec, entries
 from litecl.interpreter.schema import TensorType
+
+_BFLOAT16 = TensorType.BFLOAT16  # to look it up takes a tenth of the time of ``get_tensor``
 
 
 def entry_shapes(model: Model) -> dict[int, tuple[Shape, ...]]:
@@ -43,6 +48,27 @@ def blank(spec: TensorSpec) -> Array:
         raise ModelError(f"input {spec.name!r}: no memory for shape {list(spec.static_shape)}") from error
 
 
+def seen_dtype(spec: TensorSpec) -> np.dtype[Any]:
+    """Return the type of a tensor's elements as callers see it: of BFLOAT16 ml_dtypes', as LiteRT has it, where that is
+    installed, or else uint16, for the bits.
+    """
+    return _bfloat16() if spec.type is _BFLOAT16 else spec.dtype
+
+
+def seen(spec: TensorSpec, value: Array) -> Array:
+    """Return a tensor's memory as callers see it."""
+    return value.view(_bfloat16()) if spec.type is _BFLOAT16 else value
+
+
+@cache
+def _bfloat16() -> np.dtype[Any]:
+    try:
+        found: np.dtype[Any] = np.dtype(import_module("ml_dtypes").bfloat16)
+    except ImportError:
+        return np.dtype(np.uint16)
+    return found
+
+
 def check_strict(spec: TensorSpec, shape: Shape) -> None:
     """Raise ShapeError for a shape that an input's signature does not allow."""
     signature = spec.static_shape if spec.shape_signature is None else spec.shape_signature
@@ -56,11 +82,11 @@ def checked(index: int, spec: TensorSpec, value: npt.ArrayLike) -> Array:
         array = np.asarray(value, dtype=np.object_ if spec.type == TensorType.STRING else None)
     except (TypeError, ValueError) as error:  # a ragged list
         raise ShapeError(f"set_tensor: tensor {index} ({spec.name!r}): {error}") from error
-    if array.dtype != spec.dtype:
-        raise ShapeError(f"set_tensor: tensor {index} ({spec.name!r}): expected {spec.dtype}, got {array.dtype}")
+    if array.dtype != seen_dtype(spec):
+        raise ShapeError(f"set_tensor: tensor {index} ({spec.name!r}): expected {seen_dtype(spec)}, got {array.dtype}")
     if array.shape != spec.shape:
         raise ShapeError(
             f"set_tensor: tensor {index} ({spec.name!r}): expected shape {list(spec.static_shape)}, "
             f"got {list(array.shape)}"
         )
-    return array
+    return array.view(spec.dtype) if spec.type is _BFLOAT16 else array

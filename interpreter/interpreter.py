@@ -12,7 +12,7 @@ from litecl.interpreter.allocation import Allocation
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.feeding import blank, checked, entry_shapes
+from litecl.interpreter.feeding import blank, checked, entry_shapes, seen
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.lifetime import Lifetime, kept
@@ -217,13 +217,13 @@ class Interpreter(Allocation, Lifetime):
             raise ModelError(f"tensor {tensor} ({spec.name!r}) has no memory: call allocate_tensors() first")
         for values in (self._inputs.get(subgraph, {}), self._values.get(subgraph, {})):
             if tensor in values:
-                return values[tensor]
+                return seen(spec, values[tensor])
         if spec.data is not None:
-            return spec.data
+            return seen(spec, spec.data)
         if spec.is_variable:
-            return self._variables.get((subgraph, tensor), spec)
+            return seen(spec, self._variables.get((subgraph, tensor), spec))
         if tensor in self._graph(subgraph).outputs and spec.shape is not None:
-            return blank(spec)  # as in TFLite, before the first invoke
+            return seen(spec, blank(spec))  # as in TFLite, before the first invoke
         raise ModelError(
             f"tensor {tensor} ({spec.name!r}) has no value: invoke() first, and for an intermediate tensor "
             "construct the interpreter with experimental_preserve_all_tensors=True"

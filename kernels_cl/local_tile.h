@@ -11,7 +11,7 @@
 // makes four of them a Four; MULTIPLY_ADD(sum, x, w), for an Element x; with ROW_SUMS, ADD_ROW(total, x), for a Four x of a
 // row, whose total times a factor is added to all its sums.
 // Macros: BM, BN, TM, TN, PARTS, GATHER, WINDOW_HEIGHT, WINDOW_WIDTH, RIGHT_ROWS, RIGHT_COLUMNS, SINGLE, ROW_SUMS; UNIT_LANES, if
-// matrix units compute (matrix_tile.h), with BK.
+// matrix units compute (matrix_tile.h), or HALF_STEPS, if halves are multiplied (half_tile.h), with BK.
 #include <Slice>
 #include <LocalProduct>
 
@@ -159,6 +159,10 @@ inline Tile tile_of(__global const LocalProduct *p) {
 // Sums i of a work-item are those of tile's row (or column) of `own` fours, `others` work-items' fours apart.
 #define PLACE(own, others, i) ((own) * 4 + (i) / 4 * (others) * 4 + (i) % 4)
 
+// Where in a step the first of a work-item's loads of x lies.
+#define OWN_LINE (item / (BK / 4))
+#define OWN_DEPTH ((item & (BK / 4 - 1)) * 4)
+
 // The sums of a work-item, of x and the weights of a slice.
 inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __global const Packed *weights,
                    const Tile tile, __local Four *memory, __global const LocalProduct *p, const Around *around) {
@@ -170,8 +174,8 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
     Row rows[LEFT_LOADS];
     Four next_left[LEFT_LOADS], next_right[RIGHT_LOADS];
     UNROLL for (int i = 0; i < LEFT_LOADS; ++i) {
-        rows[i] = row_of(tile.m + (item >> 2) + i * (ITEMS / 4), p);
-        next_left[i] = load_left(x, rows[i], tile.start + (item & 3) * 4, tile.end, p, around);
+        rows[i] = row_of(tile.m + OWN_LINE + i * (ITEMS / (BK / 4)), p);
+        next_left[i] = load_left(x, rows[i], tile.start + OWN_DEPTH, tile.end, p, around);
     }
     UNROLL for (int i = 0; i < RIGHT_LOADS; ++i)
         next_right[i] = load_right(weights, item, i, tile.start, tile.end, tile.n, p);
@@ -185,7 +189,7 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
     for (int k = tile.start; k < tile.end; k += BK) {
         barrier(CLK_LOCAL_MEM_FENCE);  // all have read what is overwritten now
         UNROLL for (int i = 0; i < LEFT_LOADS; ++i) {
-            __local Element *to = left + (item & 3) * 4 * LEFT_STEP + (item >> 2) + i * (ITEMS / 4);
+            __local Element *to = left + OWN_DEPTH * LEFT_STEP + OWN_LINE + i * (ITEMS / (BK / 4));
             to[0] = next_left[i].s0;
             to[LEFT_STEP] = next_left[i].s1;
             to[2 * LEFT_STEP] = next_left[i].s2;
@@ -208,7 +212,7 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
         barrier(CLK_LOCAL_MEM_FENCE);
         if (k + BK < tile.end) {
             UNROLL for (int i = 0; i < LEFT_LOADS; ++i)
-                next_left[i] = load_left(x, rows[i], k + BK + (item & 3) * 4, tile.end, p, around);
+                next_left[i] = load_left(x, rows[i], k + BK + OWN_DEPTH, tile.end, p, around);
             UNROLL for (int i = 0; i < RIGHT_LOADS; ++i)
                 next_right[i] = load_right(weights, item, i, k + BK, tile.end, tile.n, p);
         }
@@ -239,6 +243,10 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
     }
 #endif
 }
+
+#ifdef HALF_STEPS
+#include "half_tile.h"
+#endif
 
 // Does something with every four sums of a work-item: row m, from column n on.
 #define FOR_SUMS(...)                                                                \

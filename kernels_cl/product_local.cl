@@ -3,9 +3,15 @@
 // A group computes a tile (local_tile.h). With PARTS the depth is shared out among groups too: each leaves its sums in
 // parts[part][tile][TM * TN / 4][work-item] and counts itself in arrived[tile], and the last one to arrive adds them up in
 // order, and leaves the count at 0 for the next run. The bias is padded to whole tiles. With UNIT_LANES matrix units
-// multiply what is rounded to halves (matrix_tile.h), and all else is the same.
+// multiply what is rounded to halves (matrix_tile.h), with HALF_STEPS halves are multiplied (half_tile.h), and all else is
+// the same.
 // Macros: those of local_tile.h; HALF_WEIGHTS: packed weights are halves; ACTIVATION (common.h), whose arguments are low
 // and high.
+#if defined(HALF_STEPS) && defined(WINDOW_WIDTH)
+#if WINDOW_HEIGHT * WINDOW_WIDTH < 9  // by sixteens these spill on Intel's GPUs
+#undef LITECL_SUBGROUP
+#endif
+#endif
 #include "common.h"
 #include "columns.h"
 #include "parts.h"
@@ -14,12 +20,19 @@ typedef float Element;
 typedef float4 Four;
 #ifdef HALF_WEIGHTS
 typedef half Packed;
+#ifdef HALF_STEPS
+#define LOAD_PACKED(from) (load_halves(from) * p->scale)
+#else
 #define LOAD_PACKED(p) load_halves(p)
+#endif
 #else
 typedef float Packed;
 #define LOAD_PACKED(p) LOAD4(p)
 #endif
 #define MULTIPLY_ADD(sum, x, w) sum = (x) * (w) + sum
+#ifdef HALF_STEPS
+#include "half_unit.h"
+#endif
 #include "local_tile.h"
 
 inline void finish(float4 y, __global const float *bias, __global const float *residual, __global float *out,
@@ -33,6 +46,8 @@ inline void finish(float4 y, __global const float *bias, __global const float *r
 
 #ifdef UNIT_LANES
 KERNEL void product_matrix(
+#elif defined(HALF_STEPS)
+KERNEL void product_halves(
 #else
 KERNEL void product_local(
 #endif
@@ -55,7 +70,10 @@ KERNEL void product_local(
     const Around around = {0.0f};
 #endif
     float4 sums[SUM_ROWS][SUM_FOURS];
-    add_up(sums, x + slice.x, weights + slice.weights, tile, memory, p, &around);
+#ifdef HALF_STEPS
+    if (!add_up_halves(sums, x + slice.x, weights + slice.weights, tile, memory, p, &around))
+#endif
+        add_up(sums, x + slice.x, weights + slice.weights, tile, memory, p, &around);
     ADD_UP_TILE
     FOR_SUMS(finish(sums[i][j], bias, residual, out, slice, m, n, p, low, high))
 }

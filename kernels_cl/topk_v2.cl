@@ -1,8 +1,11 @@
 // TOPK_V2: the k largest elements of every row of x [rows, length] in descending order, and their positions; of equal
-// elements the first comes first. Each element is inserted among those kept so far.
+// elements the first comes first; what is no number comes before all that is. Each element is inserted among those kept
+// so far.
 // A work-item takes per_item rows.
 // Macros: T, the type of the elements; R, that of the positions.
 #include "common.h"
+
+#define PRECEDES(a, b) ((a) > (b) || ((a) != (a) && (b) == (b)))
 
 KERNEL void topk_v2(ITEM __global const T *x, __global T *values, __global R *places, int n, int per_item, int length,
                     int k) {
@@ -14,8 +17,8 @@ KERNEL void topk_v2(ITEM __global const T *x, __global T *values, __global R *pl
         for (int i = 0; i < length; ++i) {
             const T value = from[i];
             int at = MIN(i, k);
-            if (at == k && !(value > best[k - 1])) continue;
-            for (at = MIN(at, k - 1); at > 0 && value > best[at - 1]; --at) {
+            if (at == k && !PRECEDES(value, best[k - 1])) continue;
+            for (at = MIN(at, k - 1); at > 0 && PRECEDES(value, best[at - 1]); --at) {
                 best[at] = best[at - 1];
                 place[at] = place[at - 1];
             }

@@ -5,7 +5,8 @@ difference from the interpreter relative to the largest output, the least and th
 waits, and for every kernel the share of the device's measured peaks of arithmetic and bandwidth that it reaches. Where
 PyTorch or ONNX Runtime (packages onnx and onnxruntime-gpu, or onnxruntime) is installed it runs the same graph in turns
 with litecl, on its CUDA device if it has one; where one does not run a model the end of the output says why. Runs on
-any device; kernels are timed one by one, so their times are those of queued launches. ``--small`` is a trial of it.
+any device; kernels are timed one by one, so their times are those of queued launches. ``--tune`` measures the GPU's
+tiles for each model first, as ``litecl tune`` does. ``--small`` is a trial of it all.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from litecl.delegate import CLDelegate
+from litecl.delegate import CLDelegate, disk
 from litecl.delegate.devices import choose
 from litecl.delegate.report import DelegationReport, KernelRow
 from litecl.delegate.report_details import kernel_name
@@ -35,6 +36,7 @@ from litecl.perf.measure.environment import header, named
 from litecl.perf.measure.feeds import random_inputs
 from litecl.perf.measure.gpu_page import page, problems, table
 from litecl.perf.measure.gpu_peers import MOST_DIFFERENCE, PeerTime, difference, ready
+from litecl.perf.measure.tiles import tuned_model
 from litecl.perf.measure.timing import in_turns
 
 _BATCHES = (1, 16)
@@ -157,6 +159,12 @@ def row(
     return Row(name, batch, differs, stats.min_ms, stats.median_ms, *costs, kernels, times)
 
 
+def _tune(content: bytes, options: Mapping[str, Any]) -> None:
+    """Keep the GPU's tiles for a model's products where ``row`` finds them."""
+    inputs = random_inputs(Interpreter(model_content=content).get_input_details(), seed=0)
+    tuned_model(content, inputs, options, disk.default_folder())
+
+
 def _feeds(content: bytes) -> list[Array]:
     interpreter = Interpreter(model_content=content)
     interpreter.allocate_tensors()
@@ -201,6 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", help="models whose names contain this")
     parser.add_argument("--batch", type=int, action="append", help="only these batches")
     parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--tune", action="store_true", help="measure a GPU's tiles for each model first, and keep them")
     parser.add_argument("--small", action="store_true", help="small models of the same kinds: a trial of the command")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--page", type=Path, help="write them as Markdown to this file")
@@ -212,6 +221,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         for batch in given.batch or subject.batches:
             if batch in subject.batches:
+                if given.tune:
+                    _tune((subject.small if given.small else subject.make)(batch), options)
                 rows.append(row(subject, batch, options, peaks, given.runs, is_small=given.small))
                 console.print(f"{subject.name}, batch {batch}: {rows[-1].min_ms:.3f} ms")
     data_rows = [asdict(one) for one in rows]

@@ -115,17 +115,16 @@ class Program:
         counters: Counters,
     ) -> Callable[[], dict[int, dict[int, Array]]] | None:
         """Return a function equivalent to ``run`` if nothing but kernels has to be run; else None (``InPlace``).
-        inputs: what every run reads; outputs: the wanted tensors, which must be in memory that is lent.
+        inputs: what every run reads; outputs: the wanted tensors, which are copied unless their memory is lent.
         """
-        tensors, at_once, states = self.plan.region.outputs, self._execution.at_once, self._states
-        lent = {
-            t: view for i, t in enumerate(tensors) if i not in self._kept and (view := self._results[i]) is not None
-        }
-        if at_once is None or not lent.keys() >= {*outputs}:
+        at_once, states, subgraph = self._execution.at_once, self._states, self.plan.region.subgraph
+        views = {t: view for t, view in zip(self.plan.region.outputs, self._results, strict=True) if view is not None}
+        if at_once is None or not views.keys() >= {*outputs}:
             return None
         if any(a is not b for a, b in zip(inputs, self._views, strict=True)):
             return None
-        values = {self.plan.region.subgraph: {t: lent[t] for t in outputs}}
+        kept = {*outputs} & {self.plan.region.outputs[i] for i in self._kept}
+        values = {subgraph: {t: views[t] for t in outputs}}
         run_plan: AtOnce = at_once
         number = -1 - self.partition  # differs from the executor's numbers of invokes
         cost = Counters(invocation=number)  # the counts of every run, as found in the first one
@@ -146,6 +145,7 @@ class Program:
                 vars(counters).update(vars(Counters(invocation=number)))
                 self.run([view for view in self._views if view is not None], variables, counters)
                 cost.kernel_launches, cost.host_syncs = counters.kernel_launches, counters.host_syncs
+                cost.bytes_to_host = counters.bytes_to_host
                 return values
             with self.lock:
                 try:
@@ -160,7 +160,11 @@ class Program:
                 states.keep(variables)
             return values
 
-        return run
+        def copied() -> dict[int, dict[int, Array]]:
+            run()
+            return {subgraph: {t: view.copy() if t in kept else view for t, view in values[subgraph].items()}}
+
+        return copied if kept else run
 
     def _abandon(self, error: BaseException) -> NoReturn:
         """Wait for what was queued before an error or interrupt, as its memory is about to be used again; raise it."""

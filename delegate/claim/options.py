@@ -42,8 +42,9 @@ class CLOptions:
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
         LSTMs in half precision, except those for Winograd's algorithm. On a GPU whose matrix units kernels reach,
         "fp16" also rounds to half precision what products and convolutions multiply, activations included: numbers
-        beyond 65504 become infinite, those below 6e-5 lose digits, or become 0. Sums and all other arithmetic are
-        float32 in both.
+        beyond 65504 become infinite, those below 6e-5 lose digits, or become 0. Sums are float32. On other GPUs that
+        compute in halves, products are halves too, and so are sums of eight; those become floats. Where that exceeds
+        65504, float32 computes. All other arithmetic is float32.
     max_delegated_partitions: keep at most this many regions, the largest; None keeps all.
     min_nodes_per_partition: leave smaller regions to the CPU.
     allow_ops, deny_ops: operator names.
@@ -81,7 +82,7 @@ class CLOptions:
     )
     precision: Precision = field(
         default="fp32",
-        metadata=_flag("--precision", "fp16 stores large weights in half precision, and uses GPUs' matrix units"),
+        metadata=_flag("--precision", "fp16 stores large weights in half precision; GPUs multiply halves"),
     )
     max_delegated_partitions: int | None = None
     min_nodes_per_partition: int = 1

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 
 from litecl.delegate.cl_op import Arg, Launch, Local, Target
-from litecl.delegate.gpu import MatrixUnit
+from litecl.delegate.gpu import HalfUnit, MatrixUnit
 from litecl.delegate.tuning import GroupTile, Products, Source, Tiled
 
 _STEP = 16  # of the depth, that a group loads at once
@@ -17,19 +17,24 @@ _LEAST_ITEMS, MOST_ITEMS = 32, 256
 class LocalTile:
     """A tile of a group: ``rows`` x ``columns``, of which a work-item adds up ``own_rows`` x ``own_columns``.
 
-    matrix: the unit that multiplies; sums are then dealt out to work-items in another way, as many to each.
+    unit: what multiplies halves; a matrix unit deals sums out to work-items in another way, as many to each.
     """
 
     rows: int
     columns: int
     own_rows: int
     own_columns: int
-    matrix: MatrixUnit | None = None
+    unit: MatrixUnit | HalfUnit | None = None
 
     @property
     def sums(self) -> int:
         """Sums of a work-item."""
         return self.own_rows * self.own_columns
+
+    @property
+    def most_sums(self) -> int:
+        """The most of them for which what multiplies has registers."""
+        return self.unit.sums if isinstance(self.unit, HalfUnit) else self.sums
 
     @property
     def items(self) -> int:
@@ -38,14 +43,16 @@ class LocalTile:
 
     @property
     def step(self) -> int:
-        """The depth that the group loads at once."""
-        return _STEP if self.matrix is None else self.matrix.step
+        """The depth that the group loads at once; of halves no less than a load for each work-item."""
+        if isinstance(self.unit, MatrixUnit):
+            return self.unit.step
+        return _STEP if self.unit is None else max(_STEP, 8 * self.items // min(self.rows, self.columns))
 
     @property
     def across(self) -> int:
         """Subgroups side by side: as many as make the part of each as square as may be."""
-        assert self.matrix is not None
-        unit, count = self.matrix, self.items // self.matrix.lanes
+        assert isinstance(self.unit, MatrixUnit)
+        unit, count = self.unit, self.items // self.unit.lanes
         shapes = ((count // n, n) for n in range(1, count + 1) if count % n == 0)
         parts = {n: (self.rows // down, self.columns // n) for down, n in shapes}
         whole = [n for n, (h, w) in parts.items() if h and w and h % unit.rows == 0 and w % unit.columns == 0]
@@ -56,9 +63,10 @@ class LocalTile:
         """The local memory of the group: a step of both operands, each line a little apart; of matrix units at another
         time sums of a line of their products.
         """
-        unit = self.matrix
-        if unit is None:
-            return Local(4 * _STEP * (self.rows + 4 + self.columns + 4))
+        unit = self.unit
+        if not isinstance(unit, MatrixUnit):
+            of_all, flag = (4, 0) if unit is None else (2, 16)
+            return Local(of_all * self.step * (self.rows + 4 + self.columns + 4) + flag)
         subgroups = self.items // unit.lanes
         held = 2 * subgroups * (unit.rows + unit.columns) * 16 if unit.emulated else 0
         lines = 2 * (self.rows + self.columns) * (unit.step + _APART)
@@ -68,8 +76,10 @@ class LocalTile:
     def defines(self) -> dict[str, str | int | float]:
         """The macros of local_tile.h, but for PARTS."""
         sizes = {"BM": self.rows, "BN": self.columns, "TM": self.own_rows, "TN": self.own_columns}
-        unit = {} if self.matrix is None else {**self.matrix.defines, "SUBGROUPS": self.across}
-        return {**sizes, **unit}
+        if self.unit is None:
+            return {**sizes}
+        own = {"SUBGROUPS": self.across} if isinstance(self.unit, MatrixUnit) else {"BK": self.step // 2}
+        return {**sizes, **self.unit.defines, **own}
 
 
 @dataclass(frozen=True)
@@ -140,9 +150,8 @@ class LocalShare:
         tile = self.tile
         across, down = self.padded_columns // tile.columns, -(-self.rows // tile.rows)
         size = (across * tile.items, down, self.slices * self.parts)
-        macros, matrix = {**self.defines, **defines}, tile.matrix is not None
-        local = (tile.items, 1, 1)
-        return Launch(kernel, entry, tuple(args), size, local, macros, flops, matrix=matrix, tiled=self.tiled)
+        macros, unit = {**self.defines, **defines}, "" if tile.unit is None else tile.unit.kind
+        return Launch(kernel, entry, tuple(args), size, (tile.items, 1, 1), macros, flops, unit=unit, tiled=self.tiled)
 
     @property
     def tiles(self) -> int:
@@ -165,13 +174,6 @@ def items_for(target: Target, length: int, each: int = 1) -> int:
     most = min(MOST_ITEMS, 1 << (max(1, target.max_work_group_size).bit_length() - 1))
     wanted = 1 << max(0, (-(-length // each) - 1).bit_length())
     return max(min(_LEAST_ITEMS, most), min(most, wanted))
-
-
-def lines_of(target: Target, count: int, most: int) -> int:
-    """Return how many of ``count`` lines a group computes: ``most``, or fewer where units would have nothing to do."""
-    while most > 1 and 2 * -(-count // most) < target.compute_units:
-        most //= 2
-    return most
 
 
 def groups(

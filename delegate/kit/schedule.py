@@ -16,7 +16,6 @@ from litecl.delegate.tuning import Schedule, TileShape
 
 _BUSY_GROUPS = 4  # of results, which keep a GPU busy
 _NARROWEST = 4
-_LEAST_GROUP = 32
 
 
 def schedule_of(kernel: str, target: Target) -> Schedule:
@@ -61,8 +60,6 @@ def _group(kernel: str, target: Target, needed: Sequence[int]) -> tuple[int, ...
     """
     schedule = schedule_of(kernel, target)
     group = min(schedule.group, target.max_work_group_size)
-    if target.gpu is not None and 2 * prod(needed) < target.compute_units * group:
-        group = min(group, max(_LEAST_GROUP, target.gpu.subgroup))  # so that more units have something to do
     if len(needed) == 1:
         return (group,)
     wide = min(group, schedule.wide, 1 << (needed[0] - 1).bit_length())

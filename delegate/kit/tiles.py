@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from litecl.delegate.cl_op import Target
-from litecl.delegate.gpu import MatrixUnit, Vendor
+from litecl.delegate.gpu import HalfUnit, MatrixUnit, Vendor
 from litecl.delegate.kit import schedules
 from litecl.delegate.kit.groups import LocalShare, LocalTile, has_room, tiles_in
 from litecl.delegate.kit.schedule import schedule_of
@@ -13,7 +13,7 @@ from litecl.delegate.tuning import Products, Source
 
 _LEAST_STEPS, _FEWEST_STEPS = 4, 2  # of a group that shares the depth with others; where units would be idle
 _MUCH = 1e6  # operations, that take longer than adding up parts
-_MOST_PARTS, _UTMOST_PARTS = 16, 32  # where more than half of the units would be idle otherwise
+_MOST_PARTS = 16
 _PARTS = (1, 2, 4, 8, 16)  # that may be measured
 _LONG = 32  # steps that take as long as some launches
 GROUPS_PER_UNIT = 2
@@ -21,6 +21,7 @@ WITHOUT_PARTS = ("arm", "qualcomm")  # vendors of GPUs on which it is not known 
 
 TILES = (LocalTile(64, 64, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))  # the largest first
 _MATRIX_TILES = (LocalTile(128, 128, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))
+_FEW_SUMS = LocalTile(64, 64, 4, 4)  # in halves, where a work-item has the fewest registers
 _SMALL = LocalTile(16, 32, 4, 4)  # where half of the units would be idle otherwise
 _FAMILIES: Mapping[tuple[Vendor, int], Sequence[LocalTile]] = {
     ("nvidia", 32): (LocalTile(128, 64, 8, 8), *TILES[:2], LocalTile(32, 64, 4, 4), TILES[-1]),
@@ -31,7 +32,7 @@ fastest for large products on an RTX 4090, an A100 and an Adreno 740, among thos
 """
 _MEASURED = (
     LocalTile(128, 128, 8, 8),
-    LocalTile(64, 64, 4, 4),
+    _FEW_SUMS,
     LocalTile(64, 32, 4, 4),
     LocalTile(16, 64, 4, 4),
     _SMALL,
@@ -45,7 +46,7 @@ def local_share(
     rows: int,
     columns: int,
     depth: int,
-    matrix: MatrixUnit | None = None,
+    unit: MatrixUnit | HalfUnit | None = None,
     *,
     reads: str = "rows",
     arithmetic: str = "",
@@ -53,16 +54,16 @@ def local_share(
     """Return how a GPU computes ``slices`` products of ``rows`` x ``depth`` and ``depth`` x ``columns``.
 
     As was measured for these (``Tuning.tiles``), or else by an estimate. None where the device has not enough local
-    memory, or groups are too small. matrix: the unit to multiply with, if there is room for what it needs. reads,
+    memory, or groups are too small. unit: what multiplies halves, if there is room for what it needs. reads,
     arithmetic: as in ``Products``; floats unless given.
     """
-    by_units, plain = _usual_tiles(target, matrix), _usual_tiles(target)
+    by_units, plain = _usual_tiles(target, unit), _usual_tiles(target)
     tiles = by_units or plain
     if not tiles:
         return None
     stored = "fp16" if target.half_weights else "fp32"
-    unit = "" if matrix is None or not by_units else matrix.name
-    products = Products(slices, rows, columns, depth, reads, unit or arithmetic or stored)
+    by = "" if unit is None or not by_units else unit.name
+    products = Products(slices, rows, columns, depth, reads, by or arithmetic or stored)
     kept = target.tuning.tiles.get(str(products))
     measured = (share for share in possible_shares(target, products) if share.tiled.tile == kept)
     return (next(measured, None) if kept else None) or estimated_share(target, products)
@@ -71,11 +72,13 @@ def local_share(
 def possible_shares(target: Target, products: Products) -> Iterator[LocalShare]:
     """Yield every way in which a device can compute products: nothing else that was kept for them counts."""
     unit = _unit_of(target, products)
-    more = () if unit else (*itertools.chain(*_FAMILIES.values()), *_MEASURED)
+    plain = () if unit and unit.lanes else (*itertools.chain(*_FAMILIES.values()), *_MEASURED)
+    more = (replace(tile, unit=unit) for tile in plain)
     for tile in tiles_with_room(target, [*dict.fromkeys((*_usual_tiles(target, unit), *more))]):
         steps, groups = -(-products.depth // tile.step), _groups(products, tile)
         most = min(_MOST_PARTS, steps // _FEWEST_STEPS) if _shares_depth(target) else 1
-        parts = {_even(steps, n) for n in _PARTS if n <= most} | {_parts(target, tile, groups, products.depth)}
+        estimated = {_parts(target, tile, groups, products.depth, fewest) for fewest in (1, _FEWEST_STEPS)}
+        parts = {_even(steps, n) for n in _PARTS if n <= most} | estimated
         yield from (LocalShare(products, tile, n) for n in sorted(parts))
 
 
@@ -86,8 +89,10 @@ def estimated_share(target: Target, products: Products) -> LocalShare:
     tiles, wanted = _usual_tiles(target, _unit_of(target, products)), _enough(target)
     busy = (tile for tile in tiles if _groups(products, tile) >= wanted and _is_filled(products, tile))
     share = _shared(target, products, next(busy, tiles[-1]))
-    if _leaves_idle(target, share) and share.tile.matrix is None and has_room(target, _SMALL.items, _SMALL.local):
-        share = _shared(target, products, _SMALL)
+    unit = share.tile.unit
+    small = () if unit and unit.lanes else tiles_with_room(target, [replace(_SMALL, unit=unit)])
+    if _leaves_idle(target, share) and small:
+        share = _shared(target, products, small[0])
     return _shared(target, products, share.tile, fewest=1) if _leaves_idle(target, share) else share
 
 
@@ -101,20 +106,20 @@ def _is_filled(products: Products, tile: LocalTile) -> bool:
     return 2 * products.rows * products.columns > computed
 
 
-def _usual_tiles(target: Target, unit: MatrixUnit | None = None) -> Sequence[LocalTile]:
-    """Return the tiles to estimate with, the largest first: those that a matrix unit computes, or of a family."""
-    if unit is not None:
-        return tiles_with_room(target, [replace(tile, matrix=unit) for tile in _MATRIX_TILES])
-    return tiles_with_room(target, _FAMILIES.get(_family(target), TILES))
+def _usual_tiles(target: Target, unit: MatrixUnit | HalfUnit | None = None) -> Sequence[LocalTile]:
+    """Return the tiles to estimate with, the largest first: those that a matrix unit computes, or of the family."""
+    known = _MATRIX_TILES if isinstance(unit, MatrixUnit) else _FAMILIES.get(_family(target), TILES)
+    more = (_FEW_SUMS,) if isinstance(unit, HalfUnit) else ()
+    return tiles_with_room(target, [replace(tile, unit=unit) for tile in (*known[:-1], *more, known[-1])])
 
 
-def _unit_of(target: Target, products: Products) -> MatrixUnit | None:
-    unit = None if target.gpu is None else target.gpu.matrix
+def _unit_of(target: Target, products: Products) -> MatrixUnit | HalfUnit | None:
+    unit = None if target.gpu is None else target.gpu.unit
     return unit if unit is not None and unit.name == products.arithmetic else None
 
 
 def _shared(target: Target, products: Products, tile: LocalTile, fewest: int = _FEWEST_STEPS) -> LocalShare:
-    source: Source = "family" if tile.matrix is None and _is_known(target) else "estimate"
+    source: Source = "family" if not isinstance(tile.unit, MatrixUnit) and _is_known(target) else "estimate"
     return LocalShare(products, tile, _parts(target, tile, _groups(products, tile), products.depth, fewest), source)
 
 
@@ -151,7 +156,7 @@ def _parts(target: Target, tile: LocalTile, groups: int, depth: int, fewest: int
     wanted = -(-_enough(target) // groups)
     parts = max(1, min(wanted, steps // _LEAST_STEPS, _MOST_PARTS))
     if 2 * groups * tile.rows * tile.columns * depth > _MUCH:
-        most = min(steps // fewest, _UTMOST_PARTS)
+        most = min(steps // fewest, _MOST_PARTS)
         enough = (n for n in range(parts, most + 1) if 2 * groups * _even(steps, n) >= target.compute_units)
         parts = next(enough, max(parts, most))
     return _even(steps, parts)
@@ -168,7 +173,8 @@ def _shares_depth(target: Target) -> bool:
 
 def tiles_with_room(target: Target, tiles: Sequence[LocalTile]) -> Sequence[LocalTile]:
     """Return those for which a device has registers, work-items and local memory."""
-    return [tile for tile in tiles if tile.sums <= most_sums(target) and has_room(target, tile.items, tile.local)]
+    fit = (tile for tile in tiles if tile.sums <= min(most_sums(target), tile.most_sums))
+    return [tile for tile in fit if has_room(target, tile.items, tile.local)]
 
 
 def most_sums(target: Target) -> int:

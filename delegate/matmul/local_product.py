@@ -13,7 +13,9 @@ from litecl.interpreter.graph import Array
 
 VECTOR = 4
 """Elements that are loaded at once, from where they are aligned."""
+_ENTRIES = {"": "product_local", "matrix": "product_matrix", "halves": "product_halves"}  # by what multiplies
 _HALF_EXPONENT = 15  # numbers less than 2**15 are within a half's range, 65504
+_SUM_EXPONENT = 4  # and eight products of numbers less than 2**4 and of activations up to 511
 _LEAST_EXPONENT = -100  # of weights, so that the power of two is a float
 
 
@@ -74,8 +76,8 @@ class ByWindow:
 class LocalOperands:
     """What products read and write. weights: in panels, or as ``layout`` has them; bias: padded to whole tiles.
 
-    out_step: elements from one row of the output to the next. before: what computes x. scale: what packed weights were
-    divided by.
+    out_step: elements from one row of the output to the next. before: what computes x. scale: what weights are
+    divided by, before or in a tile of halves.
     """
 
     x: Operand | Scratch
@@ -103,7 +105,7 @@ def local_product(
     before = o.before
     seen, has_residual = window if before is None else before.window, residual is not None
     shape = LocalProduct(seen, *sizes, o.out_step, int(has_residual), int(aligned), o.scale)
-    entry = "product_local" if share.tile.matrix is None else "product_matrix"
+    entry = _ENTRIES["" if share.tile.unit is None else share.tile.unit.kind]
     defines = {**layout, **Packed(o.weights).defines, **activation.defines}
     begins, added = tuple(slices), o.bias if residual is None else residual
     flops = 2 * len(slices) * share.rows * share.columns * share.depth
@@ -135,13 +137,33 @@ def in_lines(matrices: Array, share: LocalShare) -> tuple[Const, float]:
     """Pack matrices [.., columns, depth] of finite numbers as matrix units' tiles read them (matrix_tile.h), divided by
     a power of two so that the largest is well within the range of halves; return them, and that power.
     """
-    _, exponent = np.frexp(np.abs(matrices).max(initial=0))
-    shift = max(int(exponent), _LEAST_EXPONENT) - _HALF_EXPONENT
+    divided, scale = _divided(matrices, _HALF_EXPONENT)
     tile, (*outer, columns, depth) = share.tile, matrices.shape
     padded = np.zeros((*outer, share.padded_columns, share.padded_depth), np.float16)
-    padded[..., :columns, :depth] = np.ldexp(matrices.astype(np.float32), -shift)
+    padded[..., :columns, :depth] = divided
     steps = padded.reshape(*outer, -1, tile.columns, share.padded_depth // tile.step, tile.step)
-    return Const(np.ascontiguousarray(steps.swapaxes(-2, -3))), float(np.ldexp(1.0, shift))
+    return Const(np.ascontiguousarray(steps.swapaxes(-2, -3))), scale
+
+
+def in_half_tiles(matrices: Array, share: LocalShare) -> tuple[Const, float]:
+    """Pack matrices [.., columns, depth] of finite numbers as ``in_tiles`` does, as halves, divided by a power of two
+    so that sums of their products are within the range of halves too; return them, and that power.
+    """
+    divided, scale = _divided(matrices, _SUM_EXPONENT)
+    more = share.padded_depth - share.depth
+    padded = np.pad(divided, ((0, 0), (0, 0), (0, more)))
+    return Const(panels(padded, share.tile.columns).astype(np.float16)), scale
+
+
+COMPUTED_SCALE = 2.0**-_SUM_EXPONENT
+"""What a right side that is computed is divided by on its way to tiles of halves."""
+
+
+def _divided(matrices: Array, exponent: int) -> tuple[Array, float]:
+    """Return finite numbers divided by a power of two that makes them less than 2**exponent, and that power."""
+    _, largest = np.frexp(np.abs(matrices).max(initial=0))
+    shift = max(int(largest), _LEAST_EXPONENT) - exponent
+    return np.ldexp(matrices.astype(np.float32), -shift), float(np.ldexp(1.0, shift))
 
 
 def padded_bias(bias: Array | None, share: LocalShare) -> Const:

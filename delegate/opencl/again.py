@@ -7,22 +7,18 @@ is known to keep such functions (``Capabilities.addresses``).
 """
 
 import ctypes
-import math
 import os
 import sys
-import time
 from collections.abc import Callable
 from functools import cache, partial
 
 from litecl.delegate.backend.protocols import Faster
 from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.trials import Trials
 from litecl.delegate.plan.region_tables import Again
 
-Run = Callable[[], None]
-
-_TRIALS = 8
-_TRIED_S = 1e-3  # what a run must have taken before it is tried with Python's lock held
 _SHORT_S = 2e-6  # from here on threads that release the lock get more done than one
+_FREE, _LOCKED = ctypes.CFUNCTYPE(None), ctypes.PYFUNCTYPE(None)  # a function that releases the lock, or holds it
 _HAS_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 _GATE = (ctypes.c_int32 * 32)()  # before Python's lock (kernels_cl/gate.h); nothing else is in its cache line
 
@@ -55,41 +51,20 @@ class AgainRecord:
         if not address or not _is_kept(address):
             return None
         argument = ctypes.c_void_p.from_param(self._seen.ctypes.data)
-        free, locked = (partial(kind(None)(address), argument) for kind in (ctypes.CFUNCTYPE, ctypes.PYFUNCTYPE))
-        if may_be_short and _HAS_LOCK:
-            return Faster(_Trials(free, locked, self._set_gate))
-        self._set_gate()
-        return Faster(free, alone=_HAS_LOCK)
+        free, locked = (partial(kind(address), argument) for kind in (_FREE, _LOCKED))
+        trials = Trials(_SHORT_S)
 
-    def _set_gate(self) -> None:
-        """Let runs wait at the gate before they take Python's lock again, which they then must not have."""
+        def tried() -> Faster | None:
+            trials.call(free, locked)
+            return None if trials.short is None else Faster(locked, alone=True) if trials.short else self._freely(free)
+
+        return Faster(tried) if may_be_short and _HAS_LOCK else self._freely(free)
+
+    def _freely(self, run: Callable[[], None]) -> Faster:
+        """Let runs without Python's lock wait at the gate before they take it again."""
         if _HAS_LOCK:
             self._seen[Again.GATE] = ctypes.addressof(_GATE)
-
-
-class _Trials:
-    """Two ways to call a function, without Python's lock or with it. The first calls find out which is better; they
-    keep the lock, unless that would take long. set_gate: is called before the function is used without the lock.
-    """
-
-    def __init__(self, free: Run, locked: Run, set_gate: Run) -> None:
-        self._free, self._locked, self._set_gate = free, locked, set_gate
-        self._left, self._last_s, self._shortest_s = _TRIALS, math.inf, math.inf
-
-    def __call__(self) -> Faster | None:
-        keeps = self._last_s < _TRIED_S
-        start_s = time.perf_counter()
-        (self._locked if keeps else self._free)()
-        self._last_s = time.perf_counter() - start_s
-        if keeps:
-            self._shortest_s = min(self._shortest_s, self._last_s)
-        self._left -= 1
-        if self._left:
-            return None
-        if self._shortest_s < _SHORT_S:
-            return Faster(self._locked, alone=True)
-        self._set_gate()
-        return Faster(self._free, alone=True)
+        return Faster(run, alone=_HAS_LOCK)
 
 
 @cache

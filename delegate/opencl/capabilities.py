@@ -17,12 +17,12 @@ import pyopencl as cl
 
 from litecl.delegate import disk
 from litecl.delegate.gpu import MATRIX_UNITS
+from litecl.delegate.opencl import half_probe, matrix_probe
 from litecl.delegate.opencl.environment import POCL, check_room
 from litecl.delegate.opencl.gpu import matrix_of
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.kernel_objects import kernel_object
 from litecl.delegate.opencl.machine_code import UNIT, machine_code
-from litecl.delegate.opencl.matrix_probe import fault_of
 from litecl.delegate.opencl.processor import name_processor
 from litecl.delegate.opencl.sources import source_of
 from litecl.delegate.report import summary
@@ -110,7 +110,9 @@ class Capabilities:
     (``LEAN``). whole: whether it makes a program of one source without its library of functions (machine_code.py).
     addresses: whether kernels can call functions of other programs by their addresses. dots: whether one instruction
     multiplies four bytes by four and adds up (``kernels_cl/dots.h``). matrix: the name of the matrix unit that kernels
-    reach (``MATRIX_UNITS``); without_matrix: why they do not reach the one that the device should have.
+    reach (``MATRIX_UNITS``); without_matrix: why they do not reach the one that the device should have. halves: whether
+    they compute in halves where there is no such unit; without_halves: why not, if the device says that it does;
+    flushes_halves: whether it makes subnormal ones 0.
     """
 
     macros: frozenset[str]
@@ -121,6 +123,9 @@ class Capabilities:
     dots: bool = False
     matrix: str = ""
     without_matrix: str = ""
+    halves: bool = False
+    without_halves: str = ""
+    flushes_halves: bool = False
 
     @property
     def float64(self) -> bool:
@@ -151,7 +156,7 @@ def capabilities(device: Any, directory: Path | None = None) -> Capabilities:
         path = None if directory is None else directory / f"{key}.json"
         kept, final = _load(path), True
         if kept is None:
-            kept, final = _with_matrix(device, _ask(device))
+            kept, final = _with_halves(device, _ask(device))
             if path is not None and final:
                 disk.write_atomically(path, _encoded(device, kept))
         _known[key] = kept
@@ -169,8 +174,8 @@ def _load(path: Path | None) -> Capabilities | None:
         return None
     try:
         content = json.loads(path.read_bytes())
-        features = {name: content[name] for name in _FEATURES}
-        words = {name: content[name] for name in ("matrix", "without_matrix")}
+        features = {name: content[name] for name in (*_FEATURES, "halves", "flushes_halves")}
+        words = {name: content[name] for name in ("matrix", "without_matrix", "without_halves")}
         typed = all(isinstance(there, bool) for there in features.values()) and {*map(type, words.values())} == {str}
         if content["version"] != _VERSION or not typed or words["matrix"] not in ("", *MATRIX_UNITS):
             return None
@@ -213,16 +218,28 @@ def _made(macros: frozenset[str], features: Mapping[str, Any]) -> Capabilities:
     return Capabilities(macros, **features)
 
 
-def _with_matrix(device: Any, found: Capabilities) -> tuple[Capabilities, bool]:
-    """Return capabilities with the matrix unit that kernels reach, and whether that is final: a device may fail."""
-    unit = matrix_of(device) if device.type & cl.device_type.GPU else None
-    if unit is None:
-        return found, True
+def _with_halves(device: Any, found: Capabilities) -> tuple[Capabilities, bool]:
+    """Return capabilities with what multiplies halves on a GPU: the matrix unit that kernels reach, or else its vector
+    units; and whether that is final, as a device may fail.
+    """
+    gpu, final = device.type & cl.device_type.GPU, True
+    unit = matrix_of(device) if gpu else None
+    if unit is not None:
+        (fault, _), final = _tried(lambda: half_probe.Found(matrix_probe.fault_of(device, unit)))
+        found = replace(found, matrix="" if fault else unit.name, without_matrix=fault)
+    if gpu and not found.matrix and "cl_khr_fp16" in found.macros:
+        (fault, flushes), known = _tried(lambda: half_probe.probe(device))
+        found = replace(found, halves=not fault, without_halves=fault, flushes_halves=flushes)
+        final = final and known
+    return found, final
+
+
+def _tried(probe: Callable[[], half_probe.Found]) -> tuple[half_probe.Found, bool]:
+    """Return what a probe finds, and whether that is final."""
     try:
-        fault, final = fault_of(device, unit), True
+        return probe(), True
     except cl.Error as error:
-        fault, final = summary(error), error.code in _REFUSALS
-    return replace(found, matrix="" if fault else unit.name, without_matrix=fault), final
+        return half_probe.Found(summary(error)), error.code in _REFUSALS
 
 
 def _accepts(device: Any, name: str) -> bool:

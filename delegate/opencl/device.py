@@ -145,8 +145,9 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
 
 def _probed(gpu: Gpu, able: Capabilities) -> Gpu:
     """Return a GPU with what its compiler was found to reach."""
-    matrix = MATRIX_UNITS.get(able.matrix)
-    return replace(gpu, integer_dot=able.dots, matrix=matrix, without_matrix=able.without_matrix)
+    matrix, faults = MATRIX_UNITS.get(able.matrix), (able.without_matrix, able.without_halves)
+    known = replace(gpu, integer_dot=able.dots, matrix=matrix, fp16=able.halves, flushes_halves=able.flushes_halves)
+    return replace(known, without_matrix=faults[0], without_fp16=faults[1])
 
 
 def with_helpers(target: Target, count: int) -> Target:

@@ -1,14 +1,11 @@
 """Queueing kernels, with or without Python's global interpreter lock (GIL).
 
 PoCL's single-threaded device runs a kernel within the call that queues it, and pyopencl holds the GIL during that call,
-so no other thread would run. Therefore the function is called through ctypes, which releases the GIL. But a switch
-takes longer than a very short kernel: threads that release it for each one get less done than one thread alone. So the
-time of each kernel is measured, and very short ones keep the GIL.
+so no other thread would run. Therefore the function is called through ctypes, which releases the GIL, unless trials
+show that the kernel is too short for that.
 """
 
 import ctypes
-import math
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,14 +14,12 @@ import pyopencl as cl
 
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.opencl.native import native
+from litecl.delegate.opencl.trials import Trials
 from litecl.delegate.plan.plan import Plan
 
 _NAME, _FINISH = "clEnqueueNDRangeKernel", "clFinish"
 _SHORT_FLOPS = 1e7  # more arithmetic than this takes longer on any core
 _SHORT_S = 14e-6  # from here on four threads that release the GIL get more done than one
-_TRIALS = 8
-_TRIED_S = 1e-3  # what a kernel must have taken before it is tried with the GIL held
-
 
 _enqueue = native(ctypes.CDLL, _NAME)
 _enqueue_locked = native(ctypes.PyDLL, _NAME)  # holds the GIL
@@ -88,8 +83,8 @@ class BoundKernel:
         may_be_short: bool = False,
     ) -> None:
         kernel.set_args(*arguments)
-        self._short, self._last_s, self._best_s = False, math.inf, math.inf
-        self._trials = _TRIALS if may_be_short else 0
+        self._trials = Trials(_SHORT_S)
+        self._short = None if may_be_short else False
         count = len(global_size)
         self._held = queue, kernel, arguments
         self._sizes = tuple(global_size), (*local_size, *(1,) * (count - len(local_size)))
@@ -117,14 +112,12 @@ class BoundKernel:
         if _enqueue is None:
             queue, kernel, _ = self._held
             cl.enqueue_nd_range_kernel(queue, kernel, *self._sizes)
-        elif self._trials:
-            self._try()
-        elif status := (_enqueue_locked if self._short else _enqueue)(*self._call):
+        elif status := self._queued():
             raise status_error(status)
 
     def run_at_once(self) -> None:
         """Run the kernel, if queueing it runs it. Most invokes consist of this call alone. Raises DelegateError."""
-        if self._trials or _enqueue is None:
+        if self._short is None or _enqueue is None:
             try:
                 self.enqueue()
             except FAULTS as error:
@@ -132,18 +125,13 @@ class BoundKernel:
         elif status := (_enqueue_locked if self._short else _enqueue)(*self._call):
             raise typed(status_error(status), RUNNING)
 
-    def _try(self) -> None:
-        """Queue the kernel and measure it: with the GIL held, unless it is long, or PoCL compiles it first."""
-        locked = self._last_s < _TRIED_S
-        start_s = time.perf_counter()
-        status = (_enqueue_locked if locked else _enqueue)(*self._call)
-        self._last_s = time.perf_counter() - start_s
-        if status:
-            raise status_error(status)
-        if locked:
-            self._best_s = min(self._best_s, self._last_s)
-        self._trials -= 1
-        self._short = not self._trials and self._best_s < _SHORT_S
+    def _queued(self) -> int:
+        """Queue the kernel; return the driver's answer."""
+        if self._short is not None:
+            return int((_enqueue_locked if self._short else _enqueue)(*self._call))
+        status = self._trials.call(_enqueue, _enqueue_locked, *self._call)
+        self._short = self._trials.short
+        return int(status)
 
     def enqueue_with_event(self) -> Any:
         """Queue the kernel; return its event."""

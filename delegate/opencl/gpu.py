@@ -28,15 +28,13 @@ _INTEL_MATRIX = "cl_intel_subgroup_matrix_multiply_accumulate"
 
 def gpu_of(device: Any) -> Gpu:
     """Return the properties of a pyopencl device that is a GPU; what its driver does not tell counts as not there. Dot
-    products of bytes and matrix units are probed (``capabilities``).
+    products of bytes, matrix units and halves are probed (``capabilities``).
     """
     found = (of for fragment, of in _VENDORS.items() if fragment in device.vendor.lower())
     vendor, subgroup = next(found, ("other", 32))
-    extensions = device.extensions.split()
     return Gpu(
         vendor,
         _fewest(device) or subgroup if vendor == "intel" else _asked(device, _SUBGROUPS.get(vendor, ""), subgroup),
-        fp16="cl_khr_fp16" in extensions,
         integrated=bool(device.host_unified_memory),
     )
 

@@ -1,16 +1,20 @@
 """The identity of an OpenCL device, part of the names of its cached files."""
 
+import os
 from typing import Any
 
 from litecl.delegate.opencl.processor import features, name_processor
+
+_OPTIONS = ("POCL_EXTRA_BUILD_FLAGS", "PYOPENCL_BUILD_OPTIONS")
 
 
 def identity(device: Any) -> tuple[str, ...]:
     """Return texts about a pyopencl device that differ for any other platform, device, driver or processor.
 
-    Several kinds of virtual processors share a name, so their instruction sets are included, and so is the processor
-    name that the device's compiler uses.
+    Several kinds of virtual processors share a name, so their instruction sets are included, and so are the processor
+    name that the device's compiler uses, and options that a user has every program compiled with.
     """
     platform = device.platform
     named = (platform.name, platform.version, device.name, device.driver_version, device.version)
-    return (*named, name_processor(device) or "", *sorted(features()))
+    given = (f"{name}={options}" for name in _OPTIONS if (options := os.environ.get(name)))
+    return (*named, name_processor(device) or "", *sorted(features()), *given)

@@ -12,7 +12,6 @@ own, and LLVM's code in it as other binaries do, without which it would be count
 
 import ctypes
 import hashlib
-import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -41,8 +40,7 @@ def machine_code(device: Any, entry: str, source: str, options: Sequence[str]) -
     """Return the binary of a program with one kernel, which gets a name of its own (``kernel_object``); empty if the
     source calls functions of PoCL's library. Raises cl.Error.
     """
-    made_from = *identity(device), entry, source, *options, os.environ.get("PYOPENCL_BUILD_OPTIONS", "")
-    digest = hashlib.sha256("\0".join(made_from).encode()).hexdigest()
+    digest = hashlib.sha256("\0".join((*identity(device), entry, source, *options)).encode()).hexdigest()
     with _compiling.lock:
         context = _context(device)
         compiled = cl.Program(context, source)

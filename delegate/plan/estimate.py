@@ -20,9 +20,9 @@ class LaunchRow:
     groups, work_items: of the launch; group: work-items of a group. flops: of loops within it as often as they run, or
     once where the model does not tell. bytes: of all that it is given, each array once.
     roofline_us: the time that its arithmetic or its bytes take at the GPU's peak, whichever is longer; bound: which.
-    busy: the share of the places for groups (``Gpu.cores``) that get one. matrix: whether matrix units do its
-    arithmetic. tiled: the tile of a product, and whether it was measured, or follows from the family of GPUs or from
-    an estimate.
+    busy: the share of the places for groups (``Gpu.cores``) that get one. matrix, halves: whether matrix units do its
+    arithmetic, or vector units in halves. tiled: the tile of a product, and whether it was measured, or follows from
+    the family of GPUs or from an estimate.
     """
 
     partition: int
@@ -39,6 +39,7 @@ class LaunchRow:
     roofline_us: float
     busy: float
     matrix: bool = False
+    halves: bool = False
     tiled: Tiled | None = None
 
 
@@ -78,8 +79,8 @@ def _row(partition: int, part: Work | OneGroup, profile: Profile) -> LaunchRow:
         items = group = min(schedules.DEFAULTS["gpu"]["region"].group, profile.max_work_group_size)
         named = "region", "run"
     flops, touched = _flops([part]), sum(map(_size_bytes, {arg for work in works for arg in work.launch.args}))
-    matrix = isinstance(part, Work) and part.launch.matrix
-    tflops = profile.matrix_tflops if matrix else profile.tflops
+    unit = part.launch.unit if isinstance(part, Work) else ""
+    tflops = {"matrix": profile.matrix_tflops, "halves": profile.half_tflops}.get(unit) or profile.tflops
     arithmetic_us, memory_us = flops / tflops / 1e6, touched / profile.gb_per_s / 1e3
     return LaunchRow(
         *(partition, works[0].subgraph, works[0].node),
@@ -92,7 +93,8 @@ def _row(partition: int, part: Work | OneGroup, profile: Profile) -> LaunchRow:
         bound="arithmetic" if arithmetic_us > memory_us else "memory",
         roofline_us=max(arithmetic_us, memory_us),
         busy=min(1.0, items // group / profile.cores),
-        matrix=matrix,
+        matrix=unit == "matrix",
+        halves=unit == "halves",
         tiled=part.launch.tiled if isinstance(part, Work) else None,
     )
 

@@ -148,7 +148,7 @@ class Executor:
 
     def in_place(self, subgraph: int, inputs: Inputs) -> InPlace | None:
         """Return a shorter way to do what ``call`` does, if a single node makes up a subgraph and has one; else None.
-        inputs: the arrays that every call will read.
+        inputs: the arrays that every call will read. Outputs that are constants are not among its values.
         """
         graph, steps = self._model.subgraphs[subgraph], self._steps[subgraph]
         if len(steps) != 1 or self._preserve or self._listeners or self._budget is not None:
@@ -159,8 +159,9 @@ class Executor:
             return None
         if len(step.fed) != len(step.node.inputs) or not values.keys() >= {*step.node.inputs}:
             return None
-        arrays = [values[t] for t in step.node.inputs]
-        made = step.node.op.in_place(arrays, graph.outputs, Frame(self, subgraph, {}))
+        arrays, specs = [values[t] for t in step.node.inputs], self._specs[subgraph]
+        wanted = [t for t in graph.outputs if specs[t].data is None]
+        made = step.node.op.in_place(arrays, wanted, Frame(self, subgraph, {}))
         if made is None:
             return None
 

@@ -53,6 +53,7 @@ def tile_view(tiled: Tiled | None) -> str:
 
 def _summary(name: str, rows: Sequence[LaunchRow], profile: Profile) -> str:
     units = f" ({profile.matrix_tflops:g} by matrix units)" if any(row.matrix for row in rows) else ""
+    units = f" ({profile.half_tflops:g} in halves)" if any(row.halves for row in rows) else units
     total, idle = sum(row.roofline_us for row in rows), sum(row.busy < 1 for row in rows)
     return (
         f"{name} ({profile.product}): {len(rows)} launches, estimated from its peaks of {profile.tflops} TFLOP/s"

@@ -126,9 +126,10 @@ def _batches(args: argparse.Namespace) -> list[Batch]:
     modes = [mode for mode in _SHARES if mode in args.modes] if args.modes else list(_SHARES)
     if args.only:
         number, graph = (int(part) for part in args.only.split(":"))
-        return [replace(batch(args.seed, number, 1, modes, args.families), first=graph)]
+        return [replace(batch(args.seed, number, 1, modes, args.families, strange=args.strange), first=graph)]
     numbers = range(args.start, args.start - (-args.graphs // args.batch))
-    return [batch(args.seed, number, min(args.batch, args.graphs), modes, args.families) for number in numbers]
+    graphs = min(args.batch, args.graphs)
+    return [batch(args.seed, number, graphs, modes, args.families, strange=args.strange) for number in numbers]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -145,6 +146,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--start", type=int, default=0, metavar="BATCH", help="the first batch (default: 0)")
     parser.add_argument("--modes", nargs="+", choices=MODES, metavar="MODE", help=f"default: all of {list(MODES)}")
     parser.add_argument("--only", metavar="BATCH:GRAPH", help="run one graph again, with the other options unchanged")
+    parser.add_argument(
+        "--strange", action="store_true", help="feed infinities, NaN, denormal and extreme numbers among the floats"
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes side by side (default: 1)")
     parser.add_argument(
         "--time-limit", type=float, default=float("inf"), metavar="S", help="start no new batches after this time"

@@ -52,7 +52,7 @@ def random_inputs(details: Sequence[Details], seed: int) -> dict[str, Array]:
 
 
 def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    if dtype.kind == "f":
+    if _is_float(dtype):
         return rng.standard_normal(shape).astype(dtype)
     if dtype.kind == "c":
         return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
@@ -63,6 +63,10 @@ def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[An
     if dtype.kind == "b":
         return rng.random(shape) < 0.5
     return np.full(shape, b"", np.object_)
+
+
+def _is_float(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "f" or dtype.name == "bfloat16"  # of no kind that numpy knows
 
 
 def labels(details: Sequence[Details]) -> list[str]:
@@ -109,7 +113,7 @@ def steps(details: Sequence[Mapping[str, Any]], got: Sequence[Array], expected: 
 def _difference(got: Array, expected: Array) -> float:
     if got.shape != expected.shape:
         return float("inf")
-    if got.dtype.kind not in "fciu" or expected.dtype.kind not in "fciu":
+    if not all(x.dtype.kind in "ciu" or _is_float(x.dtype) for x in (got, expected)):
         return 0.0 if np.array_equal(got, expected) else float("inf")
     wide = np.complex128 if "c" in (got.dtype.kind, expected.dtype.kind) else np.float64
     a, b = got.astype(wide), expected.astype(wide)

@@ -81,10 +81,10 @@ class TunedModel:
     problems: Sequence[str] = ()
 
 
-def gpu(options: CLOptions) -> FoundDevice:
-    """Return the GPU that is meant. Raises DelegateError for any other device."""
+def gpu(options: CLOptions, directory: Path) -> FoundDevice:
+    """Return the GPU that is meant. directory: the cache folder. Raises DelegateError for any other device."""
     found = choose(options.device, flops=inf)
-    if found.target().kind != "gpu":
+    if found.target(directory).kind != "gpu":
         raise DelegateError(f"tiles are those of GPUs: expected one, got {found.name}; see litecl devices --tuning")
     return found
 
@@ -117,39 +117,57 @@ def tuned_model(
     or computes anything else than with the usual tiles, are left out. Raises DelegateError if it fails with the latter.
     """
     given = CLOptions(**options)
-    device = gpu(given)
+    device = gpu(given, directory)
     kept = load(directory, device.identity)
     usual = replace(kept, tiles={})
-    prepared = partial(_prepared, model, inputs, {**options, "device": device, "cache_dir": directory})
-    base, target = prepared(usual), replace(given.on(device.target(directory)), tuning=usual)
-    found = {one.products: one for one in _launched(base) if again or str(one.products) not in kept.tiles}
+    own = {**options, "device": device, "cache_dir": directory, "profile": True, "strict": True}
+    bench = _Bench(partial(_prepared, model, inputs, own), usual, timer, tick)
+    target = replace(given.on(device.target(directory)), tuning=usual)
+    found = {one.products: one for one in bench.products if again or str(one.products) not in kept.tiles}
     problems = []
     for tiles in _rounds({products: candidates(target, products)[1:] for products in found}):
         try:
-            other = prepared(replace(usual, tiles={str(products): tile for products, tile in tiles.items()}))
-            _check_equal(other, base)
-            ours, theirs = timer((base, other), tick)
+            ours, theirs = bench.times(tiles)
         except DelegateError as error:
             problems.append(f"left out: {', '.join(map(str, dict.fromkeys(tiles.values())))}: {summary(error)}")
             continue
         for products, tile in tiles.items():
-            found[products] = found[products].beside(tile, ours[str(products)], theirs[str(products)])
+            if (name := str(products)) in ours and name in theirs:  # not in a branch that was left out this time
+                found[products] = found[products].beside(tile, ours[name], theirs[name])
     chosen = {str(one.products): one.tile for one in found.values() if one.ratios}
     save_tiles(directory, device.identity, device.name, chosen)
     return TunedModel(device, tuple(found.values()), tuple(problems))
 
 
-def _launched(interpreter: Interpreter) -> list[TunedProducts]:
-    """Return the products of a model, in the order of their first launches, with the tiles of these."""
-    rows = [row.tiled for row in DelegationReport.of(interpreter).kernels if row.tiled is not None]
-    counts, tiles = Counter(row.products for row in rows), {row.products: row.tile for row in rows}
-    return [TunedProducts(products, counts[products], tile) for products, tile in tiles.items()]
+class _Bench:
+    """A model in the usual tiles, beside which it is timed in others. prepared: returns it with a tuning."""
+
+    def __init__(self, prepared: Callable[[Tuning], Interpreter], usual: Tuning, timer: Timer, tick: Tick) -> None:
+        self._prepared, self._usual, self._timer, self._tick = prepared, usual, timer, tick
+        self._base = prepared(usual)
+        self._expected = outputs_of(self._base)  # of the first invoke: states change what later ones compute
+
+    @property
+    def products(self) -> list[TunedProducts]:
+        """Return its products, in the order of their first launches, with the tiles of these."""
+        rows = [row.tiled for row in DelegationReport.of(self._base).kernels if row.tiled is not None]
+        counts, tiles = Counter(row.products for row in rows), {row.products: row.tile for row in rows}
+        return [TunedProducts(products, counts[products], tile) for products, tile in tiles.items()]
+
+    def times(self, tiles: Mapping[Products, GroupTile]) -> Sequence[Times]:
+        """Return the times in the usual tiles, and in others. Raises DelegateError where the device fails with these,
+        or outputs differ by more than the order of sums explains.
+        """
+        other = self._prepared(replace(self._usual, tiles={str(products): tile for products, tile in tiles.items()}))
+        found = difference(outputs_of(other), self._expected)
+        if found > _MOST_DIFFERENCE:
+            raise DelegateError(f"an output changes by {found:.1e} of its magnitude")
+        return self._timer((self._base, other), self._tick)
 
 
 def _prepared(model: Any, inputs: Mapping[str, Array], options: Mapping[str, Any], tuning: Tuning) -> Interpreter:
     """Return a model after an invoke."""
-    delegate = CLDelegate(**{**options, "tuning": tuning, "profile": True, "strict": True})
-    interpreter = Interpreter(model, delegates=[delegate])
+    interpreter = Interpreter(model, delegates=[CLDelegate(**{**options, "tuning": tuning})])
     prepare(interpreter, inputs)
     interpreter.invoke()
     return interpreter
@@ -168,10 +186,3 @@ def _sums(interpreter: Interpreter) -> dict[str, float]:
         if row.tiled is not None:
             sums[str(row.tiled.products)] += row.duration_ms
     return sums
-
-
-def _check_equal(got: Interpreter, expected: Interpreter) -> None:
-    """Raise DelegateError where the outputs of two models differ by more than the order of sums explains."""
-    found = difference(outputs_of(got), outputs_of(expected))
-    if found > _MOST_DIFFERENCE:
-        raise DelegateError(f"an output changes by {found:.1e} of its magnitude")

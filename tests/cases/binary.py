@@ -67,9 +67,9 @@ def _activations(op: Op) -> list[Case]:
 _unsafe = "an integer divisor that may be zero"
 _by_zero = np.array([0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan], np.float32)
 _big = i32(2**31 - 1, -(2**31), 7, -7)
-_divisors = np.append(_random.positive(63), np.float32(3e38))
+_divisors = _random.positive(64)
 _multiples = (_divisors.astype(np.float64) * np.arange(-32, 32)).astype(np.float32)
-_multiples[-1] = -1e-30  # a quotient that is less than any float
+_divisors[-1], _multiples[-1] = 3e38, -1e-30  # a quotient that is less than any float
 _extremes = np.array([1, -2.5, np.inf, -np.inf, np.nan, 1e-30, -1e-30, 3e38], np.float32)
 _pairs = np.array([[a, b] for a in (7.5, -7.5, 8.0, -8.0, 0.3) for b in (2.0, -2.0, 0.7)], np.float32)
 _ints = i32([[a, b] for a in (7, -7, 8, -8, 0) for b in (2, -2, 3, -3)])

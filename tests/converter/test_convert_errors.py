@@ -10,10 +10,12 @@ tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
 
 from litecl.converter import Converter  # noqa: E402
+from litecl.converter.graph import Function, Module  # noqa: E402
 from litecl.converter.hints import HINTS  # noqa: E402
 from litecl.converter.importer.compositions import COMPOSITIONS  # noqa: E402
 from litecl.converter.lower import LOWERINGS  # noqa: E402
 from litecl.converter.passes.tensorflow.complex_rules import RULES  # noqa: E402
+from litecl.converter.pipeline import placed  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.perf.cli.parser import main  # noqa: E402
 from support.keras_models import stack  # noqa: E402
@@ -105,3 +107,15 @@ def test_a_file_is_compared_with_its_source(tmp_path: Path, capsys: pytest.Captu
     assert main(["convert", source, "-o", out, "--verify"]) == 1  # what is computed more exactly differs
     assert main(["convert", out, "-o", out, "--verify"]) == 1
     assert "no effect" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["the model's 'a' and 'b/c'", "'a', the users' 'b/c' isn't", "'a''b/c', don't"])
+def test_names_are_told_from_apostrophes(text: str) -> None:
+    module = Module(Function("main", [], []), [], [], place={"a": "x.py:1: a(x)  # it's", "b/c": "x.py:2: b(x)"}.get)
+    with pytest.raises(ConversionError) as caught, placed(module):
+        raise ConversionError(text)
+    assert str(caught.value).split("\n") == [
+        text,
+        "'a' is made in x.py:1: a(x)  # it's",
+        "'b/c' is made in x.py:2: b(x)",
+    ]

@@ -99,7 +99,7 @@ def test_those_that_keep_the_lock_pass_no_gate(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_function_that_may_be_unloaded_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(again, "_is_kept", lambda address: False)
-    monkeypatch.setattr(ctypes, "PYFUNCTYPE", None)
+    monkeypatch.setattr(again, "_FREE", None)
     interpreter, x = opened(), np.arange(5, dtype=np.float32)
     for run in range(12):
         np.testing.assert_array_equal(doubled(interpreter, x + run), 2 * (x + run))

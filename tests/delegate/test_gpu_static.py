@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.gpu import MATRIX_UNITS
+from litecl.delegate.gpu import MATRIX_UNITS, PROFILES, Gpu
 from litecl.delegate.kit.groups import LocalTile
 from litecl.delegate.kit.tiles import local_share
 from support import gpu_compile
@@ -130,6 +130,29 @@ def test_tiles_of_matrix_units(target: str) -> None:
             products = 64 * 64 * unit.step // (unit.rows * unit.columns * 16)
             assert figures.matrix == products // (tile.items // unit.lanes)
             assert (figures.wide_loads or 0) >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("target", "gpu"),
+    [("gfx1100", Gpu("amd", 32, fp16=True)), ("tgllp", PROFILES["xe_lp"].gpu)],
+    ids=["gfx1100", "tgllp"],
+)
+def test_tiles_of_halves(target: str, gpu: Gpu) -> None:
+    """All build with nothing outside registers, two halves an instruction on AMD's GPUs; Intel's, which compute twice
+    as many halves as floats only where 16 work-items are in lockstep, get these.
+    """
+    shapes = ((64, 64, 4, 4), (32, 32, 4, 4)) if gpu.vendor == "intel" else ((64, 64, 8, 8), (64, 64, 8, 4))
+    for shape in shapes:
+        tile = LocalTile(*shape, gpu.unit)
+        for layout in ({"HALF_WEIGHTS": 1, "GATHER": 1, "PARTS": 1}, {"RIGHT_ROWS": 1}):
+            macros = {**gpu.macros, **tile.defines, "ACTIVATION": "ACTIVATION_CLAMP", **layout}
+            figures = _compiled(target, "product_local", macros)["product_halves"]
+            assert (figures.failures, figures.spill_bytes, figures.scratch_bytes) == (0, 0, 0)
+            if target in gpu_compile.INTEL:
+                assert figures.simd == 16
+            else:
+                assert (figures.multiply_adds or 0) >= 0.8
+                assert (figures.wide_loads or 0) >= 0.5
 
 
 def test_halves_are_loaded_four_at_a_time() -> None:

@@ -8,12 +8,13 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl import device, enqueue
+from litecl.delegate.opencl import device, enqueue, trials
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.interpreter.graph import Array, Model, Signature
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import EXP, TANH
 from litecl.interpreter.ops.unidirectional_sequence_lstm import (
@@ -62,6 +63,15 @@ def lstm() -> Model:
     return model(g.build(g.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options)))
 
 
+def aliased() -> Model:
+    """Outputs are a constant, the input's memory, and a result and its memory."""
+    g = Graph()
+    x, shape = g.input((1, 3, 4)), g.const(np.array([12], np.int32))
+    y = g.op(EXP, [x], NoOptions())
+    flat = [g.op(RESHAPE, [t, shape], ReshapeOptions((12,))) for t in (x, y)]
+    return model(g.build(g.const(randn(RNG, 2)), *flat, y))
+
+
 def opened(model_: Model, **options: Any) -> Interpreter:
     listeners = options.pop("listeners", ())
     interpreter = Interpreter(model_, delegates=[CLDelegate(**{"num_threads": 1, **options})], listeners=listeners)
@@ -99,7 +109,7 @@ def test_the_same_as_node_by_node(make: Any, options: dict[str, Any], walked: li
 
 
 @pytest.mark.skipif(not AGAIN, reason="every run is a launch on this device")
-@pytest.mark.parametrize("make", [one_launch, several, lstm])
+@pytest.mark.parametrize("make", [one_launch, several, lstm, aliased])
 @pytest.mark.parametrize("options", [{}, {"num_threads": 2}, {"profile": True}, {"profile": True, "num_threads": 2}])
 def test_the_same_without_launches(make: Any, options: dict[str, Any], walked: list[Executor]) -> None:
     compare_with_node_by_node(make(), options, walked, in_place=True)
@@ -125,11 +135,25 @@ def compare_with_node_by_node(model_: Model, options: dict[str, Any], walked: li
             for variable in variables:
                 np.testing.assert_array_equal(interpreter.get_tensor(variable), long_.get_tensor(variable))
         (a, b) = (interpreter.delegation_report().counters for interpreter in (short, long_))
-        assert (a.kernel_launches, a.host_syncs, a.bytes_to_device) == (
+        assert (a.kernel_launches, a.host_syncs, a.bytes_to_device, a.bytes_to_host) == (
             b.kernel_launches,
             b.host_syncs,
             b.bytes_to_device,
+            b.bytes_to_host,
         )
+
+
+@pytest.mark.skipif(not AGAIN, reason="every run is a launch on this device")
+def test_outputs_of_the_inputs_memory_stay_what_they_are() -> None:
+    interpreter, expected = opened(aliased()), np.zeros((1, 3, 4), np.float32)
+    memory = interpreter.tensor(0)
+    for _ in range(12):
+        expected += 1
+        run(interpreter, expected)
+        memory()[...] = 77
+        of_input = interpreter.get_output_details()[1]["index"]
+        np.testing.assert_array_equal(interpreter.get_tensor(of_input), expected.reshape(-1))
+    assert interpreter._in_place
 
 
 def test_a_loop_that_runs_too_often_and_then_does_not() -> None:
@@ -229,7 +253,7 @@ def test_who_keeps_the_lock(took_s: float, locked: list[bool], monkeypatch: pyte
 
     monkeypatch.setattr(enqueue, "_enqueue", native(False))
     monkeypatch.setattr(enqueue, "_enqueue_locked", native(True))
-    monkeypatch.setattr(enqueue, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
+    monkeypatch.setattr(trials, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
     object_ = SimpleNamespace(int_ptr=1, set_args=lambda *args: None)
     kernel = enqueue.BoundKernel(object_, object_, [], (1,), (1,), may_be_short=True)
     for _ in range(13):

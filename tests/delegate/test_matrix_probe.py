@@ -62,7 +62,7 @@ def test_what_was_probed_is_kept(
     monkeypatch.setattr(capabilities, "identity", lambda device: ("probed",))
     monkeypatch.setattr(capabilities, "_ask", lambda device: capabilities.Capabilities(frozenset()))
     monkeypatch.setattr(capabilities, "matrix_of", lambda device: MATRIX_UNITS["mma"])
-    monkeypatch.setattr(capabilities, "fault_of", probe)
+    monkeypatch.setattr(matrix_probe, "fault_of", probe)
     able = capabilities.capabilities(asked, tmp_path)
     name, why, final = found
     assert able.matrix == name
@@ -70,7 +70,7 @@ def test_what_was_probed_is_kept(
     assert [json.loads(file.read_bytes())["matrix"] for file in tmp_path.iterdir()] == [name] * final
     if final:
         monkeypatch.setattr(capabilities, "_known", {})
-        monkeypatch.setattr(capabilities, "fault_of", lambda *_: pytest.fail("probed again"))
+        monkeypatch.setattr(matrix_probe, "fault_of", lambda *_: pytest.fail("probed again"))
         assert capabilities.capabilities(asked, tmp_path) == able
 
 

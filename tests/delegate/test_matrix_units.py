@@ -142,9 +142,9 @@ def test_floats_never_meet_them(options: dict[str, Any]) -> None:
 def test_cpus_have_none() -> None:
     """Whatever a CPU's target says of a GPU."""
     target = AbsentDevice("sm_90").target()
-    assert replace(target, half_weights=True).matrix is MATRIX_UNITS["mma"]
-    assert target.matrix is None
-    assert replace(target, kind="cpu", half_weights=True).matrix is None
+    assert replace(target, half_weights=True).unit is MATRIX_UNITS["mma"]
+    assert target.unit is None
+    assert replace(target, kind="cpu", half_weights=True).unit is None
 
 
 @_once
@@ -182,7 +182,7 @@ def test_tiles_fit(name: str) -> None:
     target, unit = AbsentDevice(name).target(), PROFILES[name].gpu.matrix
     for size in ((4096, 4096), (64, 64), (5, 3)):
         share = local_share(target, 1, *size, 512, unit)
-        assert share is not None and share.tile.matrix is unit
+        assert share is not None and share.tile.unit is unit
         assert share.tile.local.size_bytes <= 32 << 10
         if unit is not None:
             tile = share.tile

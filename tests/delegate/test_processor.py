@@ -283,3 +283,13 @@ def test_the_key_of_a_kept_file_names_the_compilers_processor(monkeypatch: pytes
         monkeypatch.setattr(identity, "name_processor", lambda device, name=name: name)
         keys.add(disk.key("capabilities", identity.identity(device)))
     assert len(keys) == 2
+
+
+@pytest.mark.parametrize("name", ["POCL_EXTRA_BUILD_FLAGS", "PYOPENCL_BUILD_OPTIONS"])
+def test_a_binary_with_options_of_the_users_is_another(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may make arithmetic less exact, for this process alone."""
+    monkeypatch.delenv(name, raising=False)
+    device = devices.tested()[0]
+    plain = identity.identity(device)
+    monkeypatch.setenv(name, "-cl-fast-relaxed-math")
+    assert identity.identity(device) != plain

@@ -149,10 +149,10 @@ def _device(vendor: str, *, shared: bool = False, **more: Any) -> SimpleNamespac
         ),
         (
             _device("Advanced Micro Devices, Inc.", name="gfx1100", wavefront_width_amd=32),
-            Gpu("amd", 32, fp16=True),
+            Gpu("amd", 32),
         ),
-        (_device("Intel(R) Corporation", shared=True), Gpu("intel", 8, True, integrated=True)),
-        (_device("ARM"), Gpu("arm", 16, True)),
+        (_device("Intel(R) Corporation", shared=True), Gpu("intel", 8, integrated=True)),
+        (_device("ARM"), Gpu("arm", 16)),
         (_device("Mesa", extensions=""), Gpu()),
     ],
     ids=lambda value: getattr(value, "vendor", None),

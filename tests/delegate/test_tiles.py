@@ -20,7 +20,7 @@ from litecl.interpreter import Interpreter
 from litecl.perf.measure import large_models, peer_models
 from support import devices
 from support.gpu_nets import check
-from support.gpu_products import PRODUCTS
+from support.gpu_products import PRODUCTS, eighths
 
 DEVICE = ("a platform", "OpenCL 3.0", "a GPU", "1")
 _SIZES = (1, 784, 64, 2048)
@@ -95,7 +95,9 @@ def test_most_of_a_tile_is_of_use() -> None:
 
 @pytest.mark.parametrize("name", PROFILES)
 @pytest.mark.parametrize(
-    "products", [_PRODUCTS, Products(1, 49, 1280, 320), Products(4, 9, 5, 8, "patches", "int8")], ids=str
+    "products",
+    [_PRODUCTS, Products(1, 784, 32, 144), Products(1, 49, 1280, 320), Products(4, 9, 5, 8, "patches", "int8")],
+    ids=str,
 )
 def test_few_are_worth_measuring_and_the_estimate_is_the_first(name: str, products: Products) -> None:
     gpu = target(name)
@@ -107,26 +109,32 @@ def test_few_are_worth_measuring_and_the_estimate_is_the_first(name: str, produc
 
 @pytest.fixture(
     scope="module",
-    params=[(peer_models.mobilenet_v2, 30), (peer_models.resnet_50, 56), (large_models.efficientnet_b0, 116)],
-    ids=["MobileNetV2", "ResNet-50", "EfficientNet-B0"],
+    params=[
+        (peer_models.mobilenet_v2, "fp32", 30),
+        (peer_models.mobilenet_v2, "fp16", 30),
+        (peer_models.resnet_50, "fp32", 56),
+        (large_models.efficientnet_b0, "fp32", 116),
+    ],
+    ids=["MobileNetV2", "MobileNetV2 in halves", "ResNet-50", "EfficientNet-B0"],
 )
-def network(request: Any) -> tuple[bytes, int]:
-    make, launches = request.param
-    return make(), launches
+def network(request: Any) -> tuple[bytes, Any, int]:
+    make, precision, launches = request.param
+    return make(), precision, launches
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_launches_are_few_and_none_that_computes_for_long_leaves_more_than_half_of_a_gpu_idle(
-    name: str, network: tuple[bytes, int]
+    name: str, network: tuple[bytes, Any, int]
 ) -> None:
-    device = AbsentDevice(name)
-    Interpreter(model_content=network[0], delegates=[CLDelegate(device=device, strict=True)]).allocate_tensors()
-    rows = launch_rows(device.plans, device.profile)
-    assert len(rows) <= network[1]
-    # A group of an inverted residual keeps all vector engines of an Intel GPU's core busy.
-    units = {"inverted_residual": device.profile.cores}
-    least = [units.get(row.kernel, device.profile.compute_units) / 2 for row in rows]
-    assert not [row for row, few in zip(rows, least, strict=True) if row.flops > 1e6 and row.groups < few]
+    """Units of Intel's GPUs are vector engines, each of which takes some work-items of a group in lockstep."""
+    device, (content, precision, most) = AbsentDevice(name), network
+    delegate = CLDelegate(device=device, precision=precision, strict=True)
+    Interpreter(model_content=content, delegates=[delegate]).allocate_tensors()
+    rows, gpu = launch_rows(device.plans, device.profile), device.profile.gpu
+    assert len(rows) <= most
+    busy = [row.work_items // gpu.subgroup if gpu.vendor == "intel" else row.groups for row in rows]
+    long = [count for row, count in zip(rows, busy, strict=True) if row.flops > 1e6]
+    assert 2 * min(long) >= device.profile.compute_units
 
 
 def test_tiles_are_kept_beside_all_else_that_was_measured(tmp_path: Path) -> None:
@@ -202,8 +210,14 @@ def test_all_tiles_are_run() -> None:
     assert sizes == {*_MORE, (64, 64, 8, 8), (64, 64, 8, 4), (32, 32, 4, 4), (16, 32, 4, 4)}
 
 
-@pytest.mark.parametrize("size", _MORE, ids=str)
-@pytest.mark.parametrize(("name", "parts"), [("edges", 2), ("3x3, stride 2", 1), ("weights that are computed", 4)])
+_RUNS = (
+    *(("edges", 2, size) for size in _MORE),
+    *(("3x3, stride 2", 1, _MORE[i]) for i in (0, 5)),
+    *(("weights that are computed", 4, _MORE[i]) for i in (1, 4, 6)),
+)
+
+
+@pytest.mark.parametrize(("name", "parts", "size"), _RUNS, ids=str)
 def test_every_tile_computes_the_same(
     name: str, parts: int, size: tuple[int, int, int, int], options: dict[str, Any]
 ) -> None:
@@ -211,3 +225,19 @@ def test_every_tile_computes_the_same(
     tuning = Tuning(tiles=_ForAll({"all": tile}))
     report = check(PRODUCTS[name](), {**options, "tuning": tuning, "profile": True}).delegation_report()
     assert [row.tiled.tile for row in report.kernels if row.tiled is not None] == [tile]
+
+
+@pytest.fixture(scope="module")
+def in_halves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """The same for a GPU that computes in halves."""
+    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs"), halves=True) as found:
+        yield found | {"precision": "fp16"}
+
+
+@pytest.mark.parametrize("size", [_MORE[0], _MORE[2], _MORE[-1]], ids=str)
+def test_every_tile_computes_the_same_in_halves(size: tuple[int, int, int, int], in_halves: dict[str, Any]) -> None:
+    tile, net = GroupTile(*size, 2), PRODUCTS["edges"](draw=eighths)
+    wanted = replace(net, kernel="product_halves", exact=True)
+    report = check(wanted, {**in_halves, "tuning": Tuning(tiles=_ForAll({"all": tile})), "profile": True})
+    kernels = report.delegation_report().kernels
+    assert [row.tiled.tile for row in kernels if row.tiled is not None] == [tile]

@@ -10,12 +10,15 @@ import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
+from litecl.delegate.devices import choose
+from litecl.delegate.tuning import load
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
 from litecl.perf import gpu
-from litecl.perf.measure import gpu_peers
+from litecl.perf.measure import gpu_peers, tiles
 from litecl.perf.measure.onnx_peer import OnnxModel
+from support import devices
 
 
 def test_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,6 +32,19 @@ def test_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert row["difference"] < 1e-5
     assert {"chain", "binary"} <= {kernel["kernel"] for kernel in row["kernels"]}
     assert data["device"]["name"] in (tmp_path / "gpu.md").read_text()
+
+
+def test_tiles_are_measured_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where runs find them."""
+    devices.as_on_a_gpu(monkeypatch, tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(gpu, "measured", lambda device: gpu.Peaks(1e12, 1e11))
+    monkeypatch.setattr(tiles, "_ROUNDS", 1)
+    arguments = ["--small", "--only", "dense", "--batch", "16", "--runs", "1", "--tune"]
+    assert gpu.main([*arguments, "--device", devices.tested()[0].name]) == 0
+    assert load(tmp_path / "litecl", choose(devices.tested()[0]).identity).tiles.keys() == {
+        "1 x 16 x 32 x 64 of rows, fp32"
+    }
 
 
 class _Peer:

@@ -15,7 +15,8 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
-from litecl.perf.measure import tiles
+from litecl.perf.measure import peer_models, tiles
+from litecl.perf.measure.feeds import random_inputs
 from litecl.perf.measure.tiles import Times, tuned_model
 from litecl.perf.measure.timing import Tick
 from support.build import Graph, model, randn
@@ -148,6 +149,20 @@ def test_a_tile_that_computes_anything_else_is_left_out(
     assert not load(options["cache_dir"], found.device.identity).tiles
 
 
+def test_states_that_go_on_are_no_difference(options: dict[str, Any]) -> None:
+    """Of an LSTM the usual tiles' model has run more often than the one beside it."""
+
+    def timer(interpreters: Sequence[Interpreter], tick: Tick) -> Sequence[Times]:
+        for interpreter in interpreters:
+            interpreter.invoke()
+        return _prefers(16)(interpreters, tick)
+
+    content = peer_models.lstm(2, 8, 16)
+    inputs = random_inputs(Interpreter(content).get_input_details(), seed=0)
+    found = tuned_model(content, inputs, options, options["cache_dir"], timer=timer)
+    assert found.products and not found.problems
+
+
 def test_what_the_device_has_been_measured_for_stays(path: Path, options: dict[str, Any]) -> None:
     """Settings of the device, which ``litecl devices --tuning`` measures, are used and kept."""
     device, folder = choose(options["device"]), options["cache_dir"]
@@ -158,6 +173,7 @@ def test_what_the_device_has_been_measured_for_stays(path: Path, options: dict[s
     assert kept is not None and kept.tuning.schedules == schedules and len(kept.tuning.tiles) == 2
 
 
+@pytest.mark.skipif(choose(num_threads=1).target().kind == "gpu", reason="there is no other device than a GPU")
 def test_only_gpus_have_tiles(path: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     said = failure(capsys, "tune", path, "--device", choose(num_threads=1).name, "--cache", tmp_path)
     assert "tiles are those of GPUs: expected one, got" in said

@@ -156,6 +156,24 @@ assert not any(interpreter.delegation_report().failures for interpreter in made)
 """)
 
 
+def test_an_interpreter_that_has_lost_opencl_altogether_goes_on_on_the_cpu() -> None:
+    python("""
+from litecl.delegate.backend import fork
+made = [opened(CLDelegate(num_threads=n)) for n in (1, 2)]
+for interpreter in made:
+    run(interpreter)
+def child():
+    for interpreter in made:
+        right(run(interpreter), 2)
+        right(run(interpreter), 3)
+        (failure,) = interpreter.delegation_report().failures
+        assert "forked" in failure
+section = fork.Section()
+with section.lock:  # as of a thread that is within OpenCL
+    forked(child)
+""")
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_multiprocessing(method: str, tmp_path: Path) -> None:
     script = tmp_path / "script.py"

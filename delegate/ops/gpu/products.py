@@ -6,15 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, Const, Local, Operand, Step
-from litecl.delegate.gpu import MatrixUnit
-from litecl.delegate.kit.groups import LocalShare, groups, has_room, items_for, lines_of
+from litecl.delegate.gpu import HalfUnit, MatrixUnit
+from litecl.delegate.kit.groups import LocalShare, groups, has_room, items_for
 from litecl.delegate.kit.tiles import local_share
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
 from litecl.delegate.matmul.local_product import (
+    COMPUTED_SCALE,
     VECTOR,
     ByWindow,
     LocalOperands,
     Slice,
+    in_half_tiles,
     in_lines,
     in_tiles,
     local_product,
@@ -49,7 +51,7 @@ def convolution(call: Call, before: ByWindow | None = None) -> list[Step] | None
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], call.outputs[0].shape, call.pads)
     gather: dict[str, str | int | float] = {} if g.is_matrix else {"GATHER": 1}
     reads = _reads(gather, before)
-    share = local_share(call.target, g.groups, g.pixels, g.group_columns, g.depth, _matrix(call), reads=reads)
+    share = local_share(call.target, g.groups, g.pixels, g.group_columns, g.depth, _unit(call), reads=reads)
     if share is None or (g.groups > 1 and g.group_columns < _LEAST_COLUMNS):
         return None
     if before is None and (by_patches := winograd(call, g, share)) is not None:
@@ -72,10 +74,10 @@ def dense(call: Call) -> list[Step] | None:
     if rows <= _FEW_ROWS and depth >= _LEAST_DEPTH:
         return _dots(call, rows, columns, depth)
     right: dict[str, str | int | float] = {} if weights.data is not None else {"RIGHT_COLUMNS": 1}
-    share = local_share(call.target, 1, rows, columns, depth, _matrix(call), reads=_reads(right))
+    share = local_share(call.target, 1, rows, columns, depth, _unit(call), reads=_reads(right))
     if share is None or not _is_constant(bias):
         return None
-    values = Weights(weights) if weights.data is None else _packed(call, weights.data[np.newaxis], share)
+    values = _computed(weights, share) if weights.data is None else _packed(call, weights.data[np.newaxis], share)
     window = matrix(rows, depth, columns)
     return _product(call, share, window, values, [Slice(0, 0, 0, 0)], right)
 
@@ -94,10 +96,10 @@ def batch_matmul(call: Call) -> list[Step] | None:
     count = int(np.prod(batch))
     computed = "RIGHT_COLUMNS" if options.adj_y else "RIGHT_ROWS"
     right: dict[str, str | int | float] = {} if constant else {computed: 1}
-    share = local_share(call.target, count, rows, columns, depth, _matrix(call), reads=_reads(right))
+    share = local_share(call.target, count, rows, columns, depth, _unit(call), reads=_reads(right))
     if share is None:
         return None
-    values = Weights(y)
+    values = _computed(y, share)
     matrix_size = depth * columns
     if y.data is not None:
         matrices = y.data if options.adj_y else y.data.swapaxes(-1, -2)
@@ -127,8 +129,8 @@ def _product(
 def _dots(call: Call, rows: int, columns: int, depth: int) -> list[Step] | None:
     """The launch of matvec.cl."""
     weights, bias, out = call.input(1), _bias(call), call.outputs[0]
-    items, dots = items_for(call.target, depth, VECTOR), lines_of(call.target, columns, _DOTS)
-    local = Local(4 * rows * dots * items)
+    items = items_for(call.target, depth, VECTOR)
+    local = Local(4 * rows * _DOTS * items)
     if not has_room(call.target, items, local):
         return None
     nothing = Const(np.zeros(1, np.float32))
@@ -137,9 +139,9 @@ def _dots(call: Call, rows: int, columns: int, depth: int) -> list[Step] | None:
     flags = (np.int32(bias is not None), np.int32(call.residual is not None))
     operands: tuple[Arg, ...] = (call.input(0), values, bias or nothing, call.residual or nothing, out, local)
     sizes = (np.int32(depth), np.int32(columns), np.int32(out.step), *flags)
-    defines = {"ROWS": rows, "COLUMNS": dots} | Packed(values).defines | call.activation.defines
+    defines = {"ROWS": rows, "COLUMNS": _DOTS} | Packed(values).defines | call.activation.defines
     args = (*operands, *sizes, *call.activation.bounds)
-    return [groups("matvec", "matvec", -(-columns // dots), items, args, defines, 2 * rows * columns * depth)]
+    return [groups("matvec", "matvec", -(-columns // _DOTS), items, args, defines, 2 * rows * columns * depth)]
 
 
 def _reads(layout: Collection[str], before: ByWindow | None = None) -> str:
@@ -149,16 +151,26 @@ def _reads(layout: Collection[str], before: ByWindow | None = None) -> str:
     return next((_READS[macro] for macro in layout), "rows")
 
 
-def _matrix(call: Call) -> MatrixUnit | None:
-    """Return the unit that multiplies, of weights that are computed or finite: halves have no more than that."""
-    weights = call.input(1).data
-    return call.target.matrix if weights is None or np.isfinite(weights).all() else None
+def _unit(call: Call) -> MatrixUnit | HalfUnit | None:
+    """Return what multiplies halves, of weights that are computed or finite: halves have no more than that. Computed
+    ones may all be small: sums of their products in halves must have subnormals.
+    """
+    weights, unit = call.input(1).data, call.target.unit
+    if weights is None:
+        return None if isinstance(unit, HalfUnit) and unit.flushes else unit
+    return unit if np.isfinite(weights).all() else None
+
+
+def _computed(weights: Operand, share: LocalShare) -> Weights:
+    return Weights(weights, COMPUTED_SCALE if isinstance(share.tile.unit, HalfUnit) else 1.0)
 
 
 def _packed(call: Call, matrices: Array, share: LocalShare) -> Weights:
-    if share.tile.matrix is None:
-        return Weights(in_tiles(matrices, share, halves=call.target.half_weights))
-    return Weights(*in_lines(matrices, share))
+    if isinstance(share.tile.unit, MatrixUnit):
+        return Weights(*in_lines(matrices, share))
+    if isinstance(share.tile.unit, HalfUnit):
+        return Weights(*in_half_tiles(matrices, share))
+    return Weights(in_tiles(matrices, share, halves=call.target.half_weights))
 
 
 def _is_constant(bias: Operand | None) -> bool:

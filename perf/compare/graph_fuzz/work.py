@@ -20,16 +20,19 @@ from litecl.perf.compare.graph_fuzz.graphs import THEMES, Drawn, draw, families_
 from litecl.perf.compare.graph_fuzz.minimise import listing, minimise
 from litecl.perf.compare.graph_fuzz.modes import MODES, Mode, Shared, adapted, entered, interpreter
 from litecl.perf.compare.graph_fuzz.oracle import CERTAIN, MANY, Outputs, differences, run
+from litecl.perf.compare.graph_fuzz.sketch import T
+from litecl.perf.compare.graph_fuzz.strange import with_strange_inputs
 
 _MOST_FUNCTIONS = {True: 100, False: 85}  # of a batch, linked or not; PoCL takes some 0.2 s to compile one
 _QUIET_S, _BUSY_S = 900.0, 90.0  # of wall-clock and processor time without an answer: a hang
+_LONGEST_S = 20.0  # of an invoke by the interpreter: a loop may wait for what strange inputs never reach
 _FIRST_BUSY_S = 600.0  # of processor time before the first answer, when everything is compiled
 
 
 @dataclass(frozen=True)
 class Batch:
     """Graphs of one theme in one mode. families: how many of the theme's it draws from, which limits the kernels that
-    PoCL must compile. first: the number of the first graph, to repeat a single one.
+    PoCL must compile. first: the number of the first graph, to repeat a single one. strange: see ``strange.py``.
     """
 
     seed: int
@@ -39,6 +42,7 @@ class Batch:
     mode: str
     families: int = 5
     first: int = 0
+    strange: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,19 +82,25 @@ class Result:
         self.findings += other.findings
 
 
-def batch(seed: int, number: int, graphs: int, modes: Sequence[str], families: int = 5) -> Batch:
+def batch(
+    seed: int, number: int, graphs: int, modes: Sequence[str], families: int = 5, *, strange: bool = False
+) -> Batch:
     """Return the batch with a number: themes and modes in an order that covers all pairs."""
-    rng = np.random.default_rng([seed, number // len(THEMES)])
-    theme = int(rng.permutation(len(THEMES))[number % len(THEMES)])
-    mode = modes[(number + number // len(THEMES)) % len(modes)]
-    return Batch(seed, number, graphs, theme, mode, families)
+    themes = [i for i, theme in enumerate(THEMES) if not strange or T.FLOAT32 in theme.types]
+    rng = np.random.default_rng([seed, number // len(themes)])
+    theme = int(rng.permutation(themes)[number % len(themes)])
+    mode = modes[(number + number // len(themes)) % len(modes)]
+    return Batch(seed, number, graphs, theme, mode, families, strange=strange)
 
 
 def drawn_of(batch: Batch, graph: int) -> Drawn:
     """One of a batch's models."""
     theme = THEMES[batch.theme]
     families = families_of(theme, np.random.default_rng([batch.seed, batch.number]), batch.families)
-    return adapted(draw([batch.seed, batch.number, graph], theme, families), MODES[batch.mode])
+    drawn = adapted(draw([batch.seed, batch.number, graph], theme, families), MODES[batch.mode])
+    if not batch.strange:
+        return drawn
+    return with_strange_inputs(drawn, np.random.default_rng([batch.seed, batch.number, graph, 1]))
 
 
 def reference(drawn: Drawn) -> tuple[Drawn, Outputs]:
@@ -98,7 +108,7 @@ def reference(drawn: Drawn) -> tuple[Drawn, Outputs]:
     for count in range(len(drawn.calls), 0, -1):
         shorter = replace(drawn, calls=drawn.calls[:count])
         try:
-            return shorter, run(Interpreter(shorter.model), shorter.calls)
+            return shorter, run(Interpreter(shorter.model, time_limit=_LONGEST_S), shorter.calls)
         except LiteclError:
             continue
     return replace(drawn, calls=()), []

@@ -1,0 +1,39 @@
+"""Trials of a function, with Python's global interpreter lock (GIL) held or without it.
+
+Whoever releases the lock lets other threads run meanwhile. But to get it back takes longer than a very short function:
+threads that release it every time get less done than one thread alone.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+_TRIALS = 8
+_TRIED_S = 1e-3  # what a call must have taken before it is tried with the lock held
+
+
+class Trials:
+    """Calls a function that either holds the lock or releases it. The first calls find out which is better: they hold
+    it, unless that would take long. short_s: from here on threads that release it get more done than one.
+
+    short: whether to hold the lock; None while that is being tried.
+    """
+
+    def __init__(self, short_s: float) -> None:
+        self.short: bool | None = None
+        self._short_s, self._left = short_s, _TRIALS
+        self._last_s = self._best_s = math.inf
+
+    def call(self, free: Callable[..., Any], locked: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what the function returns, as one that releases the lock or as one that holds it."""
+        holds = self._last_s < _TRIED_S
+        start_s = time.perf_counter()
+        result = (locked if holds else free)(*arguments)
+        self._last_s = time.perf_counter() - start_s
+        if holds:
+            self._best_s = min(self._best_s, self._last_s)
+        self._left -= 1
+        if not self._left:
+            self.short = self._best_s < self._short_s
+        return result
