@@ -13,6 +13,7 @@
 #endif
 #endif
 #include "common.h"
+#include "columns.h"
 #include "parts.h"
 
 typedef float Element;
@@ -33,23 +34,6 @@ typedef float Packed;
 #include "half_unit.h"
 #endif
 #include "local_tile.h"
-
-inline void store_columns(__global float *out, const float4 y, const int columns, const int aligned) {
-    if (columns >= 4 && aligned) {
-        *(__global float4 *)out = y;
-        return;
-    }
-    if (columns > 0) out[0] = y.s0;
-    if (columns > 1) out[1] = y.s1;
-    if (columns > 2) out[2] = y.s2;
-    if (columns > 3) out[3] = y.s3;
-}
-
-inline float4 load_columns(__global const float *from, const int columns, const int aligned) {
-    if (columns >= 4 && aligned) return LOAD4(from);
-    return (float4)(columns > 0 ? from[0] : 0.0f, columns > 1 ? from[1] : 0.0f, columns > 2 ? from[2] : 0.0f,
-                    columns > 3 ? from[3] : 0.0f);
-}
 
 inline void finish(float4 y, __global const float *bias, __global const float *residual, __global float *out,
                    const Slice slice, const int m, const int n, __global const LocalProduct *p, const float low,

@@ -1,6 +1,6 @@
 // 3x3 convolutions of stride 1 by Winograd's F(4x4, 3x3): 4x4 output pixels from a 6x6 patch of the input by 36
 // multiplications a channel instead of 144, out = activation(A^T [sum over channels of (G w G^T) . (B^T patch B)] A
-// + bias + residual), with the interpolation points 0, +-1/sqrt(2), +-sqrt(2) and infinity.
+// + bias + residual), with the transforms of winograd.h.
 // x is [images, height, width, channels], channels >= VW; weights are G w G^T packed in panels (tile.h), [36][columns /
 // PANEL][channels][PANEL]; bias is padded to whole panels; pixels of out (and of a residual) lie out_step apart. A patch
 // is one of tiles_y x tiles_x of an image.
@@ -8,32 +8,8 @@
 // [36][block][channels], then [36][block][columns padded to whole panels].
 // Macros: MR, NV, PANEL; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
+#include "winograd.h"
 #include <Winograd>
-
-#define ROOT_OF_HALF 0.70710678f
-#define ROOT_OF_TWO 1.41421356f
-
-// B^T x: for every point the coefficients of the polynomial that vanishes at the others.
-INLINE void transform_input(const floatv x[6], floatv y[6]) {
-    const floatv even_a = x[4] - 2.0f * x[2], odd_a = ROOT_OF_HALF * (x[3] - 2.0f * x[1]);
-    const floatv even_b = x[4] - 0.5f * x[2], odd_b = ROOT_OF_TWO * (x[3] - 0.5f * x[1]);
-    y[0] = x[0] - 2.5f * x[2] + x[4];
-    y[1] = even_a + odd_a;
-    y[2] = even_a - odd_a;
-    y[3] = even_b + odd_b;
-    y[4] = even_b - odd_b;
-    y[5] = x[1] - 2.5f * x[3] + x[5];
-}
-
-// A^T x: the powers of the points.
-INLINE void transform_output(const floatv x[6], floatv y[4]) {
-    const floatv even_a = x[1] + x[2], odd_a = ROOT_OF_HALF * (x[1] - x[2]);
-    const floatv even_b = x[3] + x[4], odd_b = ROOT_OF_TWO * (x[3] - x[4]);
-    y[0] = x[0] + even_a + even_b;
-    y[1] = odd_a + odd_b;
-    y[2] = 0.5f * even_a + 2.0f * even_b;
-    y[3] = 0.5f * odd_a + 2.0f * odd_b + x[5];
-}
 
 // The position of a patch: its image, and its top left pixel in the output.
 INLINE int3 place(const int patch, __global const Winograd *restrict w) {

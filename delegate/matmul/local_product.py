@@ -84,7 +84,7 @@ class LocalOperands:
     divided by, before or in a tile of halves.
     """
 
-    x: Operand
+    x: Operand | Scratch
     weights: Arg
     bias: Const
     out: Operand | Scratch

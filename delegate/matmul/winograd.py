@@ -11,7 +11,7 @@ from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.product import packed, panels
 from litecl.interpreter.graph import Array
 
-_SIDE = 4  # of the pixels that a patch makes
+SIDE = 4  # of the pixels that a patch makes
 _POINTS = (0.0, 1 / sqrt(2), -1 / sqrt(2), sqrt(2), -sqrt(2))
 _LEAST_PATCHES = 16  # with fewer, weights four times as large cost more than is gained
 _LARGE_WEIGHTS_BYTES = 1 << 20  # weights too large for the second-level cache are read once for every block
@@ -29,21 +29,28 @@ class Winograd(Record):
     block: int
 
 
+def is_plain(g: Geometry) -> bool:
+    """Return whether a convolution can be computed this way."""
+    return g.groups == 1 and g.dense and g.strides == (1, 1) and (g.kernel_height, g.kernel_width) == (3, 3)
+
+
 def suits(g: Geometry, target: Target) -> bool:
     """Return whether a convolution with constant weights can be computed this way and is faster that way."""
-    plain = g.groups == 1 and g.dense and g.strides == (1, 1) and (g.kernel_height, g.kernel_width) == (3, 3)
     enough = min(g.columns, g.channels) >= max(target.tuning.winograd_channels, target.vector_width)
-    patches = g.images * -(-g.out_height // _SIDE) * -(-g.out_width // _SIDE)
-    return plain and enough and target.kind == "cpu" and patches >= _LEAST_PATCHES
+    patches = g.images * -(-g.out_height // SIDE) * -(-g.out_width // SIDE)
+    return is_plain(g) and enough and target.kind == "cpu" and patches >= _LEAST_PATCHES
 
 
-def winograd(call: Call, g: Geometry) -> list[Launch]:
-    """Return the launches of a CONV_2D with constant weights [columns, 3, 3, channels]."""
+def winograd(call: Call, g: Geometry) -> list[Launch] | None:
+    """Return the launches of a CONV_2D with constant weights [columns, 3, 3, channels]; None unless they are finite."""
     (x, filter_, bias), out, target = call.weighted, call.outputs[0], call.target
-    tiles = -(-g.out_height // _SIDE), -(-g.out_width // _SIDE)
+    tiles = -(-g.out_height // SIDE), -(-g.out_width // SIDE)
     patches = g.images * prod(tiles)
     tile = tile_for("winograd", target, patches, g.columns)
-    weights = panels(transformed(filter_.value), tile.panel)
+    points = transformed(filter_.value)
+    if points is None:
+        return None
+    weights = panels(points, tile.panel)
     added = packed(bias, 1, g.columns, tile.panel, target)
     slot_bytes = 4 * 36 * (g.channels + -(-g.columns // tile.panel) * tile.panel)
     block, item_patches = _share(patches, slot_bytes, weights.nbytes, tile, target)
@@ -59,15 +66,19 @@ def winograd(call: Call, g: Geometry) -> list[Launch]:
     return [*added.steps, launch]
 
 
-def transformed(weights: Array) -> Array:
-    """Compute G w G^T of filters [columns, 3, 3, channels], as [36, columns, channels]."""
+def transformed(weights: Array) -> Array | None:
+    """Compute G w G^T of filters [columns, 3, 3, channels], as [36, columns, channels].
+
+    None if some of it is not finite: it would make NaN of results that are infinite.
+    """
     g = np.zeros((6, 3))
     for i, point in enumerate(_POINTS):
         g[i] = np.power(point, range(3)) / np.prod([point - other for other in _POINTS if other != point])
     g[5, 2] = 1
     columns, _, _, channels = weights.shape
-    points: Array = np.einsum("ia,jb,nabc->ijnc", g, g, weights).astype(np.float32)
-    return points.reshape(36, columns, channels)
+    with np.errstate(all="ignore"):
+        points: Array = np.einsum("ia,jb,nabc->ijnc", g, g, weights, optimize=True).astype(np.float32)
+    return points.reshape(36, columns, channels) if np.isfinite(points).all() else None
 
 
 def _share(patches: int, slot_bytes: int, weights_bytes: int, tile: Tile, target: Target) -> tuple[int, int]:

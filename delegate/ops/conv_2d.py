@@ -41,7 +41,9 @@ def _lower(call: Call) -> list[Step]:
     if g.group_channels == 1 < g.channels and filter_.data is not None and plain:
         return depthwise_conv_2d.lower(replace(call, inputs=(x, _by_tap(filter_.data), bias)))
     if filter_.data is not None and not g.is_matrix and suits(g, target):
-        return [*winograd(call, g)]
+        by_patches = winograd(call, g)
+        if by_patches is not None:
+            return [*by_patches]
     return window_product(call, g, x, filter_, bias, out)
 
 

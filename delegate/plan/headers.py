@@ -18,6 +18,7 @@ from litecl.delegate.ops.conv_2d import Convolution
 from litecl.delegate.ops.depthwise_conv_2d import Depthwise
 from litecl.delegate.ops.gather import Axis
 from litecl.delegate.ops.gpu.integer_products import LocalBytes
+from litecl.delegate.ops.gpu.winograd import WinogradPatches
 from litecl.delegate.ops.inverted_residual import InvertedResidual
 from litecl.delegate.ops.quantized.batch_matmul_16 import WordProducts
 from litecl.delegate.ops.quantized.binary import LinearSum, ScaledPair
@@ -56,7 +57,8 @@ RECORDS: tuple[type, ...] = (
     *(Attention, AttentionBegin, LocalAttention, LocalAttentionBegin),
     *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, IntegerGate),
     *(IntegerRecurrence, LinearSum, Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair),
-    *(InvertedResidual, LineConvolution, LocalBytes, LocalProduct, Slice, Winograd, WordDepthwise, WordProducts),
+    *(InvertedResidual, LineConvolution, LocalBytes, LocalProduct, Slice, Winograd, WinogradPatches, WordDepthwise),
+    WordProducts,
 )
 CODES: tuple[type, ...] = (
     *(

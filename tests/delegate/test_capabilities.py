@@ -13,6 +13,7 @@ import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.matmul import product
+from litecl.delegate.ops.gpu import winograd
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.ops import unary
@@ -176,6 +177,14 @@ def test_as_on_a_gpu(
 ) -> None:
     options = devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "capabilities")
     _check(options, name, *variants)
+
+
+def test_by_patches_on_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> None:
+    """Nothing is lost of what is fused with a convolution that is three launches."""
+    monkeypatch.setattr(winograd, "pays", lambda *_: True)
+    options = devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "capabilities")
+    device = _check(options, "float", "3x3 by Winograd")
+    assert "winograd_patches:write_patches" in device.delegation_report().partitions[0].kernels
 
 
 _ROUNDED = 3e-3  # of what is multiplied twice in a row, each time rounded to 11 bits

@@ -45,6 +45,7 @@ _KERNELS: dict[str, tuple[str, dict[str, Any], float]] = {
         {**_BLOCK, "COLUMNS": 2, "WINDOW_HEIGHT": 5, "WINDOW_WIDTH": 5},
         0.0,
     ),
+    "ends of Winograd's patches": ("winograd_patches", {"ACTIVATION": "ACTIVATION_GELU"}, 0.0),
     "dots": ("matvec", {"ROWS": 1, "COLUMNS": 4, "ITEMS": 64}, 0.0),
     "rows": ("rows_local", {"ITEMS": 256}, 0.0),
     "reductions": ("reduce_local", {"ITEMS": 256, "T": "float", "A": "float", "R": "float", "OP": "ADD"}, 0.0),
@@ -54,7 +55,14 @@ _PRODUCTS = ("product_local", "quantized_local", "matvec", "inverted_residual")
 # Kernels of which none has anything outside registers, on any of the targets: products, convolutions, rows, LSTMs.
 _WITHOUT_SPILLS = (
     *("product_local", "quantized_local", "matvec", "gemm", "conv_2d", "hybrid_conv_2d", "quantized_conv_2d"),
-    *("attention", "attention_local", "inverted_residual", "depthwise_conv_2d", "quantized_depthwise_conv_2d"),
+    *(
+        "attention",
+        "attention_local",
+        "inverted_residual",
+        "winograd_patches",
+        "depthwise_conv_2d",
+        "quantized_depthwise_conv_2d",
+    ),
     *("rows_local", "reduce_local", "softmax", "softmax_16", "quantized_softmax", "arg_max", "l2_normalization"),
     *("lstm_local", "lstm", "integer_lstm", "basic_lstm", "quantize_rows", "svdf"),
 )
@@ -65,6 +73,7 @@ _ON_INTEL = {
     "tiles": ("product_local", _HALF_TILE),
     "tiles of bytes": ("quantized_local", {**_HALF_TILE, "T": "char", "RECTIFIED": 1, **_DOTS}),
     "LSTMs": _KERNELS["LSTMs of several groups"][:2],
+    "ends of Winograd's patches": _KERNELS["ends of Winograd's patches"][:2],
 }
 
 

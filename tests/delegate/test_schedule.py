@@ -23,6 +23,7 @@ _DEALS_OUT = (
     "block_groups.py",
     "cell_groups.py",
     "candidates.py",
+    "rates.py",
     "tiles.py",
     "pixel_groups.py",
 )

@@ -132,7 +132,9 @@ def test_launches_are_few_and_none_that_computes_for_long_leaves_more_than_half_
     delegate = CLDelegate(device=device, precision=precision, strict=True)
     Interpreter(model_content=content, delegates=[delegate]).allocate_tensors()
     rows, gpu = launch_rows(device.plans, device.profile), device.profile.gpu
-    assert len(rows) <= most
+    by_patches = [row for row in rows if row.entry == "read_patches"]  # in three launches, where that is faster
+    assert len(rows) <= most + 2 * len(by_patches)
+    assert not by_patches or name == "mali"
     busy = [row.work_items // gpu.subgroup if gpu.vendor == "intel" else row.groups for row in rows]
     long = [count for row, count in zip(rows, busy, strict=True) if row.flops > 1e6]
     assert 2 * min(long) >= device.profile.compute_units

@@ -8,6 +8,7 @@ from litecl.delegate.backend.absent import AbsentDevice
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Model
+from litecl.perf.measure import peer_models
 from support import shared
 
 Defines = tuple[tuple[str, str | int | float], ...]
@@ -18,7 +19,7 @@ _LARGEST = 1 << 26  # bytes of a model
 
 
 def programs(
-    profile: str, models: Iterable[Model | str], halved: Iterable[Model | str] = ()
+    profile: str, models: Iterable[Model | str | bytes], halved: Iterable[Model | str] = ()
 ) -> dict[Program, set[str]]:
     """Return the programs of some models, or files, on a GPU of the table, each with the entries that are used.
 
@@ -35,6 +36,11 @@ def programs(
             defines = tuple(sorted({**launch.defines, **MACROS, **device.profile.gpu.macros}.items()))
             found.setdefault((launch.kernel, defines), set()).add(launch.entry)
     return found
+
+
+def large() -> Iterator[bytes]:
+    """Yield models of more arithmetic than cases have: a 3x3 convolution that every GPU computes by patches."""
+    yield peer_models.convolution(64, 320)
 
 
 def zoo() -> Iterator[str]:

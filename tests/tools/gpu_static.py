@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from support import gpu_compile
 from support.all_cases import DEVICE_CASES
 from support.gpu_compile import LEAST, MOST, Figures
-from support.gpu_programs import Program, programs, zoo
+from support.gpu_programs import Program, large, programs, zoo
 
 _BASELINE = Path(__file__).with_suffix(".json")
 # What is compiled for, each with the profile whose plans it gets. Where there is no compiler for a GPU, whether its
@@ -78,7 +78,8 @@ def _table(targets: list[str], kernels: list[str] | None, jobs: int) -> Table:
     files = [*zoo()]
     found: Table = {}
     for target in targets:
-        made = programs(_TARGETS[target], (*(case.model() for case in DEVICE_CASES), *files), files)
+        models = (*(case.model() for case in DEVICE_CASES), *large(), *files)
+        made = programs(_TARGETS[target], models, files)
         wanted = {program: entries for program, entries in made.items() if kernels is None or program[0] in kernels}
         with ThreadPoolExecutor(jobs) as pool:
             figures = pool.map(partial(_compiled, target), wanted)

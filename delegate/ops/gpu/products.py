@@ -22,6 +22,7 @@ from litecl.delegate.matmul.local_product import (
     padded_bias,
 )
 from litecl.delegate.matmul.product import Packed, in_halves
+from litecl.delegate.ops.gpu.winograd import winograd
 from litecl.interpreter.graph import Array
 
 _LEAST_DEPTH = 64  # of a product whose groups take columns, not tiles
@@ -52,6 +53,8 @@ def convolution(call: Call, before: ByWindow | None = None) -> list[Step] | None
     share = local_share(call.target, g.groups, g.pixels, g.group_columns, g.depth, _unit(call), reads=reads)
     if share is None or (g.groups > 1 and g.group_columns < _LEAST_COLUMNS):
         return None
+    if before is None and (by_patches := winograd(call, g, share)) is not None:
+        return by_patches
     weights = _packed(call, filter_.data.reshape(g.groups, g.group_columns, g.depth), share)
     panel = share.padded_columns * share.padded_depth
     slices = [
