@@ -92,6 +92,17 @@ def separable(
     return Net(g, y, [x, r], middle @ v.reshape(columns, channels).T.astype(np.float64) + b + r)
 
 
+def depthwise(side: int, channels: int, size: int, stride: int = 1, draw: Draw = randn) -> Net:
+    """A depthwise convolution of two images with borders."""
+    rng = np.random.default_rng(channels + size)
+    g = Graph()
+    x, w, a = draw(rng, 2, side, side + 1, channels), draw(rng, 1, size, size, channels), draw(rng, channels)
+    options = DepthwiseConv2DOptions(Padding.SAME, stride, stride, 1, _RELU6)
+    y = g.op(DEPTHWISE_CONV_2D, [g.input(x.shape), g.const(w), g.const(a)], options)
+    expected = convolved(x, np.moveaxis(w, 3, 0).reshape(channels, size, size, 1), stride, channels, 1) + a
+    return Net(g, y, [x], np.clip(expected, 0, 6), "depthwise_conv_2d")
+
+
 def matmul(
     x_batch: Sequence[int], y_batch: Sequence[int], sizes: Sequence[int], *, adj: bool, known: bool, draw: Draw = randn
 ) -> Net:
