@@ -226,7 +226,7 @@ def test_how_a_region_runs_and_why(again: bool, monkeypatch: pytest.MonkeyPatch)
         told = prepared(model_, **options).delegation_report()
         if device.target_of(devices()[0]).kind == "cpu":
             assert str(told.partitions[0].manner) == manner
-            assert f"1 region {manner}" in str(told)
+            assert f"1 region: {manner}" in str(told)
 
 
 def test_a_device_that_builds_nothing_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
