@@ -21,7 +21,7 @@ inline Step symmetric_step(float low, float high) {
 
 // Of the two zero points that the ends of the range give, the one with the smaller rounding error.
 inline Step asymmetric_step(float low, float high) {
-    if (low == high) return (Step){1, 1, -128, -128};  // zeros: with bytes of 0, no sum has anything to cancel
+    if (high - low < SHORTEST) return (Step){1, 1, -128, -128};  // zeros: with bytes of 0, no sum has anything to cancel
     if (low == -INFINITY || high == INFINITY) return (Step){NAN, 0, -128, -128};
     const Real scale = OVER(MINUS(REAL(high), REAL(low)), REAL(255.0f));
     const Real least = OVER(REAL(low), scale), most = OVER(REAL(high), scale);
