@@ -117,9 +117,9 @@ OUT_OF_LINE WIDE void finish_block(const floatv sums[NV], __global const float *
 // A row as bytes, of which a work-item writes its own; what they mean.
 INLINE Step quantize_row(__global const float *x, __global uchar *to, const int count, const int asymmetric,
                          const int first, const int step) {
-    floatv least = 0.0f, most = 0.0f;
-    for (int i = 0; i < count; i += VW) widen_range(&least, &most, load_vector(x + i, count - i));
-    const Step by = step_between(-max_lanes(-least), max_lanes(most), asymmetric);
+    Range range = RANGE_OF_ZERO;
+    for (int i = 0; i < count; i += VW) widen(&range, load_vector(x + i, count - i));
+    const Step by = step_between(lowest(range), highest(range), asymmetric);
     for (int i = first * VW; i < count; i += step * VW)
         store_lanes(to + i, CONVERT(quantized(load_vector(x + i, count - i), by) + 128, uchar), count - i);
     return by;

@@ -35,16 +35,20 @@ KERNEL void find_ranges(ITEM __global const float *x, __global float *ranges, in
     for (int item = start; item < end; ++item) {
         const Part part = part_at(item, n, length, parts, part_length);
         __global const float *p = x + part.at;
-        floatv low[CHAINS], high[CHAINS];
-        UNROLL for (int c = 0; c < CHAINS; ++c) low[c] = high[c] = 0.0f;
+        Range ranges_of[CHAINS];
+        UNROLL for (int c = 0; c < CHAINS; ++c) ranges_of[c] = (Range)RANGE_OF_ZERO;
         int i = 0;
         for (; i + CHAINS * VW <= part.count; i += CHAINS * VW)
-            UNROLL for (int c = 0; c < CHAINS; ++c) widen_range(&low[c], &high[c], LOAD(p + i + c * VW));
+            UNROLL for (int c = 0; c < CHAINS; ++c) widen(&ranges_of[c], LOAD(p + i + c * VW));
         for (; i < part.count; i += VW)
-            widen_range(&low[0], &high[0], load_part(p + i, MIN(part.count - i, VW), part.room - i, 0.0f));
-        const floatv least = min_v(min_v(low[0], low[1]), min_v(low[2], low[3]));
-        ranges[2 * item] = -max_lanes(-least);
-        ranges[2 * item + 1] = max_lanes(max_v(max_v(high[0], high[1]), max_v(high[2], high[3])));
+            widen(&ranges_of[0], load_part(p + i, MIN(part.count - i, VW), part.room - i, 0.0f));
+        Range range = ranges_of[0];
+        UNROLL for (int c = 1; c < CHAINS; ++c) {
+            range.low = MAX(ranges_of[c].low, range.low);
+            range.high = MAX(ranges_of[c].high, range.high);
+        }
+        ranges[2 * item] = lowest(range);
+        ranges[2 * item + 1] = highest(range);
     }
 }
 

@@ -11,14 +11,18 @@ typedef struct {
 
 inline Real magnitude(Real x) { return LESS(x, REAL(0.0f)) ? MINUS(REAL(0.0f), x) : x; }
 
+#define SHORTEST (127 * 0x1p-126f)  // a length that is safe to divide by and into
+
+// low, high: the range of a row; of what is infinite the scale is no number, and so is all that the row is a part of.
 inline Step symmetric_step(float low, float high) {
-    const float largest = MAX(MAX(-low, high), 127 * 0x1p-126f);  // which is safe to divide by and into
-    return (Step){largest / 127, 127 / largest, 0, -127};
+    const float largest = MAX(-low, high), length = MAX(largest, SHORTEST), unknown = largest - largest;
+    return largest == 0 ? (Step){1, 0, 0, -127} : (Step){length / 127 + unknown, 127 / length, 0, -127};
 }
 
 // Of the two zero points that the ends of the range give, the one with the smaller rounding error.
 inline Step asymmetric_step(float low, float high) {
-    if (low == high) return (Step){1, 1, -128, -128};  // zeros: with bytes of 0, no sum has anything to cancel
+    if (high - low < SHORTEST) return (Step){1, 1, -128, -128};  // zeros: with bytes of 0, no sum has anything to cancel
+    if (low == -INFINITY || high == INFINITY) return (Step){NAN, 0, -128, -128};
     const Real scale = OVER(MINUS(REAL(high), REAL(low)), REAL(255.0f));
     const Real least = OVER(REAL(low), scale), most = OVER(REAL(high), scale);
     const int at_least = LESS(PLUS(magnitude(least), REAL(128.0f)), PLUS(magnitude(most), REAL(127.0f)));
@@ -27,17 +31,34 @@ inline Step asymmetric_step(float low, float high) {
     return (Step){AS_FLOAT(scale), 1 / AS_FLOAT(scale), MIN(MAX(whole, -128), 127), -128};
 }
 
-// low, high: the range of a row, infinite for one with elements that are infinite or no number: of its products nothing
-// is known.
 inline Step step_between(const float low, const float high, const int asymmetric) {
-    if (low == -INFINITY || high == INFINITY) return (Step){NAN, 0, -128, -128};
     return asymmetric ? asymmetric_step(low, high) : symmetric_step(low, high);
 }
 
-// The range of a row to which v belongs: with what is no number it is infinite.
-INLINE void widen_range(floatv *low, floatv *high, const floatv v) {
-    *low = min_v(v, *low);
-    *high = v != v ? (floatv)(INFINITY) : max_v(v, *high);
+// The smallest and the largest number of a row, and 0, by their bits, which have the order of numbers, of negative ones
+// that of magnitudes. What is no number comes behind what is infinite, and counts as such.
+typedef struct {
+    uintv low;
+    intv high;
+} Range;
+
+#define RANGE_OF_ZERO {(uintv)(0x80000000u), (intv)(0)}
+
+INLINE void widen(Range *range, const floatv v) {
+    range->low = MAX(AS_UINTV(v), range->low);
+    range->high = MAX(AS_INTV(v), range->high);
+}
+
+INLINE float lowest(const Range range) {
+    uint bits;
+    FOLD(uint, range.low, MAX, bits)
+    return MAX(as_float(bits), -INFINITY);
+}
+
+INLINE float highest(const Range range) {
+    int bits;
+    FOLD(int, range.high, MAX, bits)
+    return MIN(as_float(bits), INFINITY);
 }
 
 // x as a byte less its zero point, as std::round rounds: halves away from zero.

@@ -158,7 +158,7 @@ def _symmetric(x: Array, largest: Array) -> tuple[Array, Array]:
 
 def _asymmetric(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
     least, most = low.astype(np.float64), high.astype(np.float64)
-    flat = low == high
+    flat = most - least < _SHORTEST
     scale = np.where(flat, 1.0, (most - least) / (_HIGH - _LOW))
     # Of the two zero points that the ends of the range suggest, the one with the smaller rounding error.
     from_least, from_most = _LOW - least / scale, _HIGH - most / scale

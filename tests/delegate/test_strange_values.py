@@ -89,14 +89,16 @@ def test_strange_values(options: dict[str, Any]) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
-def test_rows_too_small_to_divide_by() -> None:
+@pytest.mark.parametrize("asymmetric", [False, True])
+def test_rows_too_small_to_divide_by(asymmetric: bool) -> None:
     g = Graph()
     x = g.input((2, 40))
-    content = model(g.build(*hybrid(g, x, x, asymmetric=False, scale=1e36)))
+    content = model(g.build(*hybrid(g, x, x, asymmetric, scale=1e36)))
     answers = []
     for interpreter in (Interpreter(content, delegates=[CLDelegate(num_threads=1, strict=True)]), Interpreter(content)):
         interpreter.allocate_tensors()
-        interpreter.set_tensor(0, np.resize(np.float32([0, 1e-40, 3e-37, -1e-39]), (2, 40)))
+        interpreter.set_tensor(0, np.outer(np.float32([1, 1e-3]), np.resize(np.float32([0, 1e-40, 3e-37, -1e-39]), 40)))
         interpreter.invoke()
         answers.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    assert np.isfinite(answers[1]).all()
     np.testing.assert_allclose(*answers, rtol=1e-5)
