@@ -7,6 +7,11 @@
 // the same.
 // Macros: those of local_tile.h; HALF_WEIGHTS: packed weights are halves; ACTIVATION (common.h), whose arguments are low
 // and high.
+#if defined(HALF_STEPS) && defined(WINDOW_WIDTH)
+#if WINDOW_HEIGHT * WINDOW_WIDTH < 9  // by sixteens these spill on Intel's GPUs
+#undef LITECL_SUBGROUP
+#endif
+#endif
 #include "common.h"
 #include "parts.h"
 

@@ -6,22 +6,25 @@ kernels round. A sum that a half cannot hold is computed in float32.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend import absent
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu import PROFILES, Gpu, HalfUnit
-from litecl.delegate.kit.tiles import local_share
+from litecl.delegate.kit.tiles import local_share, possible_shares
 from litecl.delegate.opencl import device
 from litecl.delegate.plan.estimate import launch_rows
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.perf.cli.launches import launch_view
 from litecl.perf.measure import peer_models
 from support import devices
 from support.build import Graph, model, randn
@@ -58,6 +61,16 @@ def test_products(name: str, options: dict[str, Any]) -> None:
 def test_products_of_other_tiles(name: str, options: dict[str, Any]) -> None:
     """Large ones, small ones, and those of GPUs with few registers."""
     check(replace(PRODUCTS[name](draw=eighths), kernel="product_halves", exact=True), options)
+
+
+@pytest.mark.parametrize("options", ["parts", devices.FEW_SUMS], indirect=True)
+@pytest.mark.parametrize("name", ["depthwise before", "depthwise before, stride 2"])
+def test_products_behind_a_window(name: str, options: dict[str, Any]) -> None:
+    """What a depthwise convolution computes in float32 is rounded to halves on its way to local memory."""
+    net = PRODUCTS[name](draw=eighths)
+    got, interpreter = run(net, options)
+    assert interpreter.delegation_report().partitions[0].kernels == ("product_local:product_halves",)
+    np.testing.assert_allclose(got, net.expected, rtol=0, atol=_LOSS * np.abs(net.expected).max())
 
 
 def dense(x: Array, w: Array, *, known: bool = True) -> Net:
@@ -153,6 +166,19 @@ def test_computed_weights_need_subnormals(monkeypatch: pytest.MonkeyPatch) -> No
         assert launched == ["product_halves" if known else "product_local"]
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_parts_that_halves_cannot_hold(known: bool, options: dict[str, Any]) -> None:
+    """Of groups that share a depth one computes its part again; the others, and the next run, are not held up."""
+    rng = np.random.default_rng(5)
+    x, w = rng.uniform(0.5, 1, (20, 1024)).astype(np.float32), rng.uniform(0.5, 1, (24, 1024)).astype(np.float32)
+    x[3, 700] = 1e6
+    net = dense(x, w, known=known)
+    got, interpreter = run(net, options)
+    np.testing.assert_allclose(got, net.expected, rtol=_LOSS)
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), got)
+
+
 @_once
 def test_tiny_weights_and_huge_activations(options: dict[str, Any]) -> None:
     """What float32 holds is not infinite because weights were divided by a power of two."""
@@ -245,12 +271,12 @@ def test_tiles_fit(name: str) -> None:
     for size in ((4096, 4096), (64, 64), (5, 3)):
         share = local_share(target, 1, *size, 512, unit)
         assert share is not None
-        tile = share.tile
-        assert tile.unit == unit
-        assert tile.sums <= unit.sums
-        assert min(tile.rows, tile.columns) * tile.step // 2 // 4 >= tile.items
-        assert tile.step % unit.steps == 0
-        assert tile.local.size_bytes <= 32 << 10
+        for tile in {share.tile, *(other.tile for other in possible_shares(target, share.products))}:
+            assert tile.unit == unit
+            assert tile.sums <= unit.sums
+            assert min(tile.rows, tile.columns) * tile.step // 2 // 4 >= tile.items
+            assert tile.step % unit.steps == 0
+            assert tile.local.size_bytes <= 32 << 10
 
 
 def test_a_network_in_halves() -> None:
@@ -264,4 +290,7 @@ def test_a_network_in_halves() -> None:
         rows = launch_rows(found.plans, found.profile)
         assert {row.entry for row in rows if row.halves} == ({"product_halves"} if name != "sm_90" else set())
         assert not any(row.halves and row.matrix for row in rows)
+        shown = Console(file=StringIO(), width=200)
+        shown.print(launch_view(found))
+        assert f"({found.profile.half_tflops:g} in halves)" in shown.file.getvalue() or name == "sm_90"
     assert PROFILES["mali"].half_tflops == 2 * PROFILES["mali"].tflops
