@@ -57,11 +57,16 @@ def from_keras_model(
     overrides.all_used()
     takes_training = "training" in inspect.signature(model.call).parameters
     extra = {"training": False} if takes_training else {}
-    traced = tf.function(lambda *arguments: model(*arguments, **extra), autograph=False)
+
+    def traced() -> Any:
+        return tf.function(lambda *arguments: model(*arguments, **extra), autograph=False).get_concrete_function(*specs)
+
     with whole_lstms(fuse_layers):
-        concrete = traced.get_concrete_function(*specs)
-    module = _module(concrete, keep_source)
+        concrete = traced()
+    module = _module(concrete)
     module.place = Places(concrete)
+    if keep_source:  # traced as Keras computes it: calls that represent whole layers compute nothing
+        module.source = _source(traced(), module)
     return module
 
 

@@ -12,7 +12,7 @@ from litecl.converter.records import Dims
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare, reduce, unary
 from litecl.interpreter.ops.fill import FILL
-from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.reshape import EXPAND_DIMS
 from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
 from litecl.interpreter.schema import TensorType
@@ -171,11 +171,6 @@ class Expression:
     def reshape(self, target: Sequence[int], shape: Dims) -> "Expression":
         """Return the value under a shape in which -1 may stand once."""
         return Expression(self.b, self.b.reshape(self.value, target, shape))
-
-    def reshape_to(self, dims: "Expression", shape: Dims) -> "Expression":
-        """Return the value under a shape that is computed."""
-        operands = [self.value, dims.value]
-        return Expression(self.b, self.b.op(RESHAPE, operands, ReshapeOptions(), type=self.type, shape=shape))
 
     def expand(self, axis: int) -> "Expression":
         """Return the value with a new dimension of 1."""

@@ -44,8 +44,8 @@ class _Process:
     def __init__(self) -> None:
         self.users: WeakSet[User] = WeakSet()
         self.lock = threading.RLock()  # of users
-        self.opened = False
-        self.forked = False  # a runtime has been opened
+        self.opened = False  # whether a runtime has been used
+        self.forked = False  # whether that was before the fork that made this process
         self.disturbed = False  # a thread was inside a runtime at the fork
         self._users: list[User] = []  # at a fork: all users, and those that were not inside a runtime
         self._held: list[User] = []

@@ -19,7 +19,6 @@ BITS = (
     TensorType.INT32,
     TensorType.UINT32,
 )
-ANY = tuple(TensorType)
 SUB_BYTE = {TensorType.INT4: (-8, 7), TensorType.UINT4: (0, 15), TensorType.INT2: (-2, 1)}
 """Types whose elements share bytes in a file, with their limits; in memory each has a byte."""
 

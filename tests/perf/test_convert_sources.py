@@ -1,4 +1,4 @@
-"""``litecl convert`` of frozen graphs and functions."""
+"""``litecl convert`` of frozen graphs, functions and Keras files."""
 
 import os
 import sys
@@ -93,6 +93,19 @@ def test_a_frozen_graph(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert interpreter.get_input_details()[0]["shape"].tolist() == [2, 3]
     said = failure(capsys, "convert", "graph.pb", "-o", "out.tflite", "--inputs", "x")
     assert "expected --inputs and --outputs" in said
+
+
+@pytest.mark.parametrize("batch", [1, None])
+def test_a_keras_file_whose_layer_stays_in_one_piece(
+    batch: int | None, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The operator that replaces the layer is compared with what Keras computes."""
+    model = tf.keras.Sequential([tf.keras.Input((5, 3), batch_size=batch), tf.keras.layers.LSTM(4)])
+    model.save("lstm.keras")
+    told = data(capsys, "convert", "lstm.keras", "-o", "out.tflite", "--verify")
+    assert "UNIDIRECTIONAL_SEQUENCE_LSTM" in told["operators"]
+    (difference,) = told["differences"]
+    assert difference["largest"] < 1e-6
 
 
 @pytest.mark.parametrize(("ends", "said"), [("", ""), ("raise ImportError('broken')", "noise of libraries\n")])
