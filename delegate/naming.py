@@ -1,7 +1,9 @@
-"""Names that a user gives: the device that is meant, and the advice to give where there is none."""
+"""Names that a user gives and numbers that a user reads: the device that is meant, the advice where there is none."""
 
+import os
 import platform
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from litecl.interpreter.errors import DeviceNotFound
@@ -30,7 +32,19 @@ def advice(system: str | None = None, machine: str | None = None) -> str:
     """Return what to install for a device, in a sentence. None means the system and processor of this machine."""
     key = system or platform.system(), machine or platform.machine()
     package = _PACKAGES.get(key) or _PACKAGES.get((key[0], "")) or f"{_POCL}: https://portablecl.org"
-    return f"Install the OpenCL driver of your GPU, or {package}"
+    return f"Install the OpenCL driver of your GPU, or {package}{_misled()}"
+
+
+def _misled() -> str:
+    """Return a remark if the folder in which the loader was told to look for drivers does not exist."""
+    folder = os.environ.get("OCL_ICD_VENDORS", "")
+    return f" (OCL_ICD_VENDORS is {folder}, which does not exist)" if folder and not Path(folder).exists() else ""
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number of things in words, such as "1 region" or "2 regions"."""
+    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{count} {noun if count == 1 else plural}"
 
 
 def listed(found: Sequence[Named]) -> str:
@@ -45,7 +59,7 @@ def named(found: Sequence[N], wanted: int | str) -> N:
     """
     if isinstance(wanted, int):
         if not 0 <= wanted < len(found):
-            raise DeviceNotFound(f"device {wanted} out of range; there are {len(found)}: {listed(found)}")
+            raise DeviceNotFound(f"device {wanted} out of range; the devices are {listed(found)}")
         return found[wanted]
     low = wanted.lower()
     equal = [device for device in found if device.name.lower() == low]
@@ -55,7 +69,7 @@ def named(found: Sequence[N], wanted: int | str) -> N:
     fault = f"no device is named {wanted!r}"
     if fitting:
         fault = f"{len(fitting)} devices are named {wanted!r}: give an index, or more of the name"
-    raise DeviceNotFound(f"{fault}; there are {listed(found)}")
+    raise DeviceNotFound(f"{fault}; the devices are {listed(found)}")
 
 
 def close_names(name: str, known: Iterable[str], count: int) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from litecl.delegate.naming import counted
 from litecl.delegate.tuning import Tiled
 from litecl.interpreter.errors import DelegateError
 
@@ -226,7 +227,7 @@ class DelegationReport:
         fallen = "no region runs on a device" if self.device == "none" else "{} fell back to the CPU"
         return (
             *(f"device passed over: {name}" for name in self.passed_over),
-            *(f"{fallen.format(_regions(n))}: {cause}" for cause, n in Counter(self.failures).items()),
+            *(f"{fallen.format(counted(n, 'region'))}: {cause}" for cause, n in Counter(self.failures).items()),
             *(f"region {row.partition} is {row.manner}" for row in self.partitions if row.manner.fault),
         )
 
@@ -237,12 +238,12 @@ class DelegationReport:
         manners = Counter(row.manner for row in self.partitions if not row.manner.fault)
         return (
             *(() if self.warm_up is None else (str(self.warm_up),)),
-            f"{self.claimed} of {len(self.nodes)} nodes in {len(self.partitions)} partitions on {self.device}; "
-            f"built in {self.build_s:.2f} s, {self.cache_hits} programs from the cache",
-            f"last invoke: {cost.kernel_launches} launches, {cost.host_syncs} host syncs, "
-            f"{cost.bytes_to_device} bytes to the device, {cost.bytes_to_host} bytes to the host",
+            f"{self.claimed} of {counted(len(self.nodes), 'node')} in {counted(len(self.partitions), 'partition')} "
+            f"on {self.device}; built in {self.build_s:.2f} s, {counted(self.cache_hits, 'program')} from the cache",
+            f"last invoke: {counted(cost.kernel_launches, 'launch')}, {counted(cost.host_syncs, 'host sync')}, "
+            f"{counted(cost.bytes_to_device, 'byte')} to the device, {counted(cost.bytes_to_host, 'byte')} to the host",
             *((self.halves,) if self.halves else ()),
-            *(f"{_regions(count)} {manner}" for manner, count in manners.items()),
+            *(f"{counted(count, 'region')}: {manner}" for manner, count in manners.items()),
             *(loop for row in self.partitions for loop in row.loops),
         )
 
@@ -277,13 +278,9 @@ class DelegationReport:
 
 def log(report: DelegationReport) -> None:
     """Log which nodes were claimed, and for every other node why it was not."""
-    claimed = f"{report.claimed} of {len(report.nodes)} nodes in {_regions(len(report.partitions))} on {report.device}"
-    _LOG.info("%s, prepared in %.2f s, %d programs from the cache", claimed, report.build_s, report.cache_hits)
+    regions, programs = counted(len(report.partitions), "region"), counted(report.cache_hits, "program")
+    claimed = f"{report.claimed} of {counted(len(report.nodes), 'node')} in {regions} on {report.device}"
+    _LOG.info("%s, prepared in %.2f s, %s from the cache", claimed, report.build_s, programs)
     for row in report.nodes:
         if not row.claimed:
             _LOG.debug("subgraph %d, node %d (%s) stays on the CPU: %s", row.subgraph, row.node, row.op, row.reason)
-
-
-def _regions(count: int) -> str:
-    """Return a number of regions in words."""
-    return "1 region" if count == 1 else f"{count} regions"

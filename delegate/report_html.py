@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from litecl.delegate.naming import counted
+
 _STYLE = """<style>
 .litecl table{border-collapse:collapse;margin:.3em 0 .8em}
 .litecl th,.litecl td{border:1px solid #8886;padding:.15em .5em;text-align:left;vertical-align:top}
@@ -17,12 +19,13 @@ def html(report: Any) -> str:  # a DelegationReport, whose module imports this o
     """Return a report as HTML: a summary, warnings, regions, nodes on the CPU with reasons, and every node."""
     cost = report.counters
     head = (
-        f"{report.claimed} of {len(report.nodes)} nodes in {len(report.partitions)} regions on "
-        f"<b>{escape(report.device)}</b>; built in {report.build_s:.2f} s, {report.cache_hits} programs from the cache"
+        f"{report.claimed} of {counted(len(report.nodes), 'node')} in {counted(len(report.partitions), 'region')} on "
+        f"<b>{escape(report.device)}</b>; built in {report.build_s:.2f} s, {counted(report.cache_hits, 'program')} "
+        "from the cache"
     )
     invoke = (
-        f"last invoke: {cost.kernel_launches} launches, {cost.host_syncs} waits, {_size(cost.bytes_to_device)} to the "
-        f"device, {_size(cost.bytes_to_host)} to the host"
+        f"last invoke: {counted(cost.kernel_launches, 'launch')}, {counted(cost.host_syncs, 'wait')}, "
+        f"{_size(cost.bytes_to_device)} to the device, {_size(cost.bytes_to_host)} to the host"
     )
     warnings = "".join(f'<p class="warning">{escape(line)}</p>' for line in report.warnings)
     left = [row for row in report.nodes if not row.claimed]

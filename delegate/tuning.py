@@ -81,6 +81,8 @@ class Products:
 
     reads: how operands lie: x as "rows" or "patches", or what is computed on the way. arithmetic: "fp32", "fp16" where
     weights are stored as halves, "int8" (the depth is then counted in fours), or the name of what multiplies halves.
+
+    A depthwise convolution counts as well: slices are lines of its images, rows their pixels, the depth its taps.
     """
 
     slices: int

@@ -1,9 +1,10 @@
 // Attention with an online softmax on a GPU: a group for ROWS queries of a product (attention.cl says what is computed).
 // Its work-items take a key each, then a column each; scores of a block of keys are in local memory.
-// Macros: ITEMS of a group, a power of two, which are the keys of a block; ROWS; KEYS_IN_ROWS, 0 or 1.
+// Macros: ITEMS of a group, a power of two, which are the keys of a block; ROWS; KEYS_IN_ROWS, 0 or 1: whether elements
+// of a key lie side by side.
 #include "common.h"
-#include <Attention>
-#include <AttentionBegin>
+#include <LocalAttention>
+#include <LocalAttentionBegin>
 
 // The values of all items combined by OP, for every row: in shared[row * ITEMS].
 #define COMBINE(OP, values)                                                                                     \
@@ -16,11 +17,12 @@
     barrier(CLK_LOCAL_MEM_FENCE);
 
 inline float score(__local const float *query, __global const float *keys, const int n, const int r,
-                   __global const float *mask, __global const Attention *a) {
+                   __global const float *mask, __global const LocalAttention *p) {
+    __global const Attention *a = &p->sizes;
     const float hidden = a->has_mask ? mask[r * a->mask_row + n * a->mask_step] : 0.0f;
     if (hidden == -INFINITY) return hidden;
-    const int step = KEYS_IN_ROWS ? 1 : a->keys;
-    __global const float *key = keys + (KEYS_IN_ROWS ? (size_t)n * a->depth : (size_t)n);
+    const int step = KEYS_IN_ROWS ? 1 : p->depth_step;
+    __global const float *key = keys + (size_t)n * (KEYS_IN_ROWS ? p->key_step : 1);
     float sum = 0.0f;
     for (int k = 0; k < a->depth; ++k) sum += query[k] * key[(size_t)k * step];
     return sum * a->scale + hidden;
@@ -28,24 +30,27 @@ inline float score(__local const float *query, __global const float *keys, const
 
 KERNEL void attention_local(ITEM __global const float *restrict queries, __global const float *restrict keys,
                             __global const float *restrict values, __global const float *restrict mask,
-                            __global float *restrict out, __global const AttentionBegin *begins,
-                            __global const Attention *a, __local float *restrict memory) {
+                            __global float *restrict out, __global const LocalAttentionBegin *begins,
+                            __global const LocalAttention *p, __local float *restrict memory) {
+    __global const Attention *a = &p->sizes;
     const int item = get_local_id(0), depth = a->depth, columns = a->columns;
     const int bands = (a->rows + ROWS - 1) / ROWS, product = get_group_id(0) / bands;
     const int first = get_group_id(0) % bands * ROWS, there = MIN(ROWS, a->rows - first);
     __local float *own = memory, *results = own + ROWS * depth, *weights = results + ROWS * columns;
     __local float *shared = weights + ROWS * ITEMS;
-    queries += begins[product].queries + (size_t)first * depth;
+    queries += begins[product].queries + (size_t)first * p->query_step;
     keys += begins[product].keys;
     values += begins[product].values;
     mask += begins[product].mask + (size_t)first * a->mask_row;
-    out += ((size_t)product * a->rows + first) * columns;
+    out += begins[product].out + (size_t)first * p->out_step;
     float most[ROWS], sum[ROWS], factors[ROWS];
     UNROLL for (int r = 0; r < ROWS; ++r) {
         most[r] = -INFINITY;
         sum[r] = 0.0f;
     }
-    for (int i = item; i < ROWS * depth; i += ITEMS) own[i] = i < there * depth ? queries[i] : 0.0f;
+    UNROLL for (int r = 0; r < ROWS; ++r)
+        for (int k = item; k < depth; k += ITEMS)
+            own[r * depth + k] = r < there ? queries[(size_t)r * p->query_step + k] : 0.0f;
     for (int i = item; i < ROWS * columns; i += ITEMS) results[i] = 0.0f;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int n0 = 0; n0 < a->keys; n0 += ITEMS) {
@@ -53,7 +58,7 @@ KERNEL void attention_local(ITEM __global const float *restrict queries, __globa
         float x[ROWS];
         UNROLL for (int r = 0; r < ROWS; ++r) {
             const bool is_there = r < there && n < a->keys;
-            x[r] = is_there ? score(own + r * depth, keys, n, r, mask, a) : -INFINITY;
+            x[r] = is_there ? score(own + r * depth, keys, n, r, mask, p) : -INFINITY;
         }
         COMBINE(MAX, x)
         UNROLL for (int r = 0; r < ROWS; ++r) {
@@ -69,7 +74,7 @@ KERNEL void attention_local(ITEM __global const float *restrict queries, __globa
             float y[ROWS];
             UNROLL for (int r = 0; r < ROWS; ++r) y[r] = results[r * columns + c] * factors[r];
             for (int i = 0; i < count; ++i) {
-                const float v = values[(size_t)(n0 + i) * columns + c];
+                const float v = values[(size_t)(n0 + i) * p->value_step + c];
                 UNROLL for (int r = 0; r < ROWS; ++r) y[r] += weights[r * ITEMS + i] * v;
             }
             UNROLL for (int r = 0; r < ROWS; ++r) results[r * columns + c] = y[r];
@@ -78,5 +83,5 @@ KERNEL void attention_local(ITEM __global const float *restrict queries, __globa
     }
     UNROLL for (int r = 0; r < ROWS; ++r)
         if (r < there)
-            for (int c = item; c < columns; c += ITEMS) out[r * columns + c] = results[r * columns + c] / sum[r];
+            for (int c = item; c < columns; c += ITEMS) out[(size_t)r * p->out_step + c] = results[r * columns + c] / sum[r];
 }

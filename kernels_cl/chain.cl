@@ -19,6 +19,8 @@
     STEP(DIV_INTO, clamp_v(b / a, low, high))                         \
     STEP(MAXIMUM, clamp_v(max_v(a, b), low, high))                    \
     STEP(MINIMUM, clamp_v(min_v(a, b), low, high))                    \
+    STEP(MAXIMUM_OVER, clamp_v(max_v(b, a), low, high))               \
+    STEP(MINIMUM_UNDER, clamp_v(min_v(b, a), low, high))              \
     STEP(SQUARED_DIFFERENCE, clamp_v((a - b) * (a - b), low, high))   \
     STEP(PRELU, clamp_v(a < 0.0f ? a * b : a, low, high))             \
     STEP(ABS, abs_v(a))                                               \

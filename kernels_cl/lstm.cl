@@ -118,11 +118,7 @@ OUT_OF_LINE WIDE void finish_block(const floatv sums[NV], __global const float *
 INLINE Step quantize_row(__global const float *x, __global uchar *to, const int count, const int asymmetric,
                          const int first, const int step) {
     floatv least = 0.0f, most = 0.0f;
-    for (int i = 0; i < count; i += VW) {
-        const floatv v = load_vector(x + i, count - i);
-        least = min_v(v, least);
-        most = max_v(v, most);
-    }
+    for (int i = 0; i < count; i += VW) widen_range(&least, &most, load_vector(x + i, count - i));
     const Step by = step_between(-max_lanes(-least), max_lanes(most), asymmetric);
     for (int i = first * VW; i < count; i += step * VW)
         store_lanes(to + i, CONVERT(quantized(load_vector(x + i, count - i), by) + 128, uchar), count - i);

@@ -127,6 +127,7 @@ SHARED WIDE void gather_patches(__global uchar *restrict rows, __global const uc
         }
     }
 }
+#define LITECL_HAS_gather_patches
 #endif
 
 // The patches of MR pixels: in x itself, if they can be multiplied as they are, else gathered in rows.

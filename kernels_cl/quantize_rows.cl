@@ -39,16 +39,9 @@ KERNEL void find_ranges(ITEM __global const float *x, __global float *ranges, in
         UNROLL for (int c = 0; c < CHAINS; ++c) low[c] = high[c] = 0.0f;
         int i = 0;
         for (; i + CHAINS * VW <= part.count; i += CHAINS * VW)
-            UNROLL for (int c = 0; c < CHAINS; ++c) {
-                const floatv v = LOAD(p + i + c * VW);
-                low[c] = min_v(v, low[c]);
-                high[c] = max_v(v, high[c]);
-            }
-        for (; i < part.count; i += VW) {
-            const floatv v = load_part(p + i, MIN(part.count - i, VW), part.room - i, 0.0f);
-            low[0] = min_v(v, low[0]);
-            high[0] = max_v(v, high[0]);
-        }
+            UNROLL for (int c = 0; c < CHAINS; ++c) widen_range(&low[c], &high[c], LOAD(p + i + c * VW));
+        for (; i < part.count; i += VW)
+            widen_range(&low[0], &high[0], load_part(p + i, MIN(part.count - i, VW), part.room - i, 0.0f));
         const floatv least = min_v(min_v(low[0], low[1]), min_v(low[2], low[3]));
         ranges[2 * item] = -max_lanes(-least);
         ranges[2 * item + 1] = max_lanes(max_v(max_v(high[0], high[1]), max_v(high[2], high[3])));

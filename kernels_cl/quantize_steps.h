@@ -12,14 +12,13 @@ typedef struct {
 inline Real magnitude(Real x) { return LESS(x, REAL(0.0f)) ? MINUS(REAL(0.0f), x) : x; }
 
 inline Step symmetric_step(float low, float high) {
-    const float largest = MAX(-low, high);
-    return largest == 0 ? (Step){1, 0, 0, -127} : (Step){largest / 127, 127 / largest, 0, -127};
+    const float largest = MAX(MAX(-low, high), 127 * 0x1p-126f);  // which is safe to divide by and into
+    return (Step){largest / 127, 127 / largest, 0, -127};
 }
 
 // Of the two zero points that the ends of the range give, the one with the smaller rounding error.
 inline Step asymmetric_step(float low, float high) {
     if (low == high) return (Step){1, 1, -128, -128};  // zeros: with bytes of 0, no sum has anything to cancel
-    if (low == -INFINITY || high == INFINITY) return (Step){INFINITY, 0, -128, -128};
     const Real scale = OVER(MINUS(REAL(high), REAL(low)), REAL(255.0f));
     const Real least = OVER(REAL(low), scale), most = OVER(REAL(high), scale);
     const int at_least = LESS(PLUS(magnitude(least), REAL(128.0f)), PLUS(magnitude(most), REAL(127.0f)));
@@ -28,8 +27,17 @@ inline Step asymmetric_step(float low, float high) {
     return (Step){AS_FLOAT(scale), 1 / AS_FLOAT(scale), MIN(MAX(whole, -128), 127), -128};
 }
 
+// low, high: the range of a row, infinite for one with elements that are infinite or no number: of its products nothing
+// is known.
 inline Step step_between(const float low, const float high, const int asymmetric) {
+    if (low == -INFINITY || high == INFINITY) return (Step){NAN, 0, -128, -128};
     return asymmetric ? asymmetric_step(low, high) : symmetric_step(low, high);
+}
+
+// The range of a row to which v belongs: with what is no number it is infinite.
+INLINE void widen_range(floatv *low, floatv *high, const floatv v) {
+    *low = min_v(v, *low);
+    *high = v != v ? (floatv)(INFINITY) : max_v(v, *high);
 }
 
 // x as a byte less its zero point, as std::round rounds: halves away from zero.

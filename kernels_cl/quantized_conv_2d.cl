@@ -23,6 +23,7 @@ SHARED void sum_patches(int *restrict sums, __global const uchar *restrict patch
         sums[r] = sum;
     }
 }
+#define LITECL_HAS_sum_patches
 #endif
 
 #ifdef WIDE_SUMS

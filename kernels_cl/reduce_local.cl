@@ -1,7 +1,8 @@
 // Rows [rows, length] reduced to one element each on a GPU, a group for each row: sums, means, extremes, and the place of
-// the first largest or smallest element (place_local).
+// the first largest or smallest element (place_local). Columns of [outer, length, inner] too, a group for COLUMNS of them.
 // Macros: ITEMS of a group, a power of two; T: the type of x. Of reduce_local: A, R: the types of the accumulator and of
-// y; OP: ADD, MULTIPLY, MAX or MIN (of common.h); MEAN: divide by divisor at the end. Of place_local: R; OP: GREATER or
+// y; OP: ADD, MULTIPLY, MAX or MIN (of common.h); MEAN: divide by divisor at the end. Of reduce_columns_local: COLUMNS, a
+// power of two. Of place_local: R; OP: GREATER or
 // LESS.
 #include "common.h"
 
@@ -32,6 +33,29 @@ KERNEL void reduce_local(ITEM __global const T *restrict x, __global R *restrict
     }
     if (item == 0) y[get_group_id(0)] = (R)FINISH(memory[0]);
 }
+
+#ifdef COLUMNS
+KERNEL void reduce_columns_local(ITEM __global const T *restrict x, __global R *restrict y, __local A *restrict memory,
+                                 const int length, const A first, const A divisor, const int inner) {
+    const int item = get_local_id(0), blocks = (inner + COLUMNS - 1) / COLUMNS, outer = get_group_id(0) / blocks;
+    const int column = (get_group_id(0) - outer * blocks) * COLUMNS + item % COLUMNS;
+    x += (size_t)outer * length * inner + MIN(column, inner - 1);
+    A own = first;
+    for (int i = item / COLUMNS; i < length; i += ITEMS / COLUMNS) {
+        const A value = (A)x[(size_t)i * inner];
+        own = OP(value, own);
+    }
+    memory[item] = own;
+    for (int others = ITEMS / 2; others >= COLUMNS; others /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < others) {
+            const A value = memory[item + others];
+            memory[item] = OP(value, memory[item]);
+        }
+    }
+    if (item < COLUMNS && column < inner) y[outer * inner + column] = (R)FINISH(memory[item]);
+}
+#endif
 #else
 #include "order.h"
 

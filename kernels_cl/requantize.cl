@@ -20,9 +20,9 @@ typedef Tv Tr_u __attribute__((aligned(sizeof(T))));
         y[i] = (T)LANE0(FUNCTION(v));                                               \
     }
 
-// The nearest integers, halves away from zero; larger ones are clamped to 65536.
+// The nearest integers, halves away from zero; larger ones are clamped to 65536, and so is what is no number.
 inline intv round_away(floatv x) {
-    const floatv near = clamp_v(x, -65536.0f, 65536.0f);
+    const floatv near = max_v(x < 65536.0f ? x : (floatv)(65536.0f), (floatv)(-65536.0f));
     const intv whole = CONVERT(near, int);
     const floatv rest = near - CONVERT(whole, float);
     return whole + (rest >= 0.5f ? (intv)1 : (rest <= -0.5f ? (intv)-1 : (intv)0));

@@ -7,13 +7,17 @@ PyTorch or ONNX Runtime (packages onnx and onnxruntime-gpu, or onnxruntime) is i
 with litecl, on its CUDA device if it has one; where one does not run a model the end of the output says why. Runs on
 any device; kernels are timed one by one, so their times are those of queued launches. ``--tune`` measures the GPU's
 tiles for each model first, as ``litecl tune`` does. ``--small`` is a trial of it all.
+
+A model that fails is told of at the end, and the others are measured; the files are written anew after every model.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -22,34 +26,19 @@ from rich.console import Console
 
 from litecl.delegate import CLDelegate, disk
 from litecl.delegate.devices import choose
-from litecl.delegate.report import DelegationReport, KernelRow
+from litecl.delegate.report import DelegationReport, KernelRow, summary
 from litecl.delegate.report_details import kernel_name
 from litecl.interpreter import Interpreter
-from litecl.interpreter.file.writer import write
+from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
-from litecl.interpreter.op import NoOptions
-from litecl.interpreter.ops.unary import TANH
-from litecl.perf.measure import large_models, peak, peer_models
-from litecl.perf.measure.build import Graph
-from litecl.perf.measure.build_control import FLOAT, INT, below, next_, plus, times, while_model
+from litecl.perf.measure import peak
 from litecl.perf.measure.environment import header, named
 from litecl.perf.measure.feeds import random_inputs
+from litecl.perf.measure.gpu_models import SUBJECTS, Subject
 from litecl.perf.measure.gpu_page import page, problems, table
-from litecl.perf.measure.gpu_peers import MOST_DIFFERENCE, PeerTime, difference, ready
+from litecl.perf.measure.gpu_peers import MOST_DIFFERENCE, Guarded, PeerTime, difference, ready
 from litecl.perf.measure.tiles import tuned_model
 from litecl.perf.measure.timing import in_turns
-
-_BATCHES = (1, 16)
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A model to measure. make: its file for a batch. small: one of the kind that any device runs in no time."""
-
-    name: str
-    make: Callable[[int], bytes]
-    small: Callable[[int], bytes]
-    batches: Sequence[int] = _BATCHES
 
 
 @dataclass(frozen=True)
@@ -75,7 +64,7 @@ class KernelFigure:
 @dataclass(frozen=True)
 class Row:
     """The figures of a model and a batch. difference: from the interpreter, relative to the largest output. peers: the
-    times of other runtimes by their names.
+    times of other runtimes by their names. without_kernels: why there are no times of kernels.
     """
 
     name: str
@@ -87,48 +76,16 @@ class Row:
     waits: int
     kernels: tuple[KernelFigure, ...]
     peers: Mapping[str, PeerTime] = field(default_factory=dict)
+    without_kernels: str = ""
 
 
-def loop(trips: int) -> bytes:
-    """Return a loop of so many small iterations."""
+@dataclass(frozen=True)
+class Failure:
+    """A model and a batch without figures, and why."""
 
-    def body(g: Graph, x: Sequence[int]) -> list[int]:
-        scaled = plus(g, times(g, x[1], g.const(np.float32(1.01))), g.const(np.float32(0.1)))
-        return [next_(g, x[0]), g.op(TANH, [scaled], NoOptions())]
-
-    return write(while_model([((), INT), ((64,), FLOAT)], below(trips), body))
-
-
-SUBJECTS = (
-    Subject(
-        "dense 1280 x 1000",
-        lambda batch: peer_models.dense(1280, 1000, batch),
-        lambda batch: peer_models.dense(64, 32, batch),
-    ),
-    Subject(
-        "LSTM 100 x 256", lambda batch: peer_models.lstm(100, 256, batch), lambda batch: peer_models.lstm(3, 16, batch)
-    ),
-    Subject("loop of 1,000", lambda batch: loop(1_000), lambda batch: loop(10), (1,)),
-    Subject("loop of 10,000", lambda batch: loop(10_000), lambda batch: loop(20), (1,)),
-    Subject(
-        "MobileNetV2",
-        lambda batch: peer_models.mobilenet_v2(batch=batch),
-        lambda batch: peer_models.mobilenet_v2(32, batch),
-    ),
-    Subject(
-        "EfficientNetB0",
-        lambda batch: large_models.efficientnet_b0(batch=batch),
-        lambda batch: large_models.efficientnet_b0(32, batch),
-    ),
-    Subject(
-        "BERT-base, 128 words",
-        lambda batch: large_models.bert(batch=batch),
-        lambda batch: large_models.bert(8, batch, 1, 32, 4),
-    ),
-    Subject(
-        "ResNet50", lambda batch: peer_models.resnet_50(batch=batch), lambda batch: peer_models.resnet_50(32, batch)
-    ),
-)
+    name: str
+    batch: int
+    problem: str
 
 
 def measured(device: object) -> Peaks:
@@ -138,31 +95,44 @@ def measured(device: object) -> Peaks:
 
 
 def row(
-    subject: Subject, batch: int, options: dict[str, Any], peaks: Peaks, runs: int, *, is_small: bool = False
+    subject: Subject, batch: int, options: dict[str, Any], peaks: Peaks | None, runs: int, *, is_small: bool = False
 ) -> Row:
     """Measure a model at a batch: first whether it is right, then how fast it is."""
     content = (subject.small if is_small else subject.make)(batch)
     ours = _prepared(content, [CLDelegate(**options, strict=True)])
+    got = _outputs(ours)
     expected = _outputs(_prepared(content, []))
-    differs = difference(_outputs(ours), expected)
     peers, others = ready(content, _feeds(content), expected)
-    stats, *theirs = in_turns([ours.invoke, *(peer.run for peer in peers.values())], runs)
+    guarded = {name: Guarded(peer) for name, peer in peers.items()}
+    stats, *theirs = in_turns([ours.invoke, *(peer.run for peer in guarded.values())], runs)
     counters = DelegationReport.of(ours).counters
-    profiled = _prepared(content, [CLDelegate(**options, strict=True, profile=True)])
-    profiled.invoke()
-    profiled.invoke()
-    kernels = _figures(DelegationReport.of(profiled).kernels, peaks)
+    kernels, problem = _kernels(content, options, peaks)
     costs = counters.kernel_launches, counters.host_syncs
-    timed = zip(peers.items(), theirs, strict=True)
-    times = {name: PeerTime(found.min_ms, peer.runs_on) for (name, peer), found in timed} | others
-    name = f"{subject.name}, small" if is_small else subject.name
-    return Row(name, batch, differs, stats.min_ms, stats.median_ms, *costs, kernels, times)
+    times = {name: peer.time(found) for (name, peer), found in zip(guarded.items(), theirs, strict=True)} | others
+    name = _named(subject, is_small)
+    timed = stats.min_ms, stats.median_ms
+    return Row(name, batch, difference(got, expected), *timed, *costs, kernels, times, problem)
+
+
+def _kernels(content: bytes, options: dict[str, Any], peaks: Peaks | None) -> tuple[tuple[KernelFigure, ...], str]:
+    """Return the figures of each kernel, or why there are none."""
+    try:
+        profiled = _prepared(content, [CLDelegate(**options, strict=True, profile=True)])
+        profiled.invoke()
+        profiled.invoke()
+        return _figures(DelegationReport.of(profiled).kernels, peaks), ""
+    except Exception as error:  # the times of the whole are worth having
+        return (), summary(error)
 
 
 def _tune(content: bytes, options: Mapping[str, Any]) -> None:
     """Keep the GPU's tiles for a model's products where ``row`` finds them."""
     inputs = random_inputs(Interpreter(model_content=content).get_input_details(), seed=0)
     tuned_model(content, inputs, options, disk.default_folder())
+
+
+def _named(subject: Subject, is_small: bool) -> str:
+    return f"{subject.name}, small" if is_small else subject.name
 
 
 def _feeds(content: bytes) -> list[Array]:
@@ -185,7 +155,7 @@ def _outputs(interpreter: Interpreter) -> list[Array]:
     return [np.asarray(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
 
 
-def _figures(rows: Sequence[KernelRow], peaks: Peaks) -> tuple[KernelFigure, ...]:
+def _figures(rows: Sequence[KernelRow], peaks: Peaks | None) -> tuple[KernelFigure, ...]:
     """Return the figures of each kernel, the longest first."""
     found: dict[str, KernelFigure] = {}
     for one in rows:
@@ -197,45 +167,98 @@ def _figures(rows: Sequence[KernelRow], peaks: Peaks) -> tuple[KernelFigure, ...
     return tuple(sorted(ended, key=lambda figure: -figure.ms))
 
 
-def _share(figure: KernelFigure, peaks: Peaks) -> float | None:
+def _share(figure: KernelFigure, peaks: Peaks | None) -> float | None:
+    if peaks is None:
+        return None
     least_s = max(figure.flops / peaks.flops, figure.bytes / peaks.bytes)
     return least_s * 1e3 / figure.ms if figure.ms and least_s else None
 
 
+class Run:
+    """All models, one after another. given: the command's arguments."""
+
+    def __init__(self, given: argparse.Namespace, console: Console) -> None:
+        self._given, self._console = given, console
+        self._end_s = time.monotonic() + 60 * given.minutes
+        self._options = {} if given.device is None else {"device": given.device}
+        self.rows: list[Row] = []
+        self.failures: list[Failure] = []
+        self._head = {**header("gpu"), "device": named(choose(given.device).name)}
+        self._peaks = self._measured()
+
+    def _measured(self) -> Peaks | None:
+        try:
+            return measured(self._given.device)
+        except Exception as error:  # figures without shares are worth having
+            self.failures.append(Failure("the device's peaks", 1, summary(error)))
+            return None
+
+    def measure(self, subject: Subject, batch: int) -> None:
+        """Measure a model at a batch, if there is time, and write all that is known by then."""
+        given, name, start_s = self._given, _named(subject, self._given.small), time.monotonic()
+        try:
+            if start_s > self._end_s:
+                raise TimeoutError(f"not begun within {given.minutes:g} minutes")
+            if given.tune:
+                self._tune(subject, batch)
+            self.rows.append(row(subject, batch, self._options, self._peaks, given.runs, is_small=given.small))
+            told = f"{self.rows[-1].min_ms:.3f} ms, measured in {time.monotonic() - start_s:.0f} s"
+        except Exception as error:  # of the device's driver, of any kind: the others are measured
+            self.failures.append(Failure(name, batch, summary(error)))
+            told = f"failed: {summary(error)}"
+        self._console.print(f"{name}, batch {batch}: {told}", markup=False, soft_wrap=True)
+        self.write()
+
+    def _tune(self, subject: Subject, batch: int) -> None:
+        try:
+            _tune((subject.small if self._given.small else subject.make)(batch), self._options)
+        except Exception as error:  # without it the model has other tiles
+            self.failures.append(Failure(f"tiles of {_named(subject, self._given.small)}", batch, summary(error)))
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Everything for the files."""
+        peaks = None if self._peaks is None else asdict(self._peaks)
+        rows, failures = ([asdict(one) for one in many] for many in (self.rows, self.failures))
+        return {**self._head, "peaks": peaks, "rows": rows, "failures": failures}
+
+    def write(self) -> None:
+        """Write the files that were asked for."""
+        if self._given.json:
+            self._given.json.write_text(json.dumps(self.data, indent=1) + "\n")
+        if self._given.page:
+            self._given.page.write_text(page(self.data))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table; return 1 if a result differs from the interpreter's by more than rounding."""
+    """Print the table; return 1 if a result differs from the interpreter's by more than rounding, or there is none."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", help="a fragment of its name, or its index; by default the one of large models")
     parser.add_argument("--only", action="append", help="models whose names contain this")
     parser.add_argument("--batch", type=int, action="append", help="only these batches")
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--tune", action="store_true", help="measure a GPU's tiles for each model first, and keep them")
+    parser.add_argument("--minutes", type=float, default=inf, help="begin no model after so many")
     parser.add_argument("--small", action="store_true", help="small models of the same kinds: a trial of the command")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--page", type=Path, help="write them as Markdown to this file")
     given = parser.parse_args(arguments)
-    options = {} if given.device is None else {"device": given.device}
-    peaks, rows, console = measured(given.device), [], Console()
+    console = Console()
+    try:
+        run = Run(given, console)
+    except LiteclError as error:
+        parser.error(str(error))
     for subject in SUBJECTS:
         if given.only and not any(fragment.lower() in subject.name.lower() for fragment in given.only):
             continue
         for batch in given.batch or subject.batches:
             if batch in subject.batches:
-                if given.tune:
-                    _tune((subject.small if given.small else subject.make)(batch), options)
-                rows.append(row(subject, batch, options, peaks, given.runs, is_small=given.small))
-                console.print(f"{subject.name}, batch {batch}: {rows[-1].min_ms:.3f} ms")
-    data_rows = [asdict(one) for one in rows]
-    console.print(table(data_rows))
-    for line in problems(data_rows):
-        console.print(line)
-    chosen = choose(given.device)
-    data = {**header("gpu"), "device": named(chosen.name), "peaks": asdict(peaks), "rows": data_rows}
-    if given.json:
-        given.json.write_text(json.dumps(data, indent=1) + "\n")
-    if given.page:
-        given.page.write_text(page(data))
-    return int(any(one.difference > MOST_DIFFERENCE for one in rows))
+                run.measure(subject, batch)
+    run.write()
+    console.print(table(run.data["rows"]))
+    for line in problems(run.data):
+        console.print(line, markup=False, soft_wrap=True)
+    return int(bool(run.failures) or any(one.difference > MOST_DIFFERENCE for one in run.rows))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from functools import partial
 
 from litecl.delegate.cl_op import Target
 from litecl.delegate.kit.groups import LocalShare
+from litecl.delegate.kit.pixel_groups import READS, pixel_candidates
 from litecl.delegate.kit.tiles import estimated_share, possible_shares
 from litecl.delegate.tuning import GroupTile, Products
 
@@ -16,6 +17,8 @@ _LOAD = 2.0  # additions and products, that take as long as an element from loca
 
 def candidates(target: Target, products: Products) -> Sequence[GroupTile]:
     """Return the tiles to measure: first that of the estimate, then those that should take the least time."""
+    if products.reads == READS:
+        return pixel_candidates(target, products)
     usual = estimated_share(target, products)
     others = sorted(possible_shares(target, products), key=partial(_expected, target))
     return list(dict.fromkeys(share.tiled.tile for share in (usual, *others)))[:_MOST]

@@ -12,7 +12,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Launch, Target
 from litecl.delegate.kit import schedules
-from litecl.delegate.tuning import Schedule, TileShape
+from litecl.delegate.tuning import Schedule, Tiled, TileShape
 
 _BUSY_GROUPS = 4  # of results, which keep a GPU busy
 _NARROWEST = 4
@@ -33,7 +33,8 @@ class Grid:
     """A launch of a kernel file that covers ``counts`` items, of which a work-item owns ``shares``, by dimension.
 
     order: the dimensions in the order in which work-items are numbered; as they are where it is empty.
-    local: the work-items of a group; as the schedule has them where it is empty.
+    local: the work-items of a group; as the schedule has them where it is empty. tiled: what they are a choice of,
+        where they need nothing of each other all the same.
     """
 
     kernel: str
@@ -42,22 +43,25 @@ class Grid:
     shares: tuple[int, ...]
     order: tuple[int, ...] = ()
     local: tuple[int, ...] = ()
+    tiled: Tiled | None = None
 
     def launch(
         self, entry: str, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int = 0
     ) -> Launch:
         """Return a launch of this shape."""
         needed = [-(-self.counts[i] // self.shares[i]) for i in self.order or range(len(self.counts))]
-        plain = (1,) * len(needed) if self.target.kind == "cpu" else _group(self.kernel, self.target, needed)
-        local = self.local or plain
+        local = self.local or _group(self.kernel, self.target, needed)
         size = tuple(-(-n // own) * own for n, own in zip(needed, local, strict=True))
-        return Launch(self.kernel, entry, tuple(args), size, local, defines, flops, apart=not self.local)
+        apart = not self.local or self.tiled is not None
+        return Launch(self.kernel, entry, tuple(args), size, local, defines, flops, apart=apart, tiled=self.tiled)
 
 
 def _group(kernel: str, target: Target, needed: Sequence[int]) -> tuple[int, ...]:
-    """Return a GPU's local size: as wide as there are work-items along the first dimension, the rest of the group
+    """Return a local size: of a GPU as wide as there are work-items along the first dimension, the rest of the group
     along the others.
     """
+    if target.kind == "cpu":
+        return (1,) * len(needed)
     schedule = schedule_of(kernel, target)
     group = min(schedule.group, target.max_work_group_size)
     if len(needed) == 1:

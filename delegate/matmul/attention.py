@@ -19,7 +19,8 @@ class AttentionOptions:
 
     scale: of the scores. keys_in_rows: whether keys are [.., keys, depth], not [.., depth, keys]. values_in_rows: the
     same of values, [.., keys, columns]. batch: dimensions of the scores before the last two, and seen: the same as the
-    product with the values sees them, which may group them in another way.
+    product with the values sees them, which may group them in another way. turns: permutations that make queries, keys
+    and values of what is read, and what is written of the result; empty for none. On GPUs only.
     """
 
     scale: float
@@ -27,6 +28,7 @@ class AttentionOptions:
     values_in_rows: bool
     batch: Shape
     seen: Shape
+    turns: tuple[Shape, ...] = ((), (), (), ())
 
 
 @dataclass(frozen=True)
@@ -86,10 +88,15 @@ def begins(call: Call, keys_size: int | None = None) -> tuple[AttentionBegin, ..
     """
     o: AttentionOptions = call.options
     batch = call.outputs[0].shape[:-2]
-    scored = ((call.input(0).shape, None), (call.input(1).shape, keys_size), (_mask(call), None))
-    q, k, mask = (np.broadcast_to(_starts(*x, o.batch).reshape(o.seen), batch) for x in scored)
+    scored = [_starts(x.shape, size, o.batch) for x, size in ((call.input(0), None), (call.input(1), keys_size))]
+    q, k, mask = (np.broadcast_to(starts.reshape(o.seen), batch) for starts in (*scored, mask_starts(call)))
     columns = (q, k, _starts(call.input(2).shape, None, batch), mask)
     return tuple(AttentionBegin(*(int(n) for n in row)) for row in zip(*map(np.ravel, columns), strict=True))
+
+
+def mask_starts(call: Call) -> Array:
+    """Return where the mask of each product of queries and keys begins, in elements."""
+    return _starts(_mask(call), None, call.options.batch)
 
 
 def flops(a: Attention) -> int:

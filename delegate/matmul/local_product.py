@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Scratch
+from litecl.delegate.gpu import HalfUnit, MatrixUnit
 from litecl.delegate.kit.groups import LocalShare
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.product import Packed, panels
@@ -13,6 +14,8 @@ from litecl.interpreter.graph import Array
 
 VECTOR = 4
 """Elements that are loaded at once, from where they are aligned."""
+FEW_ROWS = 4
+"""Rows of a product that matrix units do not multiply."""
 _ENTRIES = {"": "product_local", "matrix": "product_matrix", "halves": "product_halves"}  # by what multiplies
 _HALF_EXPONENT = 15  # numbers less than 2**15 are within a half's range, 65504
 _SUM_EXPONENT = 4  # and eight products of numbers less than 2**4 and of activations up to 511
@@ -52,19 +55,20 @@ class LocalProduct(Record):
 class ByWindow:
     """A depthwise convolution that computes the rows of a product, with a clamp behind it.
 
-    taps: [1, height, width, channels]. bias: [channels].
+    taps: [1, height, width, channels], which may be computed. bias: [channels].
     """
 
     x: Operand
     window: Geometry
-    taps: Array
+    taps: Array | Operand
     bias: Array
     clamp: Activation
 
     @property
     def args(self) -> tuple[Arg, ...]:
         """The kernel's further arguments."""
-        return Const(self.taps), Const(self.bias), *self.clamp.bounds
+        taps = self.taps if isinstance(self.taps, Operand) else Const(self.taps)
+        return taps, Const(self.bias), *self.clamp.bounds
 
     @property
     def defines(self) -> dict[str, str | int | float]:
@@ -124,6 +128,17 @@ def left_for_others(share: LocalShare) -> tuple[Arg, ...]:
         return ()
     # Runs leave the counts to the next: they are no scratch, which others write meanwhile.
     return Scratch(share.parts_bytes), Const(np.zeros(share.tiles, np.int32))
+
+
+def in_panels(matrices: Array, share: LocalShare, *, halves: bool) -> tuple[Const, float]:
+    """Pack finite matrices [.., columns, depth] as the kernel of a share's tile reads them; return them, and what they
+    were divided by.
+    """
+    if isinstance(share.tile.unit, MatrixUnit):
+        return in_lines(matrices, share)
+    if isinstance(share.tile.unit, HalfUnit):
+        return in_half_tiles(matrices, share)
+    return in_tiles(matrices, share, halves=halves), 1.0
 
 
 def in_tiles(matrices: Array, share: LocalShare, *, halves: bool) -> Const:

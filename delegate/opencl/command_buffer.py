@@ -8,17 +8,14 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel, status_error
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed, typed_errors
-from litecl.delegate.opencl.native import native
-from litecl.interpreter.errors import DelegateError
-from litecl.interpreter.graph import Array
+from litecl.delegate.opencl.native import Functions, extension_functions, native
 
 EXTENSION = "cl_khr_command_buffer"
 _MAJOR_BIT, _LAST_MAJOR = 22, 1  # of a version; another major one may have other parameters
@@ -39,13 +36,9 @@ FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
 }
 """The result and the parameters of each function."""
 
-Functions = Mapping[str, Any]
 _FLAGS, _OVERLAPPING = 0x1293, 1  # CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR
 _ABLE, _TO_OVERLAP = 0x12A9, 4  # CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, ..._CAPABILITY_SIMULTANEOUS_USE_KHR
 
-_lookup = native(ctypes.CDLL, "clGetExtensionFunctionAddressForPlatform")
-if _lookup is not None:
-    _lookup.restype = _POINTER
 _device_info = native(ctypes.CDLL, "clGetDeviceInfo")
 
 
@@ -61,17 +54,7 @@ def is_listed(device: Any) -> bool:
 
 def functions_of(device: Any) -> Functions | None:
     """Return the functions of a pyopencl device's platform, by name; None where one is missing."""
-    if _lookup is None:
-        return None
-    platform = _POINTER(device.platform.int_ptr)
-    found = {name: _lookup(platform, name.encode()) for name in FUNCTIONS}
-    if not all(found.values()):
-        return None
-    return {name: ctypes.CFUNCTYPE(*FUNCTIONS[name])(address) for name, address in found.items()}
-
-
-class NotRightError(DelegateError):
-    """A driver that is not to be relied on."""
+    return extension_functions(device, FUNCTIONS)
 
 
 def can_overlap(device: Any) -> bool:
@@ -83,17 +66,6 @@ def can_overlap(device: Any) -> bool:
     return not status and bool(able.value & _TO_OVERLAP)
 
 
-@dataclass(frozen=True)
-class Recorder:
-    """What records launches. overlaps: whether a recording may be queued again before it has ended."""
-
-    functions: Functions
-    overlaps: bool
-
-
-_probed: dict[int, Recorder | None] = {}  # by device; None if it is not right
-
-
 class CommandBuffer:
     """Launches of one in-order queue, recorded. Raises DelegateError where the driver refuses.
 
@@ -102,9 +74,9 @@ class CommandBuffer:
     """
 
     def __init__(
-        self, device: Device, launches: Sequence[BoundKernel], recorder: Recorder, *, overlapping: bool = False
+        self, device: Device, launches: Sequence[BoundKernel], functions: Functions, *, overlapping: bool = False
     ) -> None:
-        self._functions, self._handle = recorder.functions, None
+        self._functions, self._handle = functions, None
         self._properties = (ctypes.c_uint64 * 3)(_FLAGS, _OVERLAPPING, 0) if overlapping else None
         self._launches = launches  # which hold what the driver need not keep
         with typed_errors("recording launches"):
@@ -140,51 +112,21 @@ class CommandBuffer:
             raise status_error(status, name)
 
 
-def recorder_of(device: Device) -> Recorder | None:
-    """Return what records launches of a device; None where its driver does not say that it can. Raises
-    NotRightError where it computes something else then, and DelegateError.
-    """
-    functions = functions_of(device.device) if is_listed(device.device) else None
-    if functions is None:
-        return None
-    key = device.device.int_ptr
-    if key not in _probed:
-        with typed_errors("trying a command buffer"):
-            tried = Recorder(functions, can_overlap(device.device))
-            _probed[key] = tried if _is_right(device, tried) else None
-    if _probed[key] is None:
-        raise NotRightError(f"{device.name} does not run a command buffer as it was recorded")
-    return _probed[key]
+@dataclass(frozen=True)
+class CommandBuffers:
+    """Records command buffers; see ``Recorder``."""
+
+    functions: Functions
+    overlaps: bool
+    name: ClassVar[str] = "a command buffer"
+    least: ClassVar[int] = 1
+
+    def record(self, device: Device, launches: Sequence[BoundKernel], *, overlapping: bool = False) -> CommandBuffer:
+        """See ``Recorder``."""
+        return CommandBuffer(device, launches, self.functions, overlapping=overlapping)
 
 
-_EXPECTED: Array = np.array([0, 2, 2, 0], np.int32)
-
-
-def _is_right(device: Device, recorder: Recorder) -> bool:
-    """Return whether what is recorded runs in order, with the arguments of then, and as often as it is queued."""
-    flags, one, zero = device.buffer(_EXPECTED.nbytes), device.buffer(1), device.buffer(1)
-    for buffer, value in ((one, 1), (zero, 0)):
-        cl.enqueue_copy(device.queue, buffer, np.array([value], np.uint8), is_blocking=True)
-
-    def bound(entry: str, *arguments: Any) -> BoundKernel:
-        kernel = device.programs.kernel("control", entry, {})
-        return BoundKernel(device.queue, kernel, [flags, *arguments], (1,), (1,))
-
-    first, second = np.int32(0), np.int32(2)
-    launches = [bound("enter_loop", np.int32(-1), first)]
-    launches += [bound("decide_loop", first, predicate) for predicate in (one, one, zero, one)]
-    launches.append(bound("enter_loop", np.int32(1), second))
-    whole, got = CommandBuffer(device, launches, recorder), np.empty_like(_EXPECTED)
-    parts = [whole]
-    if recorder.overlaps:  # an iteration of the loop, twice
-        enter, twice, once = (launches[i:j] for i, j in ((0, 1), (1, 2), (3, 6)))
-        again = CommandBuffer(device, twice, recorder, overlapping=True)
-        parts = [whole, CommandBuffer(device, enter, recorder), again, again, CommandBuffer(device, once, recorder)]
-    for garbage, run in ((7, [whole]), (-7, parts)):
-        cl.enqueue_copy(device.queue, flags, np.full_like(got, garbage), is_blocking=True)
-        for recorded in run:
-            recorded.enqueue()
-        cl.enqueue_copy(device.queue, got, flags, is_blocking=True)
-        if not np.array_equal(got, _EXPECTED):
-            return False
-    return True
+def recorder(device: Any) -> CommandBuffers | None:
+    """Return what records command buffers for a pyopencl device; None where its driver does not say that it can."""
+    functions = functions_of(device) if is_listed(device) else None
+    return None if functions is None else CommandBuffers(functions, can_overlap(device))

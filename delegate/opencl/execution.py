@@ -7,13 +7,13 @@ from typing import Protocol, cast
 from litecl.delegate.backend.protocols import AtOnce, UserBuffer
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.opencl.command_buffer import NotRightError, recorder_of
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import finisher
 from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.opencl.queued import QueuedLaunches
 from litecl.delegate.opencl.recorded import RecordedIterations, RecordedLaunches, is_straight
+from litecl.delegate.opencl.recorder import NotRightError, recorder_of
 from litecl.delegate.opencl.region_kernel import RegionKernel
 from litecl.delegate.opencl.user_buffer import CLUserBuffer
 from litecl.delegate.plan.plan import Plan
@@ -77,8 +77,8 @@ class CLExecution:
                 memory = self.memory.with_own(own)
                 self._ways[key] = _launches(plan, device, memory, options)[0], memory
             self._launches, memory = self._ways[key]
-            if memory.own != own:
-                memory.own.update(own)
+            if memory.users != own:
+                memory.use(own)
                 self._launches.renew()
         self.run, self.turn = self._launches.run, self._launches.turn
 
@@ -142,15 +142,15 @@ def _bound(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tu
 def _recorded(
     queued: QueuedLaunches, plan: Plan, device: Device, memory: Memory, options: CLOptions, manner: Manner
 ) -> tuple[Launches, Manner]:
-    """Return the launches as a command buffer where a GPU's driver has them and the host decides nothing, or else
-    iterations of loops as command buffers; in buffers of the user's, which may be others in every run, as they are.
+    """Return the launches as a recording where a GPU's driver makes them and the host decides nothing, or else
+    iterations of loops as recordings; in buffers of the user's, which may be others in every run, as they are.
     Raises DelegateError if ``strict``.
     """
-    if device.target.kind != "gpu" or device.profile or memory.own:
+    if device.target.kind != "gpu" or device.profile or memory.users:
         return queued, manner
     try:
         recorder = recorder_of(device)
-        if recorder is not None and is_straight(plan, queued, options):
+        if recorder is not None and is_straight(plan, queued, options, recorder.least):
             return RecordedLaunches(plan, queued, device, recorder), replace(manner, runs="queued at once")
         if recorder is not None and recorder.overlaps:
             queued.replay(RecordedIterations(plan, queued, device, recorder, options))

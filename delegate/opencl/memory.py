@@ -12,7 +12,7 @@ import pyopencl as cl
 from litecl.delegate.cl_op import Arg, Const, Local, Operand
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
-from litecl.delegate.opencl.shared import arena
+from litecl.delegate.opencl.shared import host_memory
 from litecl.delegate.opencl.transfers import Copies, Mappings, Transfers
 from litecl.delegate.opencl.user_buffer import CLUserBuffer
 from litecl.delegate.plan.memory import align
@@ -21,13 +21,15 @@ from litecl.delegate.plan.region_tables import RegionSize, Shift
 from litecl.interpreter.graph import Array
 
 _WORTH_RETURNING = 16 << 20  # bytes
+_HOSTS = "the host's memory"  # what ``Memory.own`` knows it by
 
 
 class Memory:
     """An arena for what changes, and one buffer for all constants.
 
     host: the arena as the host sees it, if they share memory.
-    own: buffers of the user's, by the operands that lie there rather than in the arena.
+    own: buffers in which something lies rather than in the arena: an integrated GPU has inputs and outputs in memory of
+    the host's, which kernels may take longer to reach than the arena. users: those of them that are a user's.
     under_way: events of transfers, kept until the queue has finished: dropping one means waiting with the GIL held.
     """
 
@@ -35,7 +37,12 @@ class Memory:
         self._plan, self._device, self._turns = plan, device, plan.turns
         self.under_way: list[Any] = []
         self.own: dict[Any, CLUserBuffer] = {}
-        self.arena, self.host = arena(device, plan.arena.size_bytes)
+        self.users: dict[Any, CLUserBuffer] = {}
+        self._within: dict[Any, tuple[Any, int]] = {}  # where something lies in a buffer of its own
+        self._seen: Array | None = None
+        self.arena, self.host = device.shared_buffer(plan.arena.size_bytes)
+        if device.is_integrated:
+            self._place_with_the_host()
         self._constants: dict[Const | Operand, tuple[int, int]] = {}  # offset and size
         arrays, self.constant_bytes = self._place_constants()
         self.constants = device.buffer(self.constant_bytes)
@@ -54,8 +61,14 @@ class Memory:
     def with_own(self, buffers: Mapping[Operand, CLUserBuffer]) -> "Memory":
         """Return the same memory with some operands in buffers of the user's."""
         other = copy.copy(self)
-        other.own = dict(buffers)
+        other.use(buffers)
         return other
+
+    def use(self, buffers: Mapping[Operand, CLUserBuffer]) -> None:
+        """Let the same operands, or some in memory that has none yet, lie in other buffers of the user's."""
+        self.users = dict(buffers)
+        self.own = {**self.own, **buffers}
+        self._within = {**self._within, **{root: (root, 0) for root in buffers}}
 
     @property
     def own_shifts(self) -> range:
@@ -70,8 +83,9 @@ class Memory:
         For a loop variable that is the offset of its loop's first set.
         """
         root, start = self._place(arg)
-        if root in self.own:
-            return start | self.own_shifts[[*self.own].index(root)] << RegionSize.OFFSET_BITS
+        if root in self._within:
+            key, at = self._within[root]
+            return (at + start) | self.own_shifts[[*self.own].index(key)] << RegionSize.OFFSET_BITS
         if root in self._constants:
             return self._constants[root][0] | Shift.CONSTANTS << RegionSize.OFFSET_BITS
         if root in self._plan.slots:
@@ -98,8 +112,9 @@ class Memory:
     def buffer(self, item: Any, swapped: Collection[int] = ()) -> Any:
         """Return the part of the arena that an operand or scratch memory occupies."""
         root, start = self._place(item)
-        if root in self.own:
-            return self.own[root].part(start, item.size_bytes)
+        if root in self._within:
+            key, at = self._within[root]
+            return self.own[key].part(at + start, max(1, item.size_bytes))
         return self.arena.get_sub_region(self._start(root, swapped) + start, max(1, item.size_bytes))
 
     def _start(self, root: Any, swapped: Collection[int]) -> int:
@@ -113,10 +128,12 @@ class Memory:
     def view(self, operand: Operand, turned: bool = False) -> Array | None:
         """An operand's memory as the host sees it, if device and host share the arena."""
         root, offset = self._place(operand)
+        if self._seen is not None and root in self._within:
+            return _part(self._seen, self._within[root][1] + offset, operand)
         if self.host is None or (root not in self._plan.arena.offsets and root not in self._plan.slots):
             return None
         start = self._start(root, self._swapped(turned)) + offset
-        return self.host[start : start + operand.size_bytes].view(operand.spec.dtype).reshape(operand.shape)
+        return _part(self.host, start, operand)
 
     def upload(self, operand: Operand, value: Array, turned: bool = False) -> None:
         """Move an array from the host, at once or by a copy that is queued."""
@@ -151,7 +168,7 @@ class Memory:
 
     def is_own(self, arg: Arg) -> bool:
         """Return whether something lies in a buffer of the user's."""
-        return self._place(arg)[0] in self.own
+        return self._place(arg)[0] in self.users
 
     def _swapped(self, turned: bool) -> Collection[int]:
         return (self._turns,) if turned else ()
@@ -163,6 +180,18 @@ class Memory:
 
     def _place(self, arg: Any) -> tuple[Any, int]:
         return self._plan.place(arg) if isinstance(arg, Operand) else (arg, 0)
+
+    def _place_with_the_host(self) -> None:
+        """Place inputs and outputs in memory of the host's, except for those in sets of loops."""
+        end = 0
+        for operand in (*self._plan.inputs, *self._plan.outputs):
+            root, _ = self._place(operand)
+            if root in self._plan.arena.offsets and root not in self._within:
+                self._within[root] = _HOSTS, end
+                end = align(end + max(1, root.size_bytes), self._device.alignment)
+        if end:
+            buffer, self._seen = host_memory(self._device, end)
+            self.own[_HOSTS] = CLUserBuffer(buffer)
 
     def _place_constants(self) -> tuple[list[tuple[Array, int]], int]:
         """Return every constant that a launch, a predicate or an output names, its offset, and their total size."""
@@ -195,6 +224,11 @@ class Memory:
             if let_go >= _WORTH_RETURNING or not arrays:
                 _return_memory()
                 let_go = 0
+
+
+def _part(memory: Array, start: int, operand: Operand) -> Array:
+    """Return an operand in memory that the host sees."""
+    return memory[start : start + operand.size_bytes].view(operand.spec.dtype).reshape(operand.shape)
 
 
 def _return_memory() -> None:

@@ -1,7 +1,7 @@
 """OpenCL functions during which other Python threads run: pyopencl calls these with the interpreter's lock held."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,15 +20,33 @@ def native(library: type[ctypes.CDLL], name: str) -> Any:
     return function
 
 
-def _linker() -> Any:
-    function = native(ctypes.CDLL, "clLinkProgram")
+def _that_returns_a_pointer(name: str) -> Any:
+    function = native(ctypes.CDLL, name)
     if function is not None:
         function.restype = ctypes.c_void_p
     return function
 
 
+Functions = Mapping[str, Any]
+_lookup = _that_returns_a_pointer("clGetExtensionFunctionAddressForPlatform")
+
+
+def extension_functions(device: Any, types: Mapping[str, tuple[Any, ...]]) -> Functions | None:
+    """Return functions of an extension of a pyopencl device's platform, by name; None where one is missing.
+
+    types: of the result and the parameters of each.
+    """
+    if _lookup is None:
+        return None
+    platform = ctypes.c_void_p(device.platform.int_ptr)
+    found = {name: _lookup(platform, name.encode()) for name in types}
+    if not all(found.values()):
+        return None
+    return {name: ctypes.CFUNCTYPE(*types[name])(address) for name, address in found.items()}
+
+
 _PROGRAM = cl.Program
-_link, _program_info = _linker(), native(ctypes.CDLL, "clGetProgramInfo")
+_link, _program_info = _that_returns_a_pointer("clLinkProgram"), native(ctypes.CDLL, "clGetProgramInfo")
 
 
 def linked(context: Any, objects: Sequence[Any], device: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Plans, and iterations of loops, whose launches are one command buffer, because the host decides nothing in them."""
+"""Plans, and iterations of loops, whose launches are recorded, because the host decides nothing in them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -7,15 +7,15 @@ from math import inf
 from litecl.delegate.backend.protocols import AtOnce
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.opencl.bindings import Bindings
-from litecl.delegate.opencl.command_buffer import CommandBuffer, Recorder
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.opencl.queued import MARK_AFTER, QueuedLaunches
+from litecl.delegate.opencl.recorder import Recorder, Recording
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Branch, Loop, Part, Steps, Work, inside
 from litecl.delegate.report import Counters, LaunchTime
 
-_MOST_LAUNCHES = 4096  # of a command buffer; more take longer to run than the host to queue them
+_MOST_LAUNCHES = 4096  # of a recording; more take longer to run than the host to queue them
 
 
 class RecordedLaunches:
@@ -27,7 +27,7 @@ class RecordedLaunches:
         self._queued = queued
         turns = (False, True) if plan.states else (False,)
         launches = {turned: queued.sequence(partial(queued.queue, turned)) for turned in turns}
-        self._buffers = {turned: CommandBuffer(device, found, recorder) for turned, found in launches.items()}
+        self._buffers = {turned: recorder.record(device, found) for turned, found in launches.items()}
         self._now = self._buffers[False]
         self.renew, self.loop = queued.renew, queued.loop
 
@@ -50,7 +50,7 @@ class RecordedLaunches:
 
 
 class RecordedIterations:
-    """Iterations that are command buffers, of the loops that the host repeats and of which it decides nothing else.
+    """Iterations that are recorded, of the loops that the host repeats and of which it decides nothing else.
     Raises DelegateError where the first is refused.
     """
 
@@ -58,7 +58,7 @@ class RecordedIterations:
         self, plan: Plan, queued: QueuedLaunches, device: Device, recorder: Recorder, options: CLOptions
     ) -> None:
         self._device, self._recorder = device, recorder
-        self._buffers: dict[tuple[int, int | None, frozenset[int]], tuple[CommandBuffer, frozenset[int]]] = {}
+        self._buffers: dict[tuple[int, int | None, frozenset[int]], tuple[Recording, frozenset[int]]] = {}
         most = options.max_loop_iterations
         # An iteration holds none of these loops: what is being recorded queues nothing.
         repeated = [
@@ -86,20 +86,20 @@ class RecordedIterations:
 
     def _recorded(
         self, queued: QueuedLaunches, loop: Loop, guard: int | None, swapped: frozenset[int]
-    ) -> tuple[CommandBuffer, frozenset[int]]:
+    ) -> tuple[Recording, frozenset[int]]:
         """Return an iteration, and the sets that are swapped after it."""
         key = id(loop), guard, swapped
         if key not in self._buffers:
             after = set(swapped)
             launches = queued.sequence(lambda: queued.iteration(loop, guard, after))
-            buffer = CommandBuffer(self._device, launches, self._recorder, overlapping=True)
+            buffer = self._recorder.record(self._device, launches, overlapping=True)
             self._buffers[key] = buffer, frozenset(after)
         return self._buffers[key]
 
 
-def is_straight(plan: Plan, queued: QueuedLaunches, options: CLOptions) -> bool:
-    """Return whether all that the host does in a run is to queue launches, and not too many."""
-    return _launches(plan.steps, queued.kernels, options.max_loop_iterations) <= _MOST_LAUNCHES
+def is_straight(plan: Plan, queued: QueuedLaunches, options: CLOptions, least: int) -> bool:
+    """Return whether all that the host does in a run is to queue launches, not too many and at least so many."""
+    return least <= _launches(plan.steps, queued.kernels, options.max_loop_iterations) <= _MOST_LAUNCHES
 
 
 def _launches(steps: Steps, kernels: Bindings, most: int | None) -> float:

@@ -1,4 +1,7 @@
-"""Memory that the host shares with a GPU. It is tried with kernels, as a driver may keep copies of its own."""
+"""Memory of the host's that an integrated GPU uses.
+
+What its driver says to be shared is tried with kernels first, as it may keep copies of its own.
+"""
 
 from contextlib import suppress
 from typing import Any
@@ -17,12 +20,10 @@ _PREDICATES = (1, 0, 1, 1, 0)  # of runs, one after another
 _probed: dict[int, bool] = {}  # by device
 
 
-def arena(device: Device, size_bytes: int) -> tuple[Any, Array | None]:
-    """Allocate the memory of a plan; return it, and as host bytes if both see it at any time. That of an integrated GPU
-    lies else where the host can map it. Raises OutOfDeviceMemory.
+def host_memory(device: Device, size_bytes: int) -> tuple[Any, Array | None]:
+    """Allocate memory of the host's for an integrated GPU; return it, and as host bytes if both see it at any time, or
+    else None: the host must map it. Raises OutOfDeviceMemory.
     """
-    if not device.is_integrated:
-        return device.shared_buffer(size_bytes)
     if device.has_svm and _is_shared(device):
         return device.svm_buffer(size_bytes)
     return device.buffer(size_bytes, cl.mem_flags.ALLOC_HOST_PTR), None

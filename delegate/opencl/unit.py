@@ -1,7 +1,8 @@
 """Kernel files as one source, which one compilation turns into a program without a linker.
 
 Files define the same names, each with other macros. So the names that a file defines, on lines that are not indented,
-get its number while it is read, and its macros are forgotten behind it.
+get its number while it is read, and its macros are forgotten behind it. A function that several have alike (SHARED) has
+one name in all of them, and the first of them that is compiled defines it, and LITECL_HAS_<name>.
 """
 
 import re
@@ -37,25 +38,27 @@ class File(NamedTuple):
 def unit(files: Sequence[File]) -> str:
     """Return files as one, of which the last may have names that others know."""
     *parts, main = files
-    shared: dict[tuple[str, ...], int] = {}
+    shared: dict[tuple[str, ...], str] = {}
     texts = [_part(file, number, shared) for number, file in enumerate(parts)]
     return "".join(texts) + _defined(main.options) + main.source
 
 
-def _part(file: File, number: int, shared: dict[tuple[str, ...], int]) -> str:
-    """Return a file between the macros that rename what it defines, and their end. shared: which file has a function
-    that several have, by its name and what it depends on.
+def _part(file: File, number: int, shared: dict[tuple[str, ...], str]) -> str:
+    """Return a file between the macros that rename what it defines, and their end. shared: the names of functions that
+    several have, by the name in the file and what they depend on.
     """
     names, macros = _names(file.name)
     given = dict(option[2:].split("=", 1) for option in file.options)
-    owners = dict.fromkeys(names, number)
+    renamed = {name: f"{name}_{number}" for name in names}
+    before = after = ""
     for name in _shared(file.name):
-        owners[name] = shared.setdefault((name, given.get("T", ""), given.get("WIDTH", given["VW"])), number)
-    renamed = {name: f"{name}_{owner}" for name, owner in owners.items()}
-    there = {f"LITECL_HAS_{name}": "1" for name, owner in owners.items() if owner != number}
-    defined = {**given, **renamed, **there}
-    before = "".join(f"#define {name} {value}\n" for name, value in defined.items())
-    return before + file.source + "".join(f"#undef {name}\n" for name in (*defined, *macros))
+        key = name, given.get("T", ""), given.get("WIDTH", given["VW"])
+        renamed[name] = shared.setdefault(key, f"{name}_of_{len(shared)}")
+        before += f"#ifdef LITECL_HAS_{renamed[name]}\n#define LITECL_HAS_{name}\n#endif\n"
+        after += f"#ifdef LITECL_HAS_{name}\n#define LITECL_HAS_{renamed[name]}\n#endif\n"
+    defined = {**given, **renamed}
+    before += "".join(f"#define {name} {value}\n" for name, value in defined.items())
+    return before + file.source + after + "".join(f"#undef {name}\n" for name in (*defined, *macros))
 
 
 def _defined(options: Sequence[str]) -> str:

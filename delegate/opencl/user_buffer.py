@@ -1,7 +1,7 @@
 """Buffers that a user has allocated with pyopencl."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,9 @@ class CLUserBuffer:
     @property
     def whole(self) -> Any:
         """Return the buffer that it is a part of, or else itself."""
-        return self.buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT) or self.buffer
+        with suppress(cl.LogicError):  # Intel's runtime names what is no buffer where one lies in shared memory
+            return self.buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT) or self.buffer
+        return self.buffer
 
     def part(self, start: int, size_bytes: int) -> Any:
         """Return a part as a kernel's argument. OpenCL knows no parts of parts."""

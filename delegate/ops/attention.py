@@ -10,12 +10,15 @@ from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.schedule import Grid, Tile, filled, tile_for
 from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.matmul.attention import AttentionOptions, attention, begins, flops, values_in_rows
+from litecl.delegate.matmul.heads import by_copies
 from litecl.delegate.ops.gpu import attention as gpu
 
 _FEW_ROWS = 4  # of queries, for which packing keys does not pay
 
 
 def _lower(call: Call) -> list[Step]:
+    if any(call.options.turns):
+        return by_copies(call, _lower)
     values, steps = values_in_rows(call)
     few = call.input(0).shape[-2] <= _FEW_ROWS or call.target.kind == "gpu"
     keys, tile, packing = (call.input(1), None, []) if few else _panels(call)

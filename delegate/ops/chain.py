@@ -24,6 +24,8 @@ class StepCode(IntEnum):
     DIV_INTO = auto()
     MAXIMUM = auto()
     MINIMUM = auto()
+    MAXIMUM_OVER = auto()
+    MINIMUM_UNDER = auto()
     SQUARED_DIFFERENCE = auto()
     PRELU = auto()
     ABS = auto()
@@ -74,8 +76,8 @@ _REVERSED = {
     "SUB": "SUB_FROM",
     "MUL": "MUL",
     "DIV": "DIV_INTO",
-    "MAXIMUM": "MAXIMUM",
-    "MINIMUM": "MINIMUM",
+    "MAXIMUM": "MAXIMUM_OVER",  # of a number and what is none, both are the second
+    "MINIMUM": "MINIMUM_UNDER",
     "SQUARED_DIFFERENCE": "SQUARED_DIFFERENCE",
 }
 OPERANDS = ChainArray.Y - ChainArray.A

@@ -1,12 +1,13 @@
 """DEPTHWISE_CONV_2D on the device."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Record, Refusal, Step, Target
 from litecl.delegate.kit import claims
+from litecl.delegate.kit.pixel_groups import KERNEL, pixel_share, width_of
 from litecl.delegate.kit.schedule import Grid, filled, rows_of, schedule_of
 from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.matmul.product import Packed, Strided, pack
@@ -14,7 +15,6 @@ from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 
 _WIDEST_UNROLLED = 7
-_KERNEL = "depthwise_conv_2d"
 _LEAST_BLOCK = 64  # channels: with fewer, short runs of memory cost more than the cache gains
 
 
@@ -39,10 +39,12 @@ def lower(call: Call) -> list[Step]:
     weights = _by_multiplier(filter_, g.taps, g, target)
     added = _by_multiplier(bias, 1, g, target)
     lines = g.images * g.out_height * -(-g.channels // target.vector_width)
-    pixels = rows_of(_KERNEL, target, g.out_width, lines)
-    items = _items(g, pixels, target)
     counts = (g.channels, g.images * g.out_height, g.out_width)
-    launch = Grid(_KERNEL, target, counts, (items.item_channels, items.item_rows, items.item_pixels)).launch(
+    share = pixel_share(target, counts[1], counts[2], g.channels, g.taps) if target.kind == "gpu" else None
+    pixels = rows_of(KERNEL, target, g.out_width, lines) if share is None else share.pixels
+    items = _items(g, pixels, target)
+    grid = Grid(KERNEL, target, counts, (items.item_channels, items.item_rows, items.item_pixels))
+    launch = (grid if share is None else replace(grid, local=share.local, tiled=share.tiled)).launch(
         "depthwise_conv_2d",
         (x, weights.values, added.values, out, items, *call.activation.bounds),
         _defines(g, pixels, target) | call.activation.defines,
@@ -69,12 +71,12 @@ def _by_multiplier(values: Operand | None, taps: int, g: Geometry, target: Targe
 def _items(g: Geometry, pixels: int, target: Target) -> Depthwise:
     """Return a work-item's share: all columns of some rows, of as many channels as stay cached from row to row."""
     if target.kind == "gpu":
-        return Depthwise(g, 1, pixels, _width(g.channels, target))
+        return Depthwise(g, 1, pixels, width_of(g.channels, target))
     width = target.vector_width
-    block = schedule_of(_KERNEL, target).near_bytes // (4 * g.kernel_height * g.width) // width * width
+    block = schedule_of(KERNEL, target).near_bytes // (4 * g.kernel_height * g.width) // width * width
     block = min(g.channels, block) if block >= _LEAST_BLOCK else g.channels
     rows, blocks = g.images * g.out_height, -(-g.channels // block)
-    return Depthwise(g, filled(_KERNEL, target, rows, blocks, g.flops / (rows * blocks)), g.out_width, block)
+    return Depthwise(g, filled(KERNEL, target, rows, blocks, g.flops / (rows * blocks)), g.out_width, block)
 
 
 def _defines(g: Geometry, pixels: int, target: Target) -> dict[str, str | int | float]:
@@ -82,13 +84,8 @@ def _defines(g: Geometry, pixels: int, target: Target) -> dict[str, str | int | 
     if g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2:
         defines |= {"KERNEL_WIDTH": g.kernel_width, "STRIDE_X": g.stride_x}
     if g.channels < target.vector_width:
-        defines |= {"WIDTH": _width(g.channels, target)}
+        defines |= {"WIDTH": width_of(g.channels, target)}
     return defines
-
-
-def _width(channels: int, target: Target) -> int:
-    """Return how many channels are computed at once."""
-    return next(width for width in (16, 8, 4, 1) if width <= min(channels, target.vector_width))
 
 
 CL_OPS = (ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=lower, fuses_activation=True, fuses_pads=True),)

@@ -125,8 +125,11 @@ def _launch(
     start, by = reduction.first(types[1]), of(types[1], divisor or 1)
     if stage.inner == 1:
         in_groups = rows.reduction(target, source, into, stage.outer, stage.length, defines, start, by)
-        if in_groups is not None:
-            return in_groups
+    else:
+        shape = stage.outer, stage.length, stage.inner
+        in_groups = rows.columns(target, source, into, shape, defines, start, by)
+    if in_groups is not None:
+        return in_groups
     share = chunks(
         "reduce",
         stage.outer * stage.inner,

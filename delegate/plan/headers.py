@@ -7,6 +7,7 @@ from litecl.delegate.kit.shared import text
 from litecl.delegate.kit.strided import Place, Square
 from litecl.delegate.matmul.attention import Attention, AttentionBegin
 from litecl.delegate.matmul.geometry import Geometry
+from litecl.delegate.matmul.heads import LocalAttention, LocalAttentionBegin
 from litecl.delegate.matmul.lines import LineConvolution
 from litecl.delegate.matmul.local_product import LocalProduct, Slice
 from litecl.delegate.matmul.patches import Gather, GatherSize
@@ -53,7 +54,7 @@ class Peak(IntEnum):
 
 
 RECORDS: tuple[type, ...] = (
-    *(Attention, AttentionBegin),
+    *(Attention, AttentionBegin, LocalAttention, LocalAttentionBegin),
     *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, IntegerGate),
     *(IntegerRecurrence, LinearSum, Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair),
     *(InvertedResidual, LineConvolution, LocalBytes, LocalProduct, Slice, Winograd, WinogradPatches, WordDepthwise),

@@ -6,6 +6,8 @@ from litecl.delegate.plan.graph import RegionGraph
 from litecl.delegate.plan.passes.attention import attention
 from litecl.delegate.plan.passes.chains import chains
 from litecl.delegate.plan.passes.epilogues import epilogues
+from litecl.delegate.plan.passes.gates import gates
+from litecl.delegate.plan.passes.heads import heads
 from litecl.delegate.plan.passes.in_place import in_place
 from litecl.delegate.plan.passes.inverted import inverted
 from litecl.delegate.plan.passes.joins import joins
@@ -18,8 +20,8 @@ Observer = Callable[[str, RegionGraph], None]
 
 PASSES: tuple[Pass, ...] = (in_place, attention, pads, epilogues, chains, joins)
 GPU_PASSES: tuple[Pass, ...] = (
-    *(in_place, attention, layer_norms, pads, epilogues),
-    *(separable, inverted, chains, joins),
+    *(in_place, attention, heads, layer_norms, pads, epilogues),
+    *(gates, separable, inverted, chains, joins),
 )
 
 

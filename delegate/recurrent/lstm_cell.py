@@ -6,10 +6,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Scratch, Target
+from litecl.delegate.gpu import MatrixUnit
 from litecl.delegate.kit.schedule import flops, groups, rows_of, tile_for
 from litecl.delegate.kit.tiles import local_share
 from litecl.delegate.matmul.geometry import matrix
-from litecl.delegate.matmul.local_product import VECTOR, LocalOperands, Slice, in_tiles, local_product, padded_bias
+from litecl.delegate.matmul.local_product import (
+    FEW_ROWS,
+    VECTOR,
+    LocalOperands,
+    Slice,
+    in_panels,
+    local_product,
+    padded_bias,
+)
 from litecl.delegate.matmul.product import Packed, Product, gemm, panels
 from litecl.delegate.quantized.hybrid_product import HybridWeights, hybrid_product
 from litecl.delegate.quantized.integers import packed
@@ -151,16 +160,18 @@ def _product(
         both = HybridWeights(values, _scales(weights, width), start[:, 0], _bits(weights))
         g, asymmetric = matrix(rows, depth, columns), call.options.asymmetric_quantize_inputs
         return hybrid_product(x, g, rows, both, out, target, Activation(), sums, asymmetric=asymmetric)
-    share = local_share(target, 1, rows, columns, depth) if depth % VECTOR == 0 else None
+    finite = rows > FEW_ROWS and bool(np.isfinite(values).all())
+    unit = target.unit if finite and isinstance(target.unit, MatrixUnit) else None
+    share = local_share(target, 1, rows, columns, depth, unit) if depth % VECTOR == 0 else None
     if share is not None:
-        packed = in_tiles(values[np.newaxis], share, halves=target.half_weights)
-        operands = LocalOperands(x, packed, padded_bias(start, share), out, columns, sums)
+        weighed, scale = in_panels(values[np.newaxis], share, halves=target.half_weights)
+        operands = LocalOperands(x, weighed, padded_bias(start, share), out, columns, sums, scale=scale)
         whole = [Slice(0, 0, 0, 0)]
         return [local_product(operands, share, matrix(rows, depth, columns), whole, Activation(), {})]
     tile = tile_for("gemm", target, rows, columns)
-    weighed = Packed(Const(panels(values, tile.panel, halves=target.half_weights)))
+    by_panel = Packed(Const(panels(values, tile.panel, halves=target.half_weights)))
     begin = Packed(Const(panels(start, tile.panel)))
-    return [gemm(Product(rows, columns, depth), tile, target, x, weighed, begin, out, Activation(), sums)]
+    return [gemm(Product(rows, columns, depth), tile, target, x, by_panel, begin, out, Activation(), sums)]
 
 
 def _scales(weights: Sequence[Matrix], width: int) -> Array:

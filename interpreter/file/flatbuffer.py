@@ -74,7 +74,7 @@ def decode(data: memoryview, table: str, identifier: bytes) -> Record:
     if len(data) < 8:
         raise ModelError(f"a file of {len(data)} bytes is no FlatBuffer")
     if bytes(data[4:8]) != identifier:
-        raise ModelError(f"file identifier: expected {identifier!r}, got {bytes(data[4:8])!r}")
+        raise ModelError(f"not a .tflite file: file identifier: expected {identifier!r}, got {bytes(data[4:8])!r}")
     decoder = _Decoder(data)
     try:
         return decoder.table(table, decoder.offset(0))

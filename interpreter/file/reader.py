@@ -40,15 +40,20 @@ _ALIGNMENT = 64  # bytes, of a vector register and a cache line
 def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview | Model) -> Model:
     """Return the model in a file, given by path or by content. A ``Model`` is returned as it is.
 
-    Raises ModelError for a malformed file, naming the table and the index, and ModelFileError for a path that cannot be
-    read.
+    Raises ModelError for a malformed file, naming the table, the index and the path, and ModelFileError for a path that
+    cannot be read.
     """
     if isinstance(source, Model):
         return source
     content = _content(source)
-    root = decode(content, "Model", FILE_IDENTIFIER)
-    verify(root, len(content))
-    return _Reader(root, content).model()
+    try:
+        root = decode(content, "Model", FILE_IDENTIFIER)
+        verify(root, len(content))
+        return _Reader(root, content).model()
+    except ModelError as error:
+        if not isinstance(source, bytes | bytearray | memoryview):
+            error.add_note(f"in {os.fspath(source)}")
+        raise
 
 
 def _content(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> memoryview:

@@ -40,7 +40,12 @@ def mean(x: Array, sizes: Windows) -> Array:
 
 
 def _maximum(x: Array, sizes: Windows) -> Array:
-    return window.reduce(x, sizes, np.maximum, -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min)
+    """Return the largest numbers; as in TFLite, of what is none nothing is seen."""
+    return np.fmax(window.reduce(x, sizes, np.fmax, -np.inf), np.float32(-np.inf))
+
+
+def _largest_integer(x: Array, sizes: Windows) -> Array:
+    return window.reduce(x, sizes, np.maximum, np.iinfo(x.dtype).min)
 
 
 def _root_mean_square(x: Array, sizes: Windows) -> Array:
@@ -89,5 +94,5 @@ def _clamped(kernel: Kernel, options: Pool2DOptions, output: TensorSpec) -> Run:
 
 
 AVERAGE_POOL_2D = _pool("AVERAGE_POOL_2D", mean, 3, _rounded_mean)
-MAX_POOL_2D = _pool("MAX_POOL_2D", _maximum, 3, _maximum)
+MAX_POOL_2D = _pool("MAX_POOL_2D", _maximum, 3, _largest_integer)
 L2_POOL_2D = _pool("L2_POOL_2D", _root_mean_square, 1)

@@ -1,6 +1,7 @@
 """Parts that subcommands share: their output, common arguments, and progress bars on stderr."""
 
 import argparse
+import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -41,6 +42,16 @@ def model_argument(parser: argparse.ArgumentParser) -> None:
 def model_file(text: str) -> Path | str:
     """Return a path; a name of the Hub's stays text until the command runs (``perf/measure/hub.py``)."""
     return text if is_hub(text) else Path(text)
+
+
+def output_file(text: str) -> Path:
+    """Return the path of a file to write, whose folder exists: a long measurement is not to end in its loss."""
+    path = Path(text)
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is a folder, expected a file to write")
+    return path
 
 
 def input_arguments(parser: argparse.ArgumentParser) -> None:
@@ -149,8 +160,19 @@ def positive(text: str) -> int:
 def count(text: str) -> int:
     """Parse a number that is not negative."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
     return int(text)
+
+
+def seconds(text: str) -> float:
+    """Parse a time in seconds, above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds, got {text!r}") from None
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
+    return value
 
 
 def require_device(args: argparse.Namespace, report: DelegationReport | None) -> None:

@@ -16,19 +16,22 @@ import litecl
 
 _COMMANDS = Path(__file__).parent / "commands"
 _PIPED_WIDTH = 160  # if there is no terminal
+_INTERRUPTED = 130  # as shells number it: 128 + SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand and return the exit code: 0, 1 for an error (told on stderr), 130 when interrupted."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     named = next((word for word in given if not word.startswith("-")), "")
-    args = parser({name: import_module(f"litecl.perf.cli.commands.{name}") for name in [named] if name in helps()})
-    return _run(args.parse_args(given))
+    try:
+        args = parser({name: import_module(f"litecl.perf.cli.commands.{name}") for name in [named] if name in helps()})
+        return _run(args.parse_args(given))
+    except KeyboardInterrupt:
+        return _INTERRUPTED
 
 
 def _run(args: argparse.Namespace) -> int:
     from litecl.interpreter.errors import LiteclError
-    from litecl.perf.cli.tables import to_json
 
     try:
         _fetch(args)
@@ -36,13 +39,32 @@ def _run(args: argparse.Namespace) -> int:
     except (LiteclError, OSError) as error:
         _tell(error)
         return 1
-    except KeyboardInterrupt:
-        return 130
-    if args.json:
+    try:
+        _print(output, json=args.json)
+    except OSError as error:
+        _discard_output()
+        if not isinstance(error, BrokenPipeError):  # a reader such as `head` that has enough is no fault
+            _tell(error)
+        return 1
+    return int(output.exit_code)
+
+
+def _print(output: Any, *, json: bool) -> None:
+    """Print an ``Output``. Raises OSError where stdout cannot be written."""
+    from litecl.perf.cli.tables import to_json
+
+    if sys.stdout is None:  # closed by the shell
+        return
+    if json:
         print(to_json(output.data))
     else:
         _show(output.view)
-    return int(output.exit_code)
+    sys.stdout.flush()
+
+
+def _discard_output() -> None:
+    """Send what stdout still holds nowhere: Python writes it once more at exit, and would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fetch(args: argparse.Namespace) -> None:

@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from litecl.delegate.naming import counted
 from litecl.perf.cli.tables import shape, size, table
 from litecl.perf.measure.summary import GraphSummary, ModelSummary, SignatureSummary, StoredTensor, TensorLine
 
 
 def summary_view(name: str, summary: ModelSummary) -> RenderableType:
     """Return a model: its interface, and per subgraph its operators and tensors."""
-    title = f"{name}: {len(summary.subgraphs)} subgraphs, {sum(summary.operators.values())} nodes, "
+    title = (
+        f"{name}: {counted(len(summary.subgraphs), 'subgraph')}, {counted(sum(summary.operators.values()), 'node')}, "
+    )
     title += f"{size(summary.constant_bytes)} of constants, {summary.multiply_adds:,} multiply-adds"
     parts: list[RenderableType] = [Text(title)]
     if summary.description:

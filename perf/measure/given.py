@@ -78,7 +78,10 @@ def _assignments(argument: str, known: list[str]) -> list[tuple[str, Path]]:
         return [(_label(name, known), Path(file))]
     path = Path(argument)
     if path.is_dir():
-        return [(_label(each.stem, known, f"; each file of {path} is one"), each) for each in sorted(path.iterdir())]
+        files = sorted(path.iterdir())
+        if not files:
+            raise ModelError(f"--input: expected files named after {known} in {path}, got an empty folder")
+        return [(_label(each.stem, known, f"; each file of {path} is one"), each) for each in files]
     return _in_file(path, known)
 
 

@@ -32,8 +32,15 @@ def table(rows: Sequence[Row]) -> Table:
     return made
 
 
-def problems(rows: Sequence[Row]) -> list[str]:
-    """Return where other runtimes ran if not on the GPU, and why they have no times, a line each."""
+def problems(data: Mapping[str, Any]) -> list[str]:
+    """Return what failed, where other runtimes ran if not on the GPU, and why they have no times, a line each."""
+    rows: Sequence[Row] = data["rows"]
+    lines = [f"{one['name']}, batch {one['batch']}, failed: {one['problem']}" for one in data["failures"]]
+    lines += [
+        f"{row['name']}, batch {row['batch']}: no times of kernels: {row['without_kernels']}"
+        for row in rows
+        if row["without_kernels"]
+    ]
     elsewhere: dict[str, None] = {}
     untimed: dict[str, list[str]] = {}
     for row in rows:
@@ -48,7 +55,7 @@ def problems(rows: Sequence[Row]) -> list[str]:
         why if len(models) == len(rows) else f"{why} ({'; '.join(dict.fromkeys(models))})"
         for why, models in untimed.items()
     )
-    return [*elsewhere, *every]
+    return [*lines, *elsewhere, *every]
 
 
 def page(data: Mapping[str, Any]) -> str:
@@ -57,13 +64,12 @@ def page(data: Mapping[str, Any]) -> str:
     lines = [
         f"# litecl on {data['device']['name']}",
         "",
-        f"Measured on {data['date']}. Peaks measured: {data['peaks']['flops'] / 1e9:,.0f} GFLOP/s, "
-        f"{data['peaks']['bytes'] / 1e9:,.0f} GB/s.",
+        f"Measured on {data['date']}. {_peaks(data['peaks'])}",
         "",
         *_head(*heads, "launches", "waits"),
     ]
     lines += [_line(row["name"], *_figures(row)) for row in data["rows"]]
-    lines += ["", *(f"- {line}" for line in problems(data["rows"])), ""]
+    lines += ["", *(f"- {line}" for line in problems(data)), ""]
     lines += _head("model", "batch", "kernel", "launches", "ms", "share of the peaks")
     lines += [
         _line(row["name"], str(row["batch"]), k["kernel"], str(k["launches"]), f"{k['ms']:.4f}", _share(k))
@@ -71,6 +77,12 @@ def page(data: Mapping[str, Any]) -> str:
         for k in row["kernels"]
     ]
     return "\n".join(lines) + "\n"
+
+
+def _peaks(peaks: Mapping[str, float] | None) -> str:
+    if peaks is None:
+        return "Peaks were not measured."
+    return f"Peaks measured: {peaks['flops'] / 1e9:,.0f} GFLOP/s, {peaks['bytes'] / 1e9:,.0f} GB/s."
 
 
 def _head(*names: str) -> list[str]:

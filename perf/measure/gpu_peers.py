@@ -8,6 +8,7 @@ import numpy as np
 
 from litecl.interpreter.graph import Array
 from litecl.perf.measure.onnx_peer import OnnxModel
+from litecl.perf.measure.timing import Stats
 from litecl.perf.measure.torch_peer import TorchModel
 
 MOST_DIFFERENCE = 1e-3  # relative to the largest output
@@ -38,6 +39,31 @@ class PeerTime:
         return "" if self.ms is None else f"{self.ms:.3f}" + ("" if self.runs_on == "CUDA" else f" ({self.runs_on})")
 
 
+class Guarded:
+    """A runtime that is timed, and does nothing more once it has failed."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer, self._problem = peer, ""
+
+    def run(self) -> None:
+        """Run the model, unless that has failed before."""
+        if self._problem:
+            return
+        try:
+            self._peer.run()
+        except Exception as error:  # of another package, of any kind
+            self._problem = told(error)
+
+    def time(self, found: Stats) -> PeerTime:
+        """Return its least time, of all that was timed, or why there is none."""
+        return PeerTime(None if self._problem else found.min_ms, self._peer.runs_on, self._problem)
+
+
+def told(error: Exception) -> str:
+    """Return an error on one line."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
 PEERS: Mapping[str, Callable[[bytes], Peer]] = {"PyTorch": TorchModel, "ONNX Runtime": OnnxModel}
 
 
@@ -61,7 +87,7 @@ def ready(
             peer.prepare(inputs)
             differs = difference(peer.run(), expected)
         except Exception as error:  # of another package, of any kind
-            others[name] = PeerTime(None, problem=str(error).splitlines()[0] if str(error) else type(error).__name__)
+            others[name] = PeerTime(None, problem=told(error))
         else:
             if differs <= MOST_DIFFERENCE:
                 peers[name] = peer

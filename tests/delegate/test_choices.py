@@ -13,7 +13,7 @@ import pytest
 
 import litecl
 from litecl.delegate import BuildStep, CLDelegate
-from litecl.delegate.naming import advice, named
+from litecl.delegate.naming import advice, counted, named
 from litecl.interpreter import Interpreter, OpResolverType
 from litecl.interpreter.errors import ArgumentError, DelegateError, DeviceNotFound
 from litecl.interpreter.file.writer import write
@@ -68,10 +68,10 @@ def test_a_device_by_index_name_or_fragment(wanted: int | str, index: int) -> No
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        (4, "device 4 out of range; there are 4: 0: cpu-znver3-AMD, 1: cpu-minimal"),
+        (4, "device 4 out of range; the devices are 0: cpu-znver3-AMD, 1: cpu-minimal"),
         (-1, "device -1 out of range"),
-        ("Radeon", "no device is named 'Radeon'; there are 0: cpu-znver3-AMD, 1: cpu-minimal"),
-        ("amd", "2 devices are named 'amd': give an index, or more of the name; there are 0: cpu-znver3-AMD"),
+        ("Radeon", "no device is named 'Radeon'; the devices are 0: cpu-znver3-AMD, 1: cpu-minimal"),
+        ("amd", "2 devices are named 'amd': give an index, or more of the name; the devices are 0: cpu-znver3-AMD"),
         ("GeForce", "2 devices are named 'GeForce': give an index"),
     ],
 )
@@ -95,9 +95,23 @@ def test_the_package_for_a_platform(system: str, machine: str, package: str) -> 
     assert package in advice(system, machine)
 
 
+def test_a_folder_of_drivers_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path / "none"))
+    assert advice().endswith(f"(OCL_ICD_VENDORS is {tmp_path / 'none'}, which does not exist)")
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
+    assert "OCL_ICD_VENDORS" not in advice()
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "words"), [(0, "node", "0 nodes"), (1, "launch", "1 launch"), (2, "launch", "2 launches")]
+)
+def test_numbers_in_words(count: int, noun: str, words: str) -> None:
+    assert counted(count, noun) == words
+
+
 @pytest.mark.parametrize("device", ["no such device", 99])
 def test_a_named_device_that_is_not_there_is_no_fallback(device: int | str) -> None:
-    with pytest.raises(DeviceNotFound, match="there are"):
+    with pytest.raises(DeviceNotFound, match="the devices are"):
         prepared(CLDelegate(device))
 
 

@@ -11,16 +11,15 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate, DelegationReport
-from litecl.delegate.opencl import command_buffer, device, execution
+from litecl.delegate.opencl import command_buffer, device, execution, recorder
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.interpreter.graph import Array, Model
-from litecl.interpreter.ops.reduce import SUM, ReducerOptions
 from support import devices
-from support.build import Graph, model, randn
+from support.build import randn
 from support.command_buffers import Emulated, emulated
-from support.loop_models import outputs, plus, prepared
-from support.queued_models import branches, counted, deep, limited, nested, twice
+from support.loop_models import outputs, prepared
+from support.queued_models import branches, counted, deep, limited, nested, sums, twice
 from tools.fault_models import Session, expected, subjects
 
 RNG = np.random.default_rng(6)
@@ -71,8 +70,8 @@ def test_what_is_recorded_computes_the_same(
     if "loop" in name:
         devices.needs_groups()
     subject, found = SUBJECTS[name], []
-    for recorder in (command_buffer.recorder_of, lambda opened: None):
-        monkeypatch.setattr(execution, "recorder_of", recorder)
+    for recorder_of in (recorder.recorder_of, lambda opened: None):
+        monkeypatch.setattr(execution, "recorder_of", recorder_of)
         session = Session(subject, [CLDelegate(**options, **subject.options, strict=True)])
         results = [step() for step in session.steps()]
         told = session.interpreter.delegation_report()
@@ -124,19 +123,9 @@ def test_loops_and_branches_launch_by_launch(
         assert told.counters.kernel_launches == others.counters.kernel_launches
 
 
-def chain(length: int = 6) -> Model:
-    """Sums over rows, one after another: as many launches."""
-    g = Graph()
-    x = g.input((3, 40))
-    for _ in range(length):
-        total = g.op(SUM, [x, g.const(np.array([1], np.int32))], ReducerOptions(keep_dims=True))
-        x = plus(g, x, total)
-    return model(g.build(x))
-
-
 def test_one_call_an_invoke(options: dict[str, Any]) -> None:
     with emulated() as made:
-        interpreter = prepared(chain(), [randn(RNG, 3, 40)], [CLDelegate(**options, strict=True)])
+        interpreter = prepared(sums(), [randn(RNG, 3, 40)], [CLDelegate(**options, strict=True)])
         before = made.queued
         for count in (1, 2, 3):
             interpreter.invoke()
@@ -169,7 +158,7 @@ def test_iterations_that_must_not_overlap_are_not_recorded(options: dict[str, An
 def test_an_iteration_that_is_refused_is_told(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     x = randn(RNG, 9)
     right = outputs(prepared(limited(), [x], []))
-    monkeypatch.setattr(command_buffer, "_is_right", lambda *given: True)
+    monkeypatch.setattr(recorder, "_is_right", lambda *given: True)
     with emulated(refused="clFinalizeCommandBufferKHR"):
         interpreter = prepared(limited(), [x], [CLDelegate(**options, queue_loops=True)])
         np.testing.assert_allclose(outputs(interpreter), right, rtol=1e-6)
@@ -180,16 +169,16 @@ def test_an_iteration_that_is_refused_is_told(options: dict[str, Any], monkeypat
 @pytest.mark.parametrize("refused", RECORDING)
 def test_what_a_driver_refuses_is_told(refused: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     x = randn(RNG, 3, 40)
-    right = outputs(prepared(chain(), [x], []))
+    right = outputs(prepared(sums(), [x], []))
     with emulated() as made:
-        prepared(chain(), [x], [CLDelegate(**options, strict=True)])  # the trial of the extension is long over
+        prepared(sums(), [x], [CLDelegate(**options, strict=True)])  # the trial of the extension is long over
         made.refused = refused
-        interpreter = prepared(chain(), [x], [CLDelegate(**options)])
+        interpreter = prepared(sums(), [x], [CLDelegate(**options)])
         got, told = outputs(interpreter), interpreter.delegation_report()
         assert manner(interpreter).startswith("queued, because it could not be recorded: recording launches: ")
         assert refused in told.warnings[0]
         with pytest.raises(DelegateError, match=refused):
-            prepared(chain(), [x], [CLDelegate(**options, strict=True)])
+            prepared(sums(), [x], [CLDelegate(**options, strict=True)])
     np.testing.assert_allclose(got, right, rtol=1e-5)
     assert told.claimed and not told.failures
 
@@ -197,36 +186,36 @@ def test_what_a_driver_refuses_is_told(refused: str, options: dict[str, Any], mo
 def test_what_cannot_be_tried_is_told_and_tried_again(options: dict[str, Any]) -> None:
     x = randn(RNG, 3, 40)
     with emulated(refused="clEnqueueCommandBufferKHR") as made:
-        interpreter = prepared(chain(), [x], [CLDelegate(**options)])
+        interpreter = prepared(sums(), [x], [CLDelegate(**options)])
         assert "clEnqueueCommandBufferKHR" in interpreter.delegation_report().warnings[0]
         made.refused = ""
-        assert manner(prepared(chain(), [x], [CLDelegate(**options)])) == AT_ONCE
+        assert manner(prepared(sums(), [x], [CLDelegate(**options)])) == AT_ONCE
 
 
 def test_a_recording_that_is_not_right_is_not_used(options: dict[str, Any]) -> None:
     x = randn(RNG, 3, 40)
     with emulated(order=lambda commands: [*reversed(commands)]):
-        interpreter = prepared(chain(), [x], [CLDelegate(**options, strict=True)])
+        interpreter = prepared(sums(), [x], [CLDelegate(**options, strict=True)])
         got = outputs(interpreter)
         told = interpreter.delegation_report()
     assert "does not run a command buffer as it was recorded" in manner(interpreter)
     assert manner(interpreter).startswith("queued (the device is not a CPU; ") and not told.warnings
-    np.testing.assert_allclose(got, outputs(prepared(chain(), [x], [])), rtol=1e-5)
+    np.testing.assert_allclose(got, outputs(prepared(sums(), [x], [])), rtol=1e-5)
 
 
 def test_a_recording_that_cannot_be_queued_falls_back(options: dict[str, Any]) -> None:
     x = randn(RNG, 3, 40)
     with emulated() as made:
-        interpreter = prepared(chain(), [x], [CLDelegate(**options)])
+        interpreter = prepared(sums(), [x], [CLDelegate(**options)])
         made.refused = "clEnqueueCommandBufferKHR"
         got = outputs(interpreter)
         assert "clEnqueueCommandBufferKHR" in interpreter.delegation_report().failures[0]
-    np.testing.assert_allclose(got, outputs(prepared(chain(), [x], [])), rtol=1e-5)
+    np.testing.assert_allclose(got, outputs(prepared(sums(), [x], [])), rtol=1e-5)
 
 
 def test_profiles_are_of_launches(options: dict[str, Any]) -> None:
     with emulated() as made:
-        interpreter = prepared(chain(), [randn(RNG, 3, 40)], [CLDelegate(**options, strict=True, profile=True)])
+        interpreter = prepared(sums(), [randn(RNG, 3, 40)], [CLDelegate(**options, strict=True, profile=True)])
         interpreter.invoke()
         assert len(interpreter.delegation_report().kernels) == 12 and not made.queued
 
@@ -237,7 +226,7 @@ def test_a_cpu_records_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "target_of", NOT_A_GPU)
     with emulated() as made:
         delegate = CLDelegate(num_threads=2, queue_loops=True, strict=True)
-        assert manner(prepared(chain(), [randn(RNG, 3, 40)], [delegate])) == "queued (queue_loops=True)"
+        assert manner(prepared(sums(), [randn(RNG, 3, 40)], [delegate])) == "queued (queue_loops=True)"
     assert not made.queued
 
 

@@ -44,7 +44,7 @@ def test_report_and_counters() -> None:
     launched = 1 if report.partitions[0].manner.runs == "one kernel" else 2
     assert report.device in [d.name for d in device.devices()]
     assert json.loads(report.to_json())["counters"]["kernel_launches"] == launched
-    assert "4 of 4 nodes in 1 partitions" in str(report)
+    assert "4 of 4 nodes in 1 partition" in str(report)
 
 
 def test_counters_are_of_the_last_invoke() -> None:
@@ -212,7 +212,7 @@ def test_choosing_a_device() -> None:
     first = choose(found[0])
     assert first.device is found[0]
     assert choose(0) == choose(found[0].name[:8]) == choose(first) == first
-    with pytest.raises(DelegateError, match="there are"):
+    with pytest.raises(DelegateError, match="the devices are"):
         choose("no such device")
     with pytest.raises(DelegateError, match="out of range"):
         choose(99)

@@ -189,7 +189,7 @@ mountpoint -q $m && mount -o remount,ro,bind $m; done; exec "$@" """
             1,
             f"DelegateError.*{re.escape(advice())}",
         ),
-        ("wrong device", {}, ("--device", "nothing"), 1, "no device is named 'nothing'; there are 0: "),
+        ("wrong device", {}, ("--device", "nothing"), 1, "no device is named 'nothing'; the devices are 0: "),
         ("read-only root", {}, (), 0, "PoCL has no folder.*set POCL_CACHE_DIR or TMPDIR.*--tmpfs /tmp"),
     ],
     ids=["unwritable home", "no OpenCL", "required", "wrong device", "read-only root"],

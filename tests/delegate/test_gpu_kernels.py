@@ -84,6 +84,19 @@ def test_rows(name: str, length: int, options: dict[str, Any]) -> None:
 
 
 @_once
+@pytest.mark.parametrize("name", ["mean", "largest", "least"])
+@pytest.mark.parametrize("shape", [(2, 40, 5), (1, 33, 130), (1, 5000, 3)])
+def test_columns(name: str, shape: tuple[int, int, int], options: dict[str, Any]) -> None:
+    """A group takes some columns, of which those past the last are left out; long ones are cut into parts."""
+    op, own, _ = _ROWS[name]
+    x = np.random.default_rng(shape[2]).integers(-9, 9, shape).astype(np.float32)
+    function = {"mean": np.mean, "largest": np.max, "least": np.min}[name]
+    g = Graph()
+    y = g.op(op, [g.input(x.shape), g.const(np.array([1], np.int32))], own)
+    check(Net(g, y, [x], function(x.astype(np.float64), axis=1), "reduce_columns_local"), options)
+
+
+@_once
 @pytest.mark.parametrize("first", [np.nan, 1.0])
 def test_places_beside_nan(first: float, options: dict[str, Any]) -> None:
     """NaN is passed over wherever it is."""

@@ -29,6 +29,7 @@ _KERNELS: dict[str, tuple[str, dict[str, Any], float]] = {
     "small tiles of bytes": ("quantized_local", {**_SMALL, "GATHER": 1, "SINGLE": 1, "T": "uchar", **_DOTS}, 0.6),
     "tiles behind a window": ("product_local", {**_SMALL, "PARTS": 1, "WINDOW_HEIGHT": 3, "WINDOW_WIDTH": 3}, 0.7),
     "tiles behind a large window": ("product_local", {**_LARGE, "WINDOW_HEIGHT": 5, "WINDOW_WIDTH": 5}, 0.75),
+    "tiles behind gates": ("product_local", {**_SMALL, "PARTS": 1, "WINDOW_HEIGHT": 1, "WINDOW_WIDTH": 1}, 0.7),
     "small tiles": ("product_local", {**_SMALL, "PARTS": 1}, 0.7),
     "small tiles of patches": ("product_local", {**_SMALL, "PARTS": 1, "GATHER": 1}, 0.7),
     "smallest tiles": ("product_local", {"BM": 16, "BN": 32, "TM": 4, "TN": 4, "PARTS": 1, "GATHER": 1}, 0.7),

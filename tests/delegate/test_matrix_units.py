@@ -19,6 +19,11 @@ from litecl.delegate.plan.estimate import launch_rows
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.unidirectional_sequence_lstm import (
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
+    UnidirectionalSequenceLSTMOptions,
+)
+from litecl.interpreter.schema import ActivationFunctionType
 from litecl.perf.measure import peer_models
 from support import devices
 from support.build import Graph, model, randn
@@ -160,6 +165,25 @@ def test_the_report_says_so(options: dict[str, Any]) -> None:
         report = run(net, options | {"cache_dir": None})[1].delegation_report()
     assert report.partitions[0].kernels == ("product_local",)
     assert "arithmetic is in float32, as matrix units fail: 3 of 128 sums are wrong" in report.halves
+
+
+@_once
+def test_what_an_lstm_is_fed(options: dict[str, Any]) -> None:
+    """Its product with the inputs of all steps, of halves whose sums are exact; its own product stays in floats."""
+    rng = np.random.default_rng(7)
+    steps, batch, depth, units = 9, 2, 36, 12
+    g, x = Graph(), eighths(rng, steps, batch, depth)
+    weights = [eighths(rng, units, depth) for _ in range(4)] + [randn(rng, units, units, scale=0.3) for _ in range(4)]
+    zero = g.const(np.zeros(units, np.float32))
+    given = [g.input(x.shape), *map(g.const, weights), None, None, None, zero, zero, zero, zero, None, None]
+    states = [g.variable((batch, units)), g.variable((batch, units))]
+    chosen = UnidirectionalSequenceLSTMOptions(ActivationFunctionType.TANH, time_major=True)
+    net = Net(g, g.op(UNIDIRECTIONAL_SEQUENCE_LSTM, [*given, *states], chosen), [x], np.zeros(0))
+    got, interpreter = run(net, options)
+    expected, _ = run(net, options | {"precision": "fp32"})
+    np.testing.assert_array_equal(got, expected)
+    kernels = interpreter.delegation_report().partitions[0].kernels
+    assert kernels == ("product_local:product_matrix", "lstm_local")
 
 
 @_once

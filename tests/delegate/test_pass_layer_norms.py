@@ -107,6 +107,7 @@ def test_numbers(name: str, length: int, options: dict[str, Any]) -> None:
 
 def test_in_a_loop(options: dict[str, Any]) -> None:
     """Where a group runs the whole loop no kernel has local memory."""
+    devices.needs_groups()
 
     def body(g: Graph, x: Sequence[int]) -> list[int]:
         return [next_(g, x[0]), FORMS["scaled"](Normed(g, x[1], 40))]

@@ -118,3 +118,17 @@ def test_a_gpu_comes_first(platform: Any, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(device, "devices", lambda: [*NAMED, *INTEL, gpu])
     for num_threads in (None, 4):
         assert next(device.candidates(Demand(num_threads), lambda _: Tuning())) == device.Choice(gpu)
+
+
+def test_of_gpus_one_with_memory_of_its_own_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever it is in the list; then the one with the host's, then a processor."""
+    facts = {"type": cl.device_type.GPU, "max_compute_units": 8, "version": "OpenCL 3.0"}
+    own, shared = (
+        SimpleNamespace(name=name, platform=name, host_unified_memory=unified, **facts)
+        for name, unified in (("Arc", False), ("Iris", True))
+    )
+    monkeypatch.setattr(device, "_has_fine_grained_svm", lambda found: False)
+    for listed in ([shared, own, *INTEL], [own, *INTEL, shared]):
+        monkeypatch.setattr(device, "devices", lambda listed=listed: [*listed])
+        tried = [choice.device for choice in device.candidates(Demand(), lambda _: Tuning())]
+        assert tried == [own, shared, *INTEL]

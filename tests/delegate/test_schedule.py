@@ -17,7 +17,16 @@ from litecl.delegate.tuning import TileShape
 from support import devices
 from support.by_name import agrees, case_of, launches
 
-_DEALS_OUT = ("schedule.py", "groups.py", "block_groups.py", "cell_groups.py", "candidates.py", "rates.py", "tiles.py")
+_DEALS_OUT = (
+    "schedule.py",
+    "groups.py",
+    "block_groups.py",
+    "cell_groups.py",
+    "candidates.py",
+    "rates.py",
+    "tiles.py",
+    "pixel_groups.py",
+)
 _ROOMS = ("kit", "matmul", "quantized", "recurrent", "ops")
 _NARROW = (TileShape(3, 1, 1.0),)
 # By kernel: the fields that are changed, and a case of which the kernel is a part. Fields of a CPU, then of a GPU.

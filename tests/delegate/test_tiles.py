@@ -13,6 +13,7 @@ from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cl_op import Target
 from litecl.delegate.gpu import MATRIX_UNITS, PROFILES, Gpu
 from litecl.delegate.kit.candidates import candidates
+from litecl.delegate.kit.pixel_groups import READS, pixel_share
 from litecl.delegate.kit.tiles import estimated_share, local_share, possible_shares
 from litecl.delegate.plan.estimate import launch_rows
 from litecl.delegate.tuning import GroupTile, Measurement, Products, Schedule, file_of, load, save, save_tiles
@@ -20,7 +21,7 @@ from litecl.interpreter import Interpreter
 from litecl.perf.measure import large_models, peer_models
 from support import devices
 from support.gpu_nets import check
-from support.gpu_products import PRODUCTS, eighths
+from support.gpu_products import PRODUCTS, depthwise, eighths
 
 DEVICE = ("a platform", "OpenCL 3.0", "a GPU", "1")
 _SIZES = (1, 784, 64, 2048)
@@ -113,7 +114,7 @@ def test_few_are_worth_measuring_and_the_estimate_is_the_first(name: str, produc
         (peer_models.mobilenet_v2, "fp32", 30),
         (peer_models.mobilenet_v2, "fp16", 30),
         (peer_models.resnet_50, "fp32", 56),
-        (large_models.efficientnet_b0, "fp32", 116),
+        (large_models.efficientnet_b0, "fp32", 100),
     ],
     ids=["MobileNetV2", "MobileNetV2 in halves", "ResNet-50", "EfficientNet-B0"],
 )
@@ -243,3 +244,23 @@ def test_every_tile_computes_the_same_in_halves(size: tuple[int, int, int, int],
     report = check(wanted, {**in_halves, "tuning": Tuning(tiles=_ForAll({"all": tile})), "profile": True})
     kernels = report.delegation_report().kernels
     assert [row.tiled.tile for row in kernels if row.tiled is not None] == [tile]
+
+
+@pytest.mark.parametrize("tile", [GroupTile(8, 16, 1, 4), GroupTile(64, 32, 4, 4), GroupTile(64, 8, 1, 4)], ids=str)
+def test_every_group_of_a_depthwise_convolution_computes_the_same(tile: GroupTile, options: dict[str, Any]) -> None:
+    """Few and many work-items side by side, of a pixel or of four."""
+    tuning = Tuning(tiles=_ForAll({"all": tile}))
+    net = depthwise(9, 20, 3, stride=2)
+    report = check(net, {**options, "tuning": tuning, "profile": True}).delegation_report()
+    assert [(row.tiled.tile, row.tiled.source) for row in report.kernels if row.tiled is not None] == [
+        (tile, "measured")
+    ]
+
+
+@pytest.mark.parametrize("tile", [GroupTile(8, 64, 1, 4), GroupTile(24, 16, 1, 4), GroupTile(8, 16, 2, 4)], ids=str)
+def test_groups_that_a_depthwise_convolution_cannot_have_count_as_none(tile: GroupTile) -> None:
+    sizes = 112, 112, 20, 9
+    gpu = target(tuning=tuned(tile, products=Products(*sizes, READS)))
+    assert pixel_share(gpu, *sizes) == pixel_share(target(), *sizes)
+    small = target(max_work_group_size=32, tuning=tuned(GroupTile(16, 32, 1, 4), products=Products(*sizes, READS)))
+    assert pixel_share(small, *sizes).local == (8, 4, 1)

@@ -2,7 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,18 @@ from litecl.delegate.devices import choose
 from litecl.delegate.gpu import PROFILES, Gpu
 from litecl.delegate.kit.schedule import grid_for, schedule_of, tile_for
 from litecl.delegate.kit.tiles import local_share
-from litecl.delegate.tuning import Measurement, Schedule, TileShape, Timing, file_of, load, measurement, save
+from litecl.delegate.tuning import (
+    GroupTile,
+    Measurement,
+    Schedule,
+    TileShape,
+    Timing,
+    file_of,
+    load,
+    measurement,
+    save,
+    save_tiles,
+)
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
@@ -259,6 +270,20 @@ def test_the_command_shows_it(
     assert all(text in shown for text in ("gemm.most", "1,000,000", "a model", "500,000 1.500", row["file"]))
     assert main(["devices", "--again"]) == 0
     assert row["file"] in capsys.readouterr().out
+
+
+def test_tiles_stay_when_a_device_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They say nothing of its other settings, which are measured all the same."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(measuring, "measure", lambda device, directory, tick: FOUND)
+    folder, found, tiles = tmp_path / "litecl", choose(), {"1 x 2 x 3 x 4 of rows, fp32": GroupTile(32, 32, 4, 4)}
+    save_tiles(folder, found.identity, found.name, tiles)
+    for arguments in (["--tuning"], ["--again"]):
+        assert main(["devices", *arguments]) == 0
+        assert "and tiles for 1 sizes of products, from litecl tune" in capsys.readouterr().out
+        assert measurement(folder, found.identity) == replace(FOUND, tuning=replace(FOUND.tuning, tiles=tiles))
 
 
 def test_what_cannot_be_put_in_its_place_leaves_nothing_behind(tmp_path: Path) -> None:

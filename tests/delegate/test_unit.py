@@ -20,6 +20,7 @@ from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.rnn import RNN, RNNOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import LOGISTIC, RELU, SIN, TANH
 from support.build import Graph, model, randn
@@ -28,7 +29,6 @@ from support.small_models import prepared, reference, run
 _KERNELS = Path(litecl.kernels_cl.__path__[0])
 _FUNCTION = re.compile(r"^(?:SHARED|INLINE|OUT_OF_LINE|inline|static|KERNEL)\b[^;{}#]*?(\w+)\([^;{}#]*\) \{", re.M)
 _MAIN = File("region.cl", ("-DVW=16",))
-_HAS = "#define LITECL_HAS_gather_patches"
 
 as_one = pytest.mark.skipif(
     not any(capabilities(device).whole for device in devices()), reason="no compiler makes programs of one source"
@@ -52,14 +52,20 @@ def test_all_functions_of_a_file_are_renamed(file: str) -> None:
     assert "get_global_id" not in _names(file)[0]
 
 
-def test_files_that_share_a_function_have_it_once() -> None:
+def _names_of(files: list[File], function: str) -> list[str]:
+    """Return a function's name in each file, in order."""
+    return re.findall(rf"#define {function} (\w+)\n", unit(files))
+
+
+def test_files_that_share_a_function_have_one_name_for_it() -> None:
     wide, narrow = (File("quantized_conv_2d.cl", ("-DT=char", f"-DVW={vw}")) for vw in (16, 8))
     unsigned = File("quantized_conv_2d.cl", ("-DT=uchar", "-DVW=16"))
-    assert unit([wide, narrow, unsigned, _MAIN]).count(_HAS) == 0
-    text = unit([narrow, wide, wide, _MAIN])
-    assert text.count(_HAS) == 1
-    assert text.count("#define gather_patches gather_patches_1\n") == 2
-    assert text.count("#define multiply_rows multiply_rows_2\n") == 1
+    files = [narrow, wide, unsigned, wide, _MAIN]
+    for function in ("gather_patches", "sum_patches"):
+        first, second, third, fourth = _names_of(files, function)
+        assert second == fourth
+        assert len({first, second, third}) == 3
+    assert len({*_names_of(files, "multiply_rows")}) == 4
 
 
 X = np.linspace(-4, 4, 15, dtype=np.float32).reshape(3, 5)
@@ -76,6 +82,21 @@ def _check(content: Model, **options: Any) -> None:
 def test_a_region_needs_no_linker(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs.Programs, "_linked", lambda *given: pytest.fail("a linker was needed"))
     _check(network(), **options)
+
+
+@as_one
+def test_a_shared_function_is_that_of_a_file_that_compiles_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells of floats do without the function that those of bytes share with convolutions."""
+    monkeypatch.setattr(programs.Programs, "_linked", lambda *given: pytest.fail("a linker was needed"))
+    g, rng = Graph(), np.random.default_rng(3)
+    y = g.input((3, 5))
+    of_floats = [g.const(randn(rng, 5, 5)) for _ in range(2)]
+    of_bytes = [g.const(rng.integers(-9, 9, (5, 5)).astype(np.int8), scale=0.1) for _ in range(2)]
+    for weights in (of_floats, of_bytes):
+        y = g.op(RNN, [y, *weights, g.const(randn(rng, 5)), g.variable((3, 5))], RNNOptions())
+    content = model(g.build(y))
+    interpreter = prepared(content, cache_dir=None, strict=True, num_threads=1)
+    np.testing.assert_allclose(run(interpreter, X), run(reference(content), X), rtol=1e-3, atol=1e-3)
 
 
 def _links(monkeypatch: pytest.MonkeyPatch) -> list[str]:

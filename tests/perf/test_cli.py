@@ -54,7 +54,7 @@ def test_inspect(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["subgraphs"][0]["inputs"] == [{"name": "main_in0", "type": "FLOAT32", "shape": [-1, 4]}]
     assert "nodes" not in found
     shown = text(capsys, "inspect", path)
-    assert "small.tflite: 1 subgraphs, 3 nodes, 32 B of constants" in shown
+    assert "small.tflite: 1 subgraph, 3 nodes, 32 B of constants" in shown
     assert "signature serving_default (subgraph 0): x -> y" in shown
 
 
@@ -135,7 +135,9 @@ def test_a_missing_file_and_a_broken_one(tmp_path: Path, capsys: pytest.CaptureF
     assert "ModelFileNotFound" in failure(capsys, "inspect", tmp_path / "none.tflite")
     broken = tmp_path / "broken.tflite"
     broken.write_bytes(b"\x1c\x00\x00\x00XXXX" + bytes(64))
-    assert "ModelError: file identifier: expected" in failure(capsys, "run", broken)
+    assert "ModelError: not a .tflite file: file identifier: expected" in failure(capsys, "run", broken)
+    for command in ("run", "inspect", "bench", "compile"):
+        assert f"in {broken}" in failure(capsys, command, broken)
 
 
 def test_errors_tell_where(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,7 +160,12 @@ def test_unknown_names(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ([], "the following arguments are required: COMMAND"),
         (["inspect"], "the following arguments are required: MODEL"),
         (["bench", "m.tflite", "--runs", "0"], "expected at least 1, got 0"),
-        (["bench", "m.tflite", "--warmup", "x"], "expected a number, got 'x'"),
+        (["bench", "m.tflite", "--warmup", "x"], "expected a whole number, got 'x'"),
+        (["bench", "m.tflite", "--seconds", "x"], "expected a number of seconds, got 'x'"),
+        (["bench", "m.tflite", "--seconds", "0"], "expected a number of seconds above 0, got '0'"),
+        (["trace", "m.tflite", "-o", "none/t.json"], "none/t.json: there is no folder none"),
+        (["report", "m.tflite", "-o", "none/r.html"], "none/r.html: there is no folder none"),
+        (["convert", "m.keras", "-o", "."], ". is a folder, expected a file to write"),
         (["run", "m.tflite", "--cpu", "--device", "0"], "not allowed with argument"),
         (["convert", "m.keras", "-o", "m.tflite", "--input-shape", "x=1,a"], "expected NAME=D,D,..."),
     ],

@@ -1,5 +1,6 @@
 """The command ``litecl``: inputs and signatures, programs ahead of time, completion, quick help, narrow terminals."""
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -7,10 +8,11 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 import numpy as np
+import pyopencl
 import pytest
 
 from litecl.delegate import devices
-from litecl.perf.cli import commands
+from litecl.perf.cli import commands, parser
 from support.build import randn
 from support.command import RNG, data, failure, small_model, text
 
@@ -68,6 +70,41 @@ def test_version_and_help_import_no_model(capsys: pytest.CaptureFixture[str]) ->
     for flag in ("--version", "--help"):
         done = subprocess.run([sys.executable, "-c", script, flag], capture_output=True, text=True)
         assert done.stdout.endswith("[]\n"), done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/dev/full")
+@pytest.mark.parametrize(
+    ("wrapped", "flags", "told"),
+    [
+        ("{} | head -1", ["--json"], ""),
+        ("{} | head -1", [], ""),
+        ("{} > /dev/full", [], "OSError: [Errno 28] No space left on device"),
+        ("{} >&-", [], ""),
+    ],
+)
+def test_a_stdout_that_takes_no_more_ends_without_a_traceback(wrapped: str, flags: list[str], told: str) -> None:
+    script = "from litecl.perf.cli import main; raise SystemExit(main())"
+    command = shlex.join([sys.executable, "-c", script, "coverage", *flags])
+    done = subprocess.run(["bash", "-c", wrapped.format(command)], capture_output=True, text=True)
+    assert done.stderr.strip() == told
+
+
+def test_an_interrupt_while_a_command_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(parser, "import_module", interrupted)
+    assert parser.main(["run", "model.tflite"]) == 130
+
+
+def test_compile_without_a_device_warns(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_opencl() -> None:
+        raise pyopencl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
+
+    monkeypatch.setattr(pyopencl, "get_platforms", no_opencl)
+    assert f"WARNING: {path}: no region runs on a device: no OpenCL platform" in text(capsys, "compile", path)
 
 
 def test_tables_hold_at_80_columns(

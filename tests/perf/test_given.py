@@ -56,6 +56,9 @@ def test_archives_folders_and_raw_bytes(tmp_path: Path) -> None:
         found = load_inputs(given, details)
         np.testing.assert_array_equal(found["a"], a)
         np.testing.assert_array_equal(found["b"], b)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ModelError, match=r"expected files named after \['a', 'b'\] in .*empty, got an empty folder"):
+        load_inputs([str(tmp_path / "empty")], details)
     (tmp_path / "a.bin").write_bytes(a.tobytes())
     np.testing.assert_array_equal(load_inputs([f"a={tmp_path / 'a.bin'}"], details)["a"], a)
 

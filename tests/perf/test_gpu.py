@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,12 +14,13 @@ from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.devices import choose
 from litecl.delegate.tuning import load
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.errors import KernelBuildError, LiteclError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array
 from litecl.perf import gpu
 from litecl.perf.measure import gpu_peers, tiles
 from litecl.perf.measure.onnx_peer import OnnxModel
 from support import devices
+from tools.fault_models import raises
 
 
 def test_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,3 +126,74 @@ def test_a_wrong_result_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
         found = gpu.Row("", 1, wrong, 1.0, 1.0, 1, 1, ())
         monkeypatch.setattr(gpu, "row", lambda *given, found=found, **more: found)
         assert gpu.main(["--only", "1,000"]) == 1
+
+
+def test_one_failure_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model that does not build, peaks and times of kernels that cannot be had, a runtime that fails when timed."""
+    real, calls = gpu.row, 0
+
+    def row(subject: gpu.Subject, batch: int, *given: Any, **more: Any) -> gpu.Row:
+        if subject.name.startswith("LSTM"):
+            raise KernelBuildError("lstm.cl does not build\na log of many lines")
+        return real(subject, batch, *given, **more)
+
+    def unprofiled(**options: Any) -> CLDelegate:
+        if options.get("profile"):
+            raise OutOfDeviceMemory("no memory for events")
+        return CLDelegate(**options)
+
+    def failing(peer: _Peer) -> list[Array]:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            raise RuntimeError("CUDA is out of memory")
+        return gpu._outputs(peer._interpreter)
+
+    monkeypatch.setattr(gpu, "measured", raises(KernelBuildError("peak.cl does not build")))
+    monkeypatch.setattr(gpu, "row", row)
+    monkeypatch.setattr(gpu, "CLDelegate", unprofiled)
+    monkeypatch.setattr(_Peer, "run", failing)
+    monkeypatch.setattr(gpu_peers, "PEERS", {"PyTorch": _Peer})
+    files = ["--json", str(tmp_path / "gpu.json"), "--page", str(tmp_path / "gpu.md")]
+    models = ["--only", "lstm", "--only", "loop of 1,000", "--only", "dense"]
+    assert gpu.main(["--small", *models, "--batch", "1", "--runs", "2", *files]) == 1
+    data = json.loads((tmp_path / "gpu.json").read_text())
+    assert data["peaks"] is None
+    assert [(one["name"], one["problem"]) for one in data["failures"]] == [
+        ("the device's peaks", "peak.cl does not build"),
+        ("LSTM 100 x 256, small", "lstm.cl does not build"),
+    ]
+    dense, loop = data["rows"]
+    assert dense["min_ms"] > 0 and dense["without_kernels"] == "no memory for events" and not dense["kernels"]
+    assert dense["peers"]["PyTorch"] == {"ms": None, "runs_on": "CUDA", "problem": "CUDA is out of memory"}
+    assert loop["min_ms"] > 0
+    written, told = (tmp_path / "gpu.md").read_text(), capsys.readouterr().out
+    for problem in ("lstm.cl does not build", "Peaks were not measured"):
+        assert problem in written
+    assert "lstm.cl does not build" in told and "CUDA is out of memory" in told
+
+
+def test_what_is_not_begun_in_time_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "measured", lambda device: gpu.Peaks(1e12, 1e11))
+    arguments = ["--small", "--only", "dense", "--minutes", "0", "--json", str(tmp_path / "gpu.json")]
+    assert gpu.main(arguments) == 1
+    data = json.loads((tmp_path / "gpu.json").read_text())
+    assert not data["rows"] and data["failures"][0]["problem"] == "not begun within 0 minutes"
+
+
+def test_a_device_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        gpu.main(["--device", "no such device"])
+    assert "no such device" in capsys.readouterr().err
+
+
+def test_a_model_without_tiles_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(gpu, "measured", lambda device: gpu.Peaks(1e12, 1e11))
+    monkeypatch.setattr(gpu, "tuned_model", raises(OutOfDeviceMemory("no memory for tiles")))
+    arguments = ["--small", "--only", "dense", "--batch", "1", "--runs", "1", "--tune"]
+    assert gpu.main([*arguments, "--json", str(tmp_path / "gpu.json")]) == 1
+    data = json.loads((tmp_path / "gpu.json").read_text())
+    assert data["rows"][0]["min_ms"] > 0
+    assert data["failures"][0]["name"] == "tiles of dense 1280 x 1000, small"

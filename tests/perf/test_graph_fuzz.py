@@ -31,6 +31,25 @@ def test_random_graphs(mode: str, batch: int, graphs: int, capsys: pytest.Captur
     assert fuzz_graphs.main(arguments) == 0, capsys.readouterr().out
 
 
+def test_strange_inputs_are_fed_and_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--graphs", "6", "--families", "2", "--start", "5", "--modes", "one thread", "--strange", "--json"]
+    assert fuzz_graphs.main(arguments) == 0, capsys.readouterr().out
+    drawn = [work.drawn_of(work.batch(0, 5, 6, ["one thread"], 2, strange=True), i) for i in range(6)]
+    assert any(not np.isfinite(x).all() for d in drawn for c in d.calls for x in c.feeds if x.dtype == np.float32)
+
+
+@pytest.mark.parametrize("other", [1.0, np.inf, -np.inf, np.nan])
+def test_what_is_not_finite_is_compared(other: float) -> None:
+    """Unless it is another with other roundings."""
+    strange = np.array([np.nan, np.inf, -np.inf], np.float32)
+    for i, x in enumerate(strange):
+        got = strange.copy()
+        got[i] = other
+        same = np.array_equal(got[i], x, equal_nan=True)
+        assert (oracle.compare(strange, got, [strange]) is None) == same
+        assert oracle.compare(strange, got, [strange, np.zeros_like(strange)]) is None
+
+
 def _models(seeds: int) -> list[Drawn]:
     rngs = [np.random.default_rng(seed) for seed in range(seeds)]
     return [draw([7, i], theme, families_of(theme, rng, 12)) for theme in THEMES for i, rng in enumerate(rngs)]

@@ -22,6 +22,8 @@ from litecl.perf.measure.timing import Tick
 from support.build import Graph, model, randn
 from support.command import data, failure, text
 from support.devices import as_on_a_gpu
+from support.gpu_nets import check
+from support.gpu_products import depthwise
 
 _X = randn(np.random.default_rng(2), 33, 64)
 
@@ -94,6 +96,17 @@ def test_what_is_measured_is_used_from_then_on(path: Path, options: dict[str, An
     (file,) = folder.glob("tuning-*.json")
     file.write_text(file.read_text()[:-20])
     assert _run(path, **options)[1] == usual
+
+
+def test_groups_of_depthwise_convolutions_are_measured(tmp_path: Path, options: dict[str, Any]) -> None:
+    """As tiles are: of lines of an image, by channels."""
+    net, path = depthwise(9, 20, 3), tmp_path / "depthwise.tflite"
+    write_file(model(net.graph.build(net.output)), path)
+    found = tuned_model(path, {}, options, options["cache_dir"], timer=_prefers(64)).products
+    assert [str(one.products) for one in found] == ["18 x 10 x 20 x 9 of depthwise windows, fp32"]
+    (tiled,) = _tiles(check(net, {**options, "profile": True}))
+    assert (tiled.source, tiled.tile.rows) == ("measured", 64)
+    assert tiled.tile == found[0].tile != found[0].usual
 
 
 def test_products_are_measured_once(path: Path, options: dict[str, Any]) -> None:

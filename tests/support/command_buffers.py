@@ -10,7 +10,7 @@ from unittest import mock
 
 import pyopencl as cl
 
-from litecl.delegate.opencl import command_buffer
+from litecl.delegate.opencl import command_buffer, recorder
 from litecl.delegate.opencl.command_buffer import FUNCTIONS
 from litecl.delegate.opencl.native import native
 
@@ -21,6 +21,32 @@ _clone.restype = ctypes.c_void_p
 
 Command = tuple[Any, int, Any, Any, Any]
 """A kernel with arguments of its own, dimensions, offsets, sizes and local sizes."""
+
+
+def record(commands: list[Command], kernel: int, dimensions: int, sizes: int, local: int) -> int:
+    """Append a kernel as it is now; return OpenCL's status."""
+    status = ctypes.c_int32()
+    own = _clone(ctypes.c_void_p(kernel), ctypes.byref(status))  # what is set later is of no concern
+    if status.value:
+        return status.value
+    array = ctypes.c_size_t * dimensions
+    commands.append((own, dimensions, None, *(array(*array.from_address(at)) for at in (sizes, local))))
+    return _SUCCESS
+
+
+def run(queue: int, commands: Sequence[Command]) -> int:
+    """Queue what was recorded; return OpenCL's status."""
+    for kernel, dimensions, offsets, sizes, local in commands:
+        own = ctypes.c_void_p(queue), ctypes.c_void_p(kernel)
+        if status := _enqueue(*own, ctypes.c_uint32(dimensions), offsets, sizes, local, 0, None, None):
+            return int(status)
+    return _SUCCESS
+
+
+def drop(commands: Sequence[Command]) -> None:
+    """Release what was recorded."""
+    for kernel, *_ in commands:
+        _release(ctypes.c_void_p(kernel))
 
 
 @dataclass
@@ -71,13 +97,7 @@ class Emulated:
             return _REFUSED
         if any(given is not None for given in (queue, properties, offsets, wait, point, mutable)) or points:
             return cl.status_code.INVALID_VALUE
-        status = ctypes.c_int32()
-        own = _clone(ctypes.c_void_p(kernel), ctypes.byref(status))  # what is set later is of no concern
-        if status.value:
-            return status.value
-        array = ctypes.c_size_t * dimensions
-        buffer.commands.append((own, dimensions, None, *(array(*array.from_address(at)) for at in (sizes, local))))
-        return _SUCCESS
+        return record(buffer.commands, kernel, dimensions, sizes, local)
 
     def _finalize(self, handle: int) -> int:
         buffer = self.live.get(handle)
@@ -93,17 +113,11 @@ class Emulated:
         if self.refused == "clEnqueueCommandBufferKHR" or not buffer.finalized:
             return _REFUSED
         self.queued += 1
-        for kernel, dimensions, offsets, sizes, local in self.order(buffer.commands):
-            queue, own = ctypes.c_void_p(buffer.queue), ctypes.c_void_p(kernel)
-            status = _enqueue(queue, own, ctypes.c_uint32(dimensions), offsets, sizes, local, 0, None, None)
-            if status:
-                return int(status)
-        return _SUCCESS
+        return run(buffer.queue, self.order(buffer.commands))
 
     def _drop(self, handle: int) -> int:
         buffer = self.live.pop(handle, None)
-        for kernel, *_ in buffer.commands if buffer is not None else ():
-            _release(ctypes.c_void_p(kernel))
+        drop(buffer.commands if buffer is not None else ())
         return _INVALID if buffer is None else _SUCCESS
 
 
@@ -118,6 +132,6 @@ def emulated(*, overlaps: bool = True, **how: Any) -> Iterator[Emulated]:
         mock.patch.object(command_buffer, "is_listed", lambda device: True),
         mock.patch.object(command_buffer, "functions_of", lambda device: functions),
         mock.patch.object(command_buffer, "can_overlap", lambda device: overlaps),
-        mock.patch.dict(command_buffer._probed, clear=True),
+        mock.patch.dict(recorder._probed, clear=True),
     ):
         yield made

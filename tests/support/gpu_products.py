@@ -60,6 +60,20 @@ def conv(
     return Net(g, y, [x], np.clip(convolved(x, w, stride, groups, dilation) + bias, 0, 6))
 
 
+def gated(side: int, channels: int, columns: int, draw: Draw = randn) -> Net:
+    """An image whose channels are multiplied by what is computed, and a 1x1 convolution of it with an addend."""
+    rng = np.random.default_rng(channels)
+    g = Graph()
+    x, gates, w = (draw(rng, *shape) for shape in ((1, side, side, channels), (1, 1, 1, channels), (columns, channels)))
+    inputs = [g.input(gates.shape), g.input(x.shape)]
+    y = g.op(binary.MUL, inputs, binary.MulOptions())
+    y = g.op(CONV_2D, [y, g.const(w.reshape(columns, 1, 1, channels)), None], Conv2DOptions(Padding.SAME, 1, 1))
+    r = draw(rng, 1, side, side, columns)
+    y = g.op(binary.ADD, [y, g.input(r.shape)], binary.AddOptions(_RELU6))
+    expected = np.clip((x.astype(np.float64) * gates) @ w.T.astype(np.float64) + r, 0, 6)
+    return Net(g, y, [gates, x, r], expected)
+
+
 def separable(
     side: int, channels: int, columns: int, size: int, stride: int = 1, dilation: int = 1, draw: Draw = randn
 ) -> Net:
@@ -76,6 +90,17 @@ def separable(
     r = draw(rng, *middle.shape[:3], columns)
     y = g.op(binary.ADD, [y, g.input(r.shape)], binary.AddOptions())
     return Net(g, y, [x, r], middle @ v.reshape(columns, channels).T.astype(np.float64) + b + r)
+
+
+def depthwise(side: int, channels: int, size: int, stride: int = 1, draw: Draw = randn) -> Net:
+    """A depthwise convolution of two images with borders."""
+    rng = np.random.default_rng(channels + size)
+    g = Graph()
+    x, w, a = draw(rng, 2, side, side + 1, channels), draw(rng, 1, size, size, channels), draw(rng, channels)
+    options = DepthwiseConv2DOptions(Padding.SAME, stride, stride, 1, _RELU6)
+    y = g.op(DEPTHWISE_CONV_2D, [g.input(x.shape), g.const(w), g.const(a)], options)
+    expected = convolved(x, np.moveaxis(w, 3, 0).reshape(channels, size, size, 1), stride, channels, 1) + a
+    return Net(g, y, [x], np.clip(expected, 0, 6), "depthwise_conv_2d")
 
 
 def matmul(
@@ -120,6 +145,7 @@ PRODUCTS: dict[str, Callable[..., Net]] = {
     "depthwise before": lambda **more: separable(9, 40, 36, 3, **more),
     "depthwise before, stride 2": lambda **more: separable(10, 260, 20, 3, stride=2, **more),
     "depthwise before, 5x5, dilated": lambda **more: separable(9, 8, 33, 5, dilation=2, **more),
+    "gates before": lambda **more: gated(7, 36, 40, **more),
     "rows": joined,
     "batch": lambda **more: matmul((2, 3), (2, 3), (33, 36, 20), adj=False, known=False, **more),
     "batch, transposed": lambda **more: matmul((2, 1), (3,), (10, 37, 64), adj=True, known=False, **more),

@@ -102,3 +102,13 @@ def deep() -> Model:
     parts = [subgraph("outer", ROW, part) for part in (doubled_until(1e4)[0], body)]
     parts += [subgraph("inner", ROW, part) for part in doubled_until(1e2)]
     return replace(model(graph := g.build(y)), subgraphs=(graph, *parts))
+
+
+def sums(length: int = 6) -> Model:
+    """Sums over rows that are added to them, one after another: two launches each."""
+    g = Graph()
+    x = g.input((3, 40))
+    for _ in range(length):
+        total = g.op(SUM, [x, g.const(np.array([1], np.int32))], ReducerOptions(keep_dims=True))
+        x = plus(g, x, total)
+    return model(g.build(x))

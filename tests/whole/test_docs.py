@@ -17,6 +17,7 @@ from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.options import RawOptions, unknown_op
 from litecl.interpreter.schema import TensorType
 from litecl.perf.cli import main
+from litecl.perf.cli.parser import helps
 from litecl.perf.measure import peak
 from litecl.perf.verify import coverage
 from litecl.perf.verify.record import load
@@ -27,7 +28,16 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
     *("docs/architecture.md", "docs/backends.md", "docs/drop_in.md", "docs/glossary.md", "docs/quantization.md"),
-    *("docs/install.md", "docs/reports.md", "docs/runtimes.md", "docs/scaling.md", "docs/threads.md", "docs/verify.md"),
+    *(
+        "docs/command.md",
+        "docs/install.md",
+        "docs/performance.md",
+        "docs/reports.md",
+        "docs/runtimes.md",
+        "docs/scaling.md",
+        "docs/threads.md",
+        "docs/verify.md",
+    ),
     *sorted(f"docs/guides/{path.name}" for path in (ROOT / "docs/guides").glob("*.md")),
 )
 
@@ -75,7 +85,9 @@ def test_files_that_are_named_exist(document: str) -> None:
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/reports.md", "docs/scaling.md", "docs/verify.md"])
+@pytest.mark.parametrize(
+    "document", ["README.md", "docs/command.md", "docs/reports.md", "docs/scaling.md", "docs/verify.md"]
+)
 def test_commands_that_are_named_exist(document: str, capsys: pytest.CaptureFixture[str]) -> None:
     for line in re.findall(r"^    litecl (.+)$", _text(document), re.M):
         command, *rest = line.partition("#")[0].split()
@@ -85,6 +97,19 @@ def test_commands_that_are_named_exist(document: str, capsys: pytest.CaptureFixt
         options = re.findall(r"--[a-z-]+", " ".join(rest))
         help_ = capsys.readouterr().out
         assert not [option for option in options if option not in help_]
+
+
+def test_the_page_of_the_command_names_every_subcommand() -> None:
+    named = {line.split()[1] for line in _text("docs/command.md").splitlines() if line.startswith("    litecl ")}
+    assert named == {*helps()}
+
+
+def test_figures_of_the_readme_are_measured_ones() -> None:
+    """Each is that of one thread in the table of the same machine in docs/performance.md."""
+    (table,) = re.findall(r"^## How fast it is\n.*?^## ", _text("README.md"), re.M | re.S)
+    rows = re.findall(r"^\| (.+?) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", table, re.M)
+    measured = _text("docs/performance.md").partition("## On a Zen 5")[2]
+    assert rows and not [row for row in rows if f"| {row[0]} | 1 | {' | '.join(row[1:])} |" not in measured]
 
 
 def test_results_of_devices_are_those_that_are_kept() -> None:

@@ -31,5 +31,5 @@ def test_lstm_cell(capsys: pytest.CaptureFixture[str]) -> None:
 def test_custom_op(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(_EXAMPLES / "custom_op.py"), run_name="__main__")
     printed = capsys.readouterr().out
-    assert "2 of 2 nodes in 1 partitions" in printed
+    assert "2 of 2 nodes in 1 partition" in printed
     assert "agrees with TensorFlow, in Python and on the device" in printed

@@ -12,13 +12,12 @@ from litecl.delegate.kit.tiles import local_share
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
 from litecl.delegate.matmul.local_product import (
     COMPUTED_SCALE,
+    FEW_ROWS,
     VECTOR,
     ByWindow,
     LocalOperands,
     Slice,
-    in_half_tiles,
-    in_lines,
-    in_tiles,
+    in_panels,
     local_product,
     padded_bias,
 )
@@ -26,7 +25,7 @@ from litecl.delegate.matmul.product import Packed, in_halves
 from litecl.delegate.ops.gpu.winograd import winograd
 from litecl.interpreter.graph import Array
 
-_FEW_ROWS, _LEAST_DEPTH = 4, 64  # of a product whose groups take columns, not tiles
+_LEAST_DEPTH = 64  # of a product whose groups take columns, not tiles
 _LEAST_COLUMNS = 16  # of a group of channels, so that a tile is not empty for the most part
 _DOTS = 4  # columns of such a group
 _READS = {"GATHER": "patches", "RIGHT_COLUMNS": "rows by computed columns", "RIGHT_ROWS": "rows by computed rows"}
@@ -43,7 +42,7 @@ class Weights:
 def convolution(call: Call, before: ByWindow | None = None) -> list[Step] | None:
     """Lower CONV_2D with constant weights, of channels that are loaded four at a time.
 
-    before: the depthwise convolution whose result it reads.
+    before: the depthwise convolution, or the gates, whose result it reads.
     """
     x, filter_, bias = call.input(0), call.input(1), _bias(call)
     if filter_.data is None or filter_.shape[3] % VECTOR or not _is_constant(bias):
@@ -71,7 +70,7 @@ def dense(call: Call) -> list[Step] | None:
     rows = x.spec.size // depth
     if depth % VECTOR:
         return None
-    if rows <= _FEW_ROWS and depth >= _LEAST_DEPTH:
+    if rows <= FEW_ROWS and depth >= _LEAST_DEPTH:
         return _dots(call, rows, columns, depth)
     right: dict[str, str | int | float] = {} if weights.data is not None else {"RIGHT_COLUMNS": 1}
     share = local_share(call.target, 1, rows, columns, depth, _unit(call), reads=_reads(right))
@@ -166,11 +165,7 @@ def _computed(weights: Operand, share: LocalShare) -> Weights:
 
 
 def _packed(call: Call, matrices: Array, share: LocalShare) -> Weights:
-    if isinstance(share.tile.unit, MatrixUnit):
-        return Weights(*in_lines(matrices, share))
-    if isinstance(share.tile.unit, HalfUnit):
-        return Weights(*in_half_tiles(matrices, share))
-    return Weights(in_tiles(matrices, share, halves=call.target.half_weights))
+    return Weights(*in_panels(matrices, share, halves=call.target.half_weights))
 
 
 def _is_constant(bias: Operand | None) -> bool:

@@ -9,6 +9,7 @@ from litecl.delegate.kit.groups import groups, has_room, items_for
 
 _LEAST_LENGTH = 32  # of a row for which a group pays
 _WIDEST = 8  # bytes of an accumulator
+_COLUMNS = 16  # columns of a group: neighbours lie in as many bytes as memory gives at once
 _EXP_FLOPS = 20  # of an exponential, in additions and multiplications
 
 
@@ -45,6 +46,25 @@ def reduction(
         return None
     args: tuple[Arg, ...] = (x, y, local, np.int32(length), *more)
     return groups("reduce_local", "reduce_local", rows, items, args, defines, rows * length)
+
+
+def columns(
+    target: Target,
+    x: Arg,
+    y: Arg,
+    shape: tuple[int, int, int],
+    defines: Mapping[str, str | int | float],
+    *more: np.generic,
+) -> Launch | None:
+    """Return a reduction of the middle dimension of ``shape``: see ``reduction``."""
+    outer, length, inner = shape
+    items = items_for(target, length * _COLUMNS)
+    local = Local(_WIDEST * items)
+    if length < _LEAST_LENGTH or not has_room(target, items, local):
+        return None
+    args: tuple[Arg, ...] = (x, y, local, np.int32(length), *more, np.int32(inner))
+    macros, count = {**defines, "COLUMNS": _COLUMNS}, outer * -(-inner // _COLUMNS)
+    return groups("reduce_local", "reduce_columns_local", count, items, args, macros, outer * length * inner)
 
 
 def place(call: Call, rows: int, length: int, defines: Mapping[str, str | int | float]) -> list[Step] | None:

@@ -23,9 +23,11 @@ from litecl.perf.cli.command import (
     input_arguments,
     inputs,
     model_file,
+    output_file,
     positive,
     progress,
     require_device,
+    seconds,
 )
 from litecl.perf.cli.launches import tile_view
 from litecl.perf.cli.tables import report_data, table, titled
@@ -49,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs", type=positive, metavar="N", help="timed invokes (default: at least 50, for half a second)"
     )
-    parser.add_argument("--seconds", type=positive, default=0, metavar="S", help="go on until so long has passed")
+    parser.add_argument("--seconds", type=seconds, default=0.0, metavar="S", help="go on until so long has passed")
     parser.add_argument("--warmup", type=count, default=3, metavar="N", help="invokes before them (default: 3)")
     parser.add_argument(
         "--against",
@@ -71,7 +73,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         action="append",
         default=[],
-        type=Path,
+        type=output_file,
         metavar="FILE",
         help=f"write the table there, by the ending ({', '.join(benches.FORMATS)}); may be repeated",
     )
@@ -104,12 +106,12 @@ def _case(
 ) -> tuple[dict[str, Any], list[RenderableType]]:
     """Measure a model on a device; return the figures, and what else is shown of them."""
     content = path.read_bytes()
-    values = inputs(args, Interpreter(content))
+    values = inputs(args, Interpreter(path))
     runs = args.runs or (_LEAST_RUNS if args.seconds else _RUNS)
     streams = tuple(dict.fromkeys(args.streams))
-    seconds = args.seconds or (0.0 if args.runs else _LEAST_S)
-    options = BenchOptions(delegate, args.cpu, runs, seconds, args.warmup, args.against, streams, args.memory)
-    with progress("measuring", None if seconds else runs + args.warmup) as bar:
+    least_s = args.seconds or (0.0 if args.runs else _LEAST_S)
+    options = BenchOptions(delegate, args.cpu, runs, least_s, args.warmup, args.against, streams, args.memory)
+    with progress("measuring", None if least_s else runs + args.warmup) as bar:
         result = bench(content, values, replace(options, delegate={**delegate, "progress": bar.building}), bar)
     require_device(args, result.report)
     profiled = None

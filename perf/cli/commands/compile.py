@@ -50,7 +50,9 @@ def run(args: argparse.Namespace) -> Output:
         made.add_row(row["model"], report["device"], nodes, str(report["cache_hits"]), _built(row), f"{row['s']:.1f}")
     after = disk.size_bytes(folder)
     line = f"{folder}: {size(after)}, {size(max(0, after - before))} more than before"
-    return Output({"folder": str(folder), "size_bytes": after, "models": rows}, [made, Text(line)])
+    warnings = [f"WARNING: {row['model']}: {said}" for row in rows for said in row["delegation"]["warnings"]]
+    told = [Text(each) for each in (line, *warnings)]
+    return Output({"folder": str(folder), "size_bytes": after, "models": rows}, [made, *told])
 
 
 def _built(row: dict[str, Any]) -> str:

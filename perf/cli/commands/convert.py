@@ -16,7 +16,7 @@ from rich.text import Text
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.reader import read
 from litecl.perf.cli import quantization
-from litecl.perf.cli.command import Output, shape_argument
+from litecl.perf.cli.command import Output, output_file, shape_argument
 from litecl.perf.cli.summaries import summary_view
 from litecl.perf.cli.tables import size, table
 from litecl.perf.measure.functions import functions, is_function
@@ -38,7 +38,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="a .keras or .h5 file, a SavedModel folder, a frozen graph (.pb, .pbtxt), a tf.function (FILE.py:NAME or "
         "MODULE:NAME), or a .tflite file in float to quantize",
     )
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the .tflite file to write")
+    parser.add_argument(
+        "-o", "--output", type=output_file, required=True, metavar="OUT", help="the .tflite file to write"
+    )
     shape_argument(parser, "--input-shape")
     parser.add_argument(
         "--signature", action="append", metavar="KEY", help="a signature of a SavedModel, once for each (default: all)"

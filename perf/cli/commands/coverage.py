@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from litecl.perf.cli.command import Output
+from litecl.perf.cli.command import Output, output_file
 from litecl.perf.cli.tables import table
 from litecl.perf.report.board import board
 from litecl.perf.verify import coverage
@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument(
         "--output",
-        type=Path,
+        type=output_file,
         metavar="FILE",
         help="write the table to this file, as Markdown; with results also as a page of devices (.html)",
     )

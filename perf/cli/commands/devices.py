@@ -84,4 +84,6 @@ def _tuning(row: Tuned) -> list[RenderableType]:
     for timing in row.timings:
         times = (f"{name} {ms:.3f}" for name, ms in timing.times_ms.items())
         timed.add_row(timing.choice, timing.subject, "\n".join(times))
-    return [Text(f"{title}kept in {row.file}"), values, timed]
+    count = len(row.tuning.tiles)
+    tiles = [Text(f"and tiles for {count} sizes of products, from litecl tune")] if count else []
+    return [Text(f"{title}kept in {row.file}"), values, timed, *tiles]

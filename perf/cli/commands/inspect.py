@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
@@ -15,7 +14,7 @@ from litecl.delegate.report import NodeRow
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.reader import read
-from litecl.perf.cli.command import Output, device_arguments, device_options, model_argument, progress
+from litecl.perf.cli.command import Output, device_arguments, device_options, model_argument, output_file, progress
 from litecl.perf.cli.launches import launch_data, launch_view
 from litecl.perf.cli.summaries import summary_view, tensors_view
 from litecl.perf.cli.tables import placed, report_data, table, to_json
@@ -37,7 +36,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--as", dest="planned_for", choices=PROFILES, help="plan for a GPU that need not be there: show every launch"
     )
     parser.add_argument(
-        "--node-data", type=Path, metavar="FILE", help="write where nodes run for Model Explorer, as its node data"
+        "--node-data",
+        type=output_file,
+        metavar="FILE",
+        help="write where nodes run for Model Explorer, as its node data",
     )
     device_arguments(parser)
 

@@ -17,6 +17,7 @@ from litecl.perf.cli.command import (
     input_arguments,
     inputs,
     model_argument,
+    output_file,
     positive,
     progress,
 )
@@ -39,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         action="append",
         required=True,
-        type=Path,
+        type=output_file,
         metavar="FILE",
         help="write the page (.html) or its figures (.json) there; may be repeated",
     )
@@ -68,9 +69,8 @@ def run(args: argparse.Namespace) -> Output:
         before=args.before,
         values=", ".join([f"random (seed {args.random})", *(f"{value} given" for value in args.input)]),
     )
-    content = args.model.read_bytes()
     with progress("starting", None) as bar:
-        found = collect(args.model, inputs(args, Interpreter(content)), wanted, bar.now)
+        found = collect(args.model, inputs(args, Interpreter(args.model)), wanted, bar.now)
     written = to_json(asdict(found))
     data = json.loads(written)
     for path in args.output:

@@ -1,7 +1,6 @@
 """``litecl trace``: a timeline of a model, for Perfetto and chrome://tracing."""
 
 import argparse
-from pathlib import Path
 
 from rich.text import Text
 
@@ -13,6 +12,7 @@ from litecl.perf.cli.command import (
     input_arguments,
     inputs,
     model_argument,
+    output_file,
     positive,
     progress,
 )
@@ -27,15 +27,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser)
     input_arguments(parser)
     device_arguments(parser)
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.json", help="the trace to write")
+    parser.add_argument(
+        "-o", "--output", type=output_file, required=True, metavar="FILE.json", help="the trace to write"
+    )
     parser.add_argument("--runs", type=positive, default=5, metavar="N", help="invokes of each kind (default: 5)")
 
 
 def run(args: argparse.Namespace) -> Output:
     """Trace a model."""
-    content = args.model.read_bytes()
+    values = inputs(args, Interpreter(args.model))
     with progress("tracing", 2 * args.runs) as tick:
-        made = trace(content, inputs(args, Interpreter(content)), device_options(args), args.runs, tick)
+        made = trace(args.model.read_bytes(), values, device_options(args), args.runs, tick)
     args.output.write_text(to_json(made))
     spans = [event for event in made["traceEvents"] if event["ph"] == "X"]
     data = {"output": str(args.output), "events": len(made["traceEvents"]), "spans": len(spans)}

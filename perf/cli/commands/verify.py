@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from litecl.interpreter.errors import ModelError
-from litecl.perf.cli.command import Output, positive, progress
+from litecl.perf.cli.command import Output, output_file, positive, progress
 from litecl.perf.cli.tables import table
 from litecl.perf.measure.environment import machine
 from litecl.perf.verify import catalogue, pages, waivers
@@ -49,7 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         action="append",
         default=[],
-        type=Path,
+        type=output_file,
         metavar="FILE",
         help=f"write the result there, by suffix ({', '.join(pages.FORMATS)}; .xml is JUnit's); may be repeated",
     )

@@ -260,8 +260,13 @@ def _in_any_order(inputs: Inputs, product: Array, rng: np.random.Generator) -> A
     return np.where((over > _EXPONENTS.maxexp) | (under < _EXPONENTS.minexp), anything, product)
 
 
+def _size(x: Array) -> Array:
+    """Return magnitudes; 0 for what is infinite or no number, as is all that it is a part of."""
+    return np.nan_to_num(np.abs(x), nan=0, posinf=0)
+
+
 def _magnitude(x: Array) -> Array:
-    return np.abs(x if x.dtype == np.float32 else x.clip(-127)) if x.dtype in (np.float32, np.int8) else x
+    return _size(x if x.dtype == np.float32 else x.clip(-127)) if x.dtype in (np.float32, np.int8) else x
 
 
 def _nearby(magnitude: Array) -> Array:
@@ -276,17 +281,17 @@ def _magnitudes(
 ) -> list[Array]:
     """Return the magnitudes that errors of results are relative to."""
     if name in OF_SUMS:
-        return [np.full_like(r, np.abs(r).max(initial=1.0)) for r in results]
+        return [np.full_like(r, _size(r).max(initial=1.0)) for r in results]
     if is_hybrid and name in IN_FLOATS:
         return plain([None if x is None else _magnitude(x) for x in inputs])
     if is_hybrid:
-        return [np.full_like(r, np.abs(r).max(initial=0.0)) for r in results]
+        return [np.full_like(r, _size(r).max(initial=0.0)) for r in results]
     if name == "SUB":
         a, b = require.arrays(inputs, 2)
-        return [np.asarray(np.abs(a) + np.abs(b))]
+        return [np.asarray(_size(a) + _size(b))]
     if name == "CONV_2D":
         return [_nearby(m) for m in plain([None if x is None else _magnitude(x) for x in inputs])]
     if name in SUMS:
-        return plain([np.abs(x) if x is not None and x.dtype == np.float32 else x for x in inputs])
+        return plain([_size(x) if x is not None and x.dtype == np.float32 else x for x in inputs])
     # GELU takes the difference of numbers as large as its input.
     return [*require.arrays(inputs, 1)] if name == "GELU" else results

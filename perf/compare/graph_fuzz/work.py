@@ -21,7 +21,7 @@ from litecl.perf.compare.graph_fuzz.minimise import listing, minimise
 from litecl.perf.compare.graph_fuzz.modes import MODES, Mode, Shared, adapted, entered, interpreter
 from litecl.perf.compare.graph_fuzz.oracle import CERTAIN, MANY, Outputs, differences, run
 from litecl.perf.compare.graph_fuzz.sketch import T
-from litecl.perf.compare.graph_fuzz.strange import with_strange_inputs
+from litecl.perf.compare.graph_fuzz.strange import for_strange_inputs, with_strange_inputs
 
 _MOST_FUNCTIONS = {True: 100, False: 85}  # of a batch, linked or not; PoCL takes some 0.2 s to compile one
 _QUIET_S, _BUSY_S = 900.0, 90.0  # of wall-clock and processor time without an answer: a hang
@@ -103,6 +103,11 @@ def drawn_of(batch: Batch, graph: int) -> Drawn:
     return with_strange_inputs(drawn, np.random.default_rng([batch.seed, batch.number, graph, 1]))
 
 
+def _mode_of(batch: Batch) -> Mode:
+    mode = MODES[batch.mode]
+    return for_strange_inputs(mode) if batch.strange else mode
+
+
 def reference(drawn: Drawn) -> tuple[Drawn, Outputs]:
     """Return the interpreter's answers, up to (and without) the first call that it refuses."""
     for count in range(len(drawn.calls), 0, -1):
@@ -155,7 +160,7 @@ def outcome(
 
 def run_batch(batch: Batch, cache_dir: Path | None, output: Path | None, tell: Callable[[int], object]) -> Result:
     """Run a batch in this process; ``tell`` hears of every graph before it runs."""
-    mode, result = MODES[batch.mode], Result()
+    mode, result = _mode_of(batch), Result()
     cache = None if mode.linked else cache_dir
     shared = Shared(_MOST_FUNCTIONS[mode.linked])
     with entered(mode), np.errstate(all="ignore"):
@@ -182,7 +187,7 @@ def run_batch(batch: Batch, cache_dir: Path | None, output: Path | None, tell: C
 def _minimised(
     batch: Batch, number: int, drawn: Drawn, seen: tuple[str, str], cache: Path | None, output: Path | None
 ) -> Finding:
-    mode = MODES[batch.mode]
+    mode = _mode_of(batch)
     smaller = minimise(drawn, lambda candidate: outcome(candidate, mode, cache)[0] == seen[0])
     again = outcome(smaller, mode, cache)
     if not again[0]:

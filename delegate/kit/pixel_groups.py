@@ -1,0 +1,80 @@
+"""Chooses how a GPU's groups share a depthwise convolution: as was measured for its sizes, or by the schedule."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from litecl.delegate.cl_op import Target
+from litecl.delegate.kit.schedule import rows_of, schedule_of
+from litecl.delegate.tuning import GroupTile, Products, Source, Tiled
+
+KERNEL, READS = "depthwise_conv_2d", "depthwise windows"
+_PIXELS = (1, 4)  # of a line, of a work-item
+_GROUPS = (32, 64, 128, 256)
+_MOST = 6  # candidates
+
+
+@dataclass(frozen=True)
+class PixelShare:
+    """How a GPU computes a depthwise convolution: work-items take ``width`` channels of ``pixels`` of a line each,
+    groups ``wide`` of these side by side and as many of ``high`` lines. source: as in ``Tiled``.
+    """
+
+    products: Products
+    width: int
+    pixels: int
+    wide: int
+    high: int
+    source: Source = "measured"
+
+    @property
+    def local(self) -> tuple[int, int, int]:
+        """The work-items of a group, in dimensions of channels, lines and pixels."""
+        return self.wide, self.high, 1
+
+    @property
+    def tiled(self) -> Tiled:
+        """The same as a record: the pixels and channels of a group, and of a work-item."""
+        tile = GroupTile(self.high * self.pixels, self.wide * self.width, self.pixels, self.width)
+        return Tiled(self.products, tile, self.source)
+
+
+def pixel_share(target: Target, lines: int, pixels: int, channels: int, taps: int) -> PixelShare:
+    """Return how a GPU computes ``lines`` of ``pixels`` with so many channels, each from ``taps`` of an image."""
+    products = Products(lines, pixels, channels, taps, READS)
+    kept = target.tuning.tiles.get(str(products)) if target.tuning.tiles else None
+    if kept is None:
+        return _usual(target, products)
+    measured = (share for share in _possible(target, products) if share.tiled.tile == kept)
+    return next(measured, None) or _usual(target, products)
+
+
+def pixel_candidates(target: Target, products: Products) -> Sequence[GroupTile]:
+    """Return the tiles to measure: that of the schedule, then those of groups of other sizes, then of other shapes."""
+    usual = _usual(target, products)
+    items = usual.wide * usual.high
+    others = sorted(_possible(target, products), key=lambda share: (share.wide != usual.wide, share.pixels))
+    ordered = (usual, *(one for one in others if one.wide * one.high != items), *others)
+    return list(dict.fromkeys(share.tiled.tile for share in ordered))[:_MOST]
+
+
+def _usual(target: Target, products: Products) -> PixelShare:
+    width, schedule = width_of(products.columns, target), schedule_of(KERNEL, target)
+    group = min(schedule.group, target.max_work_group_size)
+    pixels = rows_of(KERNEL, target, products.rows, products.slices * -(-products.columns // target.vector_width))
+    wide = min(group, schedule.wide, 1 << (-(-products.columns // width) - 1).bit_length())
+    return PixelShare(products, width, pixels, wide, group // wide, "estimate")
+
+
+def _possible(target: Target, products: Products) -> Iterator[PixelShare]:
+    width = width_of(products.columns, target)
+    groups = [group for group in _GROUPS if group <= target.max_work_group_size]
+    for pixels, group in product(_PIXELS, groups):
+        wides = (1 << n for n in range(group.bit_length()))
+        for wide in (wide for wide in wides if wide < 2 * -(-products.columns // width)):
+            yield PixelShare(products, width, pixels, wide, group // wide)
+
+
+def width_of(channels: int, target: Target) -> int:
+    """Return how many channels are computed at once."""
+    return next(width for width in (16, 8, 4, 1) if width <= min(channels, target.vector_width))
