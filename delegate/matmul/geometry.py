@@ -73,6 +73,12 @@ class Geometry(Record):
         return self.dilation_y == self.dilation_x == 1
 
     @property
+    def is_3x3(self) -> bool:
+        """Whether each output pixel depends on all channels of 3x3 adjacent pixels, and the next one on the next."""
+        size, strides = (self.kernel_height, self.kernel_width), self.strides
+        return self.groups == 1 and self.dense and (size, strides) == ((3, 3), (1, 1))
+
+    @property
     def is_matrix(self) -> bool:
         """Whether each output pixel depends on one input pixel only, with all channels, so that pixels are rows
         of a product.

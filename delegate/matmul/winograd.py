@@ -29,16 +29,11 @@ class Winograd(Record):
     block: int
 
 
-def is_plain(g: Geometry) -> bool:
-    """Return whether a convolution can be computed this way."""
-    return g.groups == 1 and g.dense and g.strides == (1, 1) and (g.kernel_height, g.kernel_width) == (3, 3)
-
-
 def suits(g: Geometry, target: Target) -> bool:
     """Return whether a convolution with constant weights can be computed this way and is faster that way."""
     enough = min(g.columns, g.channels) >= max(target.tuning.winograd_channels, target.vector_width)
     patches = g.images * -(-g.out_height // SIDE) * -(-g.out_width // SIDE)
-    return is_plain(g) and enough and target.kind == "cpu" and patches >= _LEAST_PATCHES
+    return g.is_3x3 and enough and target.kind == "cpu" and patches >= _LEAST_PATCHES
 
 
 def winograd(call: Call, g: Geometry) -> list[Launch] | None:

@@ -149,7 +149,7 @@ def test_weights_that_are_no_numbers(number: float, options: dict[str, Any]) -> 
 
 
 def test_weights_that_are_no_numbers_on_a_cpu() -> None:
-    strange_weights(np.inf, {"num_threads": 1})
+    strange_weights(np.inf, {"num_threads": 1, "tuning": Tuning(winograd_channels=0)})
 
 
 def strange_weights(number: float, options: dict[str, Any]) -> None:

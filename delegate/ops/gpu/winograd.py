@@ -12,7 +12,7 @@ from litecl.delegate.kit.schedule import Grid
 from litecl.delegate.kit.tiles import estimated_share, local_share
 from litecl.delegate.matmul.geometry import Geometry, matrix
 from litecl.delegate.matmul.local_product import VECTOR, LocalOperands, Slice, in_tiles, local_product, padded_bias
-from litecl.delegate.matmul.winograd import SIDE, is_plain, transformed
+from litecl.delegate.matmul.winograd import SIDE, transformed
 
 _POINTS = (SIDE + 2) ** 2  # of a transformed patch, each of which is a product
 _MOST_BYTES = 1 << 27  # of transformed patches
@@ -76,7 +76,7 @@ def winograd(call: Call, g: Geometry, direct: LocalShare) -> list[Step] | None:
     as such where a GPU does that fast, the direct way is taken.
     """
     sizes, target = _Sizes(g), call.target
-    share = None if target.half_weights or not is_plain(g) else sizes.share(target)
+    share = None if target.half_weights or not g.is_3x3 else sizes.share(target)
     if share is None or not pays(target, sizes, share, direct):
         return None
     points = transformed(call.input(1).value)
