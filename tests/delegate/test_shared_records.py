@@ -12,6 +12,7 @@ import pytest
 
 from litecl import kernels_cl
 from litecl.delegate import CLDelegate
+from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cl_op import Const, Launch, Target
 from litecl.delegate.kit import shared
 from litecl.delegate.matmul.product import Begin
@@ -28,6 +29,7 @@ from litecl.interpreter.ops.binary import SUB, SubOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
+from litecl.perf.measure import peer_models
 from support import devices
 from support.attention_nets import Attended
 from support.build import Graph, model, randn
@@ -208,6 +210,8 @@ def test_the_cases_reach_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
     for target in (Target("cpu", vector_width=8, compute_units=2), gpu):
         for make in _CASES.values():
             launches(make(), target)
+    image = np.zeros((1, 64, 64, 320), np.float32)
+    launches((peer_models.convolution(64, 320), [image]), AbsentDevice("sm_90").target())  # by patches
     assert {*RECORDS} - found == {Entry}
 
 
