@@ -16,7 +16,7 @@ KERNEL void l2_normalization(ITEM __global const float *x, __global float *y, in
             squares += v * v;
         }
         const float norm = sqrt(sum_lanes(squares));
-        const float divisor = MAX(norm, shortest);
+        const float divisor = MAX(shortest, norm);  // of NaN it is NaN
         for (int i = 0; i < length; i += VW) {
             const floatv v = load_part(p + i, length - i, room - i, 0.0f) / divisor;
             store_part(q + i, ACTIVATION(v, low, high), length - i, own - i);

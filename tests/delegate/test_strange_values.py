@@ -12,6 +12,7 @@ from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MAXIMUM, MINIMUM, AddOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.l2_normalization import L2_NORMALIZATION, L2NormOptions
 from litecl.interpreter.ops.pool_2d import MAX_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.quantize import QUANTIZE
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
@@ -58,6 +59,10 @@ def quantized(g: Graph, x: int, y: int, low: bool) -> list[int]:
     return [made]
 
 
+def normalized(g: Graph, x: int, y: int, _: bool) -> list[int]:
+    return [g.op(L2_NORMALIZATION, [x], L2NormOptions())]
+
+
 def pooled(g: Graph, x: int, y: int, alone: bool) -> list[int]:
     size = 1 if alone else 2
     image = g.op(RESHAPE, [x, g.const(np.array([1, 9, 40, 1], np.int32))], ReshapeOptions((1, 9, 40, 1)))
@@ -82,7 +87,7 @@ def _answers(interpreter: Interpreter) -> list[Array]:
 def test_strange_values(options: dict[str, Any]) -> None:
     g = Graph()
     x, y = g.input((9, 40)), g.input((9, 40))
-    makes = (hybrid, hybrid_cells, extremes, largest, quantized, pooled)
+    makes = (hybrid, hybrid_cells, extremes, largest, quantized, pooled, normalized)
     content = model(g.build(*(t for make in makes for variant in (False, True) for t in make(g, x, y, variant))))
     got = _answers(Interpreter(content, delegates=[CLDelegate(**options, strict=True)]))
     for a, b in zip(got, _answers(Interpreter(content)), strict=True):
