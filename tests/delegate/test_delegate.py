@@ -123,6 +123,8 @@ def broken_source(name: str) -> str:
 def test_a_kernel_that_does_not_build_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (programs, unit):
         monkeypatch.setattr(module, "source_of", broken_source)
+    for cached in ("_names", "_shared"):  # which would keep what they find
+        monkeypatch.setattr(unit, cached, getattr(unit, cached).__wrapped__)
     model_ = chain()
     interpreter = prepared(model_, cache_dir=None)
     report = interpreter.delegation_report()
