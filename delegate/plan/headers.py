@@ -4,7 +4,7 @@ from enum import IntEnum
 from functools import cache
 
 from litecl.delegate.kit.shared import text
-from litecl.delegate.kit.strided import Place, Square
+from litecl.delegate.kit.strided import LocalSquare, Place, Square
 from litecl.delegate.matmul.attention import Attention, AttentionBegin
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.heads import LocalAttention, LocalAttentionBegin
@@ -73,6 +73,7 @@ CODES: tuple[type, ...] = (
         HybridRow,
         IntegerTable,
         LaunchLine,
+        LocalSquare,
         LoopFlag,
     ),
     *(Peak, Peephole, RegionSize, Shift, Square, StageRow, StepCode, StepTime, WideRow),

@@ -11,12 +11,13 @@ from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu import Gpu
 from litecl.delegate.kit.tiles import local_share
 from litecl.interpreter.graph import Array
-from litecl.interpreter.op import Op
+from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import reduce
 from litecl.interpreter.ops.arg_max import ARG_MAX, ARG_MIN, ArgMaxOptions, ArgMinOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.log_softmax import LOG_SOFTMAX, LogSoftmaxOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
+from litecl.interpreter.ops.transpose import TRANSPOSE
 from litecl.interpreter.schema import TensorType
 from support import devices
 from support.build import Graph, randn
@@ -105,6 +106,23 @@ def test_places_beside_nan(first: float, options: dict[str, Any]) -> None:
     g = Graph()
     y = g.op(ARG_MAX, [g.input(x.shape), g.const(np.array(1, np.int32))], ArgMaxOptions(TensorType.INT32))
     check(Net(g, y, [x], np.nanargmax(x, 1), "place_local"), options)
+
+
+@_once
+@pytest.mark.parametrize("type_", [np.float32, np.int8, np.int16, np.int64])
+@pytest.mark.parametrize(
+    ("shape", "permutation"),
+    [((16, 17), (1, 0)), ((100, 33), (1, 0)), ((3, 64, 32), (0, 2, 1)), ((2, 40, 3, 31), (2, 0, 3, 1))],
+)
+def test_swapped_dimensions(
+    shape: tuple[int, ...], permutation: tuple[int, ...], type_: Any, options: dict[str, Any]
+) -> None:
+    """A group takes each tile, of which those at the edges are not whole; dimensions lie around the two."""
+    x = np.random.default_rng(4).integers(-100, 100, shape).astype(type_)
+    g = Graph()
+    tensor_type = next(each for each in TensorType if each.name == np.dtype(type_).name.upper())
+    y = g.op(TRANSPOSE, [g.input(shape, tensor_type), g.const(np.array(permutation, np.int32))], NoOptions())
+    check(Net(g, y, [x], x.transpose(permutation), "transpose_local"), options)
 
 
 @_once
