@@ -175,9 +175,17 @@ inline float4 load_halves(__global const half *p) {
 #endif
 
 // Loops over several arrays together, row by row (delegate/kit/strided.py). table: rank, dims[rank], then the
-// strides[rank] of each array. index, offsets: the current row, and its offset in each array.
+// strides[rank] of each array. index, offsets: the current row, and its offset in each array. With STRAIGHT there is a
+// single row, so that they need not lie in memory.
 #define MOST_DIMS 16
 
+#ifdef STRAIGHT
+inline void seek_row(__global const int *table, int arrays, int line, int *index, int *offsets) {
+    UNROLL for (int a = 0; a < arrays; ++a) offsets[a] = 0;
+}
+
+inline void next_row(__global const int *table, int arrays, int *index, int *offsets) {}
+#else
 inline void seek_row(__global const int *table, int arrays, int line, int *index, int *offsets) {
     const int rank = table[0];
     for (int a = 0; a < arrays; ++a) offsets[a] = 0;
@@ -199,6 +207,7 @@ inline void next_row(__global const int *table, int arrays, int *index, int *off
         index[d - 1] = 0;
     }
 }
+#endif
 
 // A window's lines and positions in all images (delegate/matmul/geometry.py).
 #define LINES_OF(g) ((g)->images * (g)->out_height)
