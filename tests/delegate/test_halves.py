@@ -239,6 +239,7 @@ def test_the_report_says_so(options: dict[str, Any], tmp_path: Path) -> None:
 @_once
 def test_in_a_loop(options: dict[str, Any]) -> None:
     """Under a flag of a queued loop, where the kernel is a function of another; one iteration does not fit halves."""
+    devices.needs_nested_barriers()
     shuffle = np.eye(64, dtype=np.float32)[np.random.default_rng(5).permutation(64)] * 32
 
     def body(g: Graph, x: Sequence[int]) -> list[int]:
