@@ -45,7 +45,7 @@ KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __gl
         const intv all_a = CONVERT(own_a, int), all_b = CONVERT(own_b, int);
         count = MIN(row - column, end - at);
         column = 0;
-        next_row(nest, 2, index, offsets);
+        NEXT_ROW(nest, 2, at + count == end, index, offsets);
         int i = 0;
         for (; i + VW <= count; i += VW) {
             const intv p = a_step > 0 ? LOAD_T(x + i) : all_a, q = b_step > 0 ? LOAD_T(y + i) : all_b;
