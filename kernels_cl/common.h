@@ -197,12 +197,18 @@ inline float4 load_halves(__global const half *p) {
 #endif
 
 // Loops over several arrays together, row by row (delegate/kit/strided.py). table: rank, dims[rank], then the
-// strides[rank] of each array. index, offsets: the current row, and its offset in each array. On a GPU
-// registers that are indexed lie in memory: there index holds a row's number alone, from which its offsets are found anew,
-// unless it is_last.
+// strides[rank] of each array. index, offsets: the current row, and its offset in each array. On a GPU registers that are
+// indexed lie in memory: there index holds a row's number alone, from which its offsets are found anew, unless it is_last.
+// With STRAIGHT there is a single row.
 #define MOST_DIMS 16
 
-#ifdef LITECL_GPU
+#ifdef STRAIGHT
+inline void seek_row(__global const int *table, int arrays, int line, int *index, int *offsets) {
+    UNROLL for (int a = 0; a < arrays; ++a) offsets[a] = 0;
+}
+
+#define NEXT_ROW(table, arrays, is_last, index, offsets)
+#elif defined(LITECL_GPU)
 inline void seek_row(__global const int *table, int arrays, int line, int *index, int *offsets) {
     const int rank = table[0];
     index[0] = line;

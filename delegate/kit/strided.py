@@ -128,6 +128,10 @@ class LoopNest:
         """``row`` and the steps as a kernel takes them."""
         return tuple(np.int32(value) for value in (self.row, *self.steps))
 
+    def straight(self, target: Target) -> dict[str, str | int | float]:
+        """The macro of kernels of a GPU that need no table, as there is a single row."""
+        return {"STRAIGHT": 1} if target.kind == "gpu" and not self.dims else {}
+
 
 def long_rows(x: Operand, shape: Shape) -> tuple[Operand, Shape]:
     """Return a constant that repeats in every row, tiled into longer rows, and the shape with rows as long.

@@ -42,7 +42,8 @@ def _launch(call: Call, function: str, a: Operand, b: Operand, c: Operand, activ
     nest = periodic(nest, call.target)
     share = elements("binary", c.spec.size, call.target)
     args: tuple[Arg, ...] = (a, b, c, nest.table, *share.args, *nest.arguments, *_bounds(a.spec.type, activation))
-    return share.launch("binary", args, _defines(function, a.spec, c.spec, activation), c.spec.size)
+    defines = _defines(function, a.spec, c.spec, activation) | nest.straight(call.target)
+    return share.launch("binary", args, defines, c.spec.size)
 
 
 def together(a: Operand, b: Operand, c: Operand) -> tuple[Operand, Operand, LoopNest]:

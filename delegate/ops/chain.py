@@ -117,7 +117,7 @@ def chain(x: Operand, links: Sequence[Link], y: Operand, target: Target) -> Laun
     share = elements("chain", y.spec.size, target, work=len(links))
     tables: tuple[Arg, ...] = (Const(np.array(nest.steps, np.int32)), steps, nest.table)
     sizes = (*share.args, np.int32(nest.row), np.int32(len(links)))
-    return share.launch("chain", (*operands, y, *tables, *sizes), {}, y.spec.size * len(links))
+    return share.launch("chain", (*operands, y, *tables, *sizes), nest.straight(target), y.spec.size * len(links))
 
 
 def operands_of(links: Sequence[Link]) -> list[Operand]:

@@ -16,7 +16,7 @@ def _launch(call: Call, condition: Array) -> list[Step]:
     nest = loop_nest(*(np.broadcast_to(v, y.shape) for v in views))
     share = elements("select", y.spec.size, call.target)
     args: tuple[Arg, ...] = (*(call.input(i) for i in range(3)), y, nest.table, *share.args, *nest.arguments)
-    return [share.launch("choose", args, {"T": bits(y.spec)})]
+    return [share.launch("choose", args, {"T": bits(y.spec)} | nest.straight(call.target))]
 
 
 def _lower_select(call: Call) -> list[Step]:

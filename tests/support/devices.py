@@ -10,6 +10,7 @@ from typing import Any
 import pyopencl as cl
 import pytest
 
+from litecl.delegate import devices as open_devices
 from litecl.delegate.gpu import MATRIX_UNITS, Gpu
 from litecl.delegate.opencl import device
 from litecl.delegate.opencl.device import devices
@@ -43,6 +44,7 @@ def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
     """
     for name, value in as_gpu().items():
         patch.setattr(device, name, value)
+    patch.setattr(open_devices, "_DEVICES", {})  # whatever else is opened meanwhile is taken for a GPU too
     patch.setenv("PYOPENCL_BUILD_OPTIONS", os.environ.get("PYOPENCL_BUILD_OPTIONS", "-cl-opt-disable"))
     return {"device": tested()[0], "cache_dir": cache_dir}
 

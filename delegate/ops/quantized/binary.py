@@ -124,7 +124,7 @@ def _cl_op(op: Op, function: str, sign: int | None) -> ClOp:
 
     def lower(call: Call) -> list[Step]:
         a, b, c = call.input(0), call.input(1), call.outputs[0]
-        defines: dict[str, str | int] = {"OP": function, "T": C_TYPES[c.spec.type]}
+        defines: dict[str, str | int | float] = {"OP": function, "T": C_TYPES[c.spec.type]}
         if c.spec.type == TensorType.INT16:
             defines["WORDS"] = 1
         linear = None if sign is None else _linear(op, call, sign)
@@ -135,7 +135,7 @@ def _cl_op(op: Op, function: str, sign: int | None) -> ClOp:
         nest = periodic(nest, call.target)
         share = schedule.elements("quantized_binary", c.spec.size, call.target)
         args: tuple[Arg, ...] = (a, b, c, nest.table, scales, *share.args, *nest.arguments)
-        return [share.launch("quantized_binary", args, defines, c.spec.size)]
+        return [share.launch("quantized_binary", args, defines | nest.straight(call.target), c.spec.size)]
 
     return ClOp(op, claim=_claim, lower=lower)
 
