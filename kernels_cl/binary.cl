@@ -8,8 +8,8 @@
 
 typedef VECTOR(T) Tv;
 typedef VECTOR(R) Rv;
-typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
-typedef Rv Rv_u __attribute__((aligned(sizeof(R))));
+VECTORS_OF(T, t)
+VECTORS_OF(R, r)
 
 #define SUB(a, b) ((a) - (b))
 #define MUL(a, b) ((a) * (b))
@@ -77,7 +77,7 @@ inline Tv floor_div_int(Tv a, Tv b) { return div_int(a - floor_mod_int(a, b), b)
 #define ROW(A, B, a, b)                                        \
     for (; i + VW <= count; i += VW) {                         \
         const Tv p = (A), q = (B);                             \
-        *(__global Rv_u *)(z + i) = FINISH(OP(p, q));          \
+        store_r(z + i, FINISH(OP(p, q)));                      \
     }                                                          \
     for (; i < count; ++i) {                                   \
         const Tv p = (a), q = (b);                             \
@@ -104,16 +104,16 @@ KERNEL void binary(ITEM __global const T *a, __global const T *b, __global R *c,
         const int first = column;
         count = MIN(row - column, end - at);
         column = 0;
-        next_row(nest, 2, index, offsets);
+        NEXT_ROW(nest, 2, at + count == end, index, offsets);
         int i = 0;
         if (a_step > 0 && b_step > 0) {
-            ROW(*(__global const Tv_u *)(x + i), *(__global const Tv_u *)(y + i), x[i], y[i])
+            ROW(load_t(x + i), load_t(y + i), x[i], y[i])
         } else if (a_step > 0) {
             REPEATED(T, again, y, first, b_step)
-            ROW(*(__global const Tv_u *)(x + i), again, x[i], LANE(T, again, i))
+            ROW(load_t(x + i), again, x[i], LANE(T, again, i))
         } else {
             REPEATED(T, again, x, first, a_step)
-            ROW(again, *(__global const Tv_u *)(y + i), LANE(T, again, i), y[i])
+            ROW(again, load_t(y + i), LANE(T, again, i), y[i])
         }
     }
 }

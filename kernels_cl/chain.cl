@@ -45,6 +45,7 @@
 typedef __global const float *Running;  // where the block is
 #define begun(from, count) (from)
 #define stored(to, x, count)
+#define place_in(arrays, offsets, array) ((arrays)[array] + (offsets)[array])
 
 #define IN_BLOCK(name, value)                                                         \
     case STEP_CODE_##name: {                                                          \
@@ -72,15 +73,33 @@ OUT_OF_LINE WIDE Running take_step(const int code, const Running x, __global con
 #else
 #define BLOCK VW
 typedef floatv Running;
-#define begun(from, count) load_vector(from, count)
-#define stored(to, x, count) store_vector(to, x, count)
+VECTORS_OF(float, whole)
+
+inline Running begun(__global const float *from, const int count) {
+    return count < VW ? load_vector(from, count) : load_whole(from);
+}
+
+inline void stored(__global float *to, const Running x, const int count) {
+    if (count < VW)
+        store_vector(to, x, count);
+    else
+        store_whole(to, x);
+}
+
+// Where an array is read from: pointers that are indexed do not stay in registers.
+inline __global const float *place_in(__global const float *const *arrays, const int *offsets, const int array) {
+    __global const float *place = arrays[0] + offsets[0];
+    UNROLL for (int i = 1; i < CHAIN_ARRAYS - 1; ++i) place = i == array ? arrays[i] + offsets[i] : place;
+    return place;
+}
+
 #define OF_VECTOR(name, value) \
     case STEP_CODE_##name:     \
         return value;
 
 inline Running take_step(const int code, const Running a, __global const float *operand, const int pace, const int column,
                          __global float *y, const int count, const float low, const float high) {
-    const floatv b = pace > 0 ? load_vector(operand, count) : (floatv)(operand[0]);
+    const floatv b = pace > 0 ? begun(operand, count) : (floatv)(operand[0]);
     switch (code) { STEPS(OF_VECTOR) }
     return a;
 }
@@ -104,14 +123,14 @@ KERNEL void chain(ITEM __global const float *x, __global const float *a, __globa
             const int array = step->array;
             __global const float *operand = &step->number;
             const int pace = array < 0 ? 0 : paces[array];
-            if (array >= 0) operand = arrays[array] + offsets[array] + MAX(pace, 0) * column;
+            if (array >= 0) operand = place_in(arrays, offsets, array) + MAX(pace, 0) * column;
             value = take_step(step->code, value, operand, pace, column, to, size, step->low, step->high);
         }
         stored(to, value, size);
         column += size;
         if (column == row) {
             column = 0;
-            next_row(nest, CHAIN_ARRAYS, index, offsets);
+            NEXT_ROW(nest, CHAIN_ARRAYS, at + size == end, index, offsets);
         }
     }
 }

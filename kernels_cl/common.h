@@ -148,6 +148,28 @@ typedef intv intv_u __attribute__((aligned(4)));
 #define LOAD(p) (*(__global const floatv_u *)(p))
 #define STORE(p, x) (*(__global floatv_u *)(p) = (x))
 
+// load_<name> and store_<name> of VW elements of a type, at a __global pointer of any element's alignment. GPUs move a
+// vector at once only where it is aligned, and compilers for them take a vector that may not be apart.
+#ifdef LITECL_GPU
+#define IS_ALIGNED(type, p) (((size_t)(p) & (sizeof(VECTOR(type)) - 1)) == 0)
+#define VECTORS_OF(type, name)                                                         \
+    inline VECTOR(type) load_##name(__global const type *p) {                          \
+        if (IS_ALIGNED(type, p)) return *(__global const VECTOR(type) *)p;             \
+        VECTOR(type) x;                                                                \
+        UNROLL for (int i = 0; i < VW; ++i) ((type *)&x)[i] = p[i];                    \
+        return x;                                                                      \
+    }                                                                                  \
+    inline void store_##name(__global type *p, VECTOR(type) x) {                       \
+        if (IS_ALIGNED(type, p)) *(__global VECTOR(type) *)p = x;                      \
+        else UNROLL for (int i = 0; i < VW; ++i) p[i] = ((type *)&x)[i];               \
+    }
+#else
+#define VECTORS_OF(type, name)                                                                          \
+    typedef VECTOR(type) name##_u __attribute__((aligned(sizeof(type))));                               \
+    inline VECTOR(type) load_##name(__global const type *p) { return *(__global const name##_u *)p; }   \
+    inline void store_##name(__global type *p, VECTOR(type) x) { *(__global name##_u *)p = x; }
+#endif
+
 // Four halves from an address that is a multiple of 8 bytes, as floats: loaded at once, which not all compilers do with
 // vload_half4 in global memory.
 #ifdef LITECL_GPU
@@ -175,8 +197,9 @@ inline float4 load_halves(__global const half *p) {
 #endif
 
 // Loops over several arrays together, row by row (delegate/kit/strided.py). table: rank, dims[rank], then the
-// strides[rank] of each array. index, offsets: the current row, and its offset in each array. With STRAIGHT there is a
-// single row, so that they need not lie in memory.
+// strides[rank] of each array. index, offsets: the current row, and its offset in each array. On a GPU registers that are
+// indexed lie in memory: there index holds a row's number alone, from which its offsets are found anew, unless it is_last.
+// With STRAIGHT there is a single row.
 #define MOST_DIMS 16
 
 #ifdef STRAIGHT
@@ -184,7 +207,21 @@ inline void seek_row(__global const int *table, int arrays, int line, int *index
     UNROLL for (int a = 0; a < arrays; ++a) offsets[a] = 0;
 }
 
-inline void next_row(__global const int *table, int arrays, int *index, int *offsets) {}
+#define NEXT_ROW(table, arrays, is_last, index, offsets)
+#elif defined(LITECL_GPU)
+inline void seek_row(__global const int *table, int arrays, int line, int *index, int *offsets) {
+    const int rank = table[0];
+    index[0] = line;
+    UNROLL for (int a = 0; a < arrays; ++a) offsets[a] = 0;
+    for (int d = rank; d > 0; --d) {
+        const int outer = line / table[d], at = line - outer * table[d];
+        UNROLL for (int a = 0; a < arrays; ++a) offsets[a] += at * table[d + (a + 1) * rank];
+        line = outer;
+    }
+}
+
+#define NEXT_ROW(table, arrays, is_last, index, offsets) \
+    if (!(is_last)) seek_row(table, arrays, (index)[0] + 1, index, offsets)
 #else
 inline void seek_row(__global const int *table, int arrays, int line, int *index, int *offsets) {
     const int rank = table[0];
@@ -207,6 +244,8 @@ inline void next_row(__global const int *table, int arrays, int *index, int *off
         index[d - 1] = 0;
     }
 }
+
+#define NEXT_ROW(table, arrays, is_last, index, offsets) next_row(table, arrays, index, offsets)
 #endif
 
 // A window's lines and positions in all images (delegate/matmul/geometry.py).

@@ -6,15 +6,15 @@
 #include <Place>
 
 typedef VECTOR(T) Tv;
-typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
+VECTORS_OF(T, t)
 
 inline void copy_row(__global const T *x, int x_step, __global T *y, int y_step, int count) {
     int i = 0;
     if (x_step == 1 && y_step == 1) {
-        for (; i + VW <= count; i += VW) *(__global Tv_u *)(y + i) = *(__global const Tv_u *)(x + i);
+        for (; i + VW <= count; i += VW) store_t(y + i, load_t(x + i));
     } else if (x_step == 0 && y_step == 1) {
         const Tv v = x[0];
-        for (; i + VW <= count; i += VW) *(__global Tv_u *)(y + i) = v;
+        for (; i + VW <= count; i += VW) store_t(y + i, v);
     }
     for (; i < count; ++i) y[i * y_step] = x[i * x_step];
 }
@@ -28,7 +28,7 @@ inline void copy_rows(__global const T *x, __global T *y, __global const int *ne
         count = MIN(row - column, end - at);
         copy_row(x + offsets[0] + column * x_step, x_step, y + offsets[1] + column * y_step, y_step, count);
         column = 0;
-        next_row(nest, 2, index, offsets);
+        NEXT_ROW(nest, 2, at + count == end, index, offsets);
     }
 }
 

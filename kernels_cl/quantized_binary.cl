@@ -29,6 +29,8 @@ inline intv combine(intv x, intv y, const Scales s) {
 }
 #endif
 
+VECTORS_OF(T, t)
+
 KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __global T *c,
                              __global const int *nest, __global const Scales *scales, int n, int per_item, int row,
                              int a_step, int b_step) {
@@ -45,11 +47,11 @@ KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __gl
         const intv all_a = CONVERT(own_a, int), all_b = CONVERT(own_b, int);
         count = MIN(row - column, end - at);
         column = 0;
-        next_row(nest, 2, index, offsets);
+        NEXT_ROW(nest, 2, at + count == end, index, offsets);
         int i = 0;
         for (; i + VW <= count; i += VW) {
-            const intv p = a_step > 0 ? LOAD_T(x + i) : all_a, q = b_step > 0 ? LOAD_T(y + i) : all_b;
-            *(__global Tv_u *)(c + at + i) = CONVERT(combine(p, q, s), T);
+            const intv p = a_step > 0 ? CONVERT(load_t(x + i), int) : all_a, q = b_step > 0 ? CONVERT(load_t(y + i), int) : all_b;
+            store_t(c + at + i, CONVERT(combine(p, q, s), T));
         }
         if (i < count) {
             const intv p = a_step > 0 ? load_lanes(x + i, count - i) : all_a;

@@ -16,7 +16,7 @@ KERNEL void choose(ITEM __global const uchar *condition, __global const T *a, __
         __global const T *q = b + offsets[2] + b_step * column;
         count = MIN(row - column, end - at);
         column = 0;
-        next_row(nest, 3, index, offsets);
+        NEXT_ROW(nest, 3, at + count == end, index, offsets);
         for (int i = 0; i < count; ++i) {
             const T yes = p[i * a_step], no = q[i * b_step];
             y[at + i] = chosen[i * condition_step] ? yes : no;

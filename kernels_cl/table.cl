@@ -22,7 +22,7 @@ KERNEL void look_up_pairs(ITEM __global const T *restrict a, __global const T *r
         __global const T *y = b + offsets[1] + b_step * column;
         count = MIN(row - column, end - at);
         column = 0;
-        next_row(nest, 2, index, offsets);
+        NEXT_ROW(nest, 2, at + count == end, index, offsets);
         for (int i = 0; i < count; ++i) c[at + i] = table[x[i * a_step] * 256 + y[i * b_step]];
     }
 }

@@ -56,6 +56,6 @@ KERNEL void transpose(ITEM __global const T *x, __global T *y, __global const in
         row += SIDE;
         if (row < rows) continue;
         row = 0;
-        next_row(nest, 2, index, offsets);
+        NEXT_ROW(nest, 2, tile + 1 == end, index, offsets);
     }
 }

@@ -5,7 +5,7 @@
 #include "common.h"
 
 typedef VECTOR(T) Tv;
-typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
+VECTORS_OF(T, t)
 
 #define ACTIVATE(x) ACTIVATION(x, low, high)
 #define ABS(x) abs_v(x)
@@ -30,8 +30,8 @@ KERNEL void unary(ITEM __global const T *x, __global T *y, int n, int per_item, 
     SHARE(n, per_item);
     int i = start;
     for (; i + VW <= end; i += VW) {
-        const Tv v = *(__global const Tv_u *)(x + i);
-        *(__global Tv_u *)(y + i) = OP(v);
+        const Tv v = load_t(x + i);
+        store_t(y + i, OP(v));
     }
     for (; i < end; ++i) {
         const Tv v = x[i];
