@@ -15,6 +15,7 @@ from litecl.delegate.opencl.sources import source_of
 _WORD = r"\w+(?:\((?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))*\))?"  # with what is in parentheses behind it
 _FUNCTION = re.compile(rf"^(?!typedef\b)(?:{_WORD}[ *]+)+(\w+)\(", re.M)
 _TYPE = re.compile(r"^(?:typedef [^{}\n]*?|\} )(\w+)(?: __attribute__\(.*\))?;", re.M)
+_VECTORS = re.compile(r"^VECTORS_OF\(\w+, (\w+)\)", re.M)  # common.h
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
 _SHARED = re.compile(r"^SHARED .*?(\w+)\(", re.M)
 Defines = Mapping[str, str | int | float]
@@ -79,7 +80,10 @@ def _shared(file: str) -> list[str]:
 
 
 def _defined_in(text: str) -> tuple[set[str], set[str]]:
-    return {*_FUNCTION.findall(text), *_TYPE.findall(text)}, {*_MACRO.findall(text)}
+    by_macro = (
+        name for vector in _VECTORS.findall(text) for name in (f"load_{vector}", f"store_{vector}", f"{vector}_u")
+    )
+    return {*_FUNCTION.findall(text), *_TYPE.findall(text), *by_macro}, {*_MACRO.findall(text)}
 
 
 def render(defines: Defines) -> tuple[str, ...]:

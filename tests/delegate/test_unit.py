@@ -19,6 +19,8 @@ from litecl.delegate.opencl.unit import File, _names, unit
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions, Op
+from litecl.interpreter.ops.binary import MAXIMUM
+from litecl.interpreter.ops.compare import LESS
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.rnn import RNN, RNNOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
@@ -50,6 +52,21 @@ def test_all_functions_of_a_file_are_renamed(file: str) -> None:
     functions = {*_FUNCTION.findall(source_of(file))}
     assert functions <= {*_names(file)[0], "call_at", "assist", "attend"} | functions & {*_names(file)[0]}
     assert "get_global_id" not in _names(file)[0]
+
+
+def test_functions_that_a_macro_defines_are_renamed() -> None:
+    assert {"load_t", "store_t", "t_u", "load_r", "store_r", "r_u"} <= {*_names("binary.cl")[0]}
+
+
+@as_one
+def test_files_with_vectors_of_several_types_need_no_linker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs.Programs, "_linked", lambda *given: pytest.fail("a linker was needed"))
+    g = Graph()
+    x, other = g.input((3, 5)), g.input((3, 1))
+    y = g.op(SOFTMAX, [g.op(TANH, [x], NoOptions())], SoftmaxOptions(beta=1.0))
+    y = g.op(SOFTMAX, [g.op(MAXIMUM, [y, other], MAXIMUM.options())], SoftmaxOptions(beta=1.0))
+    y = g.op(LESS, [y, other], LESS.options())
+    prepared(model(g.build(y)), cache_dir=None, strict=True, num_threads=1)
 
 
 def _names_of(files: list[File], function: str) -> list[str]:
