@@ -144,9 +144,18 @@ typedef intv intv_u __attribute__((aligned(4)));
 #define DEVICE_FENCE mem_fence(CLK_GLOBAL_MEM_FENCE)
 #endif
 
-// VW floats at a __global pointer of any float's alignment.
-#define LOAD(p) (*(__global const floatv_u *)(p))
-#define STORE(p, x) (*(__global floatv_u *)(p) = (x))
+// How vectors of elements of `size` bytes lie in global memory: anywhere, or with ALIGNED, on a GPU, at multiples of their
+// own size, so that they are moved at once.
+#if defined(LITECL_GPU) && defined(ALIGNED)
+#define AT_ANY(size)
+#else
+#define AT_ANY(size) __attribute__((aligned(size)))
+#endif
+
+// VW floats at a __global pointer.
+typedef floatv floatv_g AT_ANY(4);
+#define LOAD(p) (*(__global const floatv_g *)(p))
+#define STORE(p, x) (*(__global floatv_g *)(p) = (x))
 
 // load_<name> and store_<name> of VW elements of a type, at a __global pointer of any element's alignment. GPUs move a
 // vector at once only where it is aligned, and compilers for them take a vector that may not be apart.

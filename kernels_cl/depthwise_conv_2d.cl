@@ -4,8 +4,8 @@
 // A work-item takes item_rows rows x item_pixels columns of the output x item_channels channels of the input, in pieces
 // of PIXELS x VW. The last columns and channels are taken together with some before them, so that pieces are whole.
 // Macros: PIXELS; KERNEL_WIDTH and STRIDE_X where they are known and taps are dense: then every pixel is loaded once
-// for all taps that read it; WIDTH (tile.h), where there are fewer channels than VW; ACTIVATION (common.h), whose
-// arguments are low and high.
+// for all taps that read it; WIDTH (tile.h), where there are fewer channels than VW; ALIGNED (common.h), where channels
+// are whole vectors; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 #include <Depthwise>
 

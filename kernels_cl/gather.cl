@@ -1,17 +1,16 @@
 // GATHER, EMBEDDING_LOOKUP and GATHER_ND: rows of inner elements, by index. An index that is out of range is clamped,
 // so that nothing outside of x is read.
-// A work-item takes per_item whole rows of y.
+// A work-item takes per_item rows of y: on a CPU whole ones, on a GPU a vector of each.
 // Macros: T, an integer type of the elements' size; I, the type of the indices.
 #include "common.h"
 #include <Axis>
 
-typedef VECTOR(T) Tv;
-typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
+VECTORS_OF(T, t)
 
-inline void copy_row(__global const T *x, __global T *y, int count) {
-    int i = 0;
-    for (; i + VW <= count; i += VW) *(__global Tv_u *)(y + i) = *(__global const Tv_u *)(x + i);
-    for (; i < count; ++i) y[i] = x[i];
+inline void copy_row(__global const T *x, __global T *y, int start, int end) {
+    int i = start;
+    for (; i + VW <= end; i += VW) store_t(y + i, load_t(x + i));
+    for (; i < end; ++i) y[i] = x[i];
 }
 
 inline int within(I index, int size) { return index < 0 ? 0 : (index >= size ? size - 1 : (int)index); }
@@ -19,21 +18,21 @@ inline int within(I index, int size) { return index < 0 ? 0 : (index >= size ? s
 // x [batches, outer, size, inner], positions [batches, count], y [batches, outer, count, inner].
 KERNEL void gather(ITEM __global const T *x, __global const I *positions, __global T *y, int n, int per_item, int outer,
                    int size, int inner, int count) {
-    SHARE(n, per_item);
+    SHARE_PIXELS(n, per_item, inner);
     for (int row = start; row < end; ++row) {
         const int line = row / count, k = row - line * count;
         const int position = within(positions[line / outer * count + k], size);
-        copy_row(x + (line * size + position) * inner, y + row * inner, inner);
+        copy_row(x + (line * size + position) * inner, y + row * inner, first_channel, end_channel);
     }
 }
 
 // indices [rows, depth], y [rows, inner]; axes: the first depth dimensions of x.
 KERNEL void gather_nd(ITEM __global const T *x, __global const I *indices, __global T *y, __global const Axis *axes,
                       int n, int per_item, int depth, int inner) {
-    SHARE(n, per_item);
+    SHARE_PIXELS(n, per_item, inner);
     for (int row = start; row < end; ++row) {
         int offset = 0;
         for (int d = 0; d < depth; ++d) offset += within(indices[row * depth + d], axes[d].size) * axes[d].stride;
-        copy_row(x + offset, y + row * inner, inner);
+        copy_row(x + offset, y + row * inner, first_channel, end_channel);
     }
 }

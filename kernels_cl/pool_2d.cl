@@ -2,7 +2,8 @@
 // element a channel, over the elements that are not padding; with `padded`, zeros around the image count like any other
 // element. x_step, y_step: elements from pixel to pixel of x and y.
 // A work-item takes per_item output pixels: on a CPU with all their channels, on a GPU with a vector of them.
-// Macros: OP: AVERAGE, MAXIMUM or L2; ACTIVATION, with its arguments low and high.
+// Macros: OP: AVERAGE, MAXIMUM or L2; ALIGNED (common.h), where pixels are whole vectors; ACTIVATION, with its arguments
+// low and high.
 #include "common.h"
 #include <Geometry>
 

@@ -63,7 +63,7 @@ KERNEL void quantize_rows(ITEM __global const float *x, __global const float *ra
         __global const float *p = x + part.at;
         __global uchar *q = y + part.at;
         int i = 0;
-        for (; i + VW <= part.count; i += VW) *(__global Tv_u *)(q + i) = CONVERT(quantized(LOAD(p + i), by) + 128, uchar);
+        for (; i + VW <= part.count; i += VW) *(__global Tv_g *)(q + i) = CONVERT(quantized(LOAD(p + i), by) + 128, uchar);
         if (i < part.count) {
             const intv last = quantized(load_part(p + i, part.count - i, part.room - i, 0.0f), by) + 128;
             store_lanes(q + i, CONVERT(last, uchar), part.count - i);

@@ -10,7 +10,7 @@
 #include <WideRow>
 
 typedef VECTOR(T) Tv;
-typedef Tv Tv_u __attribute__((aligned(1)));
+typedef Tv Tv_g AT_ANY(1);
 typedef int int_u __attribute__((aligned(1)));
 typedef uchar16 uchar16_u __attribute__((aligned(1)));
 #ifndef OUT
@@ -18,6 +18,7 @@ typedef uchar16 uchar16_u __attribute__((aligned(1)));
 #endif
 typedef VECTOR(OUT) Outv;
 typedef Outv Outv_u __attribute__((aligned(1)));
+typedef Outv Outv_g AT_ANY(1);
 typedef JOIN(OUT, 8) Out8_u __attribute__((aligned(1)));
 typedef JOIN(OUT, 4) Out4_u __attribute__((aligned(1)));
 
@@ -201,7 +202,7 @@ inline intv scale(intv x, __global const ulong *factors) {
 #endif
 
 // VW elements at p as integers.
-#define LOAD_T(p) CONVERT(*(__global const Tv_u *)(p), int)
+#define LOAD_T(p) CONVERT(*(__global const Tv_g *)(p), int)
 
 // The first `count` elements at p as integers, then zeros.
 inline intv load_lanes(__global const T *p, int count) {
@@ -275,7 +276,7 @@ inline intv finish_wide(const wideh sums[2], __global const int *stage, int low,
 // Writes the first `columns` lanes of y in as few stores as possible.
 inline void store_lanes(__global OUT *p, const Outv y, const int columns) {
     if (columns >= VW) {
-        *(__global Outv_u *)p = y;
+        *(__global Outv_g *)p = y;
         return;
     }
     if (columns <= 0) return;

@@ -1,7 +1,7 @@
 // AVERAGE_POOL_2D and MAX_POOL_2D of quantized x [n, height, width, channels] (see pool_2d.cl): windows reduced over the
 // elements that are not padding; an average is rounded to the nearest integer, halves away from zero.
 // A work-item takes per_item output pixels: on a CPU with all their channels, on a GPU with a vector of them.
-// Macros: OP: AVERAGE or MAXIMUM; T (quantized.h).
+// Macros: OP: AVERAGE or MAXIMUM; T (quantized.h); ALIGNED (common.h), where pixels are whole vectors.
 #include "quantized.h"
 #include <Geometry>
 
@@ -49,7 +49,7 @@ KERNEL void quantized_pool_2d(ITEM __global const T *x, __global T *y, __global 
         for (; c + VW <= end_channel; c += VW) {
             intv s = START;
             WINDOW(LOAD_T(at))
-            *(__global Tv_u *)(q + c) = CONVERT(clamp_int(FINISH(s), low, high), T);
+            *(__global Tv_g *)(q + c) = CONVERT(clamp_int(FINISH(s), low, high), T);
         }
         for (; c < end_channel; ++c) {
             intv s = START;

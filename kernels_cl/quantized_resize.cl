@@ -1,10 +1,11 @@
 // RESIZE_BILINEAR of integers x [n, height, width, channels] (see resize.cl for the tables and the shares): signed ones
 // with weights in units of 1/1024, bytes in float32, both rounded once, halves away from zero.
+// On a GPU a work-item takes a vector of a pixel's channels.
 // With LINES a work-item takes per_item lines of the output. It multiplies two lines of the image by their weights once,
 // into memory of its own, `above` and `below`; integers are exact, so their sum suffices. From these it interpolates all
 // pixels of its line.
 // Macros: LINES; T (quantized.h); A, the type of the sums: int or long, or float for unsigned bytes; W, that of the weights:
-// int or float; ONE, a weight of one: 1024 or 1.
+// int or float; ONE, a weight of one: 1024 or 1; ALIGNED (common.h), where pixels are whole vectors.
 #include "quantized.h"
 #include <Between>
 
@@ -79,7 +80,7 @@ KERNEL void quantized_bilinear(ITEM __global const T *x, __global T *y, __global
                                __global const Between *columns, __global const W *row_weights,
                                __global const W *column_weights, int n, int per_item, int height, int width,
                                int channels, int out_height, int out_width) {
-    SHARE(n, per_item);
+    SHARE_PIXELS(n, per_item, channels);
     for (int pixel = start; pixel < end; ++pixel) {
         const int line = pixel / out_width, j = pixel - line * out_width;
         const int image = line / out_height, i = line - image * out_height;
@@ -87,7 +88,7 @@ KERNEL void quantized_bilinear(ITEM __global const T *x, __global T *y, __global
         const Av down = (A)row_weights[i], along = (A)column_weights[j], up = (A)ONE - down, back = (A)ONE - along;
         __global const T *p = PIXEL(image, above, left), *q = PIXEL(image, above, right);
         __global const T *r = PIXEL(image, below, left), *s = PIXEL(image, below, right);
-        for (int k = 0; k < channels; k += VW) {
+        for (int k = first_channel; k < end_channel; k += VW) {
             Av sum = CORNER(p) * up * back;
             sum += CORNER(r) * down * back;
             sum += CORNER(q) * up * along;

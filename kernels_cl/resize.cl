@@ -1,11 +1,9 @@
 // RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR of x [n, height, width, channels] (NHWC), from tables of positions.
-// A work-item takes per_item output pixels, with all their channels.
-// Macro: T, the element type: float, or for nearest an integer type of the elements' size.
+// A work-item takes per_item output pixels: on a CPU with all their channels, on a GPU with a vector of them.
+// Macros: T, the element type: float, or for nearest an integer type of the elements' size; BILINEAR; ALIGNED (common.h),
+// where pixels are whole vectors.
 #include "common.h"
 #include <Between>
-
-typedef VECTOR(T) Tv;
-typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
 
 #define PIXEL(image, row, column) (x + (((image) * height + (row)) * width + (column)) * channels)
 
@@ -19,7 +17,7 @@ KERNEL void bilinear(ITEM __global const float *x, __global float *y, __global c
                      __global const Between *columns, __global const float *row_weights,
                      __global const float *column_weights, int n, int per_item, int height, int width, int channels,
                      int out_height, int out_width) {
-    SHARE(n, per_item);
+    SHARE_PIXELS(n, per_item, channels);
     int j = start % out_width, i = start / out_width % out_height, image = start / (out_width * out_height);
     __global const float *limit = x + n / (out_width * out_height) * height * width * channels;
     for (int pixel = start; pixel < end; ++pixel) {
@@ -30,10 +28,10 @@ KERNEL void bilinear(ITEM __global const float *x, __global float *y, __global c
         __global const float *r = PIXEL(image, below, left), *s = PIXEL(image, below, right);
         __global float *out = y + pixel * channels;
         const int own = (end - pixel) * channels;
-        int k = 0;
-        for (; k + FEW < channels; k += VW)
+        int k = first_channel;
+        for (; k + FEW < end_channel; k += VW)
             store_part(out + k, SOME(p) * a + SOME(q) * b + SOME(r) * c + SOME(s) * d, channels - k, own - k);
-        for (; k < channels; ++k) out[k] = p[k] * a + q[k] * b + r[k] * c + s[k] * d;
+        for (; k < end_channel; ++k) out[k] = p[k] * a + q[k] * b + r[k] * c + s[k] * d;
         if (++j < out_width) continue;
         j = 0;
         if (++i < out_height) continue;
@@ -42,17 +40,19 @@ KERNEL void bilinear(ITEM __global const float *x, __global float *y, __global c
     }
 }
 #else
+VECTORS_OF(T, t)
+
 KERNEL void nearest(ITEM __global const T *x, __global T *y, __global const int *rows, __global const int *columns,
                     int n, int per_item, int height, int width, int channels, int out_height, int out_width) {
-    SHARE(n, per_item);
+    SHARE_PIXELS(n, per_item, channels);
     for (int pixel = start; pixel < end; ++pixel) {
         const int line = pixel / out_width, j = pixel - line * out_width;
         const int image = line / out_height, i = line - image * out_height;
         __global const T *p = PIXEL(image, rows[i], columns[j]);
         __global T *out = y + pixel * channels;
-        int k = 0;
-        for (; k + VW <= channels; k += VW) *(__global Tv_u *)(out + k) = *(__global const Tv_u *)(p + k);
-        for (; k < channels; ++k) out[k] = p[k];
+        int k = first_channel;
+        for (; k + VW <= end_channel; k += VW) store_t(out + k, load_t(p + k));
+        for (; k < end_channel; ++k) out[k] = p[k];
     }
 }
 #endif

@@ -1,19 +1,7 @@
 // Functions of whole rows of `length` elements on a GPU, a group for each row: SOFTMAX, LOG_SOFTMAX, layer norms.
 // Macros: ITEMS of a group, a power of two.
 #include "common.h"
-
-// All items' values combined by OP, in every item.
-#define COMBINE(OP, value, result)                                              \
-    {                                                                           \
-        memory[item] = value;                                                   \
-        for (int others = ITEMS / 2; others > 0; others /= 2) {                 \
-            barrier(CLK_LOCAL_MEM_FENCE);                                       \
-            if (item < others) memory[item] = OP(memory[item + others], memory[item]); \
-        }                                                                       \
-        barrier(CLK_LOCAL_MEM_FENCE);                                           \
-        result = memory[0];                                                     \
-        barrier(CLK_LOCAL_MEM_FENCE);                                           \
-    }
+#include "combine.h"
 
 KERNEL void softmax_local(ITEM __global const float *restrict x, __global float *restrict y, __local float *restrict memory,
                           const int length, const float beta) {

@@ -117,6 +117,14 @@ def pixels(kernel: str, n: int, channels: int, target: Target, work: int) -> Chu
     return Chunks(kernel, target, (n, channels), (1, target.vector_width), order=(1, 0))
 
 
+def aligned(target: Target, *steps: int) -> dict[str, int]:
+    """Return the macro by which a GPU moves whole vectors at once, where all of these steps, of elements from pixel to
+    pixel, are whole vectors.
+    """
+    width = target.vector_width
+    return {"ALIGNED": 1} if target.kind == "gpu" and not any(step % width for step in steps) else {}
+
+
 def elements(kernel: str, n: int, target: Target, work: int = 1) -> Chunks:
     """Deal out the elements of an array, in whole vectors."""
     return chunks(kernel, n, target, step=target.vector_width, work=work)

@@ -8,7 +8,7 @@ import numpy as np
 from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Record, Refusal, Step, Target
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.pixel_groups import KERNEL, pixel_share, width_of
-from litecl.delegate.kit.schedule import Grid, filled, rows_of, schedule_of
+from litecl.delegate.kit.schedule import Grid, aligned, filled, rows_of, schedule_of
 from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.matmul.product import Packed, Strided, pack
 from litecl.interpreter.graph import TensorSpec
@@ -80,7 +80,7 @@ def _items(g: Geometry, pixels: int, target: Target) -> Depthwise:
 
 
 def _defines(g: Geometry, pixels: int, target: Target) -> dict[str, str | int | float]:
-    defines: dict[str, str | int | float] = {"PIXELS": pixels}
+    defines: dict[str, str | int | float] = {"PIXELS": pixels, **aligned(target, g.channels)}
     if g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2:
         defines |= {"KERNEL_WIDTH": g.kernel_width, "STRIDE_X": g.stride_x}
     if g.channels < target.vector_width:

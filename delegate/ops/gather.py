@@ -9,7 +9,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Operand, Record, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, Specs, bits, given, moves
-from litecl.delegate.kit.schedule import chunks, elements
+from litecl.delegate.kit.schedule import elements, pixels
 from litecl.delegate.kit.strided import dense
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
@@ -61,7 +61,7 @@ def _gather(call: Call, x: Operand, positions: Operand, axis: int, batch: int) -
     outer, inner = math.prod(x.shape[batch:axis]), math.prod(x.shape[axis + 1 :])
     count = math.prod(positions.shape[batch:])
     rows = math.prod(x.shape[:batch]) * outer * count
-    share = chunks("gather", rows, call.target, work=inner)
+    share = pixels("gather", rows, inner, call.target, work=inner)
     sizes = (np.int32(size) for size in (outer, x.shape[axis], inner, count))
     return [share.launch("gather", (x, positions, *call.outputs, *share.args, *sizes), _defines(x, positions))]
 
@@ -82,7 +82,7 @@ def _lower_gather_nd(call: Call) -> list[Step]:
     depth = indices.shape[-1]
     inner = math.prod(x.shape[depth:])
     axes = tuple(map(Axis, x.shape[:depth], dense(x.shape)[:depth]))
-    share = chunks("gather", y.spec.size // inner, call.target, work=inner)
+    share = pixels("gather", y.spec.size // inner, inner, call.target, work=inner)
     args = (x, indices, y, axes, *share.args, np.int32(depth), np.int32(inner))
     return [share.launch("gather_nd", args, _defines(x, indices))]
 

@@ -40,7 +40,7 @@ def _lower(call: Call) -> list[Step]:
 
 
 def _on_gpu(call: Call) -> list[Step] | None:
-    return rows.of_rows(call, "layer_norm_local", *_operands(call), _FLOPS)
+    return rows.of_rows(call, rows.ROWS, "layer_norm_local", *_operands(call), _FLOPS)
 
 
 LAYER_NORM = ClOp(composed("LAYER_NORM", LayerNormOptions), claim=takes(*FLOAT), lower=_lower, on_gpu=_on_gpu)

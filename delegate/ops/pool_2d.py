@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Pads, Refusal, Step
 from litecl.delegate.kit.claims import FLOAT, Specs, activated, typed
-from litecl.delegate.kit.schedule import pixels
+from litecl.delegate.kit.schedule import aligned, pixels
 from litecl.delegate.matmul.geometry import geometry
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
@@ -28,7 +28,12 @@ def _cl_op(op: Op, reduction: str) -> ClOp:
         share = pixels("pool_2d", g.pixels, g.channels, call.target, work)
         numbers = (np.int32(n) for n in (x.step, y.step, call.pads != Pads()))
         args: tuple[Arg, ...] = (x, y, g, *share.args, *numbers, *call.activation.bounds)
-        return [share.launch("pool_2d", args, {"OP": reduction, **call.activation.defines}, g.pixels * work)]
+        defines: dict[str, str | int | float] = {
+            "OP": reduction,
+            **aligned(call.target, x.step, y.step),
+            **call.activation.defines,
+        }
+        return [share.launch("pool_2d", args, defines, g.pixels * work)]
 
     return ClOp(
         op, claim=_claim, lower=lower, fuses_activation=True, fuses_pads=True, reads_rows=True, writes_rows=True

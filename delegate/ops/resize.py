@@ -8,7 +8,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Record, Refusal, Scratch, Step
 from litecl.delegate.kit.claims import C_TYPES, FLOAT, QUANTIZED, Specs, bits, moves, typed
-from litecl.delegate.kit.schedule import Chunks, chunks
+from litecl.delegate.kit.schedule import Chunks, aligned, chunks, pixels
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.resize import (
     RESIZE_BILINEAR,
@@ -22,7 +22,7 @@ from litecl.interpreter.schema import TensorType
 
 def _share(kernel: str, call: Call) -> Chunks:
     *_, channels = call.outputs[0].shape
-    return chunks(kernel, call.outputs[0].spec.size // channels, call.target, work=channels)
+    return pixels(kernel, call.outputs[0].spec.size // channels, channels, call.target, work=channels)
 
 
 def _sizes(call: Call) -> tuple[np.int32, ...]:
@@ -64,7 +64,7 @@ def _lower_integers(call: Call) -> list[Step]:
     defines: dict[str, str | int] = of_reals if real else {"A": _SUMS[x.spec.type], "W": "int", "ONE": 1024}
     if x.spec.type == TensorType.INT16:
         defines["WORDS"] = 1
-    defines["T"] = C_TYPES[x.spec.type]
+    defines |= {"T": C_TYPES[x.spec.type], **aligned(call.target, channels)}
     args: tuple[Arg, ...] = (x, y, *tables, *share.args, *_sizes(call))
     if by_lines:
         share = chunks("quantized_resize", images * height, call.target, work=width * channels)
@@ -83,7 +83,7 @@ def _lower_bilinear(call: Call) -> list[Step]:
     tables: list[Arg] = [_between(lower, upper) for lower, upper, _ in sides]
     tables += [Const(distance.astype(np.float32)) for _, _, distance in sides]
     share = _share("resize", call)
-    defines: dict[str, str | int] = {"T": "float", "BILINEAR": 1}
+    defines: dict[str, str | int] = {"T": "float", "BILINEAR": 1, **aligned(call.target, x.shape[3])}
     return [share.launch("bilinear", (x, y, *tables, *share.args, *_sizes(call)), defines, 8 * y.spec.size)]
 
 

@@ -5,7 +5,17 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pytest
 
-from litecl.cases import Case, hybrid, integer_device, integer_lstm, vector_width
+from litecl.cases import (
+    Case,
+    gather,
+    hybrid,
+    integer_device,
+    integer_lstm,
+    integer_pool,
+    quantized_rows,
+    resize,
+    vector_width,
+)
 from litecl.delegate import CLDelegate
 from litecl.delegate.analysis.explicit import explicit
 from litecl.delegate.cl_op import Target
@@ -48,12 +58,22 @@ _HYBRID = (
 )
 _INTEGER_LSTM = ("BASIC", "batch first, everything", "plain", "8-bit products", "rank 2, no bias")
 _LSTMS = tuple(case for case in integer_lstm.CASES if case.name in _INTEGER_LSTM)
-_TABLES = (*vector_width.CASES, *integer_device.CASES, *hybrid.CASES, *_LSTMS)
+# A vector of a pixel's channels, or of a row, a work-item; rows of integers a group.
+_PIXELS = tuple(
+    case
+    for table in (gather, integer_pool, quantized_rows, resize)
+    for case in table.CASES
+    if case.op.name
+    in ("GATHER", "GATHER_ND", "SOFTMAX", "AVERAGE_POOL_2D", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
+    and case.device is None
+)
+_TABLES = (*vector_width.CASES, *integer_device.CASES, *hybrid.CASES, *_LSTMS, *_PIXELS)
 _CASES = (
     *_VECTORS,
     *(case for case in integer_device.CASES if case.name.partition(", ")[2] in _INTEGERS),
     *(case for case in hybrid.CASES if case.name in _HYBRID and case.device is None),
     *_LSTMS,
+    *_PIXELS,
 )
 
 

@@ -46,6 +46,13 @@ _KERNELS: dict[str, tuple[str, dict[str, Any], float]] = {
         0.0,
     ),
     "ends of Winograd's patches": ("winograd_patches", {"ACTIVATION": "ACTIVATION_GELU"}, 0.0),
+    "windows of whole vectors": (
+        "depthwise_conv_2d",
+        {"PIXELS": 4, "KERNEL_WIDTH": 3, "STRIDE_X": 1, "ACTIVATION": "ACTIVATION_CLAMP", "ALIGNED": 1},
+        0.0,
+    ),
+    "pooled whole vectors": ("pool_2d", {"OP": "MAXIMUM", "ACTIVATION": "ACTIVATION_CLAMP", "ALIGNED": 1}, 0.0),
+    "rows of bytes": ("quantized_softmax", {"X": "char", "T": "char", "BITS": 8, "ITEMS": 256}, 0.0),
     "dots": ("matvec", {"ROWS": 1, "COLUMNS": 4, "ITEMS": 64}, 0.0),
     "rows": ("rows_local", {"ITEMS": 256}, 0.0),
     "reductions": ("reduce_local", {"ITEMS": 256, "T": "float", "A": "float", "R": "float", "OP": "ADD"}, 0.0),
@@ -129,6 +136,8 @@ def test_kernels_of_gpus(name: str, target: str) -> None:
         if "SINGLE" not in defines:
             assert main.wide_loads is not None
             assert main.wide_loads >= (0.5 if kernel in _TILED else 0.7)
+    if kernel == "depthwise_conv_2d":
+        assert (found[kernel].wide_loads or 0) >= 0.6
 
 
 @pytest.mark.parametrize(("target", "profile"), [("tgllp", "xe_lp"), ("pvc", "xe_hpc")])

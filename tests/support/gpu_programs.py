@@ -8,7 +8,8 @@ from litecl.delegate.backend.absent import AbsentDevice
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Model
-from litecl.perf.measure import peer_models
+from litecl.perf.measure import large_models, peer_models
+from litecl.perf.measure.gpu_models import SUBJECTS
 from support import shared
 
 Defines = tuple[tuple[str, str | int | float], ...]
@@ -39,8 +40,13 @@ def programs(
 
 
 def large() -> Iterator[bytes]:
-    """Yield models of more arithmetic than cases have: a 3x3 convolution that every GPU computes by patches."""
+    """Yield models of more arithmetic than cases have: a 3x3 convolution that every GPU computes by patches, and those
+    that ``litecl.perf.gpu`` measures, of BERT one layer.
+    """
     yield peer_models.convolution(64, 320)
+    for batch in (1, 16):
+        yield large_models.bert(128, batch, 1)
+        yield from (one.make(batch) for one in SUBJECTS if batch in one.batches and "BERT" not in one.name)
 
 
 def zoo() -> Iterator[str]:

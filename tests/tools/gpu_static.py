@@ -78,8 +78,9 @@ def _table(targets: list[str], kernels: list[str] | None, jobs: int) -> Table:
     files = [*zoo()]
     found: Table = {}
     for target in targets:
-        models = (*(case.model() for case in DEVICE_CASES), *large(), *files)
-        made = programs(_TARGETS[target], models, files)
+        networks = (*large(), *files)
+        models = (*(case.model() for case in DEVICE_CASES), *networks)
+        made = programs(_TARGETS[target], models, networks)
         wanted = {program: entries for program, entries in made.items() if kernels is None or program[0] in kernels}
         with ThreadPoolExecutor(jobs) as pool:
             figures = pool.map(partial(_compiled, target), wanted)

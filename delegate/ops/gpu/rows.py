@@ -7,6 +7,9 @@ import numpy as np
 from litecl.delegate.cl_op import Arg, Call, Launch, Local, Step, Target
 from litecl.delegate.kit.groups import groups, has_room, items_for
 
+ROWS = "rows_local"
+"""The kernel file of functions of whole rows of floats."""
+
 _LEAST_LENGTH = 32  # of a row for which a group pays
 _WIDEST = 8  # bytes of an accumulator
 _COLUMNS = 16  # columns of a group: neighbours lie in as many bytes as memory gives at once
@@ -15,25 +18,31 @@ _EXP_FLOPS = 20  # of an exponential, in additions and multiplications
 
 def softmax(call: Call) -> list[Step] | None:
     """Lower SOFTMAX."""
-    return of_rows(call, "softmax_local", (call.input(0),), (np.float32(call.options.beta),), _EXP_FLOPS)
+    return of_rows(call, ROWS, "softmax_local", (call.input(0),), (np.float32(call.options.beta),), _EXP_FLOPS)
 
 
 def log_softmax(call: Call) -> list[Step] | None:
     """Lower LOG_SOFTMAX."""
-    return of_rows(call, "log_softmax_local", (call.input(0),), (), _EXP_FLOPS)
+    return of_rows(call, ROWS, "log_softmax_local", (call.input(0),), (), _EXP_FLOPS)
 
 
 def of_rows(
-    call: Call, entry: str, operands: Sequence[Arg], more: Sequence[np.generic], flops: int
+    call: Call,
+    kernel: str,
+    entry: str,
+    operands: Sequence[Arg],
+    more: Sequence[np.generic],
+    flops: int,
+    defines: Mapping[str, str | int | float] | None = None,
 ) -> list[Step] | None:
-    """Return the launch of an entry of rows_local.cl. flops: of an element."""
+    """Return the launch of an entry of a kernel file that gives every row a group. flops: of an element."""
     out, length = call.outputs[0], call.outputs[0].shape[-1]
     items = items_for(call.target, length)
-    local = Local(4 * items)
+    local = Local(_WIDEST * items)
     if length < _LEAST_LENGTH or not has_room(call.target, items, local):
         return None
     args: tuple[Arg, ...] = (*operands, out, local, np.int32(length), *more)
-    return [groups("rows_local", entry, out.spec.size // length, items, args, {}, out.spec.size * flops)]
+    return [groups(kernel, entry, out.spec.size // length, items, args, defines or {}, out.spec.size * flops)]
 
 
 def reduction(

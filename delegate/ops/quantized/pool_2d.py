@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, QUANTIZED, Specs, given, typed
-from litecl.delegate.kit.schedule import pixels
+from litecl.delegate.kit.schedule import aligned, pixels
 from litecl.delegate.matmul.geometry import geometry
 from litecl.delegate.quantized.integers import alike, bounded, bounds_of
 from litecl.interpreter.graph import TensorSpec
@@ -36,7 +36,7 @@ def _cl_op(op: Op, reduction: str) -> ClOp:
         share = pixels("quantized_pool_2d", g.pixels, g.channels, call.target, work)
         bounds = bounds_of(call.options, y.spec)
         args: tuple[Arg, ...] = (x, y, g, *share.args, np.int32(bounds.low), np.int32(bounds.high))
-        defines = {"OP": reduction, "T": C_TYPES[y.spec.type]}
+        defines: dict[str, str | int] = {"OP": reduction, "T": C_TYPES[y.spec.type], **aligned(call.target, g.channels)}
         return [share.launch("quantized_pool_2d", args, defines, g.pixels * work)]
 
     return ClOp(op, claim=_claim, lower=lower)

@@ -5,15 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Operand, Refusal, Step
 from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
 from litecl.delegate.kit.schedule import chunks
+from litecl.delegate.ops.gpu import rows
 from litecl.delegate.quantized.integers import per_tensor, words
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.kit.types import integer_limits
 from litecl.interpreter.ops.softmax import SOFTMAX, difference_multiplier_16, exponentials, tables_16
 from litecl.interpreter.schema import TensorType
 
+_KERNEL = "quantized_softmax"
 _MOST_WORDS = 1 << 16  # 16-bit exponentials whose sum fits an int
 _WORK = 8  # cost of an element, in additions
 
@@ -44,13 +46,30 @@ def _lower(call: Call) -> list[Step]:
     if x.spec.type == TensorType.INT16:
         return _lower_words(call)
     length = y.shape[-1]
-    table = exponentials(call.options, x.spec).astype(np.int32)
-    share = chunks("quantized_softmax", y.spec.size // length, call.target, work=length * _WORK)
+    share = chunks(_KERNEL, y.spec.size // length, call.target, work=length * _WORK)
+    args: tuple[Arg, ...] = (x, _table(call), y, *share.args, np.int32(length), *_limits(y))
+    return [share.launch("quantized_softmax", args, _defines(x, y), y.spec.size * _WORK)]
+
+
+def _on_gpu(call: Call) -> list[Step] | None:
+    x, (y,) = call.input(0), call.outputs
+    if x.spec.type == TensorType.INT16:
+        return None
+    operands = (x, _table(call))
+    return rows.of_rows(call, _KERNEL, "quantized_softmax_local", operands, _limits(y), _WORK, _defines(x, y))
+
+
+def _table(call: Call) -> Const:
+    return Const(exponentials(call.options, call.input(0).spec).astype(np.int32))
+
+
+def _limits(y: Operand) -> tuple[np.int32, np.int32]:
     low, high = integer_limits(y.spec.type)
-    args: tuple[Arg, ...] = (x, Const(table), y, *share.args, *(np.int32(n) for n in (length, low, high)))
-    bits = 8 * y.spec.dtype.itemsize
-    defines: dict[str, str | int] = {"X": C_TYPES[x.spec.type], "T": C_TYPES[y.spec.type], "BITS": bits}
-    return [share.launch("quantized_softmax", args, defines, y.spec.size * _WORK)]
+    return np.int32(low), np.int32(high)
 
 
-CL_OPS = (ClOp(SOFTMAX, claim=_claim, lower=_lower),)
+def _defines(x: Operand, y: Operand) -> dict[str, str | int]:
+    return {"X": C_TYPES[x.spec.type], "T": C_TYPES[y.spec.type], "BITS": 8 * y.spec.dtype.itemsize}
+
+
+CL_OPS = (ClOp(SOFTMAX, claim=_claim, lower=_lower, on_gpu=_on_gpu),)
