@@ -7,8 +7,11 @@
 // the same.
 // Macros: those of local_tile.h; HALF_WEIGHTS: packed weights are halves; ACTIVATION (common.h), whose arguments are low
 // and high.
-#if defined(HALF_STEPS) && defined(WINDOW_WIDTH)
-#if WINDOW_HEIGHT * WINDOW_WIDTH < 9  // by sixteens these spill on Intel's GPUs
+#ifdef HALF_STEPS  // by sixteens some spill on Intel's GPUs: behind short windows, and before functions of added up parts
+#define CLAMPED_ACTIVATION_CLAMP 1
+#define CLAMPED(activation) CLAMPED_(activation)
+#define CLAMPED_(activation) CLAMPED_##activation
+#if defined(WINDOW_WIDTH) && WINDOW_HEIGHT * WINDOW_WIDTH < 9 || defined(PARTS) && !CLAMPED(ACTIVATION)
 #undef LITECL_SUBGROUP
 #endif
 #endif

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support import empty_copies
+from support import empty_copies, gaps
 
 _MOST_CASES = 1000  # of one test; of a longer table every n-th case is run
 _NEEDS_TENSORFLOW = re.compile(r"""^(?:\w+ = )?pytest\.importorskip\("(?:tensorflow|keras)"\)""", re.M)
@@ -28,12 +28,21 @@ _LONG = frozenset(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="leave out what is long or needs TensorFlow")
+    parser.addoption("--gaps", action="store_true", help="look for writes between tensors (support/gaps.py)")
     parser.addoption("--ray", action="store_true", help="kill a worker of Ray's too, which needs litecl[ray]")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     empty_copies.refuse()
+    if config.getoption("gaps"):
+        gaps.leave()
     config.addinivalue_line("markers", "tensorflow: one test that needs TensorFlow, in a file that does not")
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Fail where a kernel wrote between tensors."""
+    if item.config.getoption("gaps") and (faults := gaps.written()):
+        pytest.fail("\n".join(faults))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

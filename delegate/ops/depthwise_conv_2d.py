@@ -42,7 +42,7 @@ def lower(call: Call) -> list[Step]:
     counts = (g.channels, g.images * g.out_height, g.out_width)
     share = pixel_share(target, counts[1], counts[2], g.channels, g.taps) if target.kind == "gpu" else None
     pixels = rows_of(KERNEL, target, g.out_width, lines) if share is None else share.pixels
-    items = _items(g, pixels, target)
+    items = _items(g, target) if share is None else Depthwise(g, 1, pixels, share.width)
     grid = Grid(KERNEL, target, counts, (items.item_channels, items.item_rows, items.item_pixels))
     launch = (grid if share is None else replace(grid, local=share.local, tiled=share.tiled)).launch(
         "depthwise_conv_2d",
@@ -68,10 +68,8 @@ def _by_multiplier(values: Operand | None, taps: int, g: Geometry, target: Targe
     return Packed(scratch, (launch,))
 
 
-def _items(g: Geometry, pixels: int, target: Target) -> Depthwise:
-    """Return a work-item's share: all columns of some rows, of as many channels as stay cached from row to row."""
-    if target.kind == "gpu":
-        return Depthwise(g, 1, pixels, width_of(g.channels, target))
+def _items(g: Geometry, target: Target) -> Depthwise:
+    """Return a CPU's share: all columns of some rows, of as many channels as stay cached from row to row."""
     width = target.vector_width
     block = schedule_of(KERNEL, target).near_bytes // (4 * g.kernel_height * g.width) // width * width
     block = min(g.channels, block) if block >= _LEAST_BLOCK else g.channels

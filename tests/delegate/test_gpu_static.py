@@ -52,7 +52,7 @@ _KERNELS: dict[str, tuple[str, dict[str, Any], float]] = {
         0.0,
     ),
     "pooled whole vectors": ("pool_2d", {"OP": "MAXIMUM", "ACTIVATION": "ACTIVATION_CLAMP", "ALIGNED": 1}, 0.0),
-    "rows of bytes": ("quantized_softmax", {"X": "char", "T": "char", "BITS": 8, "ITEMS": 256}, 0.0),
+    "rows of bytes": ("quantized_softmax_local", {"X": "char", "T": "char", "BITS": 8, "ITEMS": 256}, 0.0),
     "dots": ("matvec", {"ROWS": 1, "COLUMNS": 4, "ITEMS": 64}, 0.0),
     "rows": ("rows_local", {"ITEMS": 256}, 0.0),
     "reductions": ("reduce_local", {"ITEMS": 256, "T": "float", "A": "float", "R": "float", "OP": "ADD"}, 0.0),
@@ -86,7 +86,16 @@ _WITHOUT_SPILLS = (
         "depthwise_conv_2d",
         "quantized_depthwise_conv_2d",
     ),
-    *("rows_local", "reduce_local", "softmax", "softmax_16", "quantized_softmax", "arg_max", "l2_normalization"),
+    *(
+        "rows_local",
+        "reduce_local",
+        "softmax",
+        "softmax_16",
+        "quantized_softmax",
+        "quantized_softmax_local",
+        "arg_max",
+        "l2_normalization",
+    ),
     *(
         "transpose_local",
         "transpose",
@@ -182,12 +191,17 @@ def test_tiles_of_halves(target: str, gpu: Gpu) -> None:
     shapes = ((64, 64, 4, 4), (32, 32, 4, 4)) if gpu.vendor == "intel" else ((64, 64, 8, 8), (64, 64, 8, 4))
     for shape in shapes:
         tile = LocalTile(*shape, gpu.unit)
-        for layout in ({"HALF_WEIGHTS": 1, "GATHER": 1, "PARTS": 1}, {"RIGHT_ROWS": 1}):
+        parts: dict[str, str | int] = {"HALF_WEIGHTS": 1, "PARTS": 1}
+        for layout, lanes in (
+            ({**parts, "GATHER": 1}, 16),
+            ({"RIGHT_ROWS": 1}, 16),
+            ({**parts, "ACTIVATION": "ACTIVATION_SWISH"}, 8),
+        ):
             macros = {**gpu.macros, **tile.defines, "ACTIVATION": "ACTIVATION_CLAMP", **layout}
             figures = _compiled(target, "product_local", macros)["product_halves"]
             assert (figures.failures, figures.spill_bytes, figures.scratch_bytes) == (0, 0, 0)
             if target in gpu_compile.INTEL:
-                assert figures.simd == 16
+                assert figures.simd == lanes
             else:
                 assert (figures.multiply_adds or 0) >= 0.8
                 assert (figures.wide_loads or 0) >= 0.5

@@ -9,8 +9,9 @@ name=$suite
 [ "$package" = pocl-opencl-icd ] || name=$suite-$package
 base="${XDG_CACHE_HOME:-$HOME/.cache}/litecl-tests/$name"
 root=$base/root apt=$base/apt
-[ ! -d "$root" ] || { echo "$root"; exit; }
-rm -rf "$root.new"
+# What is there was perhaps unpacked for fewer packages.
+[ ! -d "$root" ] || [ "$(cat "$base/packages" 2> /dev/null)" != "$*" ] || { echo "$root"; exit; }
+rm -rf "$root" "$root.new"
 mkdir -p "$apt"/{etc/apt/preferences.d,etc/apt/apt.conf.d,var/lib/apt/lists/partial,var/lib/dpkg,var/log}
 mkdir -p "$apt"/var/cache/apt/archives/partial "$root".new/usr/{bin,sbin,lib,lib64}
 : > "$apt/var/lib/dpkg/status"
@@ -26,4 +27,5 @@ options=(-q -o Dir="$apt" -o Dir::State::status="$apt/var/lib/dpkg/status")
 } >&2
 rm -r "$apt"
 mv "$root.new" "$root"
+echo "$*" > "$base/packages"
 echo "$root"

@@ -15,5 +15,5 @@ if [ "${1:-}" = litecl ]; then
     .venv/bin/python -m "$@"
     exit
 fi
-[ $# -gt 0 ] || set -- tests/whole/test_ops.py -k "test_device and not pthread"
+[ $# -gt 0 ] || set -- --gaps tests/whole/test_ops.py -k "test_device and not pthread"
 .venv/bin/python -m pytest -q -p no:cacheprovider "$@"

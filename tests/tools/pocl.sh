@@ -5,5 +5,5 @@
 set -euo pipefail
 suite=$1
 shift
-[ $# -gt 0 ] || set -- tests/whole/test_ops.py -k "test_device and cpu-"
+[ $# -gt 0 ] || set -- --gaps tests/whole/test_ops.py -k "test_device and cpu-"
 exec "$(dirname "$0")/in_debian.sh" "$suite" pocl-opencl-icd -- "$@"

@@ -3,6 +3,6 @@
 # GPU: 64 work-items a group, local memory of 32 KB, barriers, no float64 (tests/tools/in_debian.sh). Takes 10 minutes.
 # Usage: tests/tools/rusticl.sh [pytest's arguments, or litecl and a command's, in place of the device cases]
 set -euo pipefail
-[ $# -gt 0 ] || set -- tests/whole/test_ops.py -k "test_device and llvmpipe"
+[ $# -gt 0 ] || set -- --gaps tests/whole/test_ops.py -k "test_device and llvmpipe"
 settings=(RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu)
 exec "$(dirname "$0")/in_debian.sh" trixie mesa-opencl-icd "${settings[@]}" -- "$@"

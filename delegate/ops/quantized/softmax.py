@@ -56,7 +56,8 @@ def _on_gpu(call: Call) -> list[Step] | None:
     if x.spec.type == TensorType.INT16:
         return None
     operands = (x, _table(call))
-    return rows.of_rows(call, _KERNEL, "quantized_softmax_local", operands, _limits(y), _WORK, _defines(x, y))
+    entry = "quantized_softmax_local"
+    return rows.of_rows(call, entry, entry, operands, _limits(y), _WORK, _defines(x, y))
 
 
 def _table(call: Call) -> Const:
