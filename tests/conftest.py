@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from support import empty_copies, gaps
+from support import compiled_apart, empty_copies, gaps
 
 _MOST_CASES = 1000  # of one test; of a longer table every n-th case is run
 _NEEDS_TENSORFLOW = re.compile(r"""^(?:\w+ = )?pytest\.importorskip\("(?:tensorflow|keras)"\)""", re.M)
+_FAILING = frozenset({"test_faults.py"})  # where compilers are made to fail
 _LONG = frozenset(
     {
         *("test_call_patterns.py", "test_capabilities.py", "test_fault_files.py", "test_faults.py", "test_fuzz.py"),
@@ -34,13 +35,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     empty_copies.refuse()
+    compiled_apart.watch()
     if config.getoption("gaps"):
         gaps.leave()
     config.addinivalue_line("markers", "tensorflow: one test that needs TensorFlow, in a file that does not")
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Fail where a kernel wrote between tensors."""
+    """Fail where files of a region would not be compiled as one, or with ``--gaps`` a kernel wrote between tensors."""
+    if (apart := compiled_apart.noted()) and item.path.name not in _FAILING:
+        pytest.fail("\n".join(apart))
     if item.config.getoption("gaps") and (faults := gaps.written()):
         pytest.fail("\n".join(faults))
 

@@ -14,7 +14,7 @@ from litecl.delegate.opencl.sources import source_of
 
 _WORD = r"\w+(?:\((?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))*\))?"  # with what is in parentheses behind it
 _FUNCTION = re.compile(rf"^(?!typedef\b)(?:{_WORD}[ *]+)+(\w+)\(", re.M)
-_TYPE = re.compile(r"^(?:typedef [^{}\n]*?|\} )(\w+)(?: __attribute__\(.*\))?;", re.M)
+_TYPE = re.compile(r"^(?:typedef [^{}\n]*?|\} )(\w+)(?: \w+\(.*\))?;", re.M)
 _VECTORS = re.compile(r"^VECTORS_OF\(\w+, (\w+)\)", re.M)  # common.h
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
 _SHARED = re.compile(r"^SHARED .*?(\w+)\(", re.M)

@@ -30,6 +30,7 @@ from support.small_models import prepared, reference, run
 
 _KERNELS = Path(litecl.kernels_cl.__path__[0])
 _FUNCTION = re.compile(r"^(?:SHARED|INLINE|OUT_OF_LINE|inline|static|KERNEL)\b[^;{}#]*?(\w+)\([^;{}#]*\) \{", re.M)
+_TYPE = re.compile(r"^typedef [^;{\n\[]*?(\w+)(?: (?:__attribute__|AT_ANY)\(.*\))?;", re.M)
 _MAIN = File("region.cl", ("-DVW=16",))
 
 as_one = pytest.mark.skipif(
@@ -52,6 +53,11 @@ def test_all_functions_of_a_file_are_renamed(file: str) -> None:
     functions = {*_FUNCTION.findall(source_of(file))}
     assert functions <= {*_names(file)[0], "call_at", "assist", "attend"} | functions & {*_names(file)[0]}
     assert "get_global_id" not in _names(file)[0]
+
+
+@pytest.mark.parametrize("file", sorted(path.name for path in _KERNELS.glob("*.cl")))
+def test_all_types_of_a_file_are_renamed(file: str) -> None:
+    assert {*_TYPE.findall(source_of(file))} <= {*_names(file)[0], *_names("builtins.h")[0]}
 
 
 def test_functions_that_a_macro_defines_are_renamed() -> None:
