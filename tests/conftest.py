@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from support import compiled_apart, empty_copies, gaps
 
 _MOST_CASES = 1000  # of one test; of a longer table every n-th case is run
 _NEEDS_TENSORFLOW = re.compile(r"""^(?:\w+ = )?pytest\.importorskip\("(?:tensorflow|keras)"\)""", re.M)
-_FAILING = frozenset({"test_faults.py"})  # where compilers are made to fail
 _LONG = frozenset(
     {
         *("test_call_patterns.py", "test_capabilities.py", "test_fault_files.py", "test_faults.py", "test_fuzz.py"),
@@ -38,14 +38,17 @@ def pytest_configure(config: pytest.Config) -> None:
     compiled_apart.watch()
     if config.getoption("gaps"):
         gaps.leave()
+    config.addinivalue_line("markers", "refused: a compiler is made to refuse what it gets")
     config.addinivalue_line("markers", "tensorflow: one test that needs TensorFlow, in a file that does not")
 
 
-def pytest_runtest_teardown(item: pytest.Item) -> None:
+@pytest.fixture(autouse=True)
+def _checked(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail where files of a region would not be compiled as one, or with ``--gaps`` a kernel wrote between tensors."""
-    if (apart := compiled_apart.noted()) and item.path.name not in _FAILING:
+    yield
+    if (apart := compiled_apart.noted()) and not request.node.get_closest_marker("refused"):
         pytest.fail("\n".join(apart))
-    if item.config.getoption("gaps") and (faults := gaps.written()):
+    if request.config.getoption("gaps") and (faults := gaps.written()):
         pytest.fail("\n".join(faults))
 
 

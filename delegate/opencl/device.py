@@ -228,9 +228,8 @@ class Device:
         if self.target.gpu is not None:
             macros |= self.target.gpu.macros
         lean = LEAN if able.lean else {}
-        self.programs = Programs(
-            self.context, self.device, macros, self.cache_dir, lean, whole=able.whole and able.lean
-        )
+        whole = able.whole and able.lean and self.target.kind == "cpu"  # such programs know of no groups
+        self.programs = Programs(self.context, self.device, macros, self.cache_dir, lean, whole=whole)
 
     @property
     def runs_again(self) -> bool:

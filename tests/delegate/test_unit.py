@@ -139,6 +139,7 @@ def test_what_calls_the_library_is_linked_with_it(monkeypatch: pytest.MonkeyPatc
     assert len(keys) == 1
 
 
+@pytest.mark.refused
 @as_one
 def test_files_that_are_not_one_source_are_linked(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = _links(monkeypatch)

@@ -1,28 +1,33 @@
-"""Regions whose files could not be compiled as one source, which costs time and is told in the log alone."""
+"""Regions whose files, as one source, a compiler refused: that costs time and is told in the log alone."""
 
-from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 _found: list[str] = []
+
+
+class _Log:
+    """A logger that notes them."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def info(self, message: str, *values: object) -> None:
+        if "compiled one by one" in message:
+            _found.append(message % values)
+        self._log.info(message, *values)
 
 
 def watch() -> None:
     """Note them from now on."""
     if find_spec("pyopencl") is None:
         return
-    from litecl.delegate.opencl.programs import Programs
+    from litecl.delegate.opencl import programs
 
-    as_one = Programs._as_one
-
-    def watched(self: Any, key: str, files: Sequence[Any], entry: str) -> Any:
-        program = as_one(self, key, files, entry)
-        if program is None and self._whole and not any(Path(file.name).is_absolute() for file in files):
-            _found.append(f"compiled one by one: {', '.join(file.name for file in files)}")
-        return program
-
-    setattr(Programs, "_as_one", watched)  # noqa: B010  # mypy knows methods as final
+    setattr(programs, "_LOG", _Log(programs._LOG))  # noqa: B010  # mypy knows what is there as a logger
 
 
 def noted() -> list[str]:
