@@ -40,7 +40,11 @@ KERNEL void copy(ITEM __global const T *x, __global T *y, __global const int *ne
 
 KERNEL void fill(ITEM __global T *y, __global const T *value, int n, int per_item) {
     SHARE(n, per_item);
-    if (start < end) copy_row(value, 0, y + start, 1, end - start);
+    const T one = value[0];
+    const Tv many = one;
+    int i = start;
+    for (; i + VW <= end; i += VW) store_t(y + i, many);
+    for (; i < end; ++i) y[i] = one;
 }
 
 #ifdef I
