@@ -25,7 +25,10 @@ KERNEL void softmax(ITEM __global const float *x, __global float *y, int n, int 
             STORE(q + i, e);
             sum += e;
         }
-        if (i < length) last = exp_v((load_part(p + i, length - i, room - i, -INFINITY) - most) * beta);
+        if (i < length) {  // lanes behind the row count for nothing, whatever beta is
+            const floatv e = exp_v((load_part(p + i, length - i, room - i, most) - most) * beta);
+            last = LANES < (intv)(length - i) ? e : 0.0f;
+        }
         const float scale = 1.0f / sum_lanes(sum + last);
         for (i = 0; i + VW <= length; i += VW) STORE(q + i, LOAD(q + i) * scale);
         if (i < length) store_part(q + i, last * scale, length - i, own - i);

@@ -47,14 +47,16 @@ def _infer(options: SoftmaxOptions, inputs: Specs) -> list[TensorSpec]:
     (x,) = require.present(inputs, 1)
     require.types_or_quantized(x, (*types.FLOAT, TensorType.FLOAT16), QUANTIZED)
     require.rank(x, at_least=1)
+    if x.dtype.itemsize == 1 and not options.beta > 0:  # kernels of bytes take exponentials of negative numbers alone
+        raise ModelError(f"beta: expected a positive number for {x.type.name}, got {options.beta:g}")
     return [TensorSpec(x.type, x.shape)]
 
 
 def _run(options: SoftmaxOptions, inputs: Inputs) -> list[Array]:
     (x,) = require.arrays(inputs, 1)
-    scaled = x * np.float32(options.beta)
-    e = np.exp(scaled - scaled.max(axis=-1, keepdims=True, initial=-np.inf))
-    return [(e / e.sum(axis=-1, keepdims=True)).astype(x.dtype)]
+    with np.errstate(all="ignore"):
+        e = np.exp((x - x.max(axis=-1, keepdims=True, initial=-np.inf)) * np.float32(options.beta))
+        return [(e / e.sum(axis=-1, keepdims=True)).astype(x.dtype)]
 
 
 def _bind(options: SoftmaxOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:

@@ -1,0 +1,275 @@
+"""Searches for wrong results at the edges of options: every field of every options record, at 0, negative and huge.
+
+``python -m litecl.perf.compare.option_edges`` takes the cases of every operator with a device kernel
+(``litecl.cases``), changes one field of their options at a time, and compares the device with the interpreter, and the
+interpreter with LiteRT's reference kernels, each in a process that may die of it. Whoever refuses an edge must do so
+with a typed error.
+"""
+
+import argparse
+import importlib
+import multiprocessing
+import pkgutil
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from enum import IntEnum
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from rich.progress import track
+
+from litecl import cases
+from litecl.cases import Case
+from litecl.cases.tolerances import DEVICE, INTERPRETER
+from litecl.delegate import CLDelegate
+from litecl.delegate.ops import CL_OPS
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Array
+
+_INTEGERS = (0, 1, -1, 2, 7, -7, 2**31 - 1, -(2**31))
+_FLOATS = (0.0, -0.0, 1.0, -1.0, -0.5, 1e-30, 3e38, -3e38, float("inf"), float("-inf"), float("nan"))
+_PATIENCE_S = 20.0
+_LIMITED = "refused: LimitError"
+_KINDS = 2  # of cases of an operator, for each set of types
+
+
+@dataclass
+class Findings:
+    """How often each outcome was seen, and what differs: an edge, and how."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+    by_litert: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A case with one field of its options at an edge."""
+
+    name: str
+    content: bytes
+    feeds: Sequence[Array]
+
+
+def edges(case: Case) -> Iterator[Edge | None]:
+    """Yield a case at every edge of its options; None where the operator refuses it before there is a model."""
+    if not is_dataclass(case.options):
+        return
+    for item in fields(case.options):
+        before = getattr(case.options, item.name)
+        for value in _values(before):
+            if value == before and type(value) is type(before):
+                continue
+            changed = replace(case, options=replace(case.options, **{item.name: value}))
+            try:
+                content = write(changed.model())
+            except LiteclError:
+                yield None
+            else:
+                yield Edge(f"{case!r}, {item.name} = {value}", content, case.feeds)
+
+
+def _values(before: Any) -> Sequence[Any]:
+    if isinstance(before, bool):
+        return (not before,)
+    if isinstance(before, IntEnum):
+        return tuple(type(before))
+    if isinstance(before, int):
+        return _INTEGERS
+    return _FLOATS if isinstance(before, float) else ()
+
+
+def chosen(most: int = _KINDS) -> dict[str, list[Case]]:
+    """Return cases of every operator with a device kernel, at most so many for each set of types."""
+    found, seen = defaultdict(list), Counter[Any]()
+    for module in pkgutil.iter_modules(cases.__path__):
+        for case in getattr(importlib.import_module(f"litecl.cases.{module.name}"), "CASES", ()):
+            kind = case.op, tuple(None if x is None else x.dtype for x in case.inputs), bool(case.quantization)
+            if case.op in CL_OPS and case.device is None and seen[kind] < most and _is_small(case):
+                seen[kind] += 1
+                found[case.op.name].append(case)
+    return dict(sorted(found.items()))
+
+
+def _is_small(case: Case) -> bool:
+    return sum(x.size for x in case.inputs if x is not None) < 1 << 14
+
+
+Outcome = list[Array] | str
+"""Outputs, or the error: of a type of litecl's, or else "untyped"."""
+
+
+def _outcome(content: bytes, feeds: Sequence[Array], **options: Any) -> Outcome:
+    try:
+        return _ran(Interpreter(model_content=content, memory_limit=1 << 28, **options), feeds)
+    except LiteclError as error:
+        return f"refused: {type(error).__name__}"
+    except Exception as error:  # which nobody expects
+        return f"untyped: {type(error).__name__}: {error}"
+
+
+def _ran(interpreter: Any, feeds: Sequence[Array]) -> list[Array]:
+    details = interpreter.get_input_details()
+    for detail, feed in zip(details, feeds, strict=True):
+        if tuple(detail["shape"]) != feed.shape:
+            interpreter.resize_tensor_input(detail["index"], feed.shape)
+    interpreter.allocate_tensors()
+    for detail, feed in zip(details, feeds, strict=True):
+        interpreter.set_tensor(detail["index"], feed)
+    interpreter.invoke()
+    return [np.array(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
+
+
+def difference(got: Outcome, wanted: Outcome, tolerances: dict[str, float]) -> str:
+    """Return how two outcomes differ; empty where they agree. NaN and infinities must be in the same places."""
+    if _LIMITED in [
+        outcome for outcome in (got, wanted) if isinstance(outcome, str)
+    ]:  # of memory, which depends on who computes
+        return ""
+    if isinstance(got, str) or isinstance(wanted, str):
+        agree = isinstance(got, str) and isinstance(wanted, str) and not got.startswith("untyped")
+        return "" if agree else f"{_said(got)}, expected {_said(wanted)}"
+    for a, b in zip(got, wanted, strict=True):
+        if (a.shape, a.dtype) != (b.shape, b.dtype):
+            return f"{a.dtype}{list(a.shape)}, expected {b.dtype}{list(b.shape)}"
+        if a.dtype.kind not in "fc":
+            if not (a == b).all():
+                return f"{int((a != b).sum())} of {a.size} elements differ"
+            continue
+        tolerance = tolerances.get(a.dtype.name, 0.0)
+        with np.errstate(all="ignore"):
+            largest = float(np.abs(b[np.isfinite(b)]).max(initial=0))
+            right = np.isclose(a, b, tolerance, tolerance * largest, equal_nan=True)
+        if not right.all():
+            at = int(np.flatnonzero(~right)[0])
+            return (
+                f"{int((~right).sum())} of {a.size} elements differ, first {a.reshape(-1)[at]} for {b.reshape(-1)[at]}"
+            )
+    return ""
+
+
+def _said(outcome: Outcome) -> str:
+    return outcome if isinstance(outcome, str) else "outputs"
+
+
+class Peer:
+    """Something that runs edges, in a process of its own, which is started again where an edge ends it or hangs."""
+
+    def __init__(self, serve: Callable[[Connection, Any], None], argument: Any = None) -> None:
+        self._serve, self._argument = serve, argument
+        self._process: Any = None
+        self._pipe: Any = None
+
+    def outcomes(self, edge: Edge) -> tuple[Outcome, ...] | None:
+        """Return what it makes of an edge; None if it died or hung."""
+        if self._process is None:
+            context = multiprocessing.get_context("spawn")
+            self._pipe, theirs = context.Pipe()
+            self._process = context.Process(target=self._serve, args=(theirs, self._argument), daemon=True)
+            self._process.start()
+            theirs.close()
+        try:
+            self._pipe.send((edge.content, edge.feeds))
+            if self._pipe.poll(_PATIENCE_S):
+                answer: tuple[Outcome, ...] = self._pipe.recv()
+                return answer
+        except (EOFError, OSError):
+            pass
+        self.close()
+        return None
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+        self._process = None
+
+
+def _litert(pipe: Connection, _: Any) -> None:
+    from ai_edge_litert.interpreter import Interpreter as TheirInterpreter
+    from ai_edge_litert.interpreter import OpResolverType
+
+    while True:
+        content, feeds = pipe.recv()
+        try:
+            kernels = OpResolverType.BUILTIN_REF
+            made = TheirInterpreter(model_content=content, num_threads=1, experimental_op_resolver_type=kernels)
+            pipe.send((_ran(made, feeds),))
+        except Exception as error:
+            pipe.send((f"refused: {error}",))
+
+
+def _interpreter(pipe: Connection, _: Any) -> None:
+    while True:
+        content, feeds = pipe.recv()
+        pipe.send((_outcome(content, feeds),))
+
+
+def _device(pipe: Connection, device: object) -> None:
+    while True:
+        content, feeds = pipe.recv()
+        pipe.send((_outcome(content, feeds, delegates=[CLDelegate(device, num_threads=1)]),))
+
+
+def search(table: dict[str, list[Case]], *, device: object = None, litert: bool = True) -> Findings:
+    """Compare every edge of some cases. device: as ``CLDelegate(device=...)``."""
+    findings = Findings()
+    peers = Peer(_interpreter), Peer(_device, device), Peer(_litert)
+    for listed in track(table.values(), "operators", disable=not sys.stderr.isatty()):
+        for edge in (edge for case in listed for edge in edges(case)):
+            if edge is None:
+                findings.counts["refused"] += 1
+                continue
+            _compare(edge, findings, *peers[: 3 if litert else 2])
+    for peer in peers:
+        peer.close()
+    return findings
+
+
+def _compare(edge: Edge, findings: Findings, *peers: Peer) -> None:
+    cpu, on_device, *theirs = (peer.outcomes(edge) for peer in peers)
+    if cpu is None or on_device is None:
+        findings.faults.append(f"{edge.name}: {'the interpreter' if cpu is None else 'the device'} died or hung")
+        return
+    (here,), (there,) = cpu, on_device
+    findings.counts[here.partition(":")[0] if isinstance(here, str) else "computed"] += 1
+    if isinstance(here, str) and here.startswith("untyped"):
+        findings.faults.append(f"{edge.name}: the interpreter: {here}")
+    if fault := difference(there, here, DEVICE):
+        findings.faults.append(f"{edge.name}: the device: {fault}")
+    for found in theirs:
+        if found is None or isinstance(found[0], str):
+            findings.counts["refused by LiteRT" if found else "LiteRT died"] += 1
+        else:
+            findings.counts["computed by LiteRT"] += 1
+            if fault := difference(here, found[0], INTERPRETER):
+                findings.by_litert.append(f"{edge.name}: {fault}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return 1 if the device differs from the interpreter, or an error is untyped."""
+    parser = argparse.ArgumentParser(prog="python -m litecl.perf.compare.option_edges", description=__doc__)
+    parser.add_argument("--ops", nargs="+", metavar="OP", help="default: all with a device kernel")
+    parser.add_argument("--device", help="see `litecl devices`")
+    parser.add_argument("--cases", type=int, default=_KINDS, metavar="N", help="of an operator, for each set of types")
+    parser.add_argument("--no-litert", action="store_true", help="compare device and interpreter alone")
+    args = parser.parse_args(argv)
+    table = {op: found for op, found in chosen(args.cases).items() if not args.ops or op in args.ops}
+    findings = search(table, device=args.device, litert=not args.no_litert)
+    for fault in findings.faults:
+        print(fault)
+    for fault in findings.by_litert:
+        print(f"differs from LiteRT: {fault}")
+    print(", ".join(f"{count} {outcome}" for outcome, count in sorted(findings.counts.items())))
+    print(f"{len(findings.faults)} faults, {len(findings.by_litert)} differences from LiteRT")
+    return 1 if findings.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
