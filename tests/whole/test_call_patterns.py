@@ -1,5 +1,8 @@
 """Programs as they are found in public: on LiteRT, with the import changed, and unchanged under ``install_as``."""
 
+import importlib.metadata
+import importlib.util
+import pkgutil
 import re
 import runpy
 import subprocess
@@ -115,3 +118,40 @@ print(ai_edge_litert.interpreter.Interpreter.__module__, errors)
     (theirs, their_errors), (ours, our_errors) = (line.split(" ", 1) for line in said)
     assert (theirs, ours) == ("ai_edge_litert.interpreter", DELEGATED)
     assert their_errors == our_errors
+
+
+def test_programs_that_look_before_they_import() -> None:
+    """A package that is not installed is found, has a version, submodules, and may be loaded again."""
+    name = "tflite_runtime"
+    assert importlib.util.find_spec(name) is None
+    with litecl.install_as(name):
+        found = importlib.util.find_spec(name)
+        assert found is not None
+        assert found.name == name
+        assert importlib.util.find_spec(f"{name}.interpreter") is not None
+        assert importlib.util.find_spec(f"{name}.nothing") is None
+        package = importlib.import_module(name)
+        assert package.__version__ == importlib.metadata.version(name) == importlib.metadata.version("tflite-runtime")
+        assert Path(package.__file__ or "").is_file()
+        assert importlib.reload(package) is package
+        assert package.interpreter.Interpreter is importlib.import_module(f"{name}.interpreter").Interpreter
+        assert [module.name for module in pkgutil.iter_modules(package.__path__)] == []
+        assert importlib.metadata.version("numpy") == np.__version__
+    assert importlib.util.find_spec(name) is None
+    with pytest.raises(importlib.metadata.PackageNotFoundError):
+        importlib.metadata.version(name)
+
+
+def test_programs_that_look_under_run_as(tmp_path: Path) -> None:
+    """EdjeElectronics' detection scripts ask so whether to import TensorFlow."""
+    script = tmp_path / "look.py"
+    script.write_text(
+        "import importlib.util\n"
+        "if importlib.util.find_spec('tflite_runtime'):\n"
+        "    from tflite_runtime.interpreter import Interpreter\n"
+        "print(Interpreter.__module__)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-m", "litecl.run_as", "--cpu", str(script)], capture_output=True, text=True, check=False
+    )
+    assert ran.stdout == f"{DELEGATED}\n", ran.stderr

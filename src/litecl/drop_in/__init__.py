@@ -7,6 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from litecl.drop_in.stand_in import StandIn
 from litecl.interpreter.errors import ArgumentError
 
 _LOG = logging.getLogger("litecl")
@@ -22,6 +23,9 @@ PACKAGES = {
     "tensorflow": {"lite": "litecl.drop_in.tensorflow_lite"},
 }
 """The packages that litecl can stand in for: which of its modules take the place of which of theirs."""
+
+_VERSIONS = {"ai_edge_litert": "2.1.0", "tflite_runtime": "2.14.0", "tensorflow": "2.20.0"}
+"""The versions whose interfaces these modules have, for programs that ask for one where the package is absent."""
 
 
 def install(package: str, options: dict[str, Any]) -> ExitStack:
@@ -47,11 +51,12 @@ def _root(package: str, undo: ExitStack) -> ModuleType:
     try:
         return import_module(package)
     except ImportError:
-        root = ModuleType(package, "Where litecl stands in for a package that is not installed.")
-        root.__path__ = []
-        sys.modules[package] = root
+        stand_in = StandIn(package, _VERSIONS[package])
+        sys.meta_path.insert(0, stand_in)
+        undo.callback(sys.meta_path.remove, stand_in)
+        sys.modules[package] = stand_in.module
         undo.callback(sys.modules.pop, package, None)
-        return root
+        return stand_in.module
 
 
 def _replace(root: ModuleType, name: str, ours: ModuleType, undo: ExitStack) -> None:
