@@ -155,6 +155,11 @@ class Counters:
     bytes_to_host: int = 0
     invocation: int = field(default=-1, repr=False)
 
+    @property
+    def any(self) -> bool:
+        """Return whether there was an invoke with a region, which has a launch or is waited for."""
+        return bool(self.kernel_launches or self.host_syncs)
+
     def begin(self, invocation: int) -> None:
         """Start from zero if this is not the invoke that was counted last."""
         if invocation != self.invocation:
@@ -234,17 +239,23 @@ class DelegationReport:
     @property
     def lines(self) -> tuple[str, ...]:
         """What was claimed, the cost of the last invoke, and how regions and loops run, a line each."""
-        cost = self.counters
         manners = Counter(row.manner for row in self.partitions if not row.manner.fault)
         return (
             *(() if self.warm_up is None else (str(self.warm_up),)),
             f"{self.claimed} of {counted(len(self.nodes), 'node')} in {counted(len(self.partitions), 'partition')} "
             f"on {self.device}; built in {self.build_s:.2f} s, {counted(self.cache_hits, 'program')} from the cache",
-            f"last invoke: {counted(cost.kernel_launches, 'launch')}, {counted(cost.host_syncs, 'host sync')}, "
-            f"{counted(cost.bytes_to_device, 'byte')} to the device, {counted(cost.bytes_to_host, 'byte')} to the host",
+            *((self._last_invoke,) if self.counters.any else ()),
             *((self.halves,) if self.halves else ()),
             *(f"{counted(count, 'region')}: {manner}" for manner, count in manners.items()),
             *(loop for row in self.partitions for loop in row.loops),
+        )
+
+    @property
+    def _last_invoke(self) -> str:
+        cost = self.counters
+        return (
+            f"last invoke: {counted(cost.kernel_launches, 'launch')}, {counted(cost.host_syncs, 'host sync')}, "
+            f"{counted(cost.bytes_to_device, 'byte')} to the device, {counted(cost.bytes_to_host, 'byte')} to the host"
         )
 
     @property

@@ -24,13 +24,14 @@ def html(report: Any) -> str:  # a DelegationReport, whose module imports this o
         "from the cache"
     )
     invoke = (
-        f"last invoke: {counted(cost.kernel_launches, 'launch')}, {counted(cost.host_syncs, 'wait')}, "
-        f"{_size(cost.bytes_to_device)} to the device, {_size(cost.bytes_to_host)} to the host"
+        f"<p>last invoke: {counted(cost.kernel_launches, 'launch')}, {counted(cost.host_syncs, 'wait')}, "
+        f"{_size(cost.bytes_to_device)} to the device, {_size(cost.bytes_to_host)} to the host</p>"
     )
     warnings = "".join(f'<p class="warning">{escape(line)}</p>' for line in report.warnings)
     left = [row for row in report.nodes if not row.claimed]
     return (
-        f'{_STYLE}<div class="litecl"><p>{head}</p>{warnings}<p>{invoke}</p>{_partitions(report.partitions)}'
+        f'{_STYLE}<div class="litecl"><p>{head}</p>{warnings}{invoke if cost.any else ""}'
+        f"{_partitions(report.partitions)}"
         f"{_nodes('Nodes on the CPU', left)}{_nodes('All nodes', report.nodes)}</div>"
     )
 

@@ -19,6 +19,7 @@ from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.perf.measure.devices import DeviceRow, device_rows
 
 SCHEMA = 1
+_MOST_SAID = 200  # characters of somebody else's error
 _PACKAGES = ("pyopencl", "pocl-binary-distribution", "intel-opencl-rt", "flatbuffers")
 _VARIABLES = ("POCL_", "OCL_", "CL_", "OPENCL_", "PYOPENCL_")
 
@@ -55,7 +56,8 @@ def read_results(path: Path, kind: str) -> dict[str, Any]:
         data = json.loads(path.read_text())
         found = data["kind"], data["schema"]
     except (ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path}: expected results of {kind} as JSON: {error!r}") from error
+        fault = f"{type(error).__name__}: {str(error)[:_MOST_SAID]}"  # not its repr, which may hold the whole file
+        raise ModelError(f"{path}: expected results of `{kind} --json`, got another file ({fault})") from error
     if found != (kind, SCHEMA):
         raise ModelError(f"{path}: expected results of {kind}, schema {SCHEMA}, got {found[0]}, schema {found[1]}")
     return dict(data)

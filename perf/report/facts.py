@@ -106,7 +106,8 @@ class Work:
     """Times of something on the device or the host, and how near it comes to what the device could do.
 
     size_bytes: of the memory that it is given, each part once. bound: "arithmetic" or "memory", whichever alone would
-    take longer; "" where neither is known. of_bound: that time over the one that it took.
+    take longer; "" where neither is known. of_bound: that time over the one that it took; above 1 where the device did
+    more than was measured of it before.
     """
 
     ms: float

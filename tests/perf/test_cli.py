@@ -13,6 +13,7 @@ import pytest
 from litecl.converter import ConversionReport, Converter
 from litecl.converter.quantization.data import signatures_of
 from litecl.converter.report import FusionRecord
+from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.perf.cli import commands, main
 from litecl.perf.cli.commands import devices as listing
@@ -65,6 +66,26 @@ def test_inspect_nodes_and_delegation(path: Path, capsys: pytest.CaptureFixture[
     shown = text(capsys, "inspect", path, "--nodes", "--delegate")
     assert "SOFTMAX v1" in shown
     assert "of 3 nodes in" in shown
+
+
+def test_inspect_tells_of_no_invoke_that_never_was(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(path), "--delegate"]) == 0
+    assert "last invoke" not in capsys.readouterr().out
+    interpreter = Interpreter(path, delegates=[CLDelegate()])
+    interpreter.allocate_tensors()
+    assert "last invoke" not in str(interpreter.delegation_report()) + interpreter.delegation_report()._repr_html_()
+    interpreter.invoke()
+    assert "last invoke: 1 launch" in str(interpreter.delegation_report())
+    assert "last invoke: 1 launch" in interpreter.delegation_report()._repr_html_()
+
+
+def test_compare_takes_results_and_no_models(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.with_suffix(".large").write_bytes(b"\x80" * 200_000)
+    for given in (path, path.with_suffix(".large")):
+        assert main(["compare", str(given), str(given)]) != 0
+        said = capsys.readouterr().err
+        assert "expected results of `litecl bench --json`" in said
+        assert len(said) < 600
 
 
 def test_inspect_writes_regions_after_passes(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

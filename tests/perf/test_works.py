@@ -42,6 +42,17 @@ def test_arithmetic_is_bounded_by_the_roof_of_its_kind() -> None:
         assert (launch.arithmetic, launch.work.bound, launch.work.of_bound) == (kind, bound[0], pytest.approx(bound[1]))
 
 
+def test_a_launch_above_the_roof_is_shown_as_it_was_measured() -> None:
+    """The roof was measured too low: 1.6 times as much was done."""
+    rows = [[KernelRow(0, 0, "gemm", "gemm", 0.01, 4_000_000, size_bytes=20_000)]]
+    (launch,) = works.launches_of(
+        rows, {(0, 0): "FULLY_CONNECTED"}, Roofs({"float32": 2.5e11}, {1 << 20: 1e10}), 1.0, {(0, 0): "float32"}
+    )
+    assert launch.work.of_bound == pytest.approx(1.6)
+    (operator,) = works.operators_of([launch], [], {}, 1.0)
+    assert operator.work.of_bound == pytest.approx(1.6)
+
+
 def test_peaks_of_every_kind_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peak, "_RUNS", 1)
     device = choose(num_threads=1).open(profile=False, directory=None)

@@ -89,7 +89,7 @@ def work_of(total: Sum, total_ms: float) -> Work:
         flops_per_s=total.flops / total.ms * 1e3 if total.ms else None,
         bytes_per_s=total.size_bytes / total.ms * 1e3 if total.ms else None,
         bound=bound,
-        of_bound=min(1.0, bound_ms / total.ms) if bound and total.ms else None,
+        of_bound=bound_ms / total.ms if bound and total.ms else None,
     )
 
 
@@ -123,4 +123,4 @@ def _operator(total: Sum, total_ms: float) -> Work:
     """Return a sum over launches of which some are bound by arithmetic and some by memory: both bounds add up."""
     work = work_of(total, total_ms)
     bound_ms = total.arithmetic_ms + total.memory_ms
-    return replace(work, of_bound=min(1.0, bound_ms / total.ms)) if work.bound and total.ms else work
+    return replace(work, of_bound=bound_ms / total.ms) if work.bound and total.ms else work
