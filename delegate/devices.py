@@ -32,8 +32,15 @@ def _opencl() -> Backend:
     return OpenCL()
 
 
+def _native() -> Backend:
+    """Import the back end for the processor itself."""
+    from litecl.delegate.native.backend import Native
+
+    return Native()
+
+
 # Every back end, the preferred one first. Nothing else outside their folders names them.
-BACKENDS: Sequence[Callable[[], Backend]] = (_opencl,)
+BACKENDS: Sequence[Callable[[], Backend]] = (_opencl, _native)
 
 
 def _of_each(ask: Callable[[Backend], Iterable[FoundDevice]]) -> Iterator[FoundDevice]:
