@@ -20,6 +20,8 @@ _LOG = logging.getLogger("litecl")
 _DEVICES: dict[tuple[FoundDevice, bool, Path | None], Device] = {}
 _opening = fork.Section()  # one thread at a time opens a device
 
+_NATIVE = "native"  # the name of the only device of its back end
+
 Tuned = Callable[[FoundDevice], Tuning]
 
 
@@ -79,7 +81,12 @@ def candidates(wanted: object, demand: Demand, tuned: Tuned, directory: Path | N
     about devices are cached.
     """
     if wanted is not None:
-        yield _named(wanted) if isinstance(wanted, int | str) else _own(wanted)
+        if (
+            wanted == _NATIVE
+        ):  # asked alone, with as many threads as suit the model: others may load drivers only to list
+            yield from _native().candidates(demand, tuned, directory)
+        else:
+            yield _named(wanted) if isinstance(wanted, int | str) else _own(wanted)
         return
     yield from _of_each(lambda backend: backend.candidates(demand, tuned, directory))
 

@@ -132,6 +132,15 @@ EXPORTED int hire(int count) {
 }
 #endif
 
+// The processor's counter, as kernels read it (clock.h).
+EXPORTED long long read_clock(void) {
+#if defined(__x86_64__)
+    return __builtin_readcyclecounter();
+#else
+    return __builtin_readsteadycounter();
+#endif
+}
+
 // In a child of fork no helper exists, and nobody leads.
 EXPORTED void forget(void) {
     SET(taken, 0);

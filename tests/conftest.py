@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support import compiled_apart, empty_copies, gaps
+from support import compiled_apart, empty_copies, gaps, red_zones
 
 _MOST_CASES = 1000  # of one test; of a longer table every n-th case is run
 _EVERY = 20  # case is run on the back end for the processor, unless all are asked for
@@ -38,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     empty_copies.refuse()
     compiled_apart.watch()
+    red_zones.leave()
     if config.getoption("gaps"):
         gaps.leave()
     config.addinivalue_line("markers", "refused: a compiler is made to refuse what it gets")
@@ -47,8 +48,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def _checked(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail where files of a region would not be compiled as one, or with ``--gaps`` a kernel wrote between tensors."""
+    """Fail where files of a region would not be compiled as one, or a kernel wrote beside the memory of a region of the
+    processor's own back end, or with ``--gaps`` between tensors.
+    """
     yield
+    if faults := red_zones.written():
+        pytest.fail("\n".join(faults))
     if (apart := compiled_apart.noted()) and not request.node.get_closest_marker("refused"):
         pytest.fail("\n".join(apart))
     if request.config.getoption("gaps") and (faults := gaps.written()):

@@ -1,7 +1,5 @@
 """The back end itself: one device, the processor, if there is a compiler for it."""
 
-import os
-import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,7 @@ from litecl.delegate.native.memory import ALIGNMENT
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter import limits
-from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.errors import DeviceNotFound
 
 _NAME = "native"
 _WIDTHS = (("__AVX512F__", 16), ("__AVX__", 8), ("__SSE2__", 4), ("__ARM_NEON", 4))  # floats in a register
@@ -35,8 +33,8 @@ class NativeFound:
 
     @property
     def name(self) -> str:
-        """Return "native", and the processor."""
-        return f"{_NAME} ({_processor()})"
+        """Return "native"."""
+        return _NAME
 
     @property
     def identity(self) -> Sequence[str]:
@@ -45,8 +43,16 @@ class NativeFound:
 
     def describe(self) -> Description:
         """Return its description for people."""
-        memory = 2 * limits.MOST_BYTES
-        return Description(_NAME, self.compiler.version, "CPU", self.threads, memory, memory, _processor())
+        memory, version = 2 * limits.MOST_BYTES, self.compiler.version
+        return Description(
+            platform=f"{version}, {self.compiler.source}",
+            driver=version,
+            type="CPU",
+            compute_units=self.threads,
+            memory_bytes=memory,
+            max_buffer_bytes=memory,
+            processor=self.compiler.processor,
+        )
 
     def target(self, directory: Path | None = None) -> Target:
         """See ``FoundDevice``."""
@@ -92,16 +98,21 @@ class Native:
     def devices(self) -> list[FoundDevice]:
         """Return the processor, if there is a compiler for it."""
         found = compiler.found()
-        return [] if found is None else [NativeFound(found, _processors())]
+        return [] if found is None else [NativeFound(found, compiler.processors())]
 
     def candidates(
         self, demand: Demand, tuned: Callable[[FoundDevice], Tuning], directory: Path | None = None
     ) -> Iterator[FoundDevice]:
-        """Yield the processor, with as many threads as suit a model."""
+        """Yield the processor, with as many threads as are wanted or suit a model. Raises DeviceNotFound where there is
+        no compiler for it.
+        """
         found = compiler.found()
         if found is None:
-            raise DelegateError(compiler.MISSING)
-        yield NativeFound(found, demand.num_threads or _processors())
+            raise DeviceNotFound(compiler.MISSING)
+        most = compiler.processors()
+        whole = NativeFound(found, most)
+        suitable = 1 if demand.flops < tuned(whole).small_flops else most
+        yield NativeFound(found, min(demand.num_threads or suitable, most))
 
     def of(self, device: object) -> FoundDevice | None:
         """Return None: no other library represents the processor."""
@@ -110,11 +121,3 @@ class Native:
     def buffer(self, handle: object) -> UserBuffer | None:
         """Return None: users' buffers are arrays of numpy's."""
         return None
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _processor() -> str:
-    return platform.processor() or platform.machine()

@@ -32,6 +32,7 @@ _OPENCL = (
 _COMMON = ("-O2", "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-math-errno", "-ffp-contract=on", "-w")
 _LANGUAGES = {".cl": _OPENCL, ".c": ("-x", "c", "-ffreestanding")}
 _POLL_S = 0.002
+_MOST_SAID = 10_000  # characters
 MISSING = "no compiler for the processor: pip install ziglang, or install clang 16 or newer"
 
 
@@ -46,11 +47,13 @@ class Unit:
 
 @dataclass(frozen=True)
 class Compiler:
-    """A compiler of C and OpenCL C. command: what runs clang. linker: what runs a linker as ld; clang's own if empty.
-    target: options that say for which processor.
+    """A compiler of C and OpenCL C. command: what runs clang. source: where it comes from, for people.
+
+    linker: what runs a linker as ld; clang's own if empty. target: options that say for which processor.
     """
 
     command: tuple[str, ...]
+    source: str
     linker: tuple[str, ...] = ()
     target: tuple[str, ...] = ()
 
@@ -71,6 +74,13 @@ class Compiler:
         text = self._run((*self.command, *self.target, "-dM", "-E", "-x", "c", "-"))
         lines = (line.split(" ", 2) for line in text.decode().splitlines())
         return {words[1]: words[2] if len(words) > 2 else "" for words in lines}
+
+    @cached_property
+    def processor(self) -> str:
+        """Return the name of the processor that it compiles for."""
+        said = self._run((*self.command, *self.target, "-###", "-x", "c", "-c", "-"), of=2).decode(errors="replace")
+        found = re.search(r'"-target-cpu" "([^"]+)"', said)
+        return found[1] if found else "unknown"
 
     @cached_property
     def identity(self) -> tuple[str, ...]:
@@ -104,15 +114,15 @@ class Compiler:
         language = _LANGUAGES[Path(unit.name).suffix]
         return *self.command, *self.target, *_COMMON, *language, *unit.options, "-c", "-o", str(path), "-"
 
-    def _run(self, command: Sequence[str]) -> bytes:
-        """Return what a short command writes. Raises KernelBuildError."""
+    def _run(self, command: Sequence[str], of: int = 1) -> bytes:
+        """Return what a short command writes to stdout (1) or stderr (2). Raises KernelBuildError."""
         try:
             ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         except OSError as error:
             raise KernelBuildError(f"{command[0]}: {error.strerror}") from error
         if ran.returncode:
             raise KernelBuildError(f"{' '.join(command)}:\n{ran.stderr.decode(errors='replace')}")
-        return ran.stdout
+        return ran.stdout if of == 1 else ran.stderr
 
 
 @cache
@@ -123,11 +133,11 @@ def found() -> Compiler | None:
     if spec is not None and spec.origin is not None:
         zig = Path(spec.origin).parent / ("zig.exe" if sys.platform == "win32" else "zig")
         if zig.is_file():
-            return Compiler((str(zig), "clang"), (str(zig), "ld.lld"), target)
+            return Compiler((str(zig), "clang"), "of ziglang", (str(zig), "ld.lld"), target)
     for name in ("clang", *(f"clang-{version}" for version in range(30, _OLDEST - 1, -1))):
         path = shutil.which(name)
         if path is not None:
-            compiler = Compiler((path,), (), target)
+            compiler = Compiler((path,), path, (), target)
             if compiler.major >= _OLDEST:
                 return compiler
     return None
@@ -148,37 +158,59 @@ def _folder() -> Iterator[Path]:
         raise KernelBuildError(f"compiling in {tempfile.gettempdir()}: {error}") from error
 
 
+@dataclass(frozen=True)
+class _Job:
+    """A compiler that runs. log: where its messages go."""
+
+    process: "subprocess.Popen[bytes]"
+    unit: Unit
+    log: Path
+
+
 def _run_all(commands: Sequence[tuple[tuple[str, ...], Unit]], folder: Path, done: Callable[[int], None]) -> None:
     """Run compilers, as many at a time as there are processors; end all of them if one fails, or at an interrupt."""
-    waiting, running, finished = list(reversed(commands)), [], 0
-    most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    waiting, running, finished = list(enumerate(commands))[::-1], list[_Job](), 0
+    done(0)
     try:
         while waiting or running:
-            while waiting and len(running) < most:
-                command, unit = waiting.pop()
-                running.append((_started(command, unit, folder / f"{len(waiting)}"), unit, folder / f"{len(waiting)}"))
+            while waiting and len(running) < processors():
+                number, (command, unit) = waiting.pop()
+                running.append(_started(command, unit, folder / str(number)))
             time.sleep(_POLL_S)
-            for job in [job for job in running if job[0].poll() is not None]:
+            for job in [job for job in running if job.process.poll() is not None]:
+                if job.process.returncode:
+                    raise KernelBuildError(_fault(job))
                 running.remove(job)
-                process, unit, log = job
-                if process.returncode:
-                    said = Path(f"{log}.log").read_text(errors="replace")
-                    raise KernelBuildError(f"{unit.name} with {' '.join(unit.options)}:\n{said}")
                 finished += 1
                 done(finished)
     finally:
-        for process, _, _ in running:
-            process.kill()
-        for process, _, _ in running:
-            process.wait()
+        for job in running:
+            job.process.kill()
+        for job in running:
+            job.process.wait()
 
 
-def _started(command: Sequence[str], unit: Unit, path: Path) -> "subprocess.Popen[bytes]":
+def _started(command: Sequence[str], unit: Unit, path: Path) -> _Job:
     """Start a compiler on a source, which it reads from a file, lest it waits for us."""
     source, log = Path(f"{path}.source"), Path(f"{path}.log")
     source.write_text(unit.source)
     try:
         with source.open("rb") as given, log.open("wb") as said:
-            return subprocess.Popen(command, stdin=given, stdout=said, stderr=said, start_new_session=True)
+            return _Job(
+                subprocess.Popen(command, stdin=given, stdout=said, stderr=said, start_new_session=True), unit, log
+            )
     except OSError as error:
         raise KernelBuildError(f"{command[0]}: {error.strerror}") from error
+
+
+def _fault(job: _Job) -> str:
+    """Return what a compiler that failed has said, or how it ended."""
+    said = job.log.read_text(errors="replace")[:_MOST_SAID]
+    code = job.process.returncode
+    ended = f"ended by signal {-code}" if code < 0 else f"exit status {code}"
+    return f"{job.unit.name} with {' '.join(job.unit.options)}: the compiler failed ({ended}):\n{said}"
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -9,17 +9,20 @@ import numpy as np
 
 from litecl.delegate.backend.errors import host_memory, too_many_iterations
 from litecl.delegate.backend.protocols import AtOnce, Faster
+from litecl.delegate.backend.step_times import StepTimes
 from litecl.delegate.backend.trials import Trials, may_be_short
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.kit.shared import packed
+from litecl.delegate.native.clock import cycle_s
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.native.memory import NativeMemory, aligned
 from litecl.delegate.native.workers import crew
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import RegionProgram, region_program
 from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, NativeCall, RegionSize, Shift
-from litecl.delegate.plan.steps import Loop, Work
+from litecl.delegate.plan.steps import Loop, Work, may_be_long
 from litecl.delegate.report import Counters, LaunchTime, Manner
+from litecl.interpreter import limits
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Array
 
@@ -32,6 +35,8 @@ class NativeExecution:
     """See ``Execution`` in delegate/backend/protocols.py. workers: how many threads share the work."""
 
     def __init__(self, plan: Plan, libraries: Libraries, workers: int, options: CLOptions) -> None:
+        if reason := _why_not(plan, options):
+            raise KernelBuildError(f"{reason}: a region is one function here, and nothing interrupts it")
         with host_memory("preparing a region"):
             self.memory = NativeMemory(plan)
             self.manner = Manner("one kernel")
@@ -40,16 +45,22 @@ class NativeExecution:
             if program is None:
                 raise KernelBuildError("a launch has groups of several work-items, or arguments that cannot be passed")
             self._limited_loops = bool(plan.loops) and self._most is not None
-            self._prepare(program, libraries, workers)
+            self._step_times = StepTimes(program, workers) if options.profile else None
+            self._libraries, self._launches = libraries, min(1, len(program.works))
+            self._shifts = self._first_shifts()
+            self._call: AtOnce = _nothing  # the function expects at least one entry
+            if program.works:
+                self._prepare(program, libraries, workers)
 
     def _prepare(self, program: RegionProgram, libraries: Libraries, workers: int) -> None:
         """Make the tables that the function reads, and the function with its argument."""
-        library = libraries.region(program, timed=False)
+        library = libraries.region(program, timed=self._step_times is not None)
         works, args = packed(Entry, program.works), program.args
-        lines = len(LaunchLine) + (workers + 1) * program.places
-        progress = aligned(RegionSize.LINE_BYTES * lines)
+        progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (workers + 1) * program.places)
+        progress = aligned(progress_bytes + (0 if self._step_times is None else self._step_times.size_bytes))
+        if self._step_times is not None:
+            self._step_times.seen = progress[progress_bytes:].view(np.int64)
         self._counts = aligned(4 * (Count.LOOPS + len(self._plan.loops))).view(np.int32)
-        self._shifts = self._first_shifts()
         call = aligned(8 * len(NativeCall)).view(np.uint64)
         tables = {
             NativeCall.ARENA: self.memory.arena,
@@ -63,16 +74,21 @@ class NativeExecution:
             call[position] = table.ctypes.data
         call[NativeCall.COUNT] = len(program.works)
         call[NativeCall.WORKERS] = workers
+        call[NativeCall.TIMES] = progress_bytes // 8
         if workers > 1:
             helpers = crew(libraries)
             helpers.hire(workers - 1)
-            call[NativeCall.DOOR], call[NativeCall.TAKE], call[NativeCall.LEAD] = helpers.door, helpers.take, helpers.lead
+            call[NativeCall.DOOR], call[NativeCall.TAKE], call[NativeCall.LEAD] = (
+                helpers.door,
+                helpers.take,
+                helpers.lead,
+            )
         self._held = library, call, *tables.values()  # the function keeps none of what it is told the addresses of
         address = ctypes.cast(library.run_region, ctypes.c_void_p).value
         assert address is not None
         argument = ctypes.c_void_p.from_param(call.ctypes.data)
         self._free, self._locked = (partial(kind(address), argument) for kind in (_FREE, _LOCKED))
-        self._call: AtOnce = self._tried if may_be_short(self._plan) and _HAS_LOCK else self._free
+        self._call = self._tried if may_be_short(self._plan) and _HAS_LOCK else self._free
         self._trials = Trials(_SHORT_S)
 
     def _first_shifts(self) -> Array:
@@ -94,7 +110,7 @@ class NativeExecution:
         """Run the region, and count it."""
         if (faster := self._run_plan()) is not None:
             self._call = faster.run
-        counters.kernel_launches += 1
+        counters.kernel_launches += self._launches
 
     @property
     def at_once(self) -> AtOnce | None:
@@ -130,5 +146,21 @@ class NativeExecution:
         return "in the region's kernel"
 
     def times(self) -> Sequence[tuple[Work, LaunchTime]]:
-        """Return the times of launches."""
-        return []
+        """Return the times of steps that the function has measured; none unless it was asked to."""
+        if self._step_times is None:
+            return []
+        return self._step_times.found(cycle_s(self._libraries.crew()))
+
+
+def _nothing() -> Faster | None:
+    """Run a region without launches."""
+    return None
+
+
+def _why_not(plan: Plan, options: CLOptions) -> str:
+    """Return why a region has to be queued launch by launch, which no function does; empty if it may be one."""
+    if options.queue_loops:
+        return "queue_loops=True"
+    if limits.timed() and may_be_long(plan.steps):
+        return "time_limit, and a loop of unknown length or of many iterations"
+    return ""

@@ -8,6 +8,7 @@ import ctypes
 import os
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from litecl.delegate import disk
@@ -67,17 +68,13 @@ class Libraries:
             objects = {key: self._kept(key) for key in keys}
         missing = [(key, unit) for key, unit in zip(keys, units, strict=True) if objects[key] is None]
         if missing:
-            tell(missing[0][1].name, 0, len(missing))
+            sources = [unit for _, unit in missing]
             with phase("compile"), logged(f"compiling {len(missing)} files"):
-                made = self._compiler.compile([unit for _, unit in missing], self._teller(missing))
+                made = self._compiler.compile(sources, partial(_tell, sources))
             for (key, _), content in zip(missing, made, strict=True):
                 objects[key] = content
                 self._keep(key, content)
         return [content for content in objects.values() if content is not None]
-
-    @staticmethod
-    def _teller(missing):
-        return lambda done: tell(missing[min(done, len(missing) - 1)][1].name, done, len(missing))
 
     def _key(self, unit: Unit) -> str:
         return disk.key(Path(unit.name).stem, self._compiler.identity, (unit.name, unit.source, *unit.options))
@@ -97,6 +94,11 @@ class Libraries:
                 f"compiled programs cannot be kept in {self._directory}, so that every process compiles anew: "
                 "set XDG_CACHE_HOME to a folder that can be written"
             )
+
+
+def _tell(units: Sequence[Unit], done: int) -> None:
+    """Tell whoever listens how many of a region's files have been compiled."""
+    tell("the region" if done == len(units) else units[done].name, done, len(units))
 
 
 def _loaded(content: bytes) -> ctypes.CDLL:

@@ -17,7 +17,7 @@ from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.opencl.memory import Memory
-from litecl.delegate.opencl.step_times import StepTimes
+from litecl.delegate.opencl.step_times import CLStepTimes
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import RegionProgram, region_program
 from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, RegionSize, Shift
@@ -49,7 +49,7 @@ class RegionKernel:
             device.forget_times()
         self._helpers: Helpers | None = None
         self._progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (self._workers + 1) * program.places)
-        self._step_times = StepTimes(program, device, self._workers, self._progress_bytes) if device.profile else None
+        self._step_times = CLStepTimes(program, device, self._workers, self._progress_bytes) if device.profile else None
         entries = packed(Entry, program.works)
         tables = [self._upload(table) for table in (entries, program.args)]
         tables.append(self._prepare_shifts())
