@@ -163,9 +163,13 @@ def test_a_forked_child_goes_on_without_helpers() -> None:
     before = run(interpreter, X)
     child = os.fork()
     if not child:
-        signal.alarm(20)
-        right = np.array_equal(run(interpreter, X), before) and np.array_equal(run(native(num_threads=2), X), before)
-        os._exit(0 if right else 1)
+        code = 1
+        try:  # or the child would go on as the tests
+            signal.alarm(20)
+            again = run(interpreter, X), run(native(num_threads=2), X)
+            code = 0 if all(np.array_equal(x, before) for x in again) else 2
+        finally:
+            os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
     np.testing.assert_array_equal(run(interpreter, X), before)
 
