@@ -8,7 +8,7 @@ from pathlib import Path
 
 from litecl.delegate import disk
 from litecl.delegate.backend import fork
-from litecl.delegate.backend.errors import host_memory
+from litecl.delegate.backend.errors import NoRuntime, host_memory
 from litecl.delegate.backend.protocols import Backend, Device, FoundDevice, Identified, UserBuffer
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.naming import advice, named
@@ -20,6 +20,8 @@ _LOG = logging.getLogger("litecl")
 _DEVICES: dict[tuple[FoundDevice, bool, Path | None], Device] = {}
 _opening = fork.Section()  # one thread at a time opens a device
 
+_NATIVE = "native"  # the name of the only device of its back end
+
 Tuned = Callable[[FoundDevice], Tuning]
 
 
@@ -28,27 +30,40 @@ def _opencl() -> Backend:
     try:
         from litecl.delegate.opencl.backend import OpenCL
     except ImportError as error:
-        raise DelegateError(f"OpenCL cannot be used: {error}. {advice()}") from error
+        raise NoRuntime(f"OpenCL cannot be used: {error}. {advice()}") from error
     return OpenCL()
 
 
+def _native() -> Backend:
+    """Import the back end for the processor itself."""
+    from litecl.delegate.native.backend import Native
+
+    return Native()
+
+
 # Every back end, the preferred one first. Nothing else outside their folders names them.
-BACKENDS: Sequence[Callable[[], Backend]] = (_opencl,)
+BACKENDS: Sequence[Callable[[], Backend]] = (_opencl, _native)
 
 
-def _of_each(ask: Callable[[Backend], Iterable[FoundDevice]]) -> Iterator[FoundDevice]:
-    """Yield the devices of every back end; raise the first one's error if no back end has a device."""
-    first: DelegateError | None = None
-    any_found = False
+def _of_each(
+    ask: Callable[[Backend], Iterable[FoundDevice]], faults: list[DelegateError] | None = None
+) -> Iterator[FoundDevice]:
+    """Yield the devices of every back end; raise the first one's error if no back end has a device.
+
+    faults: gets the errors of back ends whose runtime is there.
+    """
+    errors, any_found = list[DelegateError](), False
     for backend in BACKENDS:
         try:
             for found in ask(backend()):
                 any_found = True
                 yield found
         except DelegateError as error:
-            first = first or error
-    if first is not None and not any_found:
-        raise first
+            errors.append(error)
+            if faults is not None and not isinstance(error, NoRuntime):
+                faults.append(error)
+    if errors and not any_found:
+        raise errors[0]
 
 
 def check(wanted: object) -> None:
@@ -65,16 +80,24 @@ def devices() -> list[FoundDevice]:
     return list(_of_each(lambda backend: backend.devices()))
 
 
-def candidates(wanted: object, demand: Demand, tuned: Tuned, directory: Path | None = None) -> Iterator[FoundDevice]:
+def candidates(
+    wanted: object,
+    demand: Demand,
+    tuned: Tuned,
+    directory: Path | None = None,
+    faults: list[DelegateError] | None = None,
+) -> Iterator[FoundDevice]:
     """Yield the device for a model, then, if none was named, those to try if it cannot be used.
 
     wanted: as ``CLDelegate(device=...)``. demand: of the model. tuned: the tuning of a device. directory: where facts
-    about devices are cached.
+    about devices are cached. faults: gets the errors of back ends that could not be asked.
     """
-    if wanted is not None:
+    if wanted is None:
+        yield from _of_each(lambda backend: backend.candidates(demand, tuned, directory), faults)
+    elif wanted == _NATIVE:  # asked alone, with as many threads as suit the model: others may load drivers only to list
+        yield from _native().candidates(demand, tuned, directory)
+    else:
         yield _named(wanted) if isinstance(wanted, int | str) else _own(wanted)
-        return
-    yield from _of_each(lambda backend: backend.candidates(demand, tuned, directory))
 
 
 def choose(
@@ -102,11 +125,14 @@ def gpus() -> list[FoundDevice]:
 
 def _named(wanted: int | str) -> FoundDevice:
     """Return a device by its index, its name or a fragment of one name. Raises DeviceNotFound."""
+    errors = list[DelegateError]()
     try:
-        found = devices()
+        found = list(_of_each(lambda backend: backend.devices(), errors))
+        return named(found, wanted)
+    except DeviceNotFound as error:
+        raise DeviceNotFound(f"device {wanted!r}: {errors[0]}") if errors else error from None
     except DelegateError as error:
         raise DeviceNotFound(f"device {wanted!r}: {error}") from error
-    return named(found, wanted)
 
 
 def _own(wanted: object) -> FoundDevice:
@@ -135,11 +161,15 @@ def open_device(options: CLOptions, demand: Demand, passed_over: list[str]) -> D
     passed_over: every device that cannot be used is added, with the reason, if the user named none. Raises
     DelegateError if no device is left; with ``strict``, if the first choice fails.
     """
-    first: DelegateError | None = None
+    first, faults = None, list[DelegateError]()
     with host_memory("looking for a device"):
         folder = disk.folder(options.cache_dir)
-        for found in candidates(options.device, demand, partial(tuning_of, options), folder):
+        for found in candidates(options.device, demand, partial(tuning_of, options), folder, faults):
             try:
+                if faults and options.strict:
+                    raise faults[0]
+                while faults:
+                    _pass_over("a back end", faults.pop(0), passed_over)
                 opened = _opened(options, found)
                 _LOG.info("device %s, for %d arithmetic operations an invoke", opened.name, demand.flops)
                 return opened
@@ -147,9 +177,13 @@ def open_device(options: CLOptions, demand: Demand, passed_over: list[str]) -> D
                 if options.strict or options.device is not None:
                     raise
                 first = first or error
-                passed_over.append(f"{found.name}: {summary(error)}")
-                warn(f"device passed over: {passed_over[-1]}")
+                _pass_over(found.name, error, passed_over)
     raise first or DelegateError("no device")
+
+
+def _pass_over(name: str, error: DelegateError, passed_over: list[str]) -> None:
+    passed_over.append(f"{name}: {summary(error)}")
+    warn(f"device passed over: {passed_over[-1]}")
 
 
 def _opened(options: CLOptions, found: FoundDevice) -> Device:

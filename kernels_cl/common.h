@@ -29,7 +29,7 @@
 #define INLINED
 #define OUT_OF_LINE __attribute__((noinline)) static
 // A function that several files of a region have, each the same by that name: the linker keeps one.
-#if defined(LITECL_REGION) && defined(LITECL_BUILTINS) && !defined(LITECL_UNIT)
+#if defined(LITECL_REGION) && (defined(LITECL_NATIVE) || defined(LITECL_BUILTINS) && !defined(LITECL_UNIT))
 #define SHARED __attribute__((noinline, weak, visibility("hidden")))
 #else
 #define SHARED OUT_OF_LINE

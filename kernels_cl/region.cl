@@ -147,6 +147,9 @@ static void run_all(const Region *r, __global const Entry *work) {
     if (items_of(work) == 1) call_function(r, work->code, 0, 0, 0, r->args + work->first_arg);
 #ifdef LITECL_SOLO
     else run_items(r, 0, items_of(work), work);
+#elif defined(LITECL_NATIVE)
+    else if (r->workers == 1) run_items(r, 0, items_of(work), work);
+    else share_items(r, work);
 #else
     else share_items(r, work);
 #endif
@@ -303,7 +306,7 @@ __kernel void run(__global uchar *arena, __global uchar *constants, __global con
     SYNC;
     run_entries(&region, 0, count);
 }
-#elif defined(LITECL_CREW)
+#elif defined(LITECL_CREW) && !defined(LITECL_NATIVE)
 // The calling thread leads; the workers of another device, which stay for a while between runs, help (crew.py). While
 // it runs they call this function of its program, for a region that lies on its stack.
 CALLABLE void work_along(const ulong region, const int worker) {
@@ -315,6 +318,8 @@ CALLABLE void work_along(const ulong region, const int worker) {
 #if defined(LITECL_ASSIST)  // for a compiler that cannot call functions of other programs
 #define WORK_ALONG(address, region, worker) work_along(region, worker)
 #include "assist.h"
+#elif defined(LITECL_NATIVE)
+#include "region_native.h"
 #elif !defined(LITECL_GROUP)
 #include "region_call.h"
 #endif

@@ -98,7 +98,9 @@ typedef Halves Halves_u;
 typedef Halves Halves_u __attribute__((aligned(2)));
 #define LOAD_FLOATS(p) LOAD(p)
 #endif
-#if defined(__F16C__) && VW == 8
+#if defined(LITECL_NATIVE)
+#define FROM_HALVES(h) __builtin_convertvector(__builtin_astype(h, VECTOR(half)), floatv)
+#elif defined(__F16C__) && VW == 8
 typedef short Bits __attribute__((vector_size(16)));
 #define FROM_HALVES(h) __builtin_astype(__builtin_ia32_vcvtph2ps256(__builtin_astype(h, Bits)), floatv)
 #elif defined(__AVX512F__) && VW == 16

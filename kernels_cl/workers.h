@@ -8,7 +8,10 @@
 
 // A waiting worker yields to others, which may need its processor.
 static void pause_worker(const int waited) {
-#ifdef LITECL_ASSEMBLY  // x86-64's, on Linux
+#if defined(LITECL_NATIVE)
+    if (waited > PATIENCE) NATIVE_YIELD();
+    else NATIVE_PAUSE();
+#elif defined(LITECL_ASSEMBLY)  // x86-64's, on Linux
     // PoCL 6 treats an indirect call (here assembly) like get_local_size: its operands must be constants.
     if (waited > PATIENCE) {  // sched_yield
         __asm__ volatile("movl $24, %%eax\n\tsyscall" : : "i"(0), "i"(0), "i"(0) : "rax", "rcx", "r11", "memory");

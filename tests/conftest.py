@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from support import compiled_apart, empty_copies, gaps
+from support import compiled_apart, empty_copies, gaps, red_zones
 
 _MOST_CASES = 1000  # of one test; of a longer table every n-th case is run
+_EVERY = 20  # case is run on the back end for the processor, unless all are asked for
 _NEEDS_TENSORFLOW = re.compile(r"""^(?:\w+ = )?pytest\.importorskip\("(?:tensorflow|keras)"\)""", re.M)
 _LONG = frozenset(
     {
@@ -30,22 +31,29 @@ _LONG = frozenset(
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="leave out what is long or needs TensorFlow")
     parser.addoption("--gaps", action="store_true", help="look for writes between tensors (support/gaps.py)")
+    parser.addoption("--native", action="store_true", help="run all cases on the back end for the processor itself")
     parser.addoption("--ray", action="store_true", help="kill a worker of Ray's too, which needs litecl[ray]")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     empty_copies.refuse()
     compiled_apart.watch()
+    red_zones.leave()
     if config.getoption("gaps"):
         gaps.leave()
     config.addinivalue_line("markers", "refused: a compiler is made to refuse what it gets")
+    config.addinivalue_line("markers", "native: one of many cases on the back end for the processor")
     config.addinivalue_line("markers", "tensorflow: one test that needs TensorFlow, in a file that does not")
 
 
 @pytest.fixture(autouse=True)
 def _checked(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail where files of a region would not be compiled as one, or with ``--gaps`` a kernel wrote between tensors."""
+    """Fail where files of a region would not be compiled as one, or a kernel wrote beside the memory of a region of the
+    processor's own back end, or with ``--gaps`` between tensors.
+    """
     yield
+    if faults := red_zones.written():
+        pytest.fail("\n".join(faults))
     if (apart := compiled_apart.noted()) and not request.node.get_closest_marker("refused"):
         pytest.fail("\n".join(apart))
     if request.config.getoption("gaps") and (faults := gaps.written()):
@@ -66,6 +74,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("tensorflow"):
                 item.add_marker(pytest.mark.skip(reason="TensorFlow is not installed"))
+    if not config.getoption("native"):
+        natives = [item for item in items if item.get_closest_marker("native")]
+        left_out = {*natives} - {*natives[::_EVERY]}
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
     if not config.getoption("quick"):
         return
     tests = defaultdict(list)

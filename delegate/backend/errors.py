@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from litecl.delegate.plan.steps import Loop
-from litecl.interpreter.errors import ModelError, OutOfDeviceMemory
+from litecl.interpreter.errors import DelegateError, ModelError, OutOfDeviceMemory
+
+
+class NoRuntime(DelegateError):
+    """Nothing of what a back end needs is installed, so that whoever has another one need not be told."""
 
 
 def no_host_memory(doing: str) -> OutOfDeviceMemory:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import cache, partial
 
 from litecl.delegate.backend.protocols import Faster
+from litecl.delegate.backend.trials import Trials
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.trials import Trials
 from litecl.delegate.plan.region_tables import Again
 
 _SHORT_S = 2e-6  # from here on threads that release the lock get more done than one

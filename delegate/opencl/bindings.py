@@ -4,9 +4,10 @@ from collections.abc import Collection
 
 import numpy as np
 
+from litecl.delegate.backend.trials import may_be_short
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.enqueue import BoundKernel, may_be_short
+from litecl.delegate.opencl.enqueue import BoundKernel
 from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.group_kernel import GroupKernel, LoopCounts
 from litecl.delegate.opencl.memory import Memory

@@ -16,6 +16,7 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate import disk
+from litecl.delegate.backend.sources import source_of
 from litecl.delegate.gpu import MATRIX_UNITS
 from litecl.delegate.opencl import half_probe, matrix_probe
 from litecl.delegate.opencl.environment import POCL, check_room
@@ -24,7 +25,6 @@ from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.kernel_objects import kernel_object
 from litecl.delegate.opencl.machine_code import UNIT, machine_code
 from litecl.delegate.opencl.processor import name_processor
-from litecl.delegate.opencl.sources import source_of
 from litecl.delegate.report import summary
 from litecl.interpreter.errors import KernelBuildError
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.backend import fork
+from litecl.delegate.backend.errors import NoRuntime
 from litecl.delegate.cl_op import Target
 from litecl.delegate.gpu import MATRIX_UNITS, Gpu
 from litecl.delegate.naming import advice
@@ -27,6 +28,7 @@ from litecl.interpreter.graph import Array
 
 # PoCL's device that runs in the calling thread, and the one that uses every core, each before and from version 4.
 _SINGLE, _ALL = ("basic", "cpu-minimal"), ("pthread", "cpu")
+_NO_PLATFORM = "PLATFORM_NOT_FOUND"  # the loader's words where no driver is installed
 _sub_devices: dict[tuple[int, int], Any] = {}
 _listing = fork.Section()  # one thread at a time lists devices and makes sub-devices
 
@@ -40,8 +42,8 @@ def devices() -> list[Any]:
             with typed_errors("no OpenCL platform"):
                 platforms = cl.get_platforms()
         except DelegateError as error:
-            error.args = (f"{error}. {advice()}",)
-            raise
+            kind = NoRuntime if _NO_PLATFORM in str(error) else type(error)
+            raise kind(f"{error}. {advice()}") from error
         with typed_errors("listing the OpenCL devices"):
             return [device for platform in platforms for device in platform.get_devices()]
 

@@ -7,36 +7,20 @@ show that the kernel is too short for that.
 
 import ctypes
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyopencl as cl
 
+from litecl.delegate.backend.trials import Trials
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.opencl.native import native
-from litecl.delegate.opencl.trials import Trials
-from litecl.delegate.plan.plan import Plan
 
 _NAME, _FINISH = "clEnqueueNDRangeKernel", "clFinish"
-_SHORT_FLOPS = 1e7  # more arithmetic than this takes longer on any core
 _SHORT_S = 14e-6  # from here on four threads that release the GIL get more done than one
 
 _enqueue = native(ctypes.CDLL, _NAME)
 _enqueue_locked = native(ctypes.PyDLL, _NAME)  # holds the GIL
 _finish_locked = native(ctypes.PyDLL, _FINISH)
-
-
-def may_be_short(plan: Plan) -> bool:
-    """Return whether a plan's kernels may end before another thread could take over, whatever their inputs.
-
-    For loops and a user's own kernels that is never known.
-    """
-    return not has_kernels_of_users(plan) and not plan.loops and plan.flops < _SHORT_FLOPS
-
-
-def has_kernels_of_users(plan: Plan) -> bool:
-    """Return whether a plan launches kernels of files that are not litecl's."""
-    return any(Path(work.launch.kernel).is_absolute() for work in plan.works)
 
 
 def _pointer(address: int) -> Any:

@@ -17,7 +17,7 @@ from litecl.delegate.opencl.recorder import NotRightError, recorder_of
 from litecl.delegate.opencl.region_kernel import RegionKernel
 from litecl.delegate.opencl.user_buffer import CLUserBuffer
 from litecl.delegate.plan.plan import Plan
-from litecl.delegate.plan.steps import Loop, Steps, Work, control_of, groups_of
+from litecl.delegate.plan.steps import Loop, Work, groups_of, may_be_long
 from litecl.delegate.report import Counters, LaunchTime, Manner, summary
 from litecl.interpreter import limits
 from litecl.interpreter.errors import DelegateError, KernelBuildError
@@ -25,8 +25,6 @@ from litecl.interpreter.errors import DelegateError, KernelBuildError
 # With fewer launches than this a program of its own does not pay, unless it saves them.
 _REGION_LAUNCHES = 4
 _NOT_A_CPU = "the device is not a CPU"
-# Iterations of a loop that one kernel may run even if the time of an invoke is limited.
-_SURELY_SHORT = 64
 
 
 class Launches(Protocol):
@@ -92,11 +90,6 @@ class CLExecution:
             return self._launches.times()
 
 
-def _may_be_long(steps: Steps) -> bool:
-    """Return whether steps hold a loop whose iterations are unknown or many."""
-    return any(loop.trips is None or loop.trips > _SURELY_SHORT for loop in control_of(steps) if isinstance(loop, Loop))
-
-
 def _can_time_itself(device: Device) -> bool:
     """Return whether one kernel can take the times of its steps."""
     return device.has_clock and device.target.kind == "cpu"
@@ -110,7 +103,7 @@ def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
         (device.target.kind != "cpu" and not in_groups, _NOT_A_CPU),
         (device.profile and not _can_time_itself(device), "profile=True, and kernels have no clock"),
         (options.queue_loops, "queue_loops=True"),
-        (limits.timed() and _may_be_long(plan.steps), "time_limit, which no kernel hears of"),
+        (limits.timed() and may_be_long(plan.steps), "time_limit, which no kernel hears of"),
         (len(plan.works) < least and not plan.predicates, f"fewer than {least} launches"),
     )
     return next((reason for holds, reason in reasons if holds), "")

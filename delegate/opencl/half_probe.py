@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from litecl.delegate.opencl.sources import source_of
-from litecl.delegate.opencl.unit import render
+from litecl.delegate.backend.sources import render, source_of
 from litecl.interpreter.graph import Array
 
 _STEPS, _SUMS = 8, 64

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from litecl.delegate.backend.sources import render, source_of
 from litecl.delegate.gpu import MatrixUnit
-from litecl.delegate.opencl.sources import source_of
-from litecl.delegate.opencl.unit import render
 from litecl.interpreter.graph import Array
 
 _DEPTH = 16

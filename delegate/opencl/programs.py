@@ -12,6 +12,7 @@ import pyopencl as cl
 
 from litecl.delegate import disk
 from litecl.delegate.backend import fork
+from litecl.delegate.backend.sources import Defines, name_of, render, source_of
 from litecl.delegate.cl_op import Launch
 from litecl.delegate.opencl.environment import POCL, check_room, tidy
 from litecl.delegate.opencl.errors import typed
@@ -19,8 +20,7 @@ from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.kernel_objects import kernel_object
 from litecl.delegate.opencl.machine_code import UNIT, machine_code
 from litecl.delegate.opencl.native import binary_of, linked
-from litecl.delegate.opencl.sources import name_of, source_of
-from litecl.delegate.opencl.unit import Defines, File, render, unit
+from litecl.delegate.opencl.unit import File, unit
 from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
 from litecl.delegate.progress import logged, phase, tell
 from litecl.delegate.report import warn

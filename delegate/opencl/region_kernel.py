@@ -9,14 +9,15 @@ import pyopencl as cl
 
 from litecl.delegate.backend.errors import too_many_iterations
 from litecl.delegate.backend.protocols import AtOnce, Faster
+from litecl.delegate.backend.trials import may_be_short
 from litecl.delegate.kit.shared import packed
 from litecl.delegate.opencl.again import AgainRecord
 from litecl.delegate.opencl.crew import DOOR_BYTES, Crew, Helpers
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.enqueue import BoundKernel, has_kernels_of_users, may_be_short
+from litecl.delegate.opencl.enqueue import BoundKernel
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.opencl.memory import Memory
-from litecl.delegate.opencl.step_times import StepTimes
+from litecl.delegate.opencl.step_times import CLStepTimes
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import RegionProgram, region_program
 from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, RegionSize, Shift
@@ -48,7 +49,7 @@ class RegionKernel:
             device.forget_times()
         self._helpers: Helpers | None = None
         self._progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (self._workers + 1) * program.places)
-        self._step_times = StepTimes(program, device, self._workers, self._progress_bytes) if device.profile else None
+        self._step_times = CLStepTimes(program, device, self._workers, self._progress_bytes) if device.profile else None
         entries = packed(Entry, program.works)
         tables = [self._upload(table) for table in (entries, program.args)]
         tables.append(self._prepare_shifts())
@@ -149,7 +150,7 @@ class RegionKernel:
         may use what only a launch provides.
         """
         able = self._device.runs_again and self._runs_at_once
-        return able and not self._memory.own and not has_kernels_of_users(self._plan)
+        return able and not self._memory.own and not self._plan.has_kernels_of_users
 
     def _launch(self) -> Faster | None:
         return self._complete(self._kernel.run_at_once)

@@ -1,4 +1,4 @@
-"""The times that the kernel of a region takes of its own steps, by the processor's counter of cycles (region.cl)."""
+"""Times of steps in device memory, and the processor's counter of cycles as kernels read it."""
 
 import time
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from litecl.delegate.backend.step_times import StepTimes
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel
 from litecl.delegate.plan.region_program import RegionProgram
-from litecl.delegate.plan.region_tables import StepTime
 from litecl.delegate.plan.steps import Work
 from litecl.delegate.report import LaunchTime
 from litecl.interpreter.graph import Array
@@ -18,77 +18,34 @@ _APART_S = 0.03  # between two readings of the counter: a microsecond of doubt i
 _READINGS = 7
 
 
-class StepTimes:
-    """The times of one region's steps, in device memory behind its progress, from byte ``start`` on.
-
-    workers: how many work-items write stamps; 1 writes none.
-    A kernel that the calling thread runs forgets the times of its last run itself, and stamps are written in every run;
-    so only those of steps within loops and branches that one of several workers runs are cleared.
-    """
+class CLStepTimes(StepTimes):
+    """The times of one region's steps in device memory, from byte ``start`` on behind its progress."""
 
     def __init__(self, program: RegionProgram, device: Device, workers: int, start: int) -> None:
-        self._program, self._device, self._start = program, device, start
-        rows, stamps = len(program.works), workers * (program.places + 1)
-        self._seen = np.zeros(rows * len(StepTime) + stamps, np.int64)
-        self._times = self._seen[:-stamps].reshape(rows, len(StepTime))
-        self._stamps = self._seen[-stamps:].reshape(workers, program.places + 1)
-        self._solo = workers == 1
-        self._inner = not all(map(self._is_outermost, program.launches)) and not self._solo
-        self.size_bytes = self._seen.nbytes
+        super().__init__(program, workers)
+        self._device, self._start = device, start
 
     def begin(self, buffer: Any, shared: Array | None) -> list[Any]:
         """Take a buffer, and its bytes as the host sees them; return the kernel's argument: where the times begin."""
         self._buffer = buffer
-        self._shared = None if shared is None else shared[self._start :][: self._times.nbytes]
-        cl.enqueue_copy(self._device.queue, buffer, self._seen, dst_offset=self._start)
-        return [np.int32(self._start // self._seen.itemsize)]
+        self._shared = None if shared is None else shared[self._start :][: self.times_bytes]
+        cl.enqueue_copy(self._device.queue, buffer, self.seen, dst_offset=self._start)
+        return [np.int32(self._start // self.seen.itemsize)]
 
     def clear(self) -> None:
         """Set times that the kernel would add to to zero, while nothing is under way."""
-        if not self._inner:
+        if not self.inner:
             return
         if self._shared is not None:
             self._shared.fill(0)
         else:
-            cl.enqueue_fill_buffer(self._device.queue, self._buffer, np.int32(0), self._start, self._times.nbytes)
+            cl.enqueue_fill_buffer(self._device.queue, self._buffer, np.int32(0), self._start, self.times_bytes)
 
     def read(self, event: Any = None) -> list[tuple[Work, LaunchTime]]:
         """Return the times of launches in the last run, in the order of the table. event: of the kernel, if queued."""
-        cl.enqueue_copy(self._device.queue, self._seen, self._buffer, src_offset=self._start, is_blocking=True)
-        runs = self._times[:, StepTime.RUNS]
-        if not runs.any() and not self._stamps.any():
-            return []
-        ms = cycle_s(self._device) * 1e3
+        cl.enqueue_copy(self._device.queue, self.seen, self._buffer, src_offset=self._start, is_blocking=True)
         queued_ms = 0.0 if event is None else (event.profile.start - event.profile.queued) * 1e-6
-        ends = self._ends()
-        begin = self._times[runs > 0, StepTime.FIRST].min(initial=ends[0] or np.iinfo(np.int64).max)
-        found = []
-        for position, work in self._program.launches.items():
-            first, cycles, times = self._step(position, ends)
-            start_ms = queued_ms + max(0, first - int(begin)) * ms if times else 0.0
-            found.append((work, LaunchTime(max(0, cycles) * ms, 0.0, start_ms, times)))
-        return found
-
-    def _ends(self) -> list[int]:
-        """Return when the first worker began, and when each place was first found to be done; zeros of one worker. A
-        helper that came late or left early has not seen all.
-        """
-        seen = np.where(self._stamps == 0, np.iinfo(np.int64).max, self._stamps).min(axis=0)
-        return [int(t) for t in np.maximum.accumulate(seen % np.iinfo(np.int64).max)]
-
-    def _step(self, position: int, ends: list[int]) -> tuple[int, int, int]:
-        """Return when an entry first began, how many cycles it took, and how often it ran."""
-        place = self._program.works[position].place
-        if self._solo or not self._is_outermost(position):
-            first, cycles, runs, measured = self._times[position].tolist()
-            return first, cycles * runs // max(1, measured), runs
-        return ends[place], ends[place + 1] - ends[place], 1
-
-    def _is_outermost(self, position: int) -> bool:
-        """Return whether all workers come to an entry: then it is alone at its place."""
-        works = self._program.works
-        beside = (works[i].place for i in (position - 1, position + 1) if 0 <= i < len(works))
-        return all(place != works[position].place for place in beside)
+        return self.found(cycle_s(self._device), queued_ms) if self.seen.any() else []
 
 
 _cycles: dict[tuple[str, ...], float] = {}  # by the identities of devices

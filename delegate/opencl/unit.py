@@ -6,11 +6,11 @@ one name in all of them, and the first of them that is compiled defines it, and 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from litecl.delegate.opencl.sources import source_of
+from litecl.delegate.backend.sources import source_of
 
 _WORD = r"\w+(?:\((?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))*\))?"  # with what is in parentheses behind it
 _FUNCTION = re.compile(rf"^(?!typedef\b)(?:{_WORD}[ *]+)+(\w+)\(", re.M)
@@ -18,7 +18,6 @@ _TYPE = re.compile(r"^(?:typedef [^{}\n]*?|\} )(\w+)(?: \w+\(.*\))?;", re.M)
 _VECTORS = re.compile(r"^VECTORS_OF\(\w+, (\w+)\)", re.M)  # common.h
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
 _SHARED = re.compile(r"^SHARED .*?(\w+)\(", re.M)
-Defines = Mapping[str, str | int | float]
 _BUILTINS = "builtins.h"
 
 
@@ -84,12 +83,3 @@ def _defined_in(text: str) -> tuple[set[str], set[str]]:
         name for vector in _VECTORS.findall(text) for name in (f"load_{vector}", f"store_{vector}", f"{vector}_u")
     )
     return {*_FUNCTION.findall(text), *_TYPE.findall(text), *by_macro}, {*_MACRO.findall(text)}
-
-
-def render(defines: Defines) -> tuple[str, ...]:
-    """Return macros as build options, floats as C literals of type float."""
-    return tuple(f"-D{name}={_literal(value)}" for name, value in sorted(defines.items()))
-
-
-def _literal(value: str | int | float) -> str:
-    return f"{value!r}f" if isinstance(value, float) else str(value)

@@ -34,6 +34,7 @@ from litecl.delegate.plan.region_tables import (
     Entry,
     LaunchLine,
     LoopFlag,
+    NativeCall,
     RegionSize,
     Shift,
     StepTime,
@@ -75,6 +76,7 @@ CODES: tuple[type, ...] = (
         LaunchLine,
         LocalSquare,
         LoopFlag,
+        NativeCall,
     ),
     *(Peak, Peephole, RegionSize, Shift, Square, StageRow, StepCode, StepTime, WideRow),
 )

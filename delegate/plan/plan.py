@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from litecl.delegate.analysis.explicit import Explicit
 from litecl.delegate.cl_op import DeviceOp, Operand, Scratch, Target
@@ -59,6 +60,11 @@ class Plan:
     def flops(self) -> int:
         """Arithmetic operations of all launches, those of a loop's body counted once."""
         return sum(work.launch.flops for work in self.works)
+
+    @property
+    def has_kernels_of_users(self) -> bool:
+        """Return whether it launches kernels of files that are not litecl's."""
+        return any(Path(work.launch.kernel).is_absolute() for work in self.works)
 
     @property
     def control(self) -> tuple[Branch | Loop, ...]:

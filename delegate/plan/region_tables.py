@@ -91,6 +91,29 @@ class Again(IntEnum):
     SIZE = 16
 
 
+class NativeCall(IntEnum):
+    """What a region's function is called with (kernels_cl/region_native.h), in units of 8 bytes: addresses, then
+    numbers.
+
+    DOOR, TAKE, LEAD: of the crew (kernels_cl/crew.c), unless there is one worker. TIMES: where the times of steps begin
+    behind progress. NUMBER: of the run, which the crew writes.
+    """
+
+    ARENA = 0
+    WORKS = 1
+    ARGS = 2
+    SHIFTS = 3
+    COUNTS = 4
+    PROGRESS = 5
+    DOOR = 6
+    TAKE = 7
+    LEAD = 8
+    COUNT = 9
+    WORKERS = 10
+    TIMES = 11
+    NUMBER = 12
+
+
 class Shift(IntEnum):
     """What is added to an offset: nothing, the distance to the constants, or, from SETS on, to one of a loop's
     two sets.

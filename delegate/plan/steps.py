@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from litecl.delegate.cl_op import Const, Launch, Operand, Scratch
 from litecl.interpreter.run.variables import VariableKey
 
+# Iterations of a loop that one kernel may run even if the time of an invoke is limited.
+_SURELY_SHORT = 64
+
 
 @dataclass(frozen=True, eq=False)
 class Work:
@@ -143,3 +146,8 @@ def inside(part: Branch | Loop | OneGroup) -> tuple[Steps, ...]:
     if isinstance(part, OneGroup):
         return (part.steps,)
     return (part.then, part.otherwise) if isinstance(part, Branch) else (part.condition, part.body)
+
+
+def may_be_long(steps: Steps) -> bool:
+    """Return whether steps hold a loop whose iterations are unknown or many, which the time of an invoke may end."""
+    return any(loop.trips is None or loop.trips > _SURELY_SHORT for loop in control_of(steps) if isinstance(loop, Loop))

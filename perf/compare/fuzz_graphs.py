@@ -37,6 +37,8 @@ _SHARES = (  # of the modes among batches
     "queued, two threads",
     "all tensors kept",
     "profile",
+    "native",
+    "native, two threads",
 )
 
 

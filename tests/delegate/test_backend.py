@@ -247,15 +247,21 @@ def test_what_a_child_of_fork_loses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_of_this_needs_no_opencl() -> None:
-    """Where pyopencl cannot be imported regions still run on another back end, and a user's model on the CPU."""
+    """Where pyopencl cannot be imported regions still run on another back end, and a user's model on the processor's
+    own, or without a compiler on the CPU.
+    """
     program = (
         "import sys; sys.modules['pyopencl'] = None\n"
         "import pytest\n"
         "some = ['-k', 'calls_of_an_invoke or other_shapes']\n"
         f"code = pytest.main(['-q', '-p', 'no:cacheprovider', {__file__!r}, *some])\n"
+        "from litecl.delegate.native import compiler\n"
         "from tools.fault_models import assert_right, prepared, small\n"
-        "interpreter = prepared(small())\n"
-        "assert_right(interpreter)\n"
+        "if compiler.found() is not None:\n"
+        "    assert_right(interpreter := prepared(small()))\n"
+        "    assert interpreter.delegation_report().device == 'native'\n"
+        "compiler.found = lambda: None\n"
+        "assert_right(interpreter := prepared(small()))\n"
         "assert 'OpenCL cannot be used' in interpreter.delegation_report().failures[0]\n"
         "sys.exit(code)\n"
     )

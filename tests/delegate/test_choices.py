@@ -14,6 +14,7 @@ import pytest
 import litecl
 from litecl.delegate import BuildStep, CLDelegate
 from litecl.delegate.naming import advice, counted, named
+from litecl.delegate.native import compiler
 from litecl.interpreter import Interpreter, OpResolverType
 from litecl.interpreter.errors import ArgumentError, DelegateError, DeviceNotFound
 from litecl.interpreter.file.writer import write
@@ -121,6 +122,7 @@ def _no_opencl() -> Any:
 
 def test_without_opencl_there_is_one_warning(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(pyopencl, "get_platforms", _no_opencl)
+    monkeypatch.setattr("litecl.delegate.native.compiler.found", lambda: None)
     monkeypatch.setattr("litecl.delegate.report._said", set())
     for _ in range(2):
         interpreter = prepared(CLDelegate())
@@ -134,6 +136,15 @@ def test_without_opencl_there_is_one_warning(monkeypatch: pytest.MonkeyPatch, ca
             prepared(CLDelegate(device))
     with pytest.raises(DelegateError, match="no OpenCL platform"):
         prepared(CLDelegate(strict=True))
+
+
+def test_without_opencl_the_processors_own_back_end_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    if compiler.found() is None:
+        pytest.skip("no compiler for the processor: pip install ziglang")
+    monkeypatch.setattr(pyopencl, "get_platforms", _no_opencl)
+    interpreter = prepared(CLDelegate(strict=True))
+    interpreter.invoke()
+    assert interpreter.delegation_report().device == "native"
 
 
 def test_two_delegates() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from litecl.delegate import CLDelegate, devices
+from litecl.delegate.backend.errors import NoRuntime
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, KernelBuildError
 from litecl.perf.measure.devices import device_rows
@@ -40,7 +41,7 @@ def test_devices_that_cannot_be_used_are_passed_over(monkeypatch: pytest.MonkeyP
 
 def test_a_back_end_that_is_missing_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     model_ = small()
-    missing = raises(DelegateError("its library is missing"))
+    missing = raises(NoRuntime("its library is missing"))
     monkeypatch.setattr(devices, "BACKENDS", (missing, lambda: FakeBackend([FakeDevice(model_)])))
     assert [found.name for found in devices.devices()] == ["fake"]
     interpreter = Interpreter(model_, delegates=[CLDelegate(strict=True)])

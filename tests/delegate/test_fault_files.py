@@ -176,15 +176,23 @@ _WHERE_NOTHING_CAN_BE_WRITTEN = """for m in / /tmp /var/tmp /dev/shm /work; do
 mountpoint -q $m && mount -o remount,ro,bind $m; done; exec "$@" """
 
 
+_NO_COMPILER = Path(__file__).parents[1] / "support" / "no_compiler"
+_NOTHING = {
+    "OCL_ICD_VENDORS": "/nowhere",
+    "PATH": "/nowhere",
+    "PYTHONPATH": os.pathsep.join(filter(None, (str(_NO_COMPILER), os.environ.get("PYTHONPATH")))),
+}
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="environments of Linux")
 @pytest.mark.parametrize(
     ("where", "variables", "flags", "returned", "said"),
     [
         ("HOME=/proc", {"HOME": "/proc"}, (), 0, "cannot be kept in /proc/.cache/litecl"),
-        ("no OpenCL", {"OCL_ICD_VENDORS": "/nowhere"}, (), 0, f"no OpenCL platform.*{re.escape(advice())}"),
+        ("no OpenCL", _NOTHING, (), 0, f"no OpenCL platform.*{re.escape(advice())}"),
         (
             "required",
-            {"OCL_ICD_VENDORS": "/nowhere"},
+            _NOTHING,
             ("--require-device",),
             1,
             f"DelegateError.*{re.escape(advice())}",

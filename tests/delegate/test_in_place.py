@@ -8,7 +8,8 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl import device, enqueue, trials
+from litecl.delegate.backend import trials
+from litecl.delegate.opencl import device, enqueue
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.interpreter.graph import Array, Model, Signature

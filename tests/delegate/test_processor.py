@@ -266,7 +266,8 @@ def test_a_device_that_builds_nothing_is_listed(monkeypatch: pytest.MonkeyPatch)
         raise KernelBuildError("it cannot\nmore")
 
     monkeypatch.setattr(device, "target_of", broken)
-    assert {(row.problem, row.vector_width, row.float64) for row in listing.device_rows()} == {("it cannot", 0, False)}
+    rows = [row for row in listing.device_rows() if row.name != "native"]
+    assert {(row.problem, row.vector_width, row.float64) for row in rows} == {("it cannot", 0, False)}
 
 
 def test_a_device_that_cannot_be_divided_stays_whole() -> None:

@@ -12,11 +12,11 @@ import pytest
 
 from litecl import kernels_cl
 from litecl.delegate import CLDelegate
+from litecl.delegate.backend import sources
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cl_op import Const, Launch, Target
 from litecl.delegate.kit import shared
 from litecl.delegate.matmul.product import Begin
-from litecl.delegate.opencl import sources
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.plan.headers import CODES, RECORDS, header
 from litecl.delegate.plan.region_tables import Entry

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import litecl.kernels_cl
+from litecl.delegate.backend.sources import source_of
 from litecl.delegate.opencl import programs
 from litecl.delegate.opencl.capabilities import capabilities
 from litecl.delegate.opencl.device import devices
-from litecl.delegate.opencl.sources import source_of
 from litecl.delegate.opencl.unit import File, _names, unit
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model

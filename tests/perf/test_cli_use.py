@@ -12,6 +12,7 @@ import pyopencl
 import pytest
 
 from litecl.delegate import devices
+from litecl.delegate.native import compiler
 from litecl.perf.cli import commands, parser
 from support.build import randn
 from support.command import RNG, data, failure, small_model, text
@@ -104,6 +105,7 @@ def test_compile_without_a_device_warns(
         raise pyopencl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
 
     monkeypatch.setattr(pyopencl, "get_platforms", no_opencl)
+    monkeypatch.setattr(compiler, "found", lambda: None)
     assert f"WARNING: {path}: no region runs on a device: no OpenCL platform" in text(capsys, "compile", path)
 
 

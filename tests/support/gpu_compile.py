@@ -16,8 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from litecl.delegate.opencl.sources import source_of
-from litecl.delegate.opencl.unit import render
+from litecl.delegate.backend.sources import render, source_of
 from support.gpu_code import VERSION, Code
 
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "litecl-tests" / "gpu_static"

@@ -99,6 +99,8 @@ MODES: dict[str, dict[str, Any]] = {
     "one worker": {"num_threads": 1},
     "several workers": {"num_threads": 2},
     "queued": {"num_threads": 1, "queue_loops": True},
+    "native": {"device": "native", "num_threads": 1},
+    "native, several workers": {"device": "native", "num_threads": 2},
 }
 in_every_mode = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
 COUNTER: State = [((), INT), ((5,), FLOAT)]

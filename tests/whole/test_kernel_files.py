@@ -5,7 +5,7 @@ from pathlib import Path
 
 from litecl import delegate, kernels_cl, perf
 from litecl.cases.tables import TABLES
-from litecl.delegate.opencl.sources import source_of
+from litecl.delegate.backend.sources import source_of
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import BUILTINS, CUSTOMS

@@ -8,6 +8,7 @@ import pytest
 
 from litecl.cases import Case
 from litecl.delegate import CLDelegate
+from litecl.delegate.native.backend import Native
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops import every_op, unary
@@ -69,6 +70,19 @@ def test_device(device: Any, case: Case) -> None:
     (row,) = interpreter.delegation_report().nodes
     if case.on_device:
         assert row.claimed == (case.device is None), row.reason or "claimed"
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("case", DEVICE_CASES, ids=repr)
+def test_native(case: Case) -> None:
+    """The processor agrees, by the back end of its own. `pytest --native` runs all cases, else every 20th is run."""
+    if not Native().devices():
+        pytest.skip("no compiler for the processor: pip install ziglang")
+    interpreter = Interpreter(model_content=content(case), delegates=[CLDelegate("native", num_threads=2)])
+    _check(case, interpreter, compare.DEVICE)
+    report = interpreter.delegation_report()
+    if case.on_device:
+        assert report.nodes[0].claimed == (case.device is None), f"{report.nodes[0].reason} {report.failures}"
 
 
 KEEPING_ZEROS = (unary.RELU, unary.RELU6, unary.RELU_0_TO_1, unary.RELU_N1_TO_1, unary.SIGN)

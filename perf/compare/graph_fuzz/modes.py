@@ -50,6 +50,8 @@ MODES = {
         Mode("profile", {"num_threads": 1, "profile": True}, linked=True),
         Mode("fp16 weights", {"num_threads": 1, "precision": "fp16"}, linked=True),
         Mode("as a GPU", {"device": "pthread"}, gpu=True),
+        Mode("native", {"device": "native", "num_threads": 1}),
+        Mode("native, two threads", {"device": "native", "num_threads": 2}),
         Mode("all tensors kept", {"num_threads": 1}, linked=True, kept=True),
     )
 }

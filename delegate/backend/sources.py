@@ -1,6 +1,7 @@
-"""The text of kernel files, with every header in its place."""
+"""The text of kernel files, with every header in its place, and the macros to compile them with."""
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from litecl.delegate.plan.headers import header
 from litecl.interpreter.errors import KernelBuildError
 
 _KERNELS = Path(kernels_cl.__file__).parent
+Defines = Mapping[str, str | int | float]
 _INCLUDE = re.compile(r'#include (?:"(\w+\.h)"|<(\w+)>)')
 
 
@@ -44,3 +46,12 @@ def name_of(source: str) -> str:
     """Return the kernel file that a source was made from."""
     found = re.findall(r'#line 1 "([^"]+\.cl)"', source)
     return found[-1] if found else "a program"
+
+
+def render(defines: Defines) -> tuple[str, ...]:
+    """Return macros as build options, floats as C literals of type float."""
+    return tuple(f"-D{name}={_literal(value)}" for name, value in sorted(defines.items()))
+
+
+def _literal(value: str | int | float) -> str:
+    return f"{value!r}f" if isinstance(value, float) else str(value)

@@ -9,8 +9,19 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from litecl.delegate.plan.plan import Plan
+
 _TRIALS = 8
+_SHORT_FLOPS = 1e7  # more arithmetic than this takes longer on any core
 _TRIED_S = 1e-3  # what a call must have taken before it is tried with the lock held
+
+
+def may_be_short(plan: Plan) -> bool:
+    """Return whether a plan's kernels may end before another thread could take over, whatever their inputs.
+
+    For loops and a user's own kernels that is never known.
+    """
+    return not plan.has_kernels_of_users and not plan.loops and plan.flops < _SHORT_FLOPS
 
 
 class Trials:

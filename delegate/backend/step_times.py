@@ -1,0 +1,76 @@
+"""The times that the kernel of a region takes of its own steps, by the processor's counter of cycles (region.cl)."""
+
+import numpy as np
+
+from litecl.delegate.plan.region_program import RegionProgram
+from litecl.delegate.plan.region_tables import StepTime
+from litecl.delegate.plan.steps import Work
+from litecl.delegate.report import LaunchTime
+from litecl.interpreter.graph import Array
+
+
+class StepTimes:
+    """The times of one region's steps, as its kernel lays them out behind its progress.
+
+    workers: how many work-items write stamps; 1 writes none. seen: the times and stamps, 8 bytes each.
+    A kernel that the calling thread runs forgets the times of its last run itself, and stamps are written in every run;
+    so only those of steps within loops and branches that one of several workers runs are cleared (``inner``).
+    """
+
+    def __init__(self, program: RegionProgram, workers: int) -> None:
+        self._program = program
+        self._rows, self._workers = len(program.works), workers
+        self._solo = workers == 1
+        self.inner = not all(map(self._is_outermost, program.launches)) and not self._solo
+        self.seen = np.zeros(self.size_bytes // 8, np.int64)
+
+    @property
+    def times_bytes(self) -> int:
+        """The size of the times alone, which precede the stamps."""
+        return 8 * self._rows * len(StepTime)
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of times and stamps."""
+        return self.times_bytes + 8 * self._workers * (self._program.places + 1)
+
+    def found(self, cycle_s: float, queued_ms: float = 0.0) -> list[tuple[Work, LaunchTime]]:
+        """Return the times of launches in the last run, in the order of the table; none if there was no run.
+
+        cycle_s: how long a cycle of the counter takes. queued_ms: how long the kernel waited before it began.
+        """
+        stamps = self.seen[self.times_bytes // 8 :].reshape(self._workers, self._program.places + 1)
+        times = self.seen[: self.times_bytes // 8].reshape(self._rows, len(StepTime))
+        runs = times[:, StepTime.RUNS]
+        if not runs.any() and not stamps.any():
+            return []
+        ms, ends = cycle_s * 1e3, _ends(stamps)
+        begin = times[runs > 0, StepTime.FIRST].min(initial=ends[0] or np.iinfo(np.int64).max)
+        found = []
+        for position, work in self._program.launches.items():
+            first, cycles, count = self._step(position, times, ends)
+            start_ms = queued_ms + max(0, first - int(begin)) * ms if count else 0.0
+            found.append((work, LaunchTime(max(0, cycles) * ms, 0.0, start_ms, count)))
+        return found
+
+    def _step(self, position: int, times: Array, ends: list[int]) -> tuple[int, int, int]:
+        """Return when an entry first began, how many cycles it took, and how often it ran."""
+        place = self._program.works[position].place
+        if self._solo or not self._is_outermost(position):
+            first, cycles, runs, measured = times[position].tolist()
+            return first, cycles * runs // max(1, measured), runs
+        return ends[place], ends[place + 1] - ends[place], 1
+
+    def _is_outermost(self, position: int) -> bool:
+        """Return whether all workers come to an entry: then it is alone at its place."""
+        works = self._program.works
+        beside = (works[i].place for i in (position - 1, position + 1) if 0 <= i < len(works))
+        return all(place != works[position].place for place in beside)
+
+
+def _ends(stamps: Array) -> list[int]:
+    """Return when the first worker began, and when each place was first found to be done; zeros of one worker. A helper
+    that came late or left early has not seen all.
+    """
+    seen = np.where(stamps == 0, np.iinfo(np.int64).max, stamps).min(axis=0)
+    return [int(t) for t in np.maximum.accumulate(seen % np.iinfo(np.int64).max)]

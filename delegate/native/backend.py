@@ -1,0 +1,123 @@
+"""The back end itself: one device, the processor, if there is a compiler for it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from litecl.delegate.backend import fork
+from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuffer
+from litecl.delegate.cl_op import Target
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.native import compiler
+from litecl.delegate.native.compiler import Compiler
+from litecl.delegate.native.execution import NativeExecution
+from litecl.delegate.native.library import Libraries
+from litecl.delegate.native.memory import ALIGNMENT
+from litecl.delegate.plan.plan import Plan
+from litecl.delegate.tuning import Demand, Tuning
+from litecl.interpreter import limits
+from litecl.interpreter.errors import DeviceNotFound
+
+_NAME = "native"
+_WIDTHS = (("__AVX512F__", 16), ("__AVX__", 8), ("__SSE2__", 4), ("__ARM_NEON", 4))  # floats in a register
+
+
+@dataclass(frozen=True)
+class NativeFound:
+    """The processor, by a compiler. threads: how many share the work of a region."""
+
+    compiler: Compiler
+    threads: int = 1
+
+    needs_threads = False
+
+    @property
+    def name(self) -> str:
+        """Return "native"."""
+        return _NAME
+
+    @property
+    def identity(self) -> Sequence[str]:
+        """See ``Identified``."""
+        return _NAME, *self.compiler.identity
+
+    def describe(self) -> Description:
+        """Return its description for people."""
+        memory, version = 2 * limits.MOST_BYTES, self.compiler.version
+        return Description(
+            platform=f"{version}, {self.compiler.source}",
+            driver=version,
+            type="CPU",
+            compute_units=self.threads,
+            memory_bytes=memory,
+            max_buffer_bytes=memory,
+            processor=self.compiler.processor,
+        )
+
+    def target(self, directory: Path | None = None) -> Target:
+        """See ``FoundDevice``."""
+        macros = self.compiler.macros
+        width = next((width for macro, width in _WIDTHS if macro in macros), 4)
+        return Target("cpu", vector_width=width, compute_units=self.threads)
+
+    def open(self, *, profile: bool, directory: Path | None) -> "NativeDevice":
+        """See ``FoundDevice``."""
+        return NativeDevice(self, directory)
+
+
+class NativeDevice:
+    """The processor, opened: see ``Device`` in delegate/backend/protocols.py."""
+
+    alignment = ALIGNMENT
+    needs_threads = False
+
+    def __init__(self, found: NativeFound, directory: Path | None) -> None:
+        fork.opened()
+        self.name, self.identity, self.target = found.name, found.identity, found.target(directory)
+        self._libraries = Libraries(found.compiler, {"VW": self.target.vector_width}, directory)
+
+    @property
+    def cache_hits(self) -> int:
+        """Return the number of objects and libraries loaded rather than compiled."""
+        return self._libraries.loaded
+
+    def bind(self, plan: Plan, options: CLOptions) -> NativeExecution:
+        """See ``Device``."""
+        return NativeExecution(plan, self._libraries, self.target.compute_units, options)
+
+    def check(self) -> None:
+        """Nothing can be known to fail."""
+
+    def save(self) -> None:
+        """All was saved when it was compiled."""
+
+
+class Native:
+    """The back end."""
+
+    def devices(self) -> list[FoundDevice]:
+        """Return the processor, if there is a compiler for it."""
+        found = compiler.found()
+        return [] if found is None else [NativeFound(found, compiler.processors())]
+
+    def candidates(
+        self, demand: Demand, tuned: Callable[[FoundDevice], Tuning], directory: Path | None = None
+    ) -> Iterator[FoundDevice]:
+        """Yield the processor, with as many threads as are wanted or suit a model. Raises DeviceNotFound where there is
+        no compiler for it.
+        """
+        found = compiler.found()
+        if found is None:
+            raise DeviceNotFound(compiler.MISSING)
+        most = compiler.processors()
+        whole = NativeFound(found, most)
+        suitable = 1 if demand.flops < tuned(whole).small_flops else most
+        yield NativeFound(found, min(demand.num_threads or suitable, most))
+
+    def of(self, device: object) -> FoundDevice | None:
+        """Return None: no other library represents the processor."""
+        return None
+
+    def buffer(self, handle: object) -> UserBuffer | None:
+        """Return None: users' buffers are arrays of numpy's."""
+        return None

@@ -1,0 +1,166 @@
+"""A plan as a function of a shared library, which the host calls."""
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from litecl.delegate.backend.errors import host_memory, too_many_iterations
+from litecl.delegate.backend.protocols import AtOnce, Faster
+from litecl.delegate.backend.step_times import StepTimes
+from litecl.delegate.backend.trials import Trials, may_be_short
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.kit.shared import packed
+from litecl.delegate.native.clock import cycle_s
+from litecl.delegate.native.library import Libraries
+from litecl.delegate.native.memory import NativeMemory, aligned
+from litecl.delegate.native.workers import crew
+from litecl.delegate.plan.plan import Plan
+from litecl.delegate.plan.region_program import RegionProgram, region_program
+from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, NativeCall, RegionSize, Shift
+from litecl.delegate.plan.steps import Loop, Work, may_be_long
+from litecl.delegate.report import Counters, LaunchTime, Manner
+from litecl.interpreter import limits
+from litecl.interpreter.errors import KernelBuildError
+from litecl.interpreter.graph import Array
+
+_SHORT_S = 2e-6  # from here on threads that release Python's lock get more done than one
+_FREE, _LOCKED = ctypes.CFUNCTYPE(None), ctypes.PYFUNCTYPE(None)  # a function that releases the lock, or holds it
+_HAS_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+class NativeExecution:
+    """See ``Execution`` in delegate/backend/protocols.py. workers: how many threads share the work."""
+
+    def __init__(self, plan: Plan, libraries: Libraries, workers: int, options: CLOptions) -> None:
+        if reason := _why_not(plan, options):
+            raise KernelBuildError(f"{reason}: a region is one function here, and nothing interrupts it")
+        with host_memory("preparing a region"):
+            self.memory = NativeMemory(plan)
+            self.manner = Manner("one kernel")
+            self._plan, self._most = plan, options.max_loop_iterations
+            program = region_program(plan.steps, self.memory.address, self._most)
+            if program is None:
+                raise KernelBuildError("a launch has groups of several work-items, or arguments that cannot be passed")
+            self._limited_loops = bool(plan.loops) and self._most is not None
+            self._step_times = StepTimes(program, workers) if options.profile else None
+            self._libraries, self._launches = libraries, min(1, len(program.works))
+            self._shifts = self._first_shifts()
+            self._call: AtOnce = _nothing  # the function expects at least one entry
+            if program.works:
+                self._prepare(program, libraries, workers)
+
+    def _prepare(self, program: RegionProgram, libraries: Libraries, workers: int) -> None:
+        """Make the tables that the function reads, and the function with its argument."""
+        library = libraries.region(program, timed=self._step_times is not None)
+        works, args = packed(Entry, program.works), program.args
+        progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (workers + 1) * program.places)
+        progress = aligned(progress_bytes + (0 if self._step_times is None else self._step_times.size_bytes))
+        if self._step_times is not None:
+            self._step_times.seen = progress[progress_bytes:].view(np.int64)
+        self._counts = aligned(4 * (Count.LOOPS + len(self._plan.loops))).view(np.int32)
+        call = aligned(8 * len(NativeCall)).view(np.uint64)
+        tables = {
+            NativeCall.ARENA: self.memory.arena,
+            NativeCall.WORKS: works,
+            NativeCall.ARGS: args,
+            NativeCall.SHIFTS: self._shifts,
+            NativeCall.COUNTS: self._counts,
+            NativeCall.PROGRESS: progress,
+        }
+        for position, table in tables.items():
+            call[position] = table.ctypes.data
+        call[NativeCall.COUNT] = len(program.works)
+        call[NativeCall.WORKERS] = workers
+        call[NativeCall.TIMES] = progress_bytes // 8
+        if workers > 1:
+            helpers = crew(libraries)
+            helpers.hire(workers - 1)
+            call[NativeCall.DOOR], call[NativeCall.TAKE], call[NativeCall.LEAD] = (
+                helpers.door,
+                helpers.take,
+                helpers.lead,
+            )
+        self._held = library, call, *tables.values()  # the function keeps none of what it is told the addresses of
+        address = ctypes.cast(library.run_region, ctypes.c_void_p).value
+        assert address is not None
+        argument = ctypes.c_void_p.from_param(call.ctypes.data)
+        self._free, self._locked = (partial(kind(address), argument) for kind in (_FREE, _LOCKED))
+        self._call = self._tried if may_be_short(self._plan) and _HAS_LOCK else self._free
+        self._trials = Trials(_SHORT_S)
+
+    def _first_shifts(self) -> Array:
+        """Return region.cl's shifts at the beginning: every loop, and the region itself, reads its first set."""
+        turns = slice(Shift.SETS + 2 * self._plan.turns, Shift.SETS + 2 * self._plan.turns + 2)
+        shifts = aligned(8 * turns.stop).view(np.uint64)
+        shifts[Shift.CONSTANTS] = (self.memory.constants.ctypes.data - self.memory.arena.ctypes.data) % (1 << 64)
+        for slot in self._plan.slots.values():
+            shifts[Shift.SETS + 2 * slot.loop + 1] = slot.set_bytes
+        self._turns = shifts[turns].copy(), shifts[turns][::-1].copy()
+        self._sets = shifts[turns]
+        return shifts
+
+    def turn(self, turned: bool) -> None:
+        """See ``Execution.turn``."""
+        self._sets[...] = self._turns[turned]
+
+    def run(self, counters: Counters) -> None:
+        """Run the region, and count it."""
+        if (faster := self._run_plan()) is not None:
+            self._call = faster.run
+        counters.kernel_launches += self._launches
+
+    @property
+    def at_once(self) -> AtOnce | None:
+        """Return a function that runs the region."""
+        return self._run_plan if self._limited_loops else self._call
+
+    def _run_plan(self) -> Faster | None:
+        faster = self._call()
+        if self._limited_loops:
+            self._check()
+            return None
+        return faster
+
+    def _tried(self) -> Faster | None:
+        """Run with Python's lock held or without it; return which of the two is better once that is known."""
+        self._trials.call(self._free, self._locked)
+        if self._trials.short is None:
+            return None
+        return Faster(self._locked if self._trials.short else self._free, alone=True)
+
+    def _check(self) -> None:
+        """Raise ModelError if a loop ran too often."""
+        if number := self._counts[Count.ENDLESS]:
+            self._counts[...] = 0
+            assert self._most is not None
+            raise too_many_iterations(self._plan.loops[number - 1], self._most)
+
+    def finish(self) -> None:
+        """Nothing is under way after a run."""
+
+    def loop(self, loop: Loop) -> str:
+        """Describe how a loop runs."""
+        return "in the region's kernel"
+
+    def times(self) -> Sequence[tuple[Work, LaunchTime]]:
+        """Return the times of steps that the function has measured; none unless it was asked to."""
+        if self._step_times is None:
+            return []
+        return self._step_times.found(cycle_s(self._libraries.crew()))
+
+
+def _nothing() -> Faster | None:
+    """Run a region without launches."""
+    return None
+
+
+def _why_not(plan: Plan, options: CLOptions) -> str:
+    """Return why a region has to be queued launch by launch, which no function does; empty if it may be one."""
+    if options.queue_loops:
+        return "queue_loops=True"
+    if limits.timed() and may_be_long(plan.steps):
+        return "time_limit, and a loop of unknown length or of many iterations"
+    return ""

@@ -1,0 +1,116 @@
+"""Shared libraries of regions: compiled, kept in the cache object by object, and loaded.
+
+An object is a kernel file with one set of macros, and what calls its functions: models that share kernels share
+objects.
+"""
+
+import ctypes
+import os
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from litecl.delegate import disk
+from litecl.delegate.backend.sources import Defines, render, source_of
+from litecl.delegate.native.compiler import Compiler, Unit
+from litecl.delegate.plan.region_program import RegionProgram
+from litecl.delegate.progress import logged, phase, tell
+from litecl.delegate.report import warn
+from litecl.interpreter.errors import KernelBuildError
+
+_PRELUDE, _ENTRY, _CREW = "native.h", "region_native.c", "crew.c"
+
+
+class Libraries:
+    """The libraries of one compiler. macros: of all kernels. directory: where objects are kept, or None.
+
+    built, loaded: how many objects were compiled, and how many came from the cache.
+    """
+
+    def __init__(self, compiler: Compiler, macros: Defines, directory: Path | None) -> None:
+        self._compiler, self._macros, self._directory = compiler, macros, directory
+        self._libraries: dict[str, ctypes.CDLL] = {}
+        self.loaded = 0
+
+    def region(self, program: RegionProgram, *, timed: bool) -> ctypes.CDLL:
+        """Return the library with the function ``run_region``. Raises KernelBuildError."""
+        units = [
+            self._unit(f"{variant.kernel}.cl", {**dict(variant.defines), "LITECL_REGION": 1}, after=callers)
+            for variant, callers in program.variants.items()
+        ]
+        macros = {"LITECL_REGION": 1, "LITECL_CREW": 1, **({"LITECL_TIMED": 1} if timed else {})}
+        table = self._unit("region.cl", macros, before=program.functions_macro)
+        return self._library([*units, table, Unit(_ENTRY, source_of(_ENTRY))])
+
+    def crew(self) -> ctypes.CDLL:
+        """Return the library of helpers (kernels_cl/crew.c). Raises KernelBuildError."""
+        return self._library([Unit(_CREW, source_of(_CREW))])
+
+    def _unit(self, name: str, macros: Defines, before: str = "", after: str = "") -> Unit:
+        text = source_of(_PRELUDE) + before + source_of(name) + after
+        return Unit(name, text, render({**macros, **self._macros}))
+
+    def _library(self, units: Sequence[Unit]) -> ctypes.CDLL:
+        keys = [self._key(unit) for unit in units]
+        name = disk.key("library", self._compiler.identity, keys)
+        if name not in self._libraries:
+            content = self._kept(name)
+            if content is None:
+                content = self._compiler.link(self._objects(units, keys))
+                self._keep(name, content)
+            self._libraries[name] = _loaded(content)
+        return self._libraries[name]
+
+    def _objects(self, units: Sequence[Unit], keys: Sequence[str]) -> list[bytes]:
+        """Return object files, of which those are compiled that the cache does not have."""
+        with phase("load"):
+            objects = {key: self._kept(key) for key in keys}
+        missing = [(key, unit) for key, unit in zip(keys, units, strict=True) if objects[key] is None]
+        if missing:
+            sources = [unit for _, unit in missing]
+            with phase("compile"), logged(f"compiling {len(missing)} files"):
+                made = self._compiler.compile(sources, partial(_tell, sources))
+            for (key, _), content in zip(missing, made, strict=True):
+                objects[key] = content
+                self._keep(key, content)
+        return [content for content in objects.values() if content is not None]
+
+    def _key(self, unit: Unit) -> str:
+        return disk.key(Path(unit.name).stem, self._compiler.identity, (unit.name, unit.source, *unit.options))
+
+    def _kept(self, key: str) -> bytes | None:
+        content = None if self._directory is None else disk.read_sealed(self._directory / f"{key}.bin")
+        self.loaded += content is not None
+        return content
+
+    def _keep(self, key: str, content: bytes) -> None:
+        if self._directory is None:
+            return
+        if disk.write_sealed(self._directory / f"{key}.bin", content):
+            disk.tidy(self._directory, disk.limit(self._directory))
+        else:
+            warn(
+                f"compiled programs cannot be kept in {self._directory}, so that every process compiles anew: "
+                "set XDG_CACHE_HOME to a folder that can be written"
+            )
+
+
+def _tell(units: Sequence[Unit], done: int) -> None:
+    """Tell whoever listens how many of a region's files have been compiled."""
+    tell("the region" if done == len(units) else units[done].name, done, len(units))
+
+
+def _loaded(content: bytes) -> ctypes.CDLL:
+    """Load a library from the very bytes that were checked, in a file that no other user can change."""
+    try:
+        handle, path = tempfile.mkstemp(prefix="litecl-", suffix=".so")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            return ctypes.CDLL(path)
+        finally:
+            if os.name != "nt":  # which keeps what is loaded
+                Path(path).unlink(missing_ok=True)
+    except OSError as error:
+        raise KernelBuildError(f"loading a compiled region: {error}") from error

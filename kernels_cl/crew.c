@@ -1,0 +1,151 @@
+// Helpers: threads that share the work of a region with the thread that runs it (delegate/native/workers.py).
+//
+// They wait for the next run awake for some milliseconds, then asleep. One region at a time has them; a thread that finds
+// them taken runs its region alone, as it would without any. Nothing depends on them: the leading thread does alone
+// whatever no helper has begun. This is C, of a library that a process loads once and never unloads.
+#define EXPORTED __attribute__((visibility("default")))
+#define LINE __attribute__((aligned(64)))
+#define PATIENCE 6000  // pauses before a helper sleeps, most of which let other threads run
+#define AWAKE 2000     // pauses before a waiting thread lets others run at each
+
+typedef unsigned long long ulong;
+typedef void (*WorkAlong)(const ulong *call, int worker);
+
+static struct {
+    LINE int taken;                  // by the thread that leads a run
+    LINE int run;                    // the number of runs begun and ended: odd during one
+    LINE int inside;                 // helpers that are in the run
+    LINE int asleep;                 // helpers that sleep, or are about to
+    LINE WorkAlong function;         // of the run
+    const ulong *call;
+    LINE int helpers;                // threads that have been started
+} crew;
+
+#define GET(field) __atomic_load_n(&crew.field, __ATOMIC_SEQ_CST)
+#define SET(field, value) __atomic_store_n(&crew.field, value, __ATOMIC_SEQ_CST)
+#define ADD(field, value) __atomic_fetch_add(&crew.field, value, __ATOMIC_SEQ_CST)
+
+#if defined(_WIN32)
+extern int __stdcall SwitchToThread(void);
+#define LET_OTHERS_RUN() SwitchToThread()
+#else
+extern int sched_yield(void);
+#define LET_OTHERS_RUN() sched_yield()
+#endif
+
+static void rest(int waited) {
+    if (waited > AWAKE) {
+        LET_OTHERS_RUN();
+        return;
+    }
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+// Sleeps while crew.run is `seen`, or for a while; wakes all who do.
+#if defined(__linux__)
+extern long syscall(long number, ...);
+#if defined(__x86_64__)
+#define FUTEX 202
+#elif defined(__i386__) || defined(__arm__)
+#define FUTEX 240
+#else
+#define FUTEX 98
+#endif
+static void sleep_while(int seen) { syscall(FUTEX, &crew.run, 128, seen, (void *)0, (void *)0, 0); }
+static void wake_all(void) { syscall(FUTEX, &crew.run, 129, 0x7fffffff, (void *)0, (void *)0, 0); }
+#elif defined(__APPLE__)
+extern int __ulock_wait(unsigned operation, void *address, unsigned long long value, unsigned timeout_us);
+extern int __ulock_wake(unsigned operation, void *address, unsigned long long value);
+static void sleep_while(int seen) { __ulock_wait(1, &crew.run, (unsigned)seen, 0); }
+static void wake_all(void) { __ulock_wake(0x101, &crew.run, 0); }
+#else
+extern int usleep(unsigned us);
+static void sleep_while(int seen) { if (GET(run) == seen) usleep(100); }
+static void wake_all(void) {}
+#endif
+
+static void *serve(void *argument) {
+    const int worker = (int)(long long)argument;
+    int last = 0, waited = 0;
+    for (;;) {
+        const int run = GET(run);
+        if (run % 2 && run != last) {
+            ADD(inside, 1);
+            if (GET(run) == run) crew.function(crew.call, worker);
+            ADD(inside, -1);
+            last = run;
+            waited = 0;
+        }
+        if (++waited < PATIENCE) {
+            rest(waited);
+            continue;
+        }
+        ADD(asleep, 1);
+        sleep_while(run);
+        ADD(asleep, -1);
+        waited = 0;
+    }
+    return 0;
+}
+
+// Whether the calling thread may lead: then it must.
+EXPORTED int take(void) {
+    int nobody = 0;
+    return GET(helpers) && !GET(taken) &&
+           __atomic_compare_exchange_n(&crew.taken, &nobody, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+// Runs a region with the helpers that come. number: where the region's own workers read which run it is.
+EXPORTED void lead(WorkAlong function, const ulong *call, ulong *number) {
+    crew.function = function;
+    crew.call = call;
+    *number = (ulong)GET(run) + 1;
+    ADD(run, 1);
+    if (GET(asleep)) wake_all();
+    function(call, 0);
+    ADD(run, 1);
+    for (int waited = 0; GET(inside); ++waited) rest(waited);
+    SET(taken, 0);
+}
+
+// The address of what says which run it is.
+EXPORTED int *door(void) { return &crew.run; }
+
+// Starts helpers until there are so many; returns how many there are.
+#if defined(_WIN32)
+EXPORTED int hire(int count) { return 0; }
+#else
+extern int pthread_create(void **thread, const void *attributes, void *(*start)(void *), void *argument);
+extern int pthread_detach(void *thread);
+EXPORTED int hire(int count) {
+    void *thread;
+    while (crew.helpers < count) {
+        if (pthread_create(&thread, (void *)0, serve, (void *)(long long)(crew.helpers + 1))) break;
+        pthread_detach(thread);
+        ADD(helpers, 1);
+    }
+    return crew.helpers;
+}
+#endif
+
+// The processor's counter, as kernels read it (clock.h).
+EXPORTED long long read_clock(void) {
+#if defined(__x86_64__)
+    return __builtin_readcyclecounter();
+#else
+    return __builtin_readsteadycounter();
+#endif
+}
+
+// In a child of fork no helper exists, and nobody leads.
+EXPORTED void forget(void) {
+    SET(taken, 0);
+    SET(run, 0);
+    SET(inside, 0);
+    SET(asleep, 0);
+    SET(helpers, 0);
+}

@@ -1,0 +1,178 @@
+// What kernels need of OpenCL where a compiler for C has no library of it: types, and builtin functions written out. It
+// stands before every file that the back end for the processor itself compiles (delegate/native/compiler.py), which asks
+// nothing of a runtime. Functions of the system's mathematical library (sines, powers) are called.
+#define LITECL_CPU 1
+#define LITECL_NATIVE 1
+#define HIDDEN __attribute__((visibility("hidden")))  // for the other files of a library
+
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;  // 64 bits in OpenCL C, whatever the system
+typedef __SIZE_TYPE__ size_t;
+typedef uint cl_mem_fence_flags;
+
+#define NATIVE_VECTOR(type, lanes) typedef type type##lanes __attribute__((ext_vector_type(lanes)));
+#define NATIVE_VECTORS(type) \
+    NATIVE_VECTOR(type, 2) NATIVE_VECTOR(type, 3) NATIVE_VECTOR(type, 4) NATIVE_VECTOR(type, 8) NATIVE_VECTOR(type, 16)
+NATIVE_VECTORS(char)
+NATIVE_VECTORS(uchar)
+NATIVE_VECTORS(short)
+NATIVE_VECTORS(ushort)
+NATIVE_VECTORS(int)
+NATIVE_VECTORS(uint)
+NATIVE_VECTORS(long)
+NATIVE_VECTORS(ulong)
+NATIVE_VECTORS(float)
+NATIVE_VECTORS(half)
+#ifdef cl_khr_fp64
+NATIVE_VECTORS(double)
+#endif
+
+#define INFINITY __builtin_inff()
+#define NAN __builtin_nanf("")
+#define MAXFLOAT __FLT_MAX__
+#define FLT_MAX __FLT_MAX__
+#define FLT_MIN __FLT_MIN__
+#define FLT_EPSILON __FLT_EPSILON__
+#define CHAR_BIT 8
+#define INT_MAX __INT_MAX__
+#define INT_MIN (-__INT_MAX__ - 1)
+#define LONG_MAX 0x7fffffffffffffffL
+#define LONG_MIN (-LONG_MAX - 1)
+#define UINT_MAX 0xffffffffU
+#define CLK_LOCAL_MEM_FENCE 1
+#define CLK_GLOBAL_MEM_FENCE 2
+
+#define as_int(x) __builtin_astype(x, int)
+#define as_uint(x) __builtin_astype(x, uint)
+#define as_float(x) __builtin_astype(x, float)
+#define as_long(x) __builtin_astype(x, long)
+#define as_ulong(x) __builtin_astype(x, ulong)
+#define as_int2(x) __builtin_astype(x, int2)
+#define as_int4(x) __builtin_astype(x, int4)
+#define as_int8(x) __builtin_astype(x, int8)
+#define as_int16(x) __builtin_astype(x, int16)
+#define as_uint2(x) __builtin_astype(x, uint2)
+#define as_uint4(x) __builtin_astype(x, uint4)
+#define as_uint8(x) __builtin_astype(x, uint8)
+#define as_uint16(x) __builtin_astype(x, uint16)
+#define as_float2(x) __builtin_astype(x, float2)
+#define as_float4(x) __builtin_astype(x, float4)
+#define as_float8(x) __builtin_astype(x, float8)
+#define as_float16(x) __builtin_astype(x, float16)
+#define as_long2(x) __builtin_astype(x, long2)
+#define as_long4(x) __builtin_astype(x, long4)
+#define as_long8(x) __builtin_astype(x, long8)
+#define as_ulong2(x) __builtin_astype(x, ulong2)
+#define as_ulong4(x) __builtin_astype(x, ulong4)
+#define as_ulong8(x) __builtin_astype(x, ulong8)
+#define as_char4(x) __builtin_astype(x, char4)
+#define as_uchar4(x) __builtin_astype(x, uchar4)
+#define as_ushort4(x) __builtin_astype(x, ushort4)
+#define as_short8(x) __builtin_astype(x, short8)
+#define as_short16(x) __builtin_astype(x, short16)
+
+// Builtin functions, of scalars by the compiler's own, of vectors lane by lane, which it turns into vectors again where
+// the processor has instructions for it.
+#define NATIVE_OWN __attribute__((overloadable, always_inline)) static inline
+#define NATIVE_LANES(type) for (int i = 0; i < (int)(sizeof(type) / sizeof(x[0])); ++i)
+#define NATIVE_WIDTHS(F, type, name) F(type##2, name) F(type##4, name) F(type##8, name) F(type##16, name)
+
+#define NATIVE_ONE(type, name) \
+    NATIVE_OWN type name(type x) { NATIVE_LANES(type) x[i] = name(x[i]); return x; }
+#define NATIVE_TWO(type, name) \
+    NATIVE_OWN type name(type x, type y) { NATIVE_LANES(type) x[i] = name(x[i], y[i]); return x; }
+#define NATIVE_THREE(type, name) \
+    NATIVE_OWN type name(type x, type y, type z) { NATIVE_LANES(type) x[i] = name(x[i], y[i], z[i]); return x; }
+#ifdef cl_khr_fp64
+#define NATIVE_DOUBLE(text) text
+#else
+#define NATIVE_DOUBLE(text)
+#endif
+#define NATIVE_UNARY(name)                                                    \
+    NATIVE_OWN float name(float x) { return __builtin_##name##f(x); }         \
+    NATIVE_DOUBLE(NATIVE_OWN double name(double x) { return __builtin_##name(x); }) \
+    NATIVE_WIDTHS(NATIVE_ONE, float, name) NATIVE_DOUBLE(NATIVE_WIDTHS(NATIVE_ONE, double, name))
+#define NATIVE_BINARY(name)                                                              \
+    NATIVE_OWN float name(float x, float y) { return __builtin_##name##f(x, y); }        \
+    NATIVE_DOUBLE(NATIVE_OWN double name(double x, double y) { return __builtin_##name(x, y); }) \
+    NATIVE_WIDTHS(NATIVE_TWO, float, name) NATIVE_DOUBLE(NATIVE_WIDTHS(NATIVE_TWO, double, name))
+NATIVE_UNARY(ceil)
+NATIVE_UNARY(cos)
+NATIVE_UNARY(exp)
+NATIVE_UNARY(fabs)
+NATIVE_UNARY(floor)
+NATIVE_UNARY(log)
+NATIVE_UNARY(rint)
+NATIVE_UNARY(sin)
+NATIVE_UNARY(sqrt)
+NATIVE_BINARY(atan2)
+NATIVE_BINARY(fmax)
+NATIVE_BINARY(fmin)
+NATIVE_BINARY(fmod)
+NATIVE_BINARY(pow)
+
+NATIVE_OWN float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+NATIVE_DOUBLE(NATIVE_OWN double fma(double x, double y, double z) { return __builtin_fma(x, y, z); })
+NATIVE_WIDTHS(NATIVE_THREE, float, fma)
+NATIVE_DOUBLE(NATIVE_WIDTHS(NATIVE_THREE, double, fma))
+
+#define NATIVE_ORDERED(type)                                                                           \
+    NATIVE_OWN type min(type x, type y) { return y < x ? y : x; }                                      \
+    NATIVE_OWN type max(type x, type y) { return x < y ? y : x; }                                      \
+    NATIVE_OWN type clamp(type x, type low, type high) { return min(max(x, low), high); }
+#define NATIVE_ORDERED_VECTORS(type)                                                                      \
+    NATIVE_ORDERED(type)                                                                                  \
+    NATIVE_WIDTHS(NATIVE_TWO, type, min) NATIVE_WIDTHS(NATIVE_TWO, type, max) NATIVE_WIDTHS(NATIVE_THREE, type, clamp)
+NATIVE_ORDERED_VECTORS(int)
+NATIVE_ORDERED_VECTORS(uint)
+NATIVE_ORDERED_VECTORS(long)
+NATIVE_ORDERED_VECTORS(ulong)
+NATIVE_ORDERED_VECTORS(float)
+NATIVE_DOUBLE(NATIVE_ORDERED_VECTORS(double))
+
+NATIVE_OWN int clz(int x) { return x ? __builtin_clz((uint)x) : 32; }
+NATIVE_OWN uint clz(uint x) { return x ? __builtin_clz(x) : 32; }
+NATIVE_OWN long clz(long x) { return x ? __builtin_clzl((ulong)x) : 64; }
+NATIVE_OWN ulong clz(ulong x) { return x ? __builtin_clzl(x) : 64; }
+NATIVE_OWN int mul_hi(int x, int y) { return (int)((long)x * y >> 32); }
+NATIVE_OWN uint mul_hi(uint x, uint y) { return (uint)((ulong)x * y >> 32); }
+NATIVE_OWN ulong mul_hi(ulong x, ulong y) {
+    const ulong low = (uint)x * (ulong)(uint)y, a = (x >> 32) * (uint)y + (low >> 32), b = (x & 0xffffffff) * (y >> 32);
+    return (x >> 32) * (y >> 32) + (a >> 32) + ((b + (uint)a) >> 32);
+}
+
+NATIVE_OWN float vload_half(size_t offset, __global const half *p) { return __builtin_load_halff(p + offset); }
+NATIVE_OWN float vload_half(size_t offset, const half *p) { return __builtin_load_halff(p + offset); }
+#define NATIVE_LOAD_HALVES(space)                                                                      \
+    NATIVE_OWN float4 vload_half4(size_t offset, space const half *p) {                                \
+        float4 x;                                                                                      \
+        for (int i = 0; i < 4; ++i) x[i] = __builtin_load_halff(p + 4 * offset + i);                   \
+        return x;                                                                                      \
+    }
+NATIVE_LOAD_HALVES(__global)
+NATIVE_LOAD_HALVES(__private)
+NATIVE_OWN void vstore_half4_rte(float4 x, size_t offset, __private half *p) {
+    for (int i = 0; i < 4; ++i) __builtin_store_halff(x[i], p + 4 * offset + i);
+}
+
+#define mem_fence(flags) __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define atomic_add(p, value) __sync_fetch_and_add(p, value)
+#define atomic_cmpxchg(p, before, after) __sync_val_compare_and_swap(p, before, after)
+#define atomic_dec(p) __sync_fetch_and_sub(p, 1)
+#define atomic_inc(p) __sync_fetch_and_add(p, 1)
+
+#ifdef _WIN32
+#define NATIVE_YIELD()  // there is none that a library can call without the system's
+#else
+int sched_yield(void);
+#define NATIVE_YIELD() sched_yield()
+#endif
+#if defined(__x86_64__) || defined(__i386__)
+#define NATIVE_PAUSE() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define NATIVE_PAUSE() __builtin_arm_yield()
+#else
+#define NATIVE_PAUSE()
+#endif

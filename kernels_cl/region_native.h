@@ -1,0 +1,45 @@
+// How the processor's own back end runs a region: functions of a shared library, which region_native.c calls with the
+// numbers of NativeCall (delegate/native/execution.py).
+#include <NativeCall>
+
+#define GIVEN(name) call[NATIVE_CALL_##name]
+
+static Region region_of(__global const ulong *call) {
+    __global long *times = (__global long *)GIVEN(PROGRESS) + GIVEN(TIMES);
+    const Region region = {GIVEN(ARENA), (__global const Entry *)GIVEN(WORKS), (__global const ulong *)GIVEN(ARGS),
+                           (__global ulong *)GIVEN(SHIFTS), (__global int *)GIVEN(COUNTS),
+                           (__global volatile int *)GIVEN(PROGRESS) TIMED(COMMA times),
+                           (__global volatile int *)GIVEN(DOOR), (int)GIVEN(NUMBER), (int)GIVEN(COUNT), (int)GIVEN(WORKERS)
+                           TIMED(COMMA STAMPS(times, GIVEN(COUNT)))};
+    return region;
+}
+
+static void forget_times(const Region *r) {
+    TIMED(for (int i = 0; i < r->count; ++i) r->times[i * STEP_TIMES + STEP_TIME_RUNS] = 0;)
+}
+
+// The whole region by the calling thread alone.
+HIDDEN void run_alone(__global const ulong *call) {
+    Region region = region_of(call);
+    region.workers = 1;
+    forget_times(&region);
+    run_entries(&region, 0, region.count);
+}
+
+// Before workers share a region.
+HIDDEN void clear_progress(__global const ulong *call) {
+    const Region region = region_of(call);
+    const int places = region.works[region.count - 1].place + 1;
+    const int lines = LAUNCH_LINES + places * (region.workers + 1);
+    forget_times(&region);
+    TIMED(for (int i = 0; i < region.workers * (places + 1); ++i) region.stamps[i] = 0;)
+    for (int i = 0; i < lines; ++i) region.launch[i * LINE] = 0;
+}
+
+// One worker's part of a region.
+HIDDEN void work_along(__global const ulong *call, const int worker) {
+    const Region region = region_of(call);
+    if (worker < region.workers)
+        work_through(&region, region.launch + LAUNCH_LINES * LINE, region.count, worker, region.workers
+                     TIMED(COMMA region.stamps));
+}
