@@ -58,17 +58,18 @@ class Edge:
 
 def edges(case: Case) -> Iterator[Edge | None]:
     """Yield a case at every edge of its options; None where the operator refuses it before there is a model."""
-    if not is_dataclass(case.options):
+    options = case.options
+    if not is_dataclass(options) or isinstance(options, type):
         return
-    for item in fields(case.options):
-        before = getattr(case.options, item.name)
+    for item in fields(options):
+        before = getattr(options, item.name)
         for value in _values(before):
             if value == before and type(value) is type(before):
                 continue
-            changed = replace(case, options=replace(case.options, **{item.name: value}))
+            changed = replace(case, options=replace(options, **{item.name: value}))
             try:
                 content = write(changed.model())
-            except LiteclError:
+            except (LiteclError, ValueError):  # another number of outputs than the case declares, too
                 yield None
             else:
                 yield Edge(f"{case!r}, {item.name} = {value}", content, case.feeds)

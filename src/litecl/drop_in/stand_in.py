@@ -6,6 +6,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
 from os import PathLike
+from pathlib import Path
 from types import ModuleType
 
 
@@ -52,7 +53,7 @@ class _Distribution(Distribution):
         """Return the metadata, the only file."""
         return self._text if filename == "METADATA" else None
 
-    def locate_file(self, path: str | PathLike[str]) -> PathLike[str]:
+    def locate_file(self, path: str | PathLike[str]) -> Path:
         """Raise FileNotFoundError: there are no files."""
         raise FileNotFoundError(path)
 
