@@ -49,7 +49,8 @@ class Libraries:
 
     def _unit(self, name: str, macros: Defines, before: str = "", after: str = "") -> Unit:
         text = source_of(_PRELUDE) + before + source_of(name) + after
-        return Unit(name, text, render({**macros, **self._macros}))
+        users = {"LITECL_USERS": 1} if Path(name).is_absolute() else {}
+        return Unit(name, text, render({**macros, **users, **self._macros}))
 
     def _library(self, units: Sequence[Unit]) -> ctypes.CDLL:
         keys = [self._key(unit) for unit in units]
