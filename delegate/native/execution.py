@@ -157,7 +157,7 @@ class NativeExecution:
 
     def loop(self, loop: Loop) -> str:
         """Describe how a loop runs."""
-        return "in the region's kernel" if self._stepped is None else "queued by the host, iteration by iteration"
+        return self._stepped.loop(loop) if self._stepped is not None else "in the region's kernel"
 
     def times(self) -> Sequence[tuple[Work, LaunchTime]]:
         """Return the times of steps that the function has measured; none unless it was asked to."""

@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from litecl.delegate import disk
+from litecl.delegate.backend import binaries
 from litecl.delegate.backend.sources import Defines, render, source_of
 from litecl.delegate.native.compiler import Compiler, Unit
 from litecl.delegate.plan.region_program import RegionProgram
 from litecl.delegate.progress import logged, phase, tell
-from litecl.delegate.report import warn
 from litecl.interpreter.errors import KernelBuildError
 
 _PRELUDE, _ENTRY, _CREW = "native.h", "region_native.c", "crew.c"
@@ -58,7 +58,7 @@ class Libraries:
             content = self._kept(name)
             if content is None:
                 content = self._compiler.link(self._objects(units, keys))
-                self._keep(name, content)
+                binaries.keep(self._directory, name, content)
             self._libraries[name] = _loaded(content)
         return self._libraries[name]
 
@@ -73,27 +73,16 @@ class Libraries:
                 made = self._compiler.compile(sources, partial(_tell, sources))
             for (key, _), content in zip(missing, made, strict=True):
                 objects[key] = content
-                self._keep(key, content)
+                binaries.keep(self._directory, key, content)
         return [content for content in objects.values() if content is not None]
 
     def _key(self, unit: Unit) -> str:
         return disk.key(Path(unit.name).stem, self._compiler.identity, (unit.name, unit.source, *unit.options))
 
     def _kept(self, key: str) -> bytes | None:
-        content = None if self._directory is None else disk.read_sealed(self._directory / f"{key}.bin")
+        content = binaries.read(self._directory, key)
         self.loaded += content is not None
         return content
-
-    def _keep(self, key: str, content: bytes) -> None:
-        if self._directory is None:
-            return
-        if disk.write_sealed(self._directory / f"{key}.bin", content):
-            disk.tidy(self._directory, disk.limit(self._directory))
-        else:
-            warn(
-                f"compiled programs cannot be kept in {self._directory}, so that every process compiles anew: "
-                "set XDG_CACHE_HOME to a folder that can be written"
-            )
 
 
 def _tell(units: Sequence[Unit], done: int) -> None:

@@ -10,7 +10,7 @@ from litecl.delegate.kit.shared import dtype_of, packed
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import RegionProgram
 from litecl.delegate.plan.region_tables import Control, Entry, NativeCall, RegionSize, Shift
-from litecl.delegate.plan.steps import Work
+from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import LaunchTime
 from litecl.interpreter import limits
 from litecl.interpreter.graph import Array
@@ -74,6 +74,11 @@ class Stepped:
             for position, work in self._program.launches.items()
             for first_s, took_s, runs in (self._times.get(position, zero),)
         ]
+
+    @staticmethod
+    def loop(loop: Loop) -> str:
+        """Describe how a loop runs."""
+        return "queued, one by one" if loop.trips is None else f"queued, exactly {loop.trips} iterations"
 
     def _launch(self, position: int) -> None:
         self._call[NativeCall.WORKS] = self._table.ctypes.data + position * _ENTRY_BYTES
