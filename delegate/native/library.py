@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from litecl.delegate import disk
-from litecl.delegate.backend import binaries
+from litecl.delegate.backend import binaries, fork
 from litecl.delegate.backend.sources import Defines, render, source_of
 from litecl.delegate.native.compiler import Compiler, Unit
 from litecl.delegate.plan.region_program import RegionProgram
@@ -31,6 +31,7 @@ class Libraries:
     def __init__(self, compiler: Compiler, macros: Defines, directory: Path | None) -> None:
         self._compiler, self._macros, self._directory = compiler, macros, directory
         self._libraries: dict[str, ctypes.CDLL] = {}
+        self._making = fork.Section(needs_runtime=False)  # one thread at a time compiles, for all who need it
         self.loaded = 0
 
     def region(self, program: RegionProgram, *, timed: bool) -> ctypes.CDLL:
@@ -55,12 +56,16 @@ class Libraries:
         keys = [self._key(unit) for unit in units]
         name = disk.key("library", self._compiler.identity, keys)
         if name not in self._libraries:
-            content = self._kept(name)
-            if content is None:
-                content = self._compiler.link(self._objects(units, keys))
-                binaries.keep(self._directory, name, content)
-            self._libraries[name] = _loaded(content)
+            with self._making.lock:
+                self._libraries[name] = self._libraries.get(name) or _loaded(self._content(name, units, keys))
         return self._libraries[name]
+
+    def _content(self, name: str, units: Sequence[Unit], keys: Sequence[str]) -> bytes:
+        content = self._kept(name)
+        if content is None:
+            content = self._compiler.link(self._objects(units, keys))
+            binaries.keep(self._directory, name, content)
+        return content
 
     def _objects(self, units: Sequence[Unit], keys: Sequence[str]) -> list[bytes]:
         """Return object files, of which those are compiled that the cache does not have."""
