@@ -1,6 +1,5 @@
 """``pytest --quick``: the part of the tests that `make check` runs, in under a minute and without TensorFlow."""
 
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -11,9 +10,6 @@ import pytest
 
 from support import compiled_apart, empty_copies, gaps, red_zones
 
-# What TensorFlow computes with channels first, and dilated gradients, it computes by oneDNN alone, which it turns on by
-# itself on newer processors only.
-os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
 _MOST_CASES = 1000  # of one test; of a longer table every n-th case is run
 _EVERY = 20  # case is run on the back end for the processor, unless all are asked for
 _NEEDS_TENSORFLOW = re.compile(r"""^(?:\w+ = )?pytest\.importorskip\("(?:tensorflow|keras)"\)""", re.M)
