@@ -40,6 +40,7 @@ from litecl.converter.passes.tensorflow.shape_arithmetic import resolve_sizes
 from litecl.converter.passes.tensorflow.shape_sources import use_shape_sources
 from litecl.converter.passes.tflite.duplicates import merge_duplicates
 from litecl.converter.passes.tflite.fused_activation import fuse_activation
+from litecl.converter.passes.tflite.growing_loops import show_growth
 from litecl.converter.passes.tflite.kept_dims import keep_dims
 from litecl.converter.passes.tflite.linear import fold_linear
 from litecl.converter.passes.tflite.padding import fold_padding
@@ -168,6 +169,7 @@ class Pipeline:
             if not any(changed):
                 break
         self._each(module, merge_duplicates)
+        self._each(module, show_growth)
 
     def _simplify_control(self, module: Module) -> None:
         for _ in range(_MAX_ROUNDS):
