@@ -1,6 +1,8 @@
 """Texts, which operators of litecl's own compute: each result against TensorFlow's."""
 
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
 
-from litecl.converter import Converter  # noqa: E402
+from litecl.converter import ConversionWarning, Converter  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.graph import Array  # noqa: E402
@@ -116,12 +118,52 @@ def test_hashing() -> None:
 def test_the_report_tells_what_only_litecl_runs() -> None:
     concrete = tf.function(S.lower, autograph=False).get_concrete_function(tf.TensorSpec([None], tf.string))
     converter = Converter.from_concrete_functions([concrete])
-    converter.convert()
+    with pytest.warns(ConversionWarning):
+        converter.convert()
     assert converter.report.own_operators == ["litecl.StringLower"]
     assert "LiteRT has no litecl.StringLower" in str(converter.report)
     converter.allow_custom_ops = False
-    with pytest.raises(ConversionError, match=r"litecl\.StringLower"):
+    with pytest.raises(ConversionError, match=r"litecl\.StringLower of 'StringLower'"):
         converter.convert()
+
+
+def _noisy(x: Any) -> Any:
+    noise = tf.random.stateless_uniform([2], [S.length(x), 2])  # draws
+    return tf.cond(S.length(x) > 3, lambda: noise, lambda: noise * S.to_number(S.lower(x)))  # lowers
+
+
+def test_what_only_litecl_runs_is_warned_of_with_its_places() -> None:
+    lines = Path(__file__).read_text().splitlines()
+    numbers = [i for i, line in enumerate(lines, 1) if line.endswith(("  # draws", "  # lowers"))]
+    concrete = tf.function(_noisy, autograph=False).get_concrete_function(tf.TensorSpec([], tf.string))
+    with pytest.warns(ConversionWarning, match=r"^LiteRT has no litecl.*only litecl runs") as caught:
+        Converter.from_concrete_functions([concrete]).convert()
+    (warning,) = caught
+    assert warning.filename == __file__
+    draw = "litecl.StatelessUniform of 'stateless_random_uniform/StatelessRandomUniformV2'"
+    for place, number in zip((draw, "litecl.StringLower of 'cond/StringLower'"), numbers, strict=True):
+        assert f"{place}, made in {__file__}:{number}: " in str(warning.message)
+
+
+class _Noise(L.Layer):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__(name="noise")
+        self.seeds = keras.random.SeedGenerator(1)
+
+    def call(self, x: Any) -> Any:
+        return x + keras.random.normal((1, 4), seed=self.seeds)
+
+
+def test_layers_that_only_litecl_runs_are_named() -> None:
+    model = keras.Sequential([keras.Input((4,), 1), L.Dense(4), _Noise()])
+    with pytest.warns(ConversionWarning, match=r"litecl\.StatelessNormal of '\S*/noise\S*', made in .*test_convert"):
+        Converter.from_keras_model(model).convert()
+
+
+def test_nothing_is_warned_of_where_litert_runs_all() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConversionWarning)
+        Converter.from_keras_model(keras.Sequential([keras.Input((4,)), L.Dense(2)])).convert()
 
 
 def test_a_pattern_that_python_cannot_say_is_refused_early() -> None:
