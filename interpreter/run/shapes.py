@@ -14,8 +14,8 @@ from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Subgraph
 from litecl.interpreter.kit.specs import common, same
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.densify import DENSIFY, densify
-from litecl.interpreter.ops.variables import READ_VARIABLE
-from litecl.interpreter.run.resources import agreed, name_of
+from litecl.interpreter.ops.variables import READ_VARIABLE, name_of
+from litecl.interpreter.run.resources import agreed
 from litecl.interpreter.schema import TensorType
 
 Known = tuple[TensorSpec, ...]
