@@ -11,10 +11,6 @@
 #define VW 1
 #endif
 
-#ifdef LITECL_BUILTINS
-#include "builtins.h"
-#endif
-
 #pragma OPENCL FP_CONTRACT ON
 
 // A kernel is written KERNEL void name(ITEM arguments...) and gets its index in dimension d from ITEM_INDEX(d). It is
@@ -29,7 +25,7 @@
 #define INLINED
 #define OUT_OF_LINE __attribute__((noinline)) static
 // A function that several files of a region have, each the same by that name: the linker keeps one.
-#if defined(LITECL_REGION) && (defined(LITECL_NATIVE) || defined(LITECL_BUILTINS) && !defined(LITECL_UNIT))
+#if defined(LITECL_REGION) && defined(LITECL_NATIVE)
 #define SHARED __attribute__((noinline, weak, visibility("hidden")))
 #else
 #define SHARED OUT_OF_LINE

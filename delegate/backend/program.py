@@ -36,7 +36,7 @@ class Program:
         self.plan = plan
         self.partition = partition
         self.lock: Any = threading.Lock()
-        self.needs_threads = device.needs_threads
+        self.needs_runtime, self.needs_threads = device.needs_runtime, device.needs_threads
         self._device = device
         self._saved = False
         self._timed = options.profile

@@ -40,7 +40,7 @@ class DeviceState:
         """
         if self._view is not None:
             return self._view.copy()
-        if fork.lost(self._device.needs_threads):
+        if fork.lost(self._device):
             raise fork.lost_error(self._device.name)
         try:
             return self._read()

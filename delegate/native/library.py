@@ -39,7 +39,7 @@ class Libraries:
             self._unit(f"{variant.kernel}.cl", {**dict(variant.defines), "LITECL_REGION": 1}, after=callers)
             for variant, callers in program.variants.items()
         ]
-        macros = {"LITECL_REGION": 1, "LITECL_CREW": 1, **({"LITECL_TIMED": 1} if timed else {})}
+        macros = {"LITECL_REGION": 1, **({"LITECL_TIMED": 1} if timed else {})}
         table = self._unit("region.cl", macros, before=program.functions_macro)
         return self._library([*units, table, Unit(_ENTRY, source_of(_ENTRY))])
 

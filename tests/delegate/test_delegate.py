@@ -120,7 +120,6 @@ def broken_source(name: str) -> str:
     return "this is no OpenCL C" if name.endswith(".cl") else ""
 
 
-@pytest.mark.refused
 def test_a_kernel_that_does_not_build_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (programs, unit):
         monkeypatch.setattr(module, "source_of", broken_source)

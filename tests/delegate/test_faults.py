@@ -27,7 +27,6 @@ from tools.fault_injection import HOW, MODES, Place, judge, places
 from tools.fault_models import RNG, Session, Subject, assert_right, expected, prepared, raises, run, small, subjects
 from tools.opencl_seam import Seam, installed
 
-pytestmark = pytest.mark.refused
 
 SUBJECTS = {subject.name: subject for subject in subjects()}
 

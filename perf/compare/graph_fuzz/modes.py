@@ -185,11 +185,11 @@ class Shared:
             real(tables, *rest)
             tables.functions.update(self._functions)
 
-        def linked_once(programs: Programs, region: RegionProgram, entry: str = "run", **how: bool) -> Any:
-            key = (programs, entry == "run", *how.items(), region.functions)
+        def linked_once(programs: Programs, region: RegionProgram, **how: bool) -> Any:
+            key = (programs, *how.items(), region.functions)
             if key not in known:
-                known[key] = linked(programs, region, entry, **how)
-            return kernel_object(known[key].program, entry)
+                known[key] = linked(programs, region, **how)
+            return kernel_object(known[key].program, "run")
 
         with (
             mock.patch.object(region_program._Tables, "__init__", seeded),
