@@ -158,8 +158,8 @@ def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int,
     images, height, width, channels = x
     # A stride that is taken nowhere, and a distance of a single tap, may be any number: they are not computed with.
     strides = [step if n > 1 else 1 for step, n in zip((options.stride_h, options.stride_w), out[1:3], strict=True)]
-    dilations = getattr(options, "dilation_h_factor", 1), getattr(options, "dilation_w_factor", 1)
-    dilations = [step if n > 1 else 1 for step, n in zip(dilations, kernel, strict=True)]
+    apart = getattr(options, "dilation_h_factor", 1), getattr(options, "dilation_w_factor", 1)
+    dilations = [step if n > 1 else 1 for step, n in zip(apart, kernel, strict=True)]
     lengths = pads.top + height + pads.bottom, pads.left + width + pads.right
     reach = _reach(options, kernel, out)
     window = Geometry(

@@ -99,5 +99,5 @@ def test_a_converted_model(device: Any) -> None:
 @pytest.mark.parametrize("make", [_reduced, _scattered])
 def test_a_body_of_another_type_is_refused(make: Any) -> None:
     interpreter = Interpreter(make(_computation(binary.ADD, INT)))
-    with pytest.raises(ModelError, match="input 0 of subgraph 1 .*: expected type INT32, got FLOAT32"):
+    with pytest.raises(ModelError, match=r"input 0 of subgraph 1 .*: expected type INT32, got FLOAT32"):
         interpreter.allocate_tensors()
