@@ -11,7 +11,8 @@ import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.devices import choose
-from litecl.delegate.opencl import device, enqueue, programs, unit
+from litecl.delegate.native import library
+from litecl.delegate.opencl import device, enqueue, programs
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuildError, OutOfDeviceMemory
 from litecl.interpreter.graph import Model
@@ -121,10 +122,8 @@ def broken_source(name: str) -> str:
 
 
 def test_a_kernel_that_does_not_build_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (programs, unit):
+    for module in (programs, library):
         monkeypatch.setattr(module, "source_of", broken_source)
-    for cached in ("_names", "_shared"):  # which would keep what they find
-        monkeypatch.setattr(unit, cached, getattr(unit, cached).__wrapped__)
     model_ = chain()
     interpreter = prepared(model_, cache_dir=None)
     report = interpreter.delegation_report()

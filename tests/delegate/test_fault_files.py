@@ -14,7 +14,7 @@ import pytest
 from litecl.delegate import devices as open_devices
 from litecl.delegate import disk, report
 from litecl.delegate.naming import advice
-from litecl.delegate.opencl import capabilities, environment, processor
+from litecl.delegate.opencl import capabilities, environment
 from litecl.delegate.opencl.device import devices
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write_file
@@ -105,7 +105,7 @@ def test_where_pocl_compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setenv("HOME", str(tmp_path))
     folders = set()
     for found in (frozenset({"AVX2"}), frozenset({"AVX2", "AVX512F"})):
-        monkeypatch.setattr(processor, "features", lambda found=found: found)
+        monkeypatch.setattr(environment, "features", lambda found=found: found)
         monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
         environment.set_environment()
         folders.add(os.environ["POCL_CACHE_DIR"])

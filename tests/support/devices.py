@@ -41,12 +41,6 @@ def several_threads() -> Any:
     return next(found for found in tested() if device.needs_threads(found) and found.type & cl.device_type.CPU)
 
 
-def runs_again() -> bool:
-    """Whether the device of one thread runs regions again without a launch."""
-    alone = [found for found in devices() if not device.needs_threads(found) and found.type & cl.device_type.CPU]
-    return any(device.Device(found, profile=False, cache_dir=None).runs_again for found in alone)
-
-
 def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
     """Options of a delegate for which the first device is a GPU. It is opened once for a folder, of its own.
 

@@ -8,9 +8,8 @@ import pyopencl as cl
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from support import pocl_processor
-
 from litecl.delegate.opencl import environment, identity
+from support import pocl_processor
 
 _WIDE = "wide"
 _ZEN_4 = "zen4"  # PoCL 3.0 knows it as a Zen 3
