@@ -436,7 +436,7 @@ inline floatv gelu_approximate_v(floatv x) { return x * sigmoid_v(x * (x * x * 0
 inline floatv swish_v(floatv x) { return x * sigmoid_v(x); }
 inline floatv hard_swish_v(floatv x) { return x * clamp_v(x + 3.0f, 0.0f, 6.0f) * 0.166666667f; }
 inline floatv elu_v(floatv x) { return x < 0.0f ? expm1_v(x) : x; }
-inline floatv leaky_relu_v(floatv x, floatv slope) { return x < 0.0f ? x * slope : x; }
+inline floatv leaky_relu_v(floatv x, floatv slope) { return x > 0.0f ? x : x * slope; }  // 0 * infinity is NaN
 
 inline float sum_lanes(floatv x) {
     float sum;

@@ -12,6 +12,7 @@ import pytest
 
 from litecl.delegate import devices as open_devices
 from litecl.delegate.gpu import MATRIX_UNITS, Gpu
+from litecl.delegate.native.backend import Native
 from litecl.delegate.opencl import device
 from litecl.delegate.opencl.device import devices
 from litecl.perf.compare.graph_fuzz.modes import as_gpu
@@ -23,6 +24,16 @@ FEW_SUMS = "few sums"  # of a work-item, as Intel's and Arm's GPUs have register
 def tested() -> list[Any]:
     """Every device there is, but for PoCL's single-threaded twin of its CPU device."""
     return [device for device in devices() if not device.name.startswith(("basic", "cpu-minimal"))]
+
+
+def with_native() -> list[Any]:
+    """Every device of OpenCL, and the processor by its own back end where there is a compiler for it."""
+    return [*tested(), *(["native"] if Native().devices() else [])]
+
+
+def named(device: Any) -> str:
+    """Return the name of a device, for the names of tests."""
+    return device if isinstance(device, str) else "cpu" if device is None else str(device.name)
 
 
 def several_threads() -> Any:
