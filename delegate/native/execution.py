@@ -35,15 +35,11 @@ class NativeExecution:
     """See ``Execution`` in delegate/backend/protocols.py. workers: how many threads share the work."""
 
     def __init__(self, plan: Plan, libraries: Libraries, workers: int, options: CLOptions) -> None:
-        if reason := _why_not(plan, options):
-            raise KernelBuildError(f"{reason}: a region is one function here, and nothing interrupts it")
         with host_memory("preparing a region"):
             self.memory = NativeMemory(plan)
-            self.manner = Manner("one kernel")
+            self.manner = Manner("one kernel", libraries.origin)
             self._plan, self._most = plan, options.max_loop_iterations
-            program = region_program(plan.steps, self.memory.address, self._most)
-            if program is None:
-                raise KernelBuildError("a launch has groups of several work-items, or arguments that cannot be passed")
+            program = program_of(plan, self.memory, options)
             self._limited_loops = bool(plan.loops) and self._most is not None
             self._step_times = StepTimes(program, workers) if options.profile else None
             self._libraries, self._launches = libraries, min(1, len(program.works))
@@ -155,6 +151,16 @@ class NativeExecution:
 def _nothing() -> Faster | None:
     """Run a region without launches."""
     return None
+
+
+def program_of(plan: Plan, memory: NativeMemory, options: CLOptions) -> RegionProgram:
+    """Return the program of a plan. Raises KernelBuildError if it cannot be one function."""
+    if reason := _why_not(plan, options):
+        raise KernelBuildError(f"{reason}: a region is one function here, and nothing interrupts it")
+    program = region_program(plan.steps, memory.address, options.max_loop_iterations)
+    if program is None:
+        raise KernelBuildError("a launch has groups of several work-items, or arguments that cannot be passed")
+    return program
 
 
 def _why_not(plan: Plan, options: CLOptions) -> str:
