@@ -180,7 +180,7 @@ def open_device(options: CLOptions, demand: Demand, passed_over: list[str]) -> D
     first, faults = None, list[DelegateError]()
     with host_memory("looking for a device"):
         folder = disk.folder(options.cache_dir)
-        for found in candidates(options.device, demand, partial(tuning_of, options), folder, faults):
+        for found in _candidates(options, demand, folder, faults):
             try:
                 if faults and options.strict:
                     raise faults[0]
@@ -195,6 +195,17 @@ def open_device(options: CLOptions, demand: Demand, passed_over: list[str]) -> D
                 first = first or error
                 _pass_over(found.name, error, passed_over)
     raise first or DelegateError("no device")
+
+
+def _candidates(
+    options: CLOptions, demand: Demand, folder: Path | None, faults: list[DelegateError]
+) -> Iterator[FoundDevice]:
+    """Yield the devices for options: with a pack of programs the processor alone."""
+    if options.programs is None:
+        return candidates(options.device, demand, partial(tuning_of, options), folder, faults)
+    from litecl.delegate.native.packed import packed_device
+
+    return iter([packed_device(options.programs, options.device, demand)])
 
 
 def _pass_over(name: str, error: DelegateError, passed_over: list[str]) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuffer
+from litecl.delegate.backend.sources import Defines
 from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.native import compiler
@@ -63,6 +64,15 @@ class NativeFound:
         """See ``FoundDevice``."""
         return NativeDevice(self, directory)
 
+    def libraries(self, directory: Path | None) -> Libraries:
+        """Return the libraries of regions. directory: where they are cached, or None."""
+        return Libraries(self.compiler, self.macros, directory)
+
+    @property
+    def macros(self) -> Defines:
+        """Return the macros of all kernels."""
+        return {"VW": self.target().vector_width}
+
 
 class NativeDevice:
     """The processor, opened: see ``Device`` in delegate/backend/protocols.py."""
@@ -72,7 +82,7 @@ class NativeDevice:
 
     def __init__(self, found: NativeFound, directory: Path | None) -> None:
         self.name, self.identity, self.target = found.name, found.identity, found.target(directory)
-        self._libraries = Libraries(found.compiler, {"VW": self.target.vector_width}, directory)
+        self._libraries = found.libraries(directory)
 
     @property
     def cache_hits(self) -> int:

@@ -39,11 +39,9 @@ class NativeExecution:
         reason = _why_stepped(plan, options)
         with host_memory("preparing a region"):
             self.memory = NativeMemory(plan)
-            self.manner = Manner("queued", reason) if reason else Manner("one kernel")
+            self.manner = Manner("queued", reason) if reason else Manner("one kernel", libraries.origin)
             self._plan, self._most = plan, options.max_loop_iterations
-            program = region_program(plan.steps, self.memory.address, self._most)
-            if program is None:
-                raise KernelBuildError("a launch has groups of several work-items, or arguments that cannot be passed")
+            program = program_of(plan, self.memory, options)
             self._limited_loops = bool(plan.loops) and self._most is not None
             self._step_times = StepTimes(program, workers) if options.profile and not reason else None
             self._stepped: Stepped | None = None
@@ -171,6 +169,14 @@ class NativeExecution:
 def _nothing() -> Faster | None:
     """Run a region without launches."""
     return None
+
+
+def program_of(plan: Plan, memory: NativeMemory, options: CLOptions) -> RegionProgram:
+    """Return the program of a plan. Raises KernelBuildError if it cannot be one function."""
+    program = region_program(plan.steps, memory.address, options.max_loop_iterations)
+    if program is None:
+        raise KernelBuildError("a launch has groups of several work-items, or arguments that cannot be passed")
+    return program
 
 
 def _why_stepped(plan: Plan, options: CLOptions) -> str:

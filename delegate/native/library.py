@@ -25,8 +25,11 @@ _PRELUDE, _ENTRY, _CREW = "native.h", "region_native.c", "crew.c"
 class Libraries:
     """The libraries of one compiler. macros: of all kernels. directory: where objects are kept, or None.
 
-    built, loaded: how many objects were compiled, and how many came from the cache.
+    loaded: how many objects and libraries came from the cache. origin: where libraries come from, for people, if not
+    from the compiler.
     """
+
+    origin = ""
 
     def __init__(self, compiler: Compiler, macros: Defines, directory: Path | None) -> None:
         self._compiler, self._macros, self._directory = compiler, macros, directory
@@ -36,31 +39,48 @@ class Libraries:
 
     def region(self, program: RegionProgram, *, timed: bool) -> ctypes.CDLL:
         """Return the library with the function ``run_region``. Raises KernelBuildError."""
+        return self._library(self.region_units(program, timed=timed))
+
+    def crew(self) -> ctypes.CDLL:
+        """Return the library of helpers (kernels_cl/crew.c). Raises KernelBuildError."""
+        return self._library(self.crew_units())
+
+    def region_units(self, program: RegionProgram, *, timed: bool) -> list[Unit]:
+        """Return the sources of a region's library."""
         units = [
             self._unit(f"{variant.kernel}.cl", {**dict(variant.defines), "LITECL_REGION": 1}, after=callers)
             for variant, callers in program.variants.items()
         ]
         macros = {"LITECL_REGION": 1, **({"LITECL_TIMED": 1} if timed else {})}
         table = self._unit("region.cl", macros, before=program.functions_macro)
-        return self._library([*units, table, Unit(_ENTRY, source_of(_ENTRY))])
+        return [*units, table, Unit(_ENTRY, source_of(_ENTRY))]
 
-    def crew(self) -> ctypes.CDLL:
-        """Return the library of helpers (kernels_cl/crew.c). Raises KernelBuildError."""
-        return self._library([Unit(_CREW, source_of(_CREW))])
+    @staticmethod
+    def crew_units() -> list[Unit]:
+        """Return the sources of the library of helpers."""
+        return [Unit(_CREW, source_of(_CREW))]
 
     def _unit(self, name: str, macros: Defines, before: str = "", after: str = "") -> Unit:
         text = source_of(_PRELUDE) + before + source_of(name) + after
         return Unit(name, text, render({**macros, **self._macros}))
 
+    def content(self, units: Sequence[Unit]) -> tuple[str, bytes]:
+        """Return a library's name, by what it is made from, and its bytes. Raises KernelBuildError."""
+        keys, name = self._names(units)
+        return name, self._content(units, keys, name)
+
     def _library(self, units: Sequence[Unit]) -> ctypes.CDLL:
-        keys = [self._key(unit) for unit in units]
-        name = disk.key("library", self._compiler.identity, keys)
+        keys, name = self._names(units)
         if name not in self._libraries:
             with self._making.lock:
-                self._libraries[name] = self._libraries.get(name) or _loaded(self._content(name, units, keys))
+                self._libraries[name] = self._libraries.get(name) or _loaded(self._content(units, keys, name))
         return self._libraries[name]
 
-    def _content(self, name: str, units: Sequence[Unit], keys: Sequence[str]) -> bytes:
+    def _names(self, units: Sequence[Unit]) -> tuple[list[str], str]:
+        keys = [self._key(unit) for unit in units]
+        return keys, disk.key("library", self._compiler.identity, keys)
+
+    def _content(self, units: Sequence[Unit], keys: Sequence[str], name: str) -> bytes:
         content = self._kept(name)
         if content is None:
             content = self._compiler.link(self._objects(units, keys))
