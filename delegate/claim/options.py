@@ -23,9 +23,12 @@ WarmUpMode = Literal["block", "background"]
 _NUMBERS = (int, int | None)  # types of options that count something
 
 
-def _flag(flag: str, help_: str) -> dict[str, str]:
-    """Return metadata that makes an option a flag of the command ``litecl`` too; its annotation gives the type."""
-    return {"flag": flag, "help": help_}
+def _flag(flag: str, help_: str, file: str = "DIR") -> dict[str, str]:
+    """Return metadata that makes an option a flag of the command ``litecl`` too; its annotation gives the type.
+
+    file: what the command calls a path that it takes.
+    """
+    return {"flag": flag, "help": help_, "file": file}
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +54,9 @@ class CLOptions:
     deny_nodes: node positions of subgraph 0, or (subgraph, node) pairs.
     cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``
         (``XDG_CACHE_HOME``, or the system's folder), None keeps none.
+    programs: a pack that ``litecl compile --for`` has made, with the programs of models for machines that have no
+        compiler (docs/native.md). The device is then the processor itself, "native". A pack that is damaged, or is not
+        for this machine, the model or this version of litecl is a failure of the device.
     tuning: None uses what ``litecl devices --tuning`` measured on the device, or else the defaults.
     profile: measure the device time of every launch, within a region's kernel if the device can.
     strict: raise DelegateError if the device fails, instead of leaving the region to the CPU, or to a queue if it
@@ -91,6 +97,10 @@ class CLOptions:
     deny_nodes: Collection[int | tuple[int, int]] | None = None
     cache_dir: str | PathLike[str] | None = field(
         default="auto", metadata=_flag("--cache", "where compiled programs are kept (default: see `litecl cache`)")
+    )
+    programs: str | PathLike[str] | None = field(
+        default=None,
+        metadata=_flag("--programs", "a pack of programs, which `litecl compile --for` has made", "PACK"),
     )
     tuning: Tuning | None = None
     profile: bool = False

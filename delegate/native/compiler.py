@@ -94,22 +94,18 @@ class Compiler:
 
         Raises KernelBuildError with the compiler's messages. Whatever else is raised meanwhile, no process is left.
         """
-        with _folder() as folder:
-            paths = [folder / f"{number}.o" for number in range(len(units))]
+        with folder() as place:
+            paths = [place / f"{number}.o" for number in range(len(units))]
             commands = [(self._compiling(unit, path), unit) for unit, path in zip(units, paths, strict=True)]
-            _run_all(commands, folder, done)
+            _run_all(commands, place, done)
             return [path.read_bytes() for path in paths]
 
     def link(self, objects: Sequence[bytes]) -> bytes:
         """Return the shared library that object files make up. Raises KernelBuildError."""
-        with _folder() as folder:
-            paths = []
-            for number, content in enumerate(objects):
-                paths.append(folder / f"{number}.o")
-                paths[-1].write_bytes(content)
-            library = folder / "library"
+        with folder() as place:
+            library = place / "library"
             linker = self.linker or (*self.command, *self.target, "-nostdlib")
-            self._run((*linker, "-shared", "-o", str(library), *map(str, paths)))
+            self._run((*linker, "-shared", "-o", str(library), *written(objects, place)))
             return library.read_bytes()
 
     def _compiling(self, unit: Unit, path: Path) -> tuple[str, ...]:
@@ -151,13 +147,21 @@ def _is_x86() -> bool:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     """Make a folder of this process's own. Raises KernelBuildError where there is none to write to."""
     try:
         with tempfile.TemporaryDirectory(prefix="litecl-", ignore_cleanup_errors=True) as name:
             yield Path(name)
     except OSError as error:
         raise KernelBuildError(f"compiling in {tempfile.gettempdir()}: {error}") from error
+
+
+def written(objects: Sequence[bytes], place: Path) -> list[str]:
+    """Write object files to a folder; return their paths."""
+    paths = [place / f"{number}.o" for number in range(len(objects))]
+    for path, content in zip(paths, objects, strict=True):
+        path.write_bytes(content)
+    return [str(path) for path in paths]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from litecl.delegate.backend import fork
 from litecl.delegate.native.library import Libraries
 
-_hiring = fork.Section()
+_hiring = fork.Section(needs_runtime=False)
 _crew: "Crew | None" = None
 
 

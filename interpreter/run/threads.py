@@ -106,8 +106,11 @@ class _Blas:
 
 @cache
 def _blas() -> _Blas:
-    from threadpoolctl import ThreadpoolController  # looks through all libraries, which models on a device do without
-
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:  # a board may have numpy and litecl alone: BLAS then takes as many threads as it likes
+        return _Blas([])
+    # It looks through all libraries, which models on a device do without.
     blas = _Blas([_Library(found) for found in ThreadpoolController().lib_controllers if found.user_api == "blas"])
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=blas.forked)
