@@ -120,12 +120,15 @@ if hasattr(os, "register_at_fork"):
 
 
 class Section:
-    """A section for one thread at a time, under ``lock``, in which a runtime is used."""
+    """A section for one thread at a time, under ``lock``, in which a runtime is used.
+
+    A signal handler may enter it again, in the thread that is within: it may do there whatever an interrupt may.
+    """
 
     needs_threads = False
 
     def __init__(self) -> None:
-        self.lock: Any = threading.Lock()
+        self.lock: Any = threading.RLock()
         register(self)
 
 

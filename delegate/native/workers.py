@@ -33,7 +33,8 @@ def crew(libraries: Libraries) -> Crew:
             library = libraries.crew()
             library.door.restype = ctypes.c_void_p
             take, lead = (ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in ("take", "lead"))
-            _crew = Crew(library, library.door(), take, lead)
+            made = Crew(library, library.door(), take, lead)
+            _crew = _crew or made  # of a signal handler, which may have come in between
         return _crew
 
 

@@ -56,7 +56,7 @@ class Programs:
         self._identity = identity(device)
         self._is_pocl = device.platform.name == POCL
         self.cache_hits = 0
-        self.lock: Any = threading.Lock()
+        self.lock: Any = threading.RLock()  # a signal handler may build programs too
         fork.register(self)
 
     def kernel(self, name: str, entry: str, defines: Defines) -> Any:
