@@ -21,8 +21,12 @@ class Crew:
     lead: int
 
     def hire(self, count: int) -> int:
-        """Start threads until there are so many, and return how many there are: fewer if the system refuses."""
-        return int(self.library.hire(count))
+        """Start threads until there are so many, and return how many there are: fewer if the system refuses.
+
+        One thread at a time does: calls of the library let others run.
+        """
+        with _hiring.lock:
+            return int(self.library.hire(count))
 
 
 def crew(libraries: Libraries) -> Crew:
