@@ -50,11 +50,15 @@ static void rest(int waited) {
 extern long syscall(long number, ...);
 #if defined(__x86_64__)
 #define FUTEX 202
+#define PRCTL 157
 #elif defined(__i386__) || defined(__arm__)
 #define FUTEX 240
+#define PRCTL 172
 #else
 #define FUTEX 98
+#define PRCTL 167
 #endif
+#define NAME_THREAD() syscall(PRCTL, 15, "litecl helper", 0, 0, 0)  // as delegate/backend/fork.py and debuggers see it
 static void sleep_while(int seen) { syscall(FUTEX, &crew.run, 128, seen, (void *)0, (void *)0, 0); }
 static void wake_all(void) { syscall(FUTEX, &crew.run, 129, 0x7fffffff, (void *)0, (void *)0, 0); }
 #elif defined(__APPLE__)
@@ -68,6 +72,10 @@ static void sleep_while(int seen) { if (GET(run) == seen) usleep(100); }
 static void wake_all(void) {}
 #endif
 
+#ifndef NAME_THREAD
+#define NAME_THREAD()
+#endif
+
 // Nothing of a run is touched once `lead` has returned, so its memory may be released. All these operations have one
 // order, the same for every thread. A helper counts itself in `inside` before it looks whether the run is still on; the
 // leader ends the run before it looks who is inside. If the helper has found the run on, it did so before the end, so
@@ -76,6 +84,7 @@ static void wake_all(void) {}
 static void *serve(void *argument) {
     const int worker = (int)(long long)argument;
     int last = 0, waited = 0;
+    NAME_THREAD();
     for (;;) {
         const int run = GET(run);
         if (run % 2 && run != last) {

@@ -36,7 +36,7 @@ TOLERANCE = 1e-4  # float32 sums in a different order, through two recurrent lay
 
 @dataclass(frozen=True)
 class Findings:
-    """Findings of the demonstration: the largest differences, times by runtime, the reports of devices, and those left out."""
+    """Findings of the demonstration: the largest differences, times by runtime, reports, and devices left out."""
 
     size_bytes: int
     differences: Mapping[str, float]
