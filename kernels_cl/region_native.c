@@ -12,10 +12,10 @@ extern void clear_progress(const ulong *call);
 extern void work_along(const ulong *call, int worker);
 
 __attribute__((visibility("default"))) void run_region(ulong *call) {
-    if (call[NATIVE_CALL_WORKERS] == 1 || !((Take)(unsigned long)call[NATIVE_CALL_TAKE])()) {
+    if (call[NATIVE_CALL_WORKERS] == 1 || !((Take)(__UINTPTR_TYPE__)call[NATIVE_CALL_TAKE])()) {
         run_alone(call);
         return;
     }
     clear_progress(call);
-    ((Lead)(unsigned long)call[NATIVE_CALL_LEAD])(work_along, call, call + NATIVE_CALL_NUMBER);
+    ((Lead)(__UINTPTR_TYPE__)call[NATIVE_CALL_LEAD])(work_along, call, call + NATIVE_CALL_NUMBER);
 }

@@ -18,6 +18,7 @@ _LONG = frozenset(
     {
         *("test_call_patterns.py", "test_capabilities.py", "test_fault_files.py", "test_faults.py", "test_fuzz.py"),
         *("test_gpu_launches.py", "test_graph_fuzz.py", "test_peers.py", "test_processes.py", "test_processor.py"),
+        "test_option_edges.py",
         *(
             "test_quantized_models.py",
             "test_real_models.py",

@@ -103,7 +103,8 @@ class Compiler:
     @cached_property
     def identity(self) -> tuple[str, ...]:
         """Return what its results depend on: version, options, target, and the processor as it takes it to be."""
-        return self.version, *_COMMON, *self.target, *sorted(f"{name}={value}" for name, value in self.macros.items())
+        options = *_COMMON, *(option for language in _LANGUAGES.values() for option in language)
+        return self.version, *options, *self.target, *sorted(f"{name}={value}" for name, value in self.macros.items())
 
     def compile(self, units: Sequence[Unit], done: Callable[[int], None] = lambda count: None) -> list[bytes]:
         """Return an object file for each source, several of which are compiled at a time. done: is told how many are.

@@ -19,7 +19,7 @@ from litecl.delegate.plan.region_program import RegionProgram
 from litecl.delegate.progress import logged, phase, tell
 from litecl.interpreter.errors import KernelBuildError
 
-_PRELUDE, _ENTRY, _CREW = "native.h", "region_native.c", "crew.c"
+_PRELUDE, _ENTRY, _CREW, _RUNTIME = "native.h", "region_native.c", "crew.c", "runtime.c"
 
 
 class Libraries:
@@ -53,12 +53,17 @@ class Libraries:
         ]
         macros = {"LITECL_REGION": 1, **({"LITECL_TIMED": 1} if timed else {})}
         table = self._unit("region.cl", macros, before=program.functions_macro)
-        return [*units, table, Unit(_ENTRY, source_of(_ENTRY))]
+        return [*units, table, Unit(_ENTRY, source_of(_ENTRY)), *self._runtime()]
 
-    @staticmethod
-    def crew_units() -> list[Unit]:
+    def crew_units(self) -> list[Unit]:
         """Return the sources of the library of helpers."""
-        return [Unit(_CREW, source_of(_CREW))]
+        return [Unit(_CREW, source_of(_CREW)), *self._runtime()]
+
+    def _runtime(self) -> list[Unit]:
+        """Return what stands in for a compiler's own library, where compiled code may need it."""
+        macros = self._compiler.macros
+        has_all = "_WIN32" not in macros and not {"__aarch64__", "__F16C__"}.isdisjoint(macros)
+        return [] if has_all else [Unit(_RUNTIME, source_of(_RUNTIME))]
 
     def _unit(self, name: str, macros: Defines, before: str = "", after: str = "") -> Unit:
         text = source_of(_PRELUDE) + before + source_of(name) + after

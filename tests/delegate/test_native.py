@@ -6,15 +6,16 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.sources import source_of
-from litecl.delegate.native import backend, compiler, library
+from litecl.delegate.native import backend, compiler, library, workers
 from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.progress import BuildStep
 from litecl.interpreter import Interpreter
@@ -155,6 +156,29 @@ def test_helpers_serve_many_threads() -> None:
     for thread in threads:
         thread.join()
     assert not faults
+
+
+def test_helpers_are_hired_once() -> None:
+    """Threads that build at the same time start no more helpers than one of them would."""
+    under_way, most = 0, list[int]()
+
+    class Library:
+        @staticmethod
+        def hire(count: int) -> int:
+            nonlocal under_way
+            under_way += 1
+            most.append(under_way)
+            time.sleep(0.01)  # others run, as they do while a function of C runs
+            under_way -= 1
+            return count
+
+    crew = workers.Crew(cast(Any, Library), 0, 0, 0)
+    threads = [threading.Thread(target=crew.hire, args=(2,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 4
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
