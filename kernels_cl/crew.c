@@ -3,6 +3,8 @@
 // They wait for the next run awake for some milliseconds, then asleep. One region at a time has them; a thread that finds
 // them taken runs its region alone, as it would without any. Nothing depends on them: the leading thread does alone
 // whatever no helper has begun. This is C, of a library that a process loads once and never unloads.
+#include "float_mode.h"
+
 #define EXPORTED __attribute__((visibility("default")))
 #define LINE __attribute__((aligned(64)))
 #define PATIENCE 6000  // pauses before a helper sleeps, most of which let other threads run
@@ -85,6 +87,7 @@ static void *serve(void *argument) {
     const int worker = (int)(long long)argument;
     int last = 0, waited = 0;
     NAME_THREAD();
+    enter_float_mode();  // for good: a thread begins with that of the one which started it
     for (;;) {
         const int run = GET(run);
         if (run % 2 && run != last) {

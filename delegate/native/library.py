@@ -14,7 +14,7 @@ from pathlib import Path
 from litecl.delegate import disk
 from litecl.delegate.backend import binaries, fork
 from litecl.delegate.backend.sources import Defines, render, source_of
-from litecl.delegate.native.compiler import Compiler, Unit
+from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.plan.region_program import RegionProgram
 from litecl.delegate.progress import logged, phase, tell
 from litecl.interpreter.errors import KernelBuildError

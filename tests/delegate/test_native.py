@@ -16,7 +16,7 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.sources import source_of
 from litecl.delegate.native import backend, compiler, library, workers
-from litecl.delegate.native.compiler import Compiler, Unit
+from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.progress import BuildStep
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DeviceNotFound, KernelBuildError, LimitError, ModelError
@@ -106,7 +106,7 @@ def test_a_compiler_that_is_gone_is_an_error_or_the_cpu_takes_over(tmp_path: Pat
 
 
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "found", lambda: None)
+    monkeypatch.setattr(compiler, "found", lambda directory=None: None)
     assert backend.Native().devices() == []
     with pytest.raises(DeviceNotFound, match="pip install ziglang"):
         native()
