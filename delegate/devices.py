@@ -18,20 +18,20 @@ from litecl.interpreter.errors import ArgumentError, DelegateError, DeviceNotFou
 
 _LOG = logging.getLogger("litecl")
 _DEVICES: dict[tuple[FoundDevice, bool, Path | None], Device] = {}
-_opening = fork.Section()  # one thread at a time opens a device
+_opening = fork.Section(needs_runtime=False)  # one thread at a time opens a device
 
 _NATIVE = "native"  # the name of the only device of its back end
 
 Tuned = Callable[[FoundDevice], Tuning]
 
 
-def _opencl() -> Backend:
+def _opencl(*, gpus: bool) -> Backend:
     """Import the back end when a device is first asked for. Raises DelegateError where its library is missing."""
     try:
         from litecl.delegate.opencl.backend import OpenCL
     except ImportError as error:
         raise NoRuntime(f"OpenCL cannot be used: {error}. {advice()}") from error
-    return OpenCL()
+    return OpenCL(gpus)
 
 
 def _native() -> Backend:
@@ -41,14 +41,15 @@ def _native() -> Backend:
     return Native()
 
 
-# Every back end, the preferred one first. Nothing else outside their folders names them.
-BACKENDS: Sequence[Callable[[], Backend]] = (_opencl, _native)
+# Every back end, the preferred one first: GPUs, then the processor itself, then what else runs OpenCL. Nothing else
+# outside their folders names them.
+BACKENDS: Sequence[Callable[[], Backend]] = (partial(_opencl, gpus=True), _native, partial(_opencl, gpus=False))
 
 
 def _of_each(
     ask: Callable[[Backend], Iterable[FoundDevice]], faults: list[DelegateError] | None = None
 ) -> Iterator[FoundDevice]:
-    """Yield the devices of every back end; raise the first one's error if no back end has a device.
+    """Yield the devices of every back end; raise their errors as one if no back end has a device.
 
     faults: gets the errors of back ends whose runtime is there.
     """
@@ -63,7 +64,13 @@ def _of_each(
             if faults is not None and not isinstance(error, NoRuntime):
                 faults.append(error)
     if errors and not any_found:
-        raise errors[0]
+        raise _joined(errors)
+
+
+def _joined(errors: Sequence[DelegateError]) -> DelegateError:
+    """Return one error for several, of which each is told once; of their type if all have it."""
+    (kind,) = types if len(types := {type(error) for error in errors}) == 1 else (DelegateError,)
+    return kind("; ".join(dict.fromkeys(map(str, errors))))
 
 
 def check(wanted: object) -> None:
@@ -97,7 +104,7 @@ def candidates(
     elif wanted == _NATIVE:  # asked alone, with as many threads as suit the model: others may load drivers only to list
         yield from _native().candidates(demand, tuned, directory)
     else:
-        yield _named(wanted) if isinstance(wanted, int | str) else _own(wanted)
+        yield _named(wanted, demand, tuned, directory) if isinstance(wanted, int | str) else _own(wanted)
 
 
 def choose(
@@ -123,12 +130,21 @@ def gpus() -> list[FoundDevice]:
         return []
 
 
-def _named(wanted: int | str) -> FoundDevice:
-    """Return a device by its index, its name or a fragment of one name. Raises DeviceNotFound."""
+def _named(wanted: int | str, demand: Demand, tuned: Tuned, directory: Path | None) -> FoundDevice:
+    """Return a device by its index, its name or a fragment of one name, or the one that suits a model of the platform
+    that is so called ("pocl"). Raises DeviceNotFound.
+    """
     errors = list[DelegateError]()
     try:
         found = list(_of_each(lambda backend: backend.devices(), errors))
-        return named(found, wanted)
+        try:
+            return named(found, wanted)
+        except DeviceNotFound:
+            if isinstance(wanted, str):
+                with suppress(DelegateError):
+                    for suitable in _of_each(lambda backend: backend.candidates(demand, tuned, directory, wanted)):
+                        return suitable
+            raise
     except DeviceNotFound as error:
         raise DeviceNotFound(f"device {wanted!r}: {errors[0]}") if errors else error from None
     except DelegateError as error:
@@ -202,7 +218,7 @@ def _opened(options: CLOptions, found: FoundDevice) -> Device:
 
     Raises DelegateError for a device that was lost when the process was forked.
     """
-    if fork.lost(found.needs_threads):
+    if fork.lost(found):
         raise fork.lost_error(found.name)
     key = (found, options.profile, disk.folder(options.cache_dir))
     with _opening.lock:
@@ -213,7 +229,7 @@ def _opened(options: CLOptions, found: FoundDevice) -> Device:
 
 def forget(device: Device | None) -> None:
     """Let the next model open a failed device anew: its context may be unusable. Where all are lost, none ever is."""
-    if fork.lost(needs_threads=False):
+    if device is None or fork.lost(device):
         return
     with _opening.lock:
         for key in [key for key, opened in _DEVICES.items() if opened is device]:

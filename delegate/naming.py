@@ -21,7 +21,7 @@ N = TypeVar("N", bound=Named)
 _POCL = "PoCL, which runs kernels on the CPU"
 # What to install where there is no OpenCL device, by system and processor; "" fits any processor.
 _PACKAGES = {
-    ("Linux", "x86_64"): f"{_POCL}: pip install pocl-binary-distribution",
+    ("Linux", "x86_64"): f"{_POCL}: pip install 'litecl[pocl]'",
     ("Linux", ""): f"{_POCL}: apt install pocl-opencl-icd, or conda install -c conda-forge pocl",
     ("Darwin", ""): f"{_POCL}: conda install -c conda-forge pocl pyopencl",
     ("Windows", ""): "Intel's CPU runtime: pip install intel-opencl-rt",

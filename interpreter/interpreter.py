@@ -150,28 +150,37 @@ class Interpreter(Allocation, Lifetime):
         self._call(subgraph)
 
     def _call(self, subgraph: int) -> None:
-        """Run a subgraph node by node."""
+        """Run a subgraph node by node. Unless all goes well, variables and resources are left as they were."""
         if self._executor is None:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         if self._preliminary:
             self._hand_over()
+        self._variables.begin()
+        try:
+            values = self._run(subgraph, self._executor)
+            self._variables.commit()
+            self._values = values  # after the last call: an interrupt finds variables and outputs both old or both new
+        except BaseException:
+            self._variables.rollback()
+            raise
+
+    def _run(self, subgraph: int, executor: Executor) -> dict[int, dict[int, Array]]:
+        """Return the values that ``get_tensor`` is to find, by subgraph and tensor."""
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
-        results = self._limited_call(subgraph, inputs) if self._limits_apply else self._executor.call(subgraph, inputs)
+        results = self._limited_call(subgraph, inputs) if self._limits_apply else executor.call(subgraph, inputs)
         outputs = {t: results[i] for i, t in enumerate(graph.outputs)}
         if self._budget is not None:
             self._results.close()
             self._results = self._counted(outputs)
-        self._values = {subgraph: outputs}
-        if self._preserve:
-            kept = self._executor.values
-            self._values = {**kept, subgraph: kept[subgraph] | outputs}
+        kept = executor.values if self._preserve else {}
+        return {**kept, subgraph: kept.get(subgraph, {}) | outputs}
 
     def _limited_call(self, subgraph: int, inputs: Sequence[Array]) -> list[Array]:
         """Run a subgraph within its limits of BLAS threads, memory and time."""
         assert self._executor is not None
-        with self._threads, self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
-            return self._executor.call(subgraph, inputs)
+        with self._threads, self._counted(dict(enumerate(inputs))):
+            return limits.within(self._budget, self._executor.call, subgraph, inputs)
 
     def _counted(self, values: Mapping[int, Array]) -> ExitStack:
         """Count values as alive until the returned object is closed."""

@@ -11,10 +11,6 @@
 #define VW 1
 #endif
 
-#ifdef LITECL_BUILTINS
-#include "builtins.h"
-#endif
-
 #pragma OPENCL FP_CONTRACT ON
 
 // A kernel is written KERNEL void name(ITEM arguments...) and gets its index in dimension d from ITEM_INDEX(d). It is
@@ -29,7 +25,7 @@
 #define INLINED
 #define OUT_OF_LINE __attribute__((noinline)) static
 // A function that several files of a region have, each the same by that name: the linker keeps one.
-#if defined(LITECL_REGION) && (defined(LITECL_NATIVE) || defined(LITECL_BUILTINS) && !defined(LITECL_UNIT))
+#if defined(LITECL_REGION) && defined(LITECL_NATIVE)
 #define SHARED __attribute__((noinline, weak, visibility("hidden")))
 #else
 #define SHARED OUT_OF_LINE
@@ -440,7 +436,7 @@ inline floatv gelu_approximate_v(floatv x) { return x * sigmoid_v(x * (x * x * 0
 inline floatv swish_v(floatv x) { return x * sigmoid_v(x); }
 inline floatv hard_swish_v(floatv x) { return x * clamp_v(x + 3.0f, 0.0f, 6.0f) * 0.166666667f; }
 inline floatv elu_v(floatv x) { return x < 0.0f ? expm1_v(x) : x; }
-inline floatv leaky_relu_v(floatv x, floatv slope) { return x < 0.0f ? x * slope : x; }
+inline floatv leaky_relu_v(floatv x, floatv slope) { return x > 0.0f ? x : x * slope; }  // 0 * infinity is NaN
 
 inline float sum_lanes(floatv x) {
     float sum;

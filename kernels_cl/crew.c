@@ -68,6 +68,11 @@ static void sleep_while(int seen) { if (GET(run) == seen) usleep(100); }
 static void wake_all(void) {}
 #endif
 
+// Nothing of a run is touched once `lead` has returned, so its memory may be released. All these operations have one
+// order, the same for every thread. A helper counts itself in `inside` before it looks whether the run is still on; the
+// leader ends the run before it looks who is inside. If the helper has found the run on, it did so before the end, so
+// the leader finds it inside and waits, and nobody else leads and overwrites `function` and `call` meanwhile. If it has
+// not, it touches neither. A helper that comes while a later run is on has counted itself for nothing, and comes again.
 static void *serve(void *argument) {
     const int worker = (int)(long long)argument;
     int last = 0, waited = 0;

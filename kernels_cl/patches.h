@@ -100,10 +100,7 @@ INLINE void gather_lines(__global uchar *restrict to, __global const uchar *rest
 
 // The patches of `count` pixels; pixels past the last repeat it. size: of x, from the group's first channel on. zeros[i *
 // zeros_step] represents zero in image i.
-#ifndef LITECL_HAS_gather_patches
-#ifndef LITECL_UNIT
 #define gather_patches JOIN(JOIN(gather_patches_, T), JOIN(_, VW))
-#endif
 SHARED WIDE void gather_patches(__global uchar *restrict rows, __global const uchar *restrict x,
                                 __global const Gather *restrict gather, const int count, const int m0, const int size,
                                 __global const int *restrict zeros, const int zeros_step) {
@@ -127,8 +124,6 @@ SHARED WIDE void gather_patches(__global uchar *restrict rows, __global const uc
         }
     }
 }
-#define LITECL_HAS_gather_patches
-#endif
 
 // The patches of MR pixels: in x itself, if they can be multiplied as they are, else gathered in rows.
 INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global const uchar *restrict x,

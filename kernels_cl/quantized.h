@@ -39,18 +39,10 @@ typedef intv intv_b __attribute__((aligned(1)));
 #define FLIP ((uchar)((T)-1 < (T)0 ? 128 : 0))
 #endif
 
+#include "x86_dots.h"
+
 // sum + the dot product of the four unsigned bytes of x and the four signed bytes of w, lane by lane.
-#if VW == 16 && defined(__AVX512VNNI__)
-#define DOT4(sum, x, w) __builtin_ia32_vpdpbusd512(sum, x, w)
-#elif VW == 8 && defined(__AVX512VNNI__) && defined(__AVX512VL__)
-#define DOT4(sum, x, w) __builtin_ia32_vpdpbusd256(sum, x, w)
-#elif VW == 4 && defined(__AVX512VNNI__) && defined(__AVX512VL__)
-#define DOT4(sum, x, w) __builtin_ia32_vpdpbusd128(sum, x, w)
-#elif VW == 8 && defined(__AVX2__)
-#define PAIRS(x, w) __builtin_ia32_pmaddwd256(as_short16(x), w)
-#define DOT4(sum, x, w)                                                        \
-    ((sum) + PAIRS((intv)(x) & 0x00ff00ff, as_short16((intv)(w) << 8) >> (short16)8) + \
-     PAIRS(as_int8(as_uint8((intv)(x)) >> 8) & 0x00ff00ff, as_short16((intv)(w)) >> (short16)8))
+#if defined(DOT4)
 #elif defined(LITECL_DOTS)
 #include "dots.h"
 inline intv dot4(intv sum, const intv x, const intv w) {
@@ -70,15 +62,7 @@ inline intv dot4(intv sum, intv x, intv w) {
 #endif
 
 // sum + the dot product of the two signed words of x and of w, lane by lane.
-#if VW == 16 && defined(__AVX512VNNI__)
-#define DOT2(sum, x, w) __builtin_ia32_vpdpwssd512(sum, x, w)
-#elif VW == 8 && defined(__AVX512VNNI__) && defined(__AVX512VL__)
-#define DOT2(sum, x, w) __builtin_ia32_vpdpwssd256(sum, x, w)
-#elif VW == 4 && defined(__AVX512VNNI__) && defined(__AVX512VL__)
-#define DOT2(sum, x, w) __builtin_ia32_vpdpwssd128(sum, x, w)
-#elif VW == 8 && defined(__AVX2__)
-#define DOT2(sum, x, w) ((sum) + __builtin_ia32_pmaddwd256(as_short16((intv)(x)), as_short16((intv)(w))))
-#else
+#if !defined(DOT2)
 inline intv dot2(intv sum, intv x, intv w) { return sum + (x << 16 >> 16) * (w << 16 >> 16) + (x >> 16) * (w >> 16); }
 #define DOT2(sum, x, w) dot2(sum, (intv)(x), (intv)(w))
 #endif

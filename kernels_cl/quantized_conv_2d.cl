@@ -9,7 +9,7 @@
 #include "patches.h"
 #include <QuantizedConvolution>
 
-#if defined(ROW_SUMS) && !defined(LITECL_UNIT) || defined(LITECL_UNIT) && !defined(LITECL_HAS_sum_patches)
+#ifdef ROW_SUMS
 // The sums of the bytes of `count` patches.
 SHARED void sum_patches(int *restrict sums, __global const uchar *restrict patches, __global const Gather *restrict p,
                         const int count) {
@@ -23,7 +23,6 @@ SHARED void sum_patches(int *restrict sums, __global const uchar *restrict patch
         sums[r] = sum;
     }
 }
-#define LITECL_HAS_sum_patches
 #endif
 
 #ifdef WIDE_SUMS

@@ -16,11 +16,10 @@
 // overwritten, is followed by a barrier too. The group does nothing where flags[flag] is 0.
 // Macros: FUNCTIONS(F), which expands to F(number, name) for every function that is called, precedes this file; OWN(F),
 // which expands to F(number, shift) for memory outside the arena that is an argument of its own, may precede it;
-// LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted; LITECL_CREW, for a calling
-// thread with helpers (lead), or with LITECL_ASSIST for these (assist); LITECL_GROUP, for a GPU;
-// LITECL_TIMED, for a program that measures its own steps, behind progress: in times the entries that one worker executes,
-// in stamps a row for every worker: when it began, and when it found each launch to be done; LITECL_AGAIN, for one that
-// the host can run without a launch (region_call.h).
+// LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted; LITECL_GROUP, for a GPU;
+// LITECL_NATIVE, for the processor's own back end, and there LITECL_TIMED, for a library that measures its own steps,
+// behind progress: in times the entries that one worker executes, in stamps a row for every worker: when it began, and
+// when it found each launch to be done.
 #include "common.h"
 #include <Control>
 #include <Count>
@@ -35,8 +34,6 @@
 #include "clock.h"
 #include <StepTime>
 #define TIMED(statement) statement
-// Buffers of their own would cost a small region a twentieth of its time: runtimes keep account of every one per launch.
-#define TIMES(progress, start) ((__global long *)(progress) + (start))
 #define STAMPS(times, count) ((times) + (count) * STEP_TIMES)
 #else
 #define TIMED(statement)
@@ -69,7 +66,7 @@ typedef struct {
     __global int *counts;
     __global volatile int *launch;
     TIMED(__global long *times;)
-#ifdef LITECL_CREW
+#ifdef LITECL_NATIVE
     __global volatile int *door;
     int number;  // of the run, as the door says it
     int count, workers;
@@ -254,8 +251,8 @@ static void run_entries(const Region *r, int at, const int end) {
     }
 }
 
-#if !defined(LITECL_SOLO) && !defined(LITECL_GROUP)
-#ifdef LITECL_CREW
+#ifdef LITECL_WORKERS
+#ifdef LITECL_NATIVE
 // Whether the run goes on: once it has ended, nothing is left to do for a helper.
 #define GOES_ON(r) (*(r)->door == (r)->number)
 #else
@@ -293,33 +290,10 @@ static void work_through(const Region *r, __global volatile int *progress, const
 }
 #endif
 
-#ifdef LITECL_GROUP
-__kernel void run(__global uchar *arena, __global uchar *constants, __global const Entry *works,
-                  __global const ulong *args, __global ulong *shifts, __global int *counts, const int count,
-                  __global const int *flags, const int flag OWN(ARGUMENT)) {
-    const Region region = {(ulong)arena, works, args, shifts, counts, 0};
-    if (flag >= 0 && !flags[flag]) return;
-    if (FIRST_ITEM) {
-        shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;
-        OWN(SHIFT_OWN)
-    }
-    SYNC;
-    run_entries(&region, 0, count);
-}
-#elif defined(LITECL_CREW) && !defined(LITECL_NATIVE)
-// The calling thread leads; the workers of another device, which stay for a while between runs, help (crew.py). While
-// it runs they call this function of its program, for a region that lies on its stack.
-CALLABLE void work_along(const ulong region, const int worker) {
-    const Region *r = (const Region *)region;
-    work_through(r, r->launch + LAUNCH_LINES * LINE, r->count, worker, r->workers TIMED(COMMA r->stamps));
-}
-#endif
-
-#if defined(LITECL_ASSIST)  // for a compiler that cannot call functions of other programs
-#define WORK_ALONG(address, region, worker) work_along(region, worker)
-#include "assist.h"
-#elif defined(LITECL_NATIVE)
+#if defined(LITECL_NATIVE)
 #include "region_native.h"
-#elif !defined(LITECL_GROUP)
-#include "region_call.h"
+#elif defined(LITECL_GROUP)
+#include "region_group.h"
+#else
+#include "region_launch.h"
 #endif

@@ -1,6 +1,5 @@
 """``pytest --quick``: the part of the tests that `make check` runs, in under a minute and without TensorFlow."""
 
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -9,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from support import compiled_apart, empty_copies, gaps, red_zones
+from litecl.delegate import devices
+from support import empty_copies, gaps, pocl_processor, red_zones
 
-# What TensorFlow computes with channels first, and dilated gradients, it computes by oneDNN alone, which it turns on by
-# itself on newer processors only.
-os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
 _MOST_CASES = 1000  # of one test; of a longer table every n-th case is run
 _EVERY = 20  # case is run on the back end for the processor, unless all are asked for
 _NEEDS_TENSORFLOW = re.compile(r"""^(?:\w+ = )?pytest\.importorskip\("(?:tensorflow|keras)"\)""", re.M)
@@ -21,6 +18,7 @@ _LONG = frozenset(
     {
         *("test_call_patterns.py", "test_capabilities.py", "test_fault_files.py", "test_faults.py", "test_fuzz.py"),
         *("test_gpu_launches.py", "test_graph_fuzz.py", "test_peers.py", "test_processes.py", "test_processor.py"),
+        "test_option_edges.py",
         *(
             "test_quantized_models.py",
             "test_real_models.py",
@@ -41,25 +39,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     empty_copies.refuse()
-    compiled_apart.watch()
+    pocl_processor.watch()
     red_zones.leave()
     if config.getoption("gaps"):
         gaps.leave()
-    config.addinivalue_line("markers", "refused: a compiler is made to refuse what it gets")
+    config.addinivalue_line("markers", "opencl: unless a test names a device, it is the one for OpenCL")
     config.addinivalue_line("markers", "native: one of many cases on the back end for the processor")
     config.addinivalue_line("markers", "tensorflow: one test that needs TensorFlow, in a file that does not")
 
 
 @pytest.fixture(autouse=True)
+def _device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the processor's own back end where a test is about OpenCL's, and there is a device for it."""
+    if request.node.get_closest_marker("opencl"):
+        monkeypatch.setattr(devices, "BACKENDS", (devices.BACKENDS[0], devices.BACKENDS[2]))
+
+
+@pytest.fixture(autouse=True)
 def _checked(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail where files of a region would not be compiled as one, or a kernel wrote beside the memory of a region of the
-    processor's own back end, or with ``--gaps`` between tensors.
+    """Fail where a kernel wrote beside the memory of a region of the processor's own back end, or with ``--gaps``
+    between tensors.
     """
     yield
     if faults := red_zones.written():
         pytest.fail("\n".join(faults))
-    if (apart := compiled_apart.noted()) and not request.node.get_closest_marker("refused"):
-        pytest.fail("\n".join(apart))
     if request.config.getoption("gaps") and (faults := gaps.written()):
         pytest.fail("\n".join(faults))
 

@@ -78,7 +78,9 @@ class _Comparison:
         values = self._expected[index]
         fed = [None if s is None else _exact(s, t, values) for s, t in zip(specs, old_node.inputs, strict=True)]
         actual = [(s and x is not None and replace(s, shape=x.shape)) or None for s, x in zip(specs, fed, strict=True)]
-        outputs = [part.graph.tensors[t] for t in (*node.outputs, *node.intermediates)]
+        stored = [part.graph.tensors[t] for t in node.outputs]
+        outputs = [replace(s, shape=values[t].shape) for s, t in zip(stored, old_node.outputs, strict=True)]
+        outputs += [part.graph.tensors[t] for t in node.intermediates]
         key = (index, number, *(None if x is None else x.shape for x in fed))
         if key not in self._bound:
             assert isinstance(node.op, Op)

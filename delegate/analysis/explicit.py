@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from litecl.delegate.analysis.states import is_state
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec, callees_of, updated_by
 from litecl.interpreter.ops.control import CALL_ONCE, IF, WHILE
-from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE
-from litecl.interpreter.run.resources import agreed, name_of, running
+from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, name_of
+from litecl.interpreter.run.resources import agreed, running
 from litecl.interpreter.run.variables import VariableKey
 from litecl.interpreter.schema import TensorType
 

@@ -24,6 +24,7 @@ class AbsentDevice:
 
     name: str
     plans: list[Plan] = field(default_factory=list)
+    needs_runtime: bool = False
     needs_threads: bool = False
 
     def __post_init__(self) -> None:
@@ -69,6 +70,7 @@ class _Open:
     found: AbsentDevice
     alignment: int = 256
     cache_hits: int = 0
+    needs_runtime: bool = False
     needs_threads: bool = False
 
     @property

@@ -1,9 +1,9 @@
-"""Devices in a forked process: only those that need no threads of their own still work.
+"""Devices in a forked process: those of a runtime work only if they need no threads of their own.
 
 The threads of a device's runtime do not exist in the child, and a child that waits for one waits forever. A device that
 runs kernels in the calling thread still works in the child, but only if no thread was inside the runtime at the fork:
 locks held by that thread stay locked. So every user of a runtime holds a lock of its own during calls and registers
-here.
+here. So does whoever uses none, since no thread of the parent's goes on in the child with what it has locked.
 """
 
 import os
@@ -19,12 +19,24 @@ _SETTLE_S = 0.1  # for a runtime's threads to clean up after what they have just
 _TASKS = Path("/proc/self/task")
 
 
+class Needs(Protocol):
+    """What a device needs: see ``Identified`` in delegate/backend/protocols.py."""
+
+    @property
+    def needs_runtime(self) -> bool: ...
+
+    @property
+    def needs_threads(self) -> bool: ...
+
+
 class User(Protocol):
-    """Holds ``lock`` while it calls a runtime. needs_threads: whether it is useless in a forked child. In a process
-    that has lost its device, taking the lock raises DelegateError.
+    """Holds ``lock`` while it is at work. needs_runtime: whether it calls a runtime, with locks of its own.
+    needs_threads: whether that has threads of its own, so that it is useless in a forked child. In a process that has
+    lost it, taking the lock raises DelegateError.
     """
 
     lock: Any
+    needs_runtime: bool
     needs_threads: bool
 
 
@@ -56,7 +68,7 @@ class _Process:
         self.lock.acquire()
         self._users = list(self.users)
         self._held = [user for user in self._users if user.lock.acquire(blocking=False)]
-        busy = len(self._held) < len(self._users)
+        busy = any(user.needs_runtime for user in {*self._users} - {*self._held})
         self._busy = busy or (any(user.needs_threads for user in self._users) and not _settled())
 
     def in_parent(self) -> None:
@@ -67,10 +79,17 @@ class _Process:
         self.lock.release()
 
     def in_child(self) -> None:
-        """Drop users that cannot work in the child; their locks then raise an error."""
+        """Drop users that cannot work in the child; their locks then raise an error. A section is not lost with the
+        thread that was in it: what it does is done anew.
+        """
         self.forked |= self.opened
         self.disturbed |= self.opened and self._busy
-        lost = {user for user in self._users if self.lost(user.needs_threads)}
+        lost = {user for user in self._users if self.lost(user)}
+        for user in {*self._users} - {*self._held} - lost:
+            if isinstance(user, Section):
+                user.lock = threading.RLock()
+            else:
+                lost.add(user)
         for user in lost:
             user.lock = _LostLock()
         for user in self._held:
@@ -80,9 +99,9 @@ class _Process:
         self._users = self._held = []
         self.lock = threading.RLock()
 
-    def lost(self, needs_threads: bool) -> bool:
+    def lost(self, user: "Needs") -> bool:
         """Return whether a device is gone."""
-        return self.forked and (needs_threads or self.disturbed)
+        return self.forked and user.needs_runtime and (user.needs_threads or self.disturbed)
 
 
 def _settled() -> bool:
@@ -120,12 +139,15 @@ if hasattr(os, "register_at_fork"):
 
 
 class Section:
-    """A section for one thread at a time, under ``lock``, in which a runtime is used."""
+    """A section for one thread at a time, under ``lock``, which a handler of signals may enter again. needs_runtime:
+    whether a runtime is used there.
+    """
 
     needs_threads = False
 
-    def __init__(self) -> None:
-        self.lock: Any = threading.Lock()
+    def __init__(self, *, needs_runtime: bool = True) -> None:
+        self.lock: Any = threading.RLock()
+        self.needs_runtime = needs_runtime
         register(self)
 
 
@@ -140,9 +162,9 @@ def register(user: User) -> None:
         _process.users.add(user)
 
 
-def lost(needs_threads: bool) -> bool:
+def lost(device: Needs) -> bool:
     """Return whether a device is gone because the process was forked after a runtime had been opened."""
-    return _process.lost(needs_threads)
+    return _process.lost(device)
 
 
 def lost_error(name: str) -> DelegateError:

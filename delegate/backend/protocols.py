@@ -128,8 +128,9 @@ class Identified(Protocol):
     """The identity of a device.
 
     name: for people. identity: texts that differ for any other platform, device, driver or processor; they go into the
-    names of cached files. needs_threads: whether it runs kernels in its own threads, so that a child of ``fork`` loses
-    it.
+    names of cached files. needs_runtime: whether it calls a runtime, which threads of a process share, so that a child
+    of ``fork`` loses it if one of them was just calling it. needs_threads: whether that runs kernels in its own
+    threads, so that a child of ``fork`` always loses it.
     """
 
     @property
@@ -137,6 +138,9 @@ class Identified(Protocol):
 
     @property
     def identity(self) -> Sequence[str]: ...
+
+    @property
+    def needs_runtime(self) -> bool: ...
 
     @property
     def needs_threads(self) -> bool: ...
@@ -214,11 +218,16 @@ class Backend(Protocol):
         """Return every device, always in the same order."""
 
     def candidates(
-        self, demand: Demand, tuned: Callable[[FoundDevice], Tuning], directory: Path | None = None
+        self,
+        demand: Demand,
+        tuned: Callable[[FoundDevice], Tuning],
+        directory: Path | None = None,
+        platform: str = "",
     ) -> Iterator[FoundDevice]:
         """Yield the device for a model, then those to try if it cannot be used.
 
-        directory: where facts about devices are cached.
+        directory: where facts about devices are cached. platform: a part of the name of the runtime that a user asks
+        for; nothing is yielded where that is another one.
         """
 
     def of(self, device: object) -> FoundDevice | None:

@@ -8,8 +8,7 @@ from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import ABSENT, Model, Node, Shape, Subgraph, TensorSpec, acts, callees_of
 from litecl.interpreter.op import ControlOp
 from litecl.interpreter.ops.control import CALL, CALL_ONCE, IF, STABLEHLO_COMPOSITE, WHILE
-from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE
-from litecl.interpreter.run.resources import name_of
+from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, name_of
 from litecl.interpreter.run.shapes import propagate
 from litecl.interpreter.schema import TensorType
 

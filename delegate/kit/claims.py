@@ -96,8 +96,10 @@ def activated(options: Any, type_: TensorType) -> Refusal | None:
 
 
 def fused_activation(options: Any) -> Activation:
-    """Return the activation that an operator's options ask for, NONE if they have no such option."""
-    return _FUSED[getattr(options, "fused_activation_function", ActivationFunctionType.NONE)]
+    """Return the activation that an operator's options ask for, NONE if they have no such option, or if it is one that
+    claims refuse wherever it is applied (integer LSTMs have activations of their own).
+    """
+    return _FUSED.get(getattr(options, "fused_activation_function", ActivationFunctionType.NONE), Activation())
 
 
 def takes(*allowed: TensorType) -> Claim:

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from litecl.delegate.cl_op import Pads, Record, Target
-from litecl.interpreter.graph import Shape
+from litecl.delegate.cl_op import Pads, Record, Refusal, Specs, Target
+from litecl.delegate.kit.claims import given
+from litecl.interpreter.graph import Shape, TensorSpec
 
 _LEAST_ROWS, _MOST_DEPTH = 16, 512  # of a product of several pixels to a row
+_COUNTED = 1 << 31  # elements that kernels have numbers for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +133,22 @@ class Placement:
     pixel_step: int
 
 
+def reached(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    """Refuse a convolution whose taps are so far apart that kernels cannot count an image with its borders."""
+    x, kernel, out = (spec.static_shape for spec in (given(inputs, 0), given(inputs, 1), outputs[0]))
+    rows, columns = (max(x[i + 1], n) for i, n in enumerate(_reach(options, kernel[1:3], out)))
+    if rows * columns * x[3] < _COUNTED:
+        return None
+    return Refusal(f"dilations that make an image of {rows} x {columns}, borders included")
+
+
+def _reach(options: Any, kernel: Sequence[int], out: Shape) -> list[int]:
+    """Return the rows and columns from the first tap to the last, in all positions of the window."""
+    strides = options.stride_h, options.stride_w
+    dilations = getattr(options, "dilation_h_factor", 1), getattr(options, "dilation_w_factor", 1)
+    return [(out[i + 1] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 for i in range(2)]
+
+
 def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int, out: Shape, pads: Pads) -> Geometry:
     """Return the geometry of a convolution or a pool with these options: images of shape ``x`` become ``out``.
 
@@ -138,10 +156,12 @@ def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int,
     are what the windows reach beyond the image, half of them before it, as TensorFlow Lite's ComputePadding has it.
     """
     images, height, width, channels = x
-    strides = options.stride_h, options.stride_w
-    dilations = getattr(options, "dilation_h_factor", 1), getattr(options, "dilation_w_factor", 1)
+    # A stride that is taken nowhere, and a distance of a single tap, may be any number: they are not computed with.
+    strides = [step if n > 1 else 1 for step, n in zip((options.stride_h, options.stride_w), out[1:3], strict=True)]
+    apart = getattr(options, "dilation_h_factor", 1), getattr(options, "dilation_w_factor", 1)
+    dilations = [step if n > 1 else 1 for step, n in zip(apart, kernel, strict=True)]
     lengths = pads.top + height + pads.bottom, pads.left + width + pads.right
-    reach = [(out[i + 1] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 for i in range(2)]
+    reach = _reach(options, kernel, out)
     window = Geometry(
         images=images,
         height=height,

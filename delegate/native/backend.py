@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from litecl.delegate.backend import fork
 from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuffer
 from litecl.delegate.backend.sources import Defines
 from litecl.delegate.cl_op import Target
@@ -30,7 +29,7 @@ class NativeFound:
     compiler: Compiler
     threads: int = 1
 
-    needs_threads = False
+    needs_runtime = needs_threads = False
 
     @property
     def name(self) -> str:
@@ -79,10 +78,9 @@ class NativeDevice:
     """The processor, opened: see ``Device`` in delegate/backend/protocols.py."""
 
     alignment = ALIGNMENT
-    needs_threads = False
+    needs_runtime = needs_threads = False
 
     def __init__(self, found: NativeFound, directory: Path | None) -> None:
-        fork.opened()
         self.name, self.identity, self.target = found.name, found.identity, found.target(directory)
         self._libraries = found.libraries(directory)
 
@@ -111,11 +109,17 @@ class Native:
         return [] if found is None else [NativeFound(found, compiler.processors())]
 
     def candidates(
-        self, demand: Demand, tuned: Callable[[FoundDevice], Tuning], directory: Path | None = None
+        self,
+        demand: Demand,
+        tuned: Callable[[FoundDevice], Tuning],
+        directory: Path | None = None,
+        platform: str = "",
     ) -> Iterator[FoundDevice]:
-        """Yield the processor, with as many threads as are wanted or suit a model. Raises DeviceNotFound where there is
-        no compiler for it.
+        """Yield the processor, with as many threads as are wanted or suit a model; nothing where a platform is asked
+        for. Raises DeviceNotFound where there is no compiler for it.
         """
+        if platform:
+            return
         found = compiler.found()
         if found is None:
             raise DeviceNotFound(compiler.MISSING)

@@ -29,7 +29,9 @@ _OPENCL = (
     "-Xclang",
     "-cl-ext=+cl_khr_fp64,+__cl_clang_function_pointers",
 )
-_COMMON = ("-O2", "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-math-errno", "-ffp-contract=on", "-w")
+# Kernels are written in vectors, and say which loops to unroll: more of both takes time, and makes them slower.
+_OPTIMISED = ("-O2", "-fno-slp-vectorize", "-fno-unroll-loops", "-fno-math-errno", "-ffp-contract=on")
+_COMMON = (*_OPTIMISED, "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-w")
 _LANGUAGES = {".cl": _OPENCL, ".c": ("-x", "c", "-ffreestanding")}
 _POLL_S = 0.002
 _MOST_SAID = 10_000  # characters
@@ -84,8 +86,9 @@ class Compiler:
 
     @cached_property
     def identity(self) -> tuple[str, ...]:
-        """Return what its results depend on: version, target, and the processor as it takes it to be."""
-        return self.version, *self.target, *sorted(f"{name}={value}" for name, value in self.macros.items())
+        """Return what its results depend on: version, options, target, and the processor as it takes it to be."""
+        options = *_COMMON, *(option for language in _LANGUAGES.values() for option in language)
+        return self.version, *options, *self.target, *sorted(f"{name}={value}" for name, value in self.macros.items())
 
     def compile(self, units: Sequence[Unit], done: Callable[[int], None] = lambda count: None) -> list[bytes]:
         """Return an object file for each source, several of which are compiled at a time. done: is told how many are.

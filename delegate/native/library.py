@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from litecl.delegate import disk
+from litecl.delegate.backend import binaries, fork
 from litecl.delegate.backend.sources import Defines, render, source_of
 from litecl.delegate.native.compiler import Compiler, Unit
 from litecl.delegate.plan.region_program import RegionProgram
 from litecl.delegate.progress import logged, phase, tell
-from litecl.delegate.report import warn
 from litecl.interpreter.errors import KernelBuildError
 
 _PRELUDE, _ENTRY, _CREW, _RUNTIME = "native.h", "region_native.c", "crew.c", "runtime.c"
@@ -34,6 +34,7 @@ class Libraries:
     def __init__(self, compiler: Compiler, macros: Defines, directory: Path | None) -> None:
         self._compiler, self._macros, self._directory = compiler, macros, directory
         self._libraries: dict[str, ctypes.CDLL] = {}
+        self._making = fork.Section(needs_runtime=False)  # one thread at a time compiles, for all who need it
         self.loaded = 0
 
     def region(self, program: RegionProgram, *, timed: bool) -> ctypes.CDLL:
@@ -50,7 +51,7 @@ class Libraries:
             self._unit(f"{variant.kernel}.cl", {**dict(variant.defines), "LITECL_REGION": 1}, after=callers)
             for variant, callers in program.variants.items()
         ]
-        macros = {"LITECL_REGION": 1, "LITECL_CREW": 1, **({"LITECL_TIMED": 1} if timed else {})}
+        macros = {"LITECL_REGION": 1, **({"LITECL_TIMED": 1} if timed else {})}
         table = self._unit("region.cl", macros, before=program.functions_macro)
         return [*units, table, Unit(_ENTRY, source_of(_ENTRY)), *self._runtime()]
 
@@ -66,7 +67,8 @@ class Libraries:
 
     def _unit(self, name: str, macros: Defines, before: str = "", after: str = "") -> Unit:
         text = source_of(_PRELUDE) + before + source_of(name) + after
-        return Unit(name, text, render({**macros, **self._macros}))
+        users = {"LITECL_USERS": 1} if Path(name).is_absolute() else {}
+        return Unit(name, text, render({**macros, **users, **self._macros}))
 
     def content(self, units: Sequence[Unit]) -> tuple[str, bytes]:
         """Return a library's name, by what it is made from, and its bytes. Raises KernelBuildError."""
@@ -76,7 +78,8 @@ class Libraries:
     def _library(self, units: Sequence[Unit]) -> ctypes.CDLL:
         keys, name = self._names(units)
         if name not in self._libraries:
-            self._libraries[name] = _loaded(self._content(units, keys, name))
+            with self._making.lock:
+                self._libraries[name] = self._libraries.get(name) or _loaded(self._content(units, keys, name))
         return self._libraries[name]
 
     def _names(self, units: Sequence[Unit]) -> tuple[list[str], str]:
@@ -87,7 +90,7 @@ class Libraries:
         content = self._kept(name)
         if content is None:
             content = self._compiler.link(self._objects(units, keys))
-            self._keep(name, content)
+            binaries.keep(self._directory, name, content)
         return content
 
     def _objects(self, units: Sequence[Unit], keys: Sequence[str]) -> list[bytes]:
@@ -101,27 +104,16 @@ class Libraries:
                 made = self._compiler.compile(sources, partial(_tell, sources))
             for (key, _), content in zip(missing, made, strict=True):
                 objects[key] = content
-                self._keep(key, content)
+                binaries.keep(self._directory, key, content)
         return [content for content in objects.values() if content is not None]
 
     def _key(self, unit: Unit) -> str:
         return disk.key(Path(unit.name).stem, self._compiler.identity, (unit.name, unit.source, *unit.options))
 
     def _kept(self, key: str) -> bytes | None:
-        content = None if self._directory is None else disk.read_sealed(self._directory / f"{key}.bin")
+        content = binaries.read(self._directory, key)
         self.loaded += content is not None
         return content
-
-    def _keep(self, key: str, content: bytes) -> None:
-        if self._directory is None:
-            return
-        if disk.write_sealed(self._directory / f"{key}.bin", content):
-            disk.tidy(self._directory, disk.limit(self._directory))
-        else:
-            warn(
-                f"compiled programs cannot be kept in {self._directory}, so that every process compiles anew: "
-                "set XDG_CACHE_HOME to a folder that can be written"
-            )
 
 
 def _tell(units: Sequence[Unit], done: int) -> None:

@@ -11,11 +11,9 @@ from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuff
 from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.opencl import device as opencl
-from litecl.delegate.opencl.crew import Crew
 from litecl.delegate.opencl.errors import RUNNING, typed_errors
 from litecl.delegate.opencl.execution import CLExecution
 from litecl.delegate.opencl.identity import identity
-from litecl.delegate.opencl.processor import name_processor
 from litecl.delegate.opencl.user_buffer import CLUserBuffer
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.tuning import Demand, Tuning
@@ -28,26 +26,24 @@ _ASKING = typed_errors("asking a device")
 
 @dataclass(frozen=True)
 class CLFoundDevice:
-    """A pyopencl Device that is not open yet. context: the user's, if models are to run in that. crew, helpers: the
-    device whose threads help, and how many, where this one runs kernels in the calling thread.
-    """
+    """A pyopencl Device that is not open yet. context: the user's, if models are to run in that."""
 
     device: Any
     context: Any = None
-    crew: Any = None
-    helpers: int = 0
+
+    needs_runtime = True
 
     @property
     @_ASKING
     def name(self) -> str:
-        """Return the platform's name for it, or for the device of all its threads."""
-        return str((self.crew or self.device).name)
+        """Return the platform's name for it."""
+        return str(self.device.name)
 
     @property
     @_ASKING
     def identity(self) -> Sequence[str]:
         """See ``FoundDevice``."""
-        return identity(self.crew or self.device)
+        return identity(self.device)
 
     @property
     @_ASKING
@@ -58,7 +54,7 @@ class CLFoundDevice:
     @_ASKING
     def describe(self) -> Description:
         """Return its description for people."""
-        device = self.crew or self.device
+        device = self.device
         return Description(
             platform=device.platform.name,
             driver=device.driver_version,
@@ -66,7 +62,6 @@ class CLFoundDevice:
             compute_units=device.max_compute_units,
             memory_bytes=device.global_mem_size,
             max_buffer_bytes=device.max_mem_alloc_size,
-            processor=name_processor(device),
             version=device.version,
             platform_version=device.platform.version,
         )
@@ -74,12 +69,11 @@ class CLFoundDevice:
     @_ASKING
     def target(self, directory: Path | None = None) -> Target:
         """See ``FoundDevice``."""
-        return opencl.with_helpers(opencl.target_of(self.device, directory), self.helpers)
+        return opencl.target_of(self.device, directory)
 
     def open(self, *, profile: bool, directory: Path | None) -> "CLDevice":
         """See ``FoundDevice``."""
-        crew = Crew(opencl.Device(self.crew, profile, directory), self.helpers) if self.helpers else None
-        return CLDevice(self.device, profile, directory, self.context, crew)
+        return CLDevice(self.device, profile, directory, self.context)
 
 
 class CLDevice(opencl.Device):
@@ -88,7 +82,7 @@ class CLDevice(opencl.Device):
     @property
     def cache_hits(self) -> int:
         """Return the number of programs loaded rather than built."""
-        return self.programs.cache_hits + (self.crew.device.programs.cache_hits if self.crew else 0)
+        return self.programs.cache_hits
 
     def bind(self, plan: Plan, options: CLOptions) -> CLExecution:
         """See ``Device`` in ``delegate/backend/protocols.py``."""
@@ -102,25 +96,36 @@ class CLDevice(opencl.Device):
     def save(self) -> None:
         """Write new binaries to the cache."""
         self.programs.save()
-        if self.crew is not None:
-            self.crew.device.programs.save()
 
 
+def _platform(device: Any) -> str:
+    """Return what a user may call a device's platform, such as "portable computing language ... pocl 3.0"."""
+    return f"{device.platform.name} {device.platform.version}".lower()
+
+
+@dataclass(frozen=True)
 class OpenCL:
-    """The back end itself."""
+    """The back end itself. gpus: for GPUs alone, or else for all other devices."""
+
+    gpus: bool
 
     def devices(self) -> list[FoundDevice]:
         """Return every device of every platform. Raises DelegateError if there is no OpenCL at all, or no longer."""
-        return [CLFoundDevice(device) for device in opencl.devices()]
+        return [CLFoundDevice(device) for device in opencl.devices(gpus=self.gpus)]
 
     def candidates(
-        self, demand: Demand, tuned: Callable[[FoundDevice], Tuning], directory: Path | None = None
+        self,
+        demand: Demand,
+        tuned: Callable[[FoundDevice], Tuning],
+        directory: Path | None = None,
+        platform: str = "",
     ) -> Iterator[FoundDevice]:
-        """Yield a GPU if there is one, else the CPU device that suits; then those to try if it cannot be used."""
+        """Yield the device that suits a model, then those to try if it cannot be used."""
         with typed_errors("choosing a device"):
             own = lambda found: tuned(CLFoundDevice(found))  # noqa: E731
-            for choice in opencl.candidates(demand, own, directory):
-                yield CLFoundDevice(choice.device, crew=choice.crew, helpers=choice.helpers)
+            found = [device for device in opencl.devices(gpus=self.gpus) if platform.lower() in _platform(device)]
+            for choice in opencl.gpus(found) if self.gpus else opencl.processors(found, demand, own, directory):
+                yield CLFoundDevice(choice)
 
     def of(self, device: object) -> FoundDevice | None:
         """Return the device for a pyopencl Device, or for a Context of one; None for any other object."""

@@ -23,12 +23,10 @@ from litecl.delegate.opencl.environment import POCL, check_room
 from litecl.delegate.opencl.gpu import matrix_of
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.kernel_objects import kernel_object
-from litecl.delegate.opencl.machine_code import UNIT, machine_code
-from litecl.delegate.opencl.processor import name_processor
 from litecl.delegate.report import summary
 from litecl.interpreter.errors import KernelBuildError
 
-_VERSION = 7  # of the file; incremented when the probe asks for more
+_VERSION = 8  # of the file; incremented when the probe asks for more
 _MACROS = (
     *("__SSE2__", "__AVX__", "__AVX2__", "__FMA__", "__F16C__"),
     *("__AVX512F__", "__AVX512BW__", "__AVX512VL__", "__AVX512VNNI__"),
@@ -54,15 +52,8 @@ class _WrongResultError(Exception):
     """A probe that was built, and computed something else than it is to."""
 
 
-# PoCL reads clang's header of builtin functions for every file it compiles, unless told that it has been read.
-LEAN: Mapping[str, str | int | float] = {"_OPENCL_H_": 1, "LITECL_BUILTINS": 1}
-_TRIED = "PoCL 3.0"  # PyPI's; PoCL 6 rejects assembly whose operands are no constants, others were not tried
 _DOTS = "cl_khr_integer_dot_product"
 _DOT_VENDORS = ("nvidia", "advanced micro devices", "amd")  # whose compilers have an instruction without an extension
-
-
-def _is_tried(device: Any) -> bool:
-    return _TRIED in device.platform.version
 
 
 def _may_have_dots(device: Any) -> bool:
@@ -73,22 +64,6 @@ _ONLY_X86 = "\n#if !defined(__x86_64__) || !defined(__linux__)\n#error\n#endif\n
 _FEATURES = {
     # Instructions that region.cl uses directly. A compiler that defines the macros may still reject assembly.
     "assembly": _Feature(_ONLY_X86 + '__asm__ volatile("pause" : : "i"(0), "i"(0), "i"(0)); __builtin_ia32_pause();\n'),
-    "lean": _Feature(
-        "out[0] = (int)sqrt((float)out[1]) + clz(out[2]);\n",
-        source_of("builtins.h"),
-        tuple(f"-D{name}={value}" for name, value in LEAN.items()),
-        there=_is_tried,
-    ),
-    "whole": _Feature("", options=tuple(f"-D{name}={value}" for name, value in UNIT.items()), there=_is_tried),
-    "addresses": _Feature(
-        "ulong address, p = (ulong)out; int i = 0; OPAQUE(p); OPAQUE(i); nothing(p, i);\n"
-        "ADDRESS_OF(nothing, address); call_at(address, (ulong)out, 0);\n",
-        # What does not link ends the process, so nothing else than this is tried.
-        f"{_ONLY_X86}#define LITECL_ADDRESSES\n#define LITECL_ASSEMBLY\n"
-        + source_of("workers.h")
-        + "CALLABLE void nothing(ulong p, int i) { *(__global int *)p = i; }\n",
-        there=_is_tried,
-    ),
     # 3 + (-128)(-128) + (-1)(1) + 127(-128) + 2 * 5, of numbers that the compiler does not know; and with 128 and 255.
     "dots": _Feature(
         "out[3] = add_dot(3 + out[4], 0x027fff80 ^ out[5], 0x05800180 ^ out[6]);\n"
@@ -106,20 +81,15 @@ _contexts: dict[int, Any] = {}  # those of probes, by device
 @dataclass(frozen=True)
 class Capabilities:
     """The capabilities of a device's compiler. macros: those it defines among the ones that matter here. assembly:
-    whether it accepts x86-64 assembly. lean: whether it compiles without its own header of builtin functions
-    (``LEAN``). whole: whether it makes a program of one source without its library of functions (machine_code.py).
-    addresses: whether kernels can call functions of other programs by their addresses. dots: whether one instruction
-    multiplies four bytes by four and adds up (``kernels_cl/dots.h``). matrix: the name of the matrix unit that kernels
-    reach (``MATRIX_UNITS``); without_matrix: why they do not reach the one that the device should have. halves: whether
-    they compute in halves where there is no such unit; without_halves: why not, if the device says that it does;
-    flushes_halves: whether it makes subnormal ones 0.
+    whether it accepts x86-64 assembly. dots: whether one instruction multiplies four bytes by four and adds up
+    (``kernels_cl/dots.h``). matrix: the name of the matrix unit that kernels reach (``MATRIX_UNITS``); without_matrix:
+    why they do not reach the one that the device should have. halves: whether they compute in halves where there is no
+    such unit; without_halves: why not, if the device says that it does; flushes_halves: whether it makes subnormal ones
+    0.
     """
 
     macros: frozenset[str]
     assembly: bool = False
-    lean: bool = False
-    whole: bool = False
-    addresses: bool = False
     dots: bool = False
     matrix: str = ""
     without_matrix: str = ""
@@ -147,10 +117,9 @@ class Capabilities:
 
 
 def capabilities(device: Any, directory: Path | None = None) -> Capabilities:
-    """Return those of a pyopencl device, probed once, after its compiler was told the processor. directory: where they
-    are cached. Raises KernelBuildError if the device cannot build anything.
+    """Return those of a pyopencl device, probed once. directory: where they are cached. Raises KernelBuildError if the
+    device cannot build anything.
     """
-    name_processor(device)
     key = disk.key("capabilities", identity(device))
     if key not in _known:
         path = None if directory is None else directory / f"{key}.json"
@@ -269,7 +238,7 @@ def _probe(device: Any, names: Sequence[str]) -> frozenset[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)
         options = [option for feature in features for option in feature.options]
-        program = _program(context, device, source, options, whole="whole" in names)
+        program = cl.Program(context, source).build(options, cache_dir=False)
     queue = cl.CommandQueue(context, device)
     out = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=defined)
     kernel = kernel_object(program, "probe")
@@ -279,15 +248,6 @@ def _probe(device: Any, names: Sequence[str]) -> frozenset[str]:
     if not defined[-1]:
         raise _WrongResultError
     return frozenset(macro for macro, there in zip(_MACROS, defined[:-1], strict=True) if there)
-
-
-def _program(context: Any, device: Any, source: str, options: Sequence[str], *, whole: bool) -> Any:
-    if not whole:
-        return cl.Program(context, source).build(list(options), cache_dir=False)
-    binary = machine_code(device, "probe", source, options)
-    if not binary:
-        raise _WrongResultError
-    return cl.Program(context, [device], [binary]).build(cache_dir=False)
 
 
 def context_of(device: Any) -> Any:

@@ -15,7 +15,7 @@ import pyopencl as cl
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel, status_error
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed, typed_errors
-from litecl.delegate.opencl.native import Functions, extension_functions, native
+from litecl.delegate.opencl.unlocked import Functions, extension_functions, native
 
 EXTENSION = "cl_khr_command_buffer"
 _MAJOR_BIT, _LAST_MAJOR = 22, 1  # of a version; another major one may have other parameters

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -14,9 +14,8 @@ from litecl.delegate.backend.errors import NoRuntime
 from litecl.delegate.cl_op import Target
 from litecl.delegate.gpu import MATRIX_UNITS, Gpu
 from litecl.delegate.naming import advice
-from litecl.delegate.opencl.capabilities import LEAN, Capabilities, capabilities, context_of
-from litecl.delegate.opencl.crew import Crew
-from litecl.delegate.opencl.environment import set_environment
+from litecl.delegate.opencl.capabilities import Capabilities, capabilities, context_of
+from litecl.delegate.opencl.environment import POCL, names_devices, set_environment
 from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.gpu import gpu_of
 from litecl.delegate.opencl.identity import identity
@@ -30,11 +29,13 @@ from litecl.interpreter.graph import Array
 _SINGLE, _ALL = ("basic", "cpu-minimal"), ("pthread", "cpu")
 _NO_PLATFORM = "PLATFORM_NOT_FOUND"  # the loader's words where no driver is installed
 _sub_devices: dict[tuple[int, int], Any] = {}
-_listing = fork.Section()  # one thread at a time lists devices and makes sub-devices
+_listing = fork.Section()  # one thread at a time lists devices, opens them and makes sub-devices
 
 
-def devices() -> list[Any]:
-    """Return every OpenCL device of every platform. Raises DelegateError if there is no OpenCL at all, or no longer."""
+def devices(*, gpus: bool | None = None) -> list[Any]:
+    """Return every OpenCL device of every platform, or only GPUs, or all others. Raises DelegateError if there is no
+    OpenCL at all, or no longer.
+    """
     with _listing.lock:
         set_environment()
         fork.opened()
@@ -45,42 +46,52 @@ def devices() -> list[Any]:
             kind = NoRuntime if _NO_PLATFORM in str(error) else type(error)
             raise kind(f"{error}. {advice()}") from error
         with typed_errors("listing the OpenCL devices"):
-            return [device for platform in platforms for device in platform.get_devices()]
+            found = [device for platform in platforms for device in _devices_of(platform, gpus)]
+    return [device for device in found if gpus is None or is_gpu(device) == gpus]
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A pyopencl device, or one that runs kernels in the calling thread and the threads of another that help it."""
-
-    device: Any
-    crew: Any = None
-    helpers: int = 0
+def _devices_of(platform: Any, gpus: bool | None) -> list[Any]:
+    """Return a platform's devices. PoCL, which starts threads when asked for them, has GPUs only if a user says so."""
+    if gpus and platform.name == POCL and not names_devices():
+        return []
+    return list(platform.get_devices())
 
 
-def candidates(demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None = None) -> Iterator[Choice]:
-    """Yield the device for a model, then those to try if it cannot be used: a GPU if there is one, else a CPU.
+def is_gpu(device: Any) -> bool:
+    """Return whether a pyopencl device is a GPU."""
+    return bool(device.type & cl.device_type.GPU)
 
-    demand: of the model. tuned: the tuning of a device. directory: where facts about devices are cached.
+
+def gpus(found: Sequence[Any]) -> list[Any]:
+    """Return GPUs in order of preference: those with memory of their own first."""
+    kept = [device for device in found if not fork.lost(_Needs(needs_threads(device)))]
+    return sorted(kept or found, key=lambda gpu: bool(gpu.host_unified_memory))
+
+
+def processors(
+    found: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None = None
+) -> Iterator[Any]:
+    """Yield the device of the processor's that suits a model, then those to try if it cannot be used.
+
+    demand: of the model. tuned: the tuning of a device. directory: where facts about devices are cached. Raises
+    DelegateError if there is none.
     """
-    left = devices()
-    while True:
-        whole = _best(left, demand, tuned, directory)
-        yield _with_threads(whole, left, demand.num_threads)
-        left = [device for device in left if device != whole]
-        if not left:
-            return
-
-
-def _best(found: list[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None) -> Any:
-    """Return a GPU if there is one, rather with memory of its own, else the CPU device that suits."""
-    if not found:
+    left = list(found)
+    if not left:
         raise DelegateError(f"no OpenCL device. {advice()}")
-    found = [device for device in found if not fork.lost(needs_threads(device))] or found
-    gpus = [device for device in found if device.type & cl.device_type.GPU]
-    if gpus:
-        return min(gpus, key=lambda gpu: bool(gpu.host_unified_memory))
-    cpus = [device for device in found if device.type & cl.device_type.CPU] or found
-    return _cpu(cpus, demand, tuned, directory)
+    while left:
+        kept = [device for device in left if not fork.lost(_Needs(needs_threads(device)))] or left
+        cpus = [device for device in kept if device.type & cl.device_type.CPU] or kept
+        whole = _cpu(cpus, demand, tuned, directory)
+        yield _part_of(whole, demand.num_threads)
+        left.remove(whole)
+
+
+class _Needs(NamedTuple):
+    """What a device needs, for fork.py."""
+
+    needs_threads: bool
+    needs_runtime: bool = True
 
 
 def _cpu(cpus: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None) -> Any:
@@ -95,23 +106,11 @@ def _cpu(cpus: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], di
     return single[0] if single else next(elsewhere, found[0])
 
 
-def _with_threads(device: Any, found: Sequence[Any], num_threads: int | None) -> Choice:
-    """Return a device with as many threads as asked for: those of one that runs kernels in the calling thread, with
-    helpers, if a CPU has such a twin.
-    """
-    twin = next((other for other in found if not needs_threads(other) and other.platform == device.platform), None)
-    helpers = min(num_threads or device.max_compute_units, device.max_compute_units) - 1
-    is_cpu = device.type & cl.device_type.CPU and needs_threads(device)
-    if twin is None or not is_cpu or not helpers or not _has_fine_grained_svm(twin):
-        return Choice(_part_of(device, num_threads))
-    return Choice(twin, device, helpers)
-
-
 def _part_of(device: Any, num_threads: int | None) -> Any:
     """Return the device, or for fewer threads than it has a sub-device, made once, since each has its own programs. A
     device that cannot be partitioned (PoCL 7.1's) is used whole.
     """
-    if num_threads is None or not 1 < num_threads < device.max_compute_units or device.type & cl.device_type.GPU:
+    if num_threads is None or not 1 < num_threads < device.max_compute_units:
         return device
     by_counts = cl.device_partition_property.BY_COUNTS
     if by_counts not in device.partition_properties:
@@ -132,7 +131,7 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
     """Return what a lowering may know of a device. directory: where facts about it are cached. Raises KernelBuildError
     if the device's compiler cannot build anything.
     """
-    gpu = bool(device.type & cl.device_type.GPU)
+    gpu = is_gpu(device)
     able = capabilities(device, directory)
     return Target(
         kind="gpu" if gpu else "cpu",
@@ -150,11 +149,6 @@ def _probed(gpu: Gpu, able: Capabilities) -> Gpu:
     matrix, faults = MATRIX_UNITS.get(able.matrix), (able.without_matrix, able.without_halves)
     known = replace(gpu, integer_dot=able.dots, matrix=matrix, fp16=able.halves, flushes_halves=able.flushes_halves)
     return replace(known, without_matrix=faults[0], without_fp16=faults[1])
-
-
-def with_helpers(target: Target, count: int) -> Target:
-    """Return a device of one thread as one of more."""
-    return replace(target, compute_units=target.compute_units + count) if count else target
 
 
 def _has_fine_grained_svm(device: Any) -> bool:
@@ -182,61 +176,45 @@ class Device:
     """A device with its context, a queue and programs. Models share the context and programs, but not queues.
 
     cache_dir: where program binaries are kept, or None for nowhere. given: a context of the user's, to be used.
-    crew: threads that help where the device runs kernels in the calling thread. name, identity: the platform's, of the
-    device of all threads. alignment: of a sub-buffer's origin, in bytes. has_svm: whether its driver says that the host
-    may read and write some of its memory in place. has_clock: whether kernels can read the processor's counter of
-    cycles. Raises DelegateError.
+    alignment: of a sub-buffer's origin, in bytes. has_svm: whether its driver says that the host may read and write
+    some of its memory in place. Raises DelegateError.
     """
 
     device: Any
     profile: bool
     cache_dir: Path | None
     given: Any = None
-    crew: Crew | None = None
     name: str = field(init=False)
     identity: tuple[str, ...] = field(init=False)
     alignment: int = field(init=False)
+    needs_runtime: bool = field(init=False, default=True)
     needs_threads: bool = field(init=False)
     context: Any = field(init=False)
     queue: Any = field(init=False)
     target: Target = field(init=False)
     has_svm: bool = field(init=False)
-    has_clock: bool = field(init=False)
-    calls_addresses: bool = field(init=False)
     programs: Programs = field(init=False)
 
     def __post_init__(self) -> None:
-        with typed_errors("opening a device"):
+        with _listing.lock, typed_errors("opening a device"):
             self._open()
 
     def _open(self) -> None:
-        named = self.device if self.crew is None else self.crew.device.device
-        self.name = str(named.name)
-        self.identity = identity(named)
+        self.name = str(self.device.name)
+        self.identity = identity(self.device)
         self.needs_threads = needs_threads(self.device)
         fork.opened()
         self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)
-        self.target = with_helpers(target_of(self.device, self.cache_dir), 0 if self.crew is None else self.crew.count)
+        self.target = target_of(self.device, self.cache_dir)
         self.has_svm = _has_fine_grained_svm(self.device)
         self.context = self.given or context_of(self.device)
         self.queue = self._new_queue()
         macros: dict[str, str | int | float] = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
-        able = capabilities(self.device, self.cache_dir)
-        self.has_clock, self.calls_addresses = able.assembly, able.addresses
-        if self.has_clock:
+        if capabilities(self.device, self.cache_dir).assembly:
             macros["LITECL_ASSEMBLY"] = 1
-        if self.calls_addresses:
-            macros["LITECL_ADDRESSES"] = 1
         if self.target.gpu is not None:
             macros |= self.target.gpu.macros
-        lean = LEAN if able.lean else {}
-        whole = able.whole and able.lean and self.target.kind == "cpu"  # such programs know of no groups
-        self.programs = Programs(self.context, self.device, macros, self.cache_dir, lean, whole=whole)
-
-    @property
-    def runs_again(self) -> bool:
-        """Whether regions may run again without a launch (again.py)."""
-        return self.calls_addresses and self.shares_memory and not self.needs_threads
+        self.programs = Programs(self.context, self.device, macros, self.cache_dir)
 
     @property
     def shares_memory(self) -> bool:
@@ -258,11 +236,6 @@ class Device:
         other = copy.copy(self)
         other.queue = self._new_queue()
         return other
-
-    def forget_times(self) -> None:
-        """Change to a queue that takes no times of commands, which cost some 0.3 us each."""
-        self.queue.finish()
-        self.queue = cl.CommandQueue(self.context, self.device)
 
     def _new_queue(self) -> Any:
         flags = cl.command_queue_properties.PROFILING_ENABLE if self.profile else 0

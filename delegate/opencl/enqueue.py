@@ -13,7 +13,7 @@ import pyopencl as cl
 
 from litecl.delegate.backend.trials import Trials
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
-from litecl.delegate.opencl.native import native
+from litecl.delegate.opencl.unlocked import native
 
 _NAME, _FINISH = "clEnqueueNDRangeKernel", "clFinish"
 _SHORT_S = 14e-6  # from here on four threads that release the GIL get more done than one

@@ -9,11 +9,12 @@ import tempfile
 from pathlib import Path
 
 from litecl.delegate import disk
-from litecl.delegate.opencl import processor
+from litecl.delegate.opencl.identity import features
 from litecl.delegate.report import warn
 from litecl.interpreter.errors import DelegateError
 
 POCL = "Portable Computing Language"  # the name of its platform
+_POCL_DEVICES = "pthread basic"  # of all threads, and of the calling one
 _IN_USE_S = 3600.0  # PoCL may still read what it wrote so lately
 _ROOM_BYTES = 32 << 20  # more than PoCL writes for one program
 _NO_FOLDER = (
@@ -34,10 +35,15 @@ def set_environment() -> None:
     the first launch of each: litecl's kernels for a CPU have groups of one work-item. Variables that a user has set are
     kept.
     """
-    os.environ.setdefault("POCL_DEVICES", "pthread basic")
+    os.environ.setdefault("POCL_DEVICES", _POCL_DEVICES)
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
     if "POCL_CACHE_DIR" not in os.environ and (folder := _pocl_folder()) is not None:
         os.environ["POCL_CACHE_DIR"] = folder
+
+
+def names_devices() -> bool:
+    """Return whether a user says which devices PoCL is to have."""
+    return os.environ.get("POCL_DEVICES", _POCL_DEVICES) != _POCL_DEVICES
 
 
 def _pocl_folder() -> str | None:
@@ -64,7 +70,7 @@ def check_room() -> None:
 
 def _kept_folder() -> Path | None:
     """Return the folder for this kind of processor, next to PoCL's own; None if there is no home folder."""
-    compiled_for = " ".join((processor.best_name(processor.features()), *sorted(processor.features())))
+    compiled_for = " ".join(sorted(features()))
     try:
         return disk.pocl_folder() / f"litecl-{hashlib.sha256(compiled_for.encode()).hexdigest()[:12]}"
     except DelegateError:

@@ -90,21 +90,15 @@ class CLExecution:
             return self._launches.times()
 
 
-def _can_time_itself(device: Device) -> bool:
-    """Return whether one kernel can take the times of its steps."""
-    return device.has_clock and device.target.kind == "cpu"
-
-
 def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
     """Return why launches are queued one by one; empty if one kernel runs them all, or on a GPU small loops."""
     in_groups = next(groups_of(plan.steps), None) is not None
-    least = 1 if device.crew is not None or device.runs_again else _REGION_LAUNCHES  # helpers share a single one too
     reasons = (
         (device.target.kind != "cpu" and not in_groups, _NOT_A_CPU),
-        (device.profile and not _can_time_itself(device), "profile=True, and kernels have no clock"),
+        (device.profile, "profile=True, and launches have times of their own"),
         (options.queue_loops, "queue_loops=True"),
-        (limits.timed() and may_be_long(plan.steps), "time_limit, which no kernel hears of"),
-        (len(plan.works) < least and not plan.predicates, f"fewer than {least} launches"),
+        (limits.timed() and may_be_long(plan.steps), "time_limit does not interrupt a running kernel"),
+        (len(plan.works) < _REGION_LAUNCHES and not plan.predicates, f"fewer than {_REGION_LAUNCHES} launches"),
     )
     return next((reason for holds, reason in reasons if holds), "")
 

@@ -3,18 +3,27 @@
 import os
 from typing import Any
 
-from litecl.delegate.opencl.processor import features, name_processor
+import numpy as np
 
 _OPTIONS = ("POCL_EXTRA_BUILD_FLAGS", "PYOPENCL_BUILD_OPTIONS")
+
+
+def features() -> frozenset[str]:
+    """Return the instruction sets that processor and system offer, by numpy's names, which asks ``cpuid``; empty if
+    unknown.
+    """
+    core: Any = getattr(np, "_core", None) or np.core  # the latter in numpy 1
+    known = getattr(core._multiarray_umath, "__cpu_features__", {})
+    return frozenset(name for name, there in known.items() if there)
 
 
 def identity(device: Any) -> tuple[str, ...]:
     """Return texts about a pyopencl device that differ for any other platform, device, driver or processor.
 
-    Several kinds of virtual processors share a name, so their instruction sets are included, and so are the processor
-    name that the device's compiler uses, and options that a user has every program compiled with.
+    Several kinds of virtual processors share a name, so their instruction sets are included, and so are options that a
+    user has every program compiled with.
     """
     platform = device.platform
     named = (platform.name, platform.version, device.name, device.driver_version, device.version)
     given = (f"{name}={options}" for name in _OPTIONS if (options := os.environ.get(name)))
-    return (*named, name_processor(device) or "", *sorted(features()), *given)
+    return (*named, *sorted(features()), *given)

@@ -1,12 +1,9 @@
-"""Making kernel objects, by names that programs may have made unique, and of which nothing stays behind."""
+"""Making kernel objects, of which nothing stays behind."""
 
 import linecache
 from typing import Any
 
 import pyopencl as cl
-
-OWN = "__"
-"""Comes between a kernel's name and what makes it unique."""
 
 _GENERATED = "<generated: 'pyopencl"
 
@@ -17,8 +14,7 @@ def kernel_object(program: Any, entry: str) -> Any:
     For every one of them pyopencl generates a function, whose source Python's ``linecache`` would keep for ever, under
     a name that pyopencl counts up to: a process that makes many models would grow, and take ever longer for each.
     """
-    names = program.get_info(cl.program_info.KERNEL_NAMES).split(";")
-    kernel = cl.Kernel(program, next((name for name in names if name.startswith(entry + OWN)), entry))
+    kernel = cl.Kernel(program, entry)
     for name in [*linecache.cache]:
         if name.startswith(_GENERATED):
             linecache.cache.pop(name, None)

@@ -1,62 +1,60 @@
 """Building OpenCL programs for one device, with a cache of their binaries on disk."""
 
-import logging
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyopencl as cl
 
 from litecl.delegate import disk
-from litecl.delegate.backend import fork
+from litecl.delegate.backend import binaries, fork
 from litecl.delegate.backend.sources import Defines, name_of, render, source_of
 from litecl.delegate.cl_op import Launch
 from litecl.delegate.opencl.environment import POCL, check_room, tidy
 from litecl.delegate.opencl.errors import typed
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.kernel_objects import kernel_object
-from litecl.delegate.opencl.machine_code import UNIT, machine_code
-from litecl.delegate.opencl.native import binary_of, linked
-from litecl.delegate.opencl.unit import File, unit
+from litecl.delegate.opencl.unlocked import binary_of, linked
 from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
 from litecl.delegate.progress import logged, phase, tell
-from litecl.delegate.report import warn
 from litecl.interpreter.errors import KernelBuildError
 
-_LOG = logging.getLogger("litecl")
 _TRIES = 3
 
 
+class File(NamedTuple):
+    """A kernel file to compile. options: its macros. before, after: other parts of its text."""
+
+    name: str
+    options: tuple[str, ...]
+    before: str = ""
+    after: str = ""
+
+    @property
+    def source(self) -> str:
+        """The whole text."""
+        return self.before + source_of(self.name) + self.after
+
+
 class Programs:
-    """The programs of one context, built by one thread at a time. ``macros`` are defined for all of them, ``lean`` for
-    litecl's own files. whole: whether the files of a region are compiled as one (machine_code.py). Each distinct
+    """The programs of one context, built by one thread at a time. ``macros`` are defined for all of them. Each distinct
     program is kept once, as long as the process lives. cache_dir: where binaries are kept, or None.
     """
 
-    needs_threads = False
+    needs_runtime, needs_threads = True, False
 
-    def __init__(
-        self,
-        context: Any,
-        device: Any,
-        macros: Defines,
-        cache_dir: Path | None,
-        lean: Defines | None = None,
-        *,
-        whole: bool = False,
-    ) -> None:
+    def __init__(self, context: Any, device: Any, macros: Defines, cache_dir: Path | None) -> None:
         self._context, self._device, self._macros, self._cache_dir = context, device, macros, cache_dir
-        self._lean, self._whole = lean or {}, whole
         self._built: dict[str, Any] = {}
         self._objects: dict[str, Any] = {}
         self._unsaved: set[str] = set()
         self._identity = identity(device)
         self._is_pocl = device.platform.name == POCL
         self.cache_hits = 0
-        self.lock: Any = threading.Lock()
+        self.lock: Any = threading.RLock()  # a handler of signals may need a program while one is being built
         fork.register(self)
 
     def kernel(self, name: str, entry: str, defines: Defines) -> Any:
@@ -83,39 +81,20 @@ class Programs:
         except cl.Error as error:
             raise typed(error, f"{name}.cl: making kernel {entry!r}", KernelBuildError) from error
 
-    def region_kernel(
-        self,
-        region: RegionProgram,
-        entry: str = "run",
-        *,
-        solo: bool = False,
-        timed: bool = False,
-        group: bool = False,
-        again: bool = False,
-    ) -> Any:
+    def region_kernel(self, region: RegionProgram, *, solo: bool = False, group: bool = False) -> Any:
         """Return a new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log.
 
-        entry: run, or lead, or assist. timed: measures the times of its steps; that is another program than
-        without. group: for one group of a GPU. again: for later runs without a launch (again.py).
+        solo: for a device that runs one work-group at a time. group: for one group of a GPU.
         """
-        asked = {"LITECL_SOLO": solo, "LITECL_TIMED": timed, "LITECL_GROUP": group, "LITECL_CREW": entry != "run"}
-        asked |= {"LITECL_ASSIST": entry == "assist", "LITECL_AGAIN": again}
-        macros = {"LITECL_REGION": 1, **{name: 1 for name, given in asked.items() if given}}
+        asked = {"LITECL_REGION": True, "LITECL_SOLO": solo, "LITECL_GROUP": group}
+        macros = {name: 1 for name, given in asked.items() if given}
         main = File("region.cl", self._options("region", macros), before=region.functions_macro)
-        return self._of_files([*(self._part(*part) for part in region.variants.items()), main], entry)
-
-    def helper_kernel(self) -> Any:
-        """Return a new kernel ``assist``, which calls functions of other programs (assist.h)."""
-        return self._of_files([File("assist.cl", self._options("assist", {}))], "assist")
-
-    def _of_files(self, files: Sequence[File], entry: str) -> Any:
-        """Return a new kernel of a program of several files, of which the last one defines it."""
-        manner = ("one source", *render(UNIT)) if self._whole else ()
+        files = [*(self._part(*part) for part in region.variants.items()), main]
         texts = (text for file in files for text in (file.source, *file.options))  # long: made again only to build
-        key = self._key(Path(files[-1].name).stem, (*manner, *texts))
+        key = self._key("region", texts)
         with self.lock:
-            self._built[key] = self._built.get(key) or self._made(key, lambda: self._link(key, files, entry))
-        return kernel_object(self._built[key], entry)
+            self._built[key] = self._built.get(key) or self._made(key, lambda: self._linked(key, files))
+        return kernel_object(self._built[key], "run")
 
     def _made(self, key: str, build: Callable[[], Any]) -> Any:
         """Return a program from the cache, or else built, if the driver has disk space for what it writes."""
@@ -129,7 +108,7 @@ class Programs:
 
     def load(self, key: str) -> Any:
         """Return a program from the cache, or None if there is none that this driver accepts."""
-        binary = None if self._cache_dir is None else disk.read_sealed(self._cache_dir / f"{key}.bin")
+        binary = binaries.read(self._cache_dir, key)
         if binary is None:
             return None
         try:
@@ -160,7 +139,7 @@ class Programs:
             unsaved = sorted(self._unsaved)
             self._unsaved.clear()
             for key in unsaved:
-                self._keep(key, binary_of(self._built[key]), self._cache_dir)
+                self._keep(key, binary_of(self._built[key]))
 
     def _finished(self, key: str, program: Any) -> Any:
         """Return a program that is machine code, and write it to the cache; for PoCL a copy made of its binary.
@@ -173,28 +152,15 @@ class Programs:
             self._unsaved.add(key)
             return program
         binary = binary_of(program)
-        if self._cache_dir is not None:
-            self._keep(key, binary, self._cache_dir)
+        self._keep(key, binary)
         with suppress(cl.Error):
             return self._of(binary)
         return program
 
-    def _keep(self, key: str, binary: bytes, folder: Path) -> None:
+    def _keep(self, key: str, binary: bytes) -> None:
         """Write a program's binary, and see that the folders do not grow too large."""
-        if self._write(key, binary, folder):
-            disk.tidy(folder, disk.limit(folder))
+        if binaries.keep(self._cache_dir, key, binary):
             tidy()
-
-    def _write(self, key: str, binary: bytes, folder: Path) -> bool:
-        if binary and disk.write_sealed(folder / f"{key}.bin", binary):
-            _LOG.info("kept %s.bin (%d bytes) in %s", key, len(binary), folder)
-            return True
-        if binary:
-            warn(
-                f"compiled programs cannot be kept in {folder}, so that every process compiles anew: "
-                "set XDG_CACHE_HOME to a folder that can be written"
-            )
-        return False
 
     def _build(self, key: str, source: str, options: Sequence[str]) -> Any:
         tell(name_of(source), 0, 1)
@@ -216,30 +182,7 @@ class Programs:
 
     def _options(self, kernel: str, defines: Defines) -> tuple[str, ...]:
         """Return the options to compile a kernel file with."""
-        own = {} if Path(kernel).is_absolute() else self._lean
-        return render({**defines, **self._macros, **own})
-
-    def _link(self, key: str, files: Sequence[File], entry: str) -> Any:
-        return self._as_one(key, files, entry) or self._linked(key, files)
-
-    def _as_one(self, key: str, files: Sequence[File], entry: str) -> Any:
-        """Return a program whose files are compiled as one, or None if they cannot be."""
-        if not self._whole or any(Path(file.name).is_absolute() for file in files):
-            return None
-        tell(files[-1].name, 0, len(files))
-        try:
-            with logged(f"compiling {len(files)} files as one for {self._device.name}"):
-                source, options = unit(files), render({**self._lean, **UNIT})
-                binary = self._tried(lambda: machine_code(self._device, entry, source, options))
-                program = self._of(binary) if binary else None
-        except cl.Error as error:
-            _LOG.info("%d files are compiled one by one: %s", len(files), error)
-            return None
-        if program is not None:
-            tell(files[-1].name, len(files), len(files))
-            if self._cache_dir is not None:
-                self._keep(key, binary, self._cache_dir)
-        return program
+        return render({**defines, **self._macros})
 
     def _linked(self, key: str, files: Sequence[File]) -> Any:
         objects, total = [], len(files) + 1

@@ -1,91 +1,56 @@
-"""A plan as one kernel whose workers run its launches in turn (kernels_cl/region.cl)."""
+"""A plan of a CPU as one kernel, whose groups run its launches in turn (kernels_cl/region.cl)."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.backend.errors import too_many_iterations
-from litecl.delegate.backend.protocols import AtOnce, Faster
+from litecl.delegate.backend.protocols import AtOnce
 from litecl.delegate.backend.trials import may_be_short
 from litecl.delegate.kit.shared import packed
-from litecl.delegate.opencl.again import AgainRecord
-from litecl.delegate.opencl.crew import DOOR_BYTES, Crew, Helpers
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.opencl.memory import Memory
-from litecl.delegate.opencl.step_times import CLStepTimes
 from litecl.delegate.plan.plan import Plan
-from litecl.delegate.plan.region_program import RegionProgram, region_program
+from litecl.delegate.plan.region_program import region_program
 from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, RegionSize, Shift
 from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Array
 
-# Work-groups per thread: PoCL hands them out in batches, and every thread must get one.
+# Groups per thread: a runtime may hand them out in batches, and every thread must get one.
 _GROUPS_PER_UNIT = 4
 
 
 class RegionKernel:
-    """All launches in one kernel, whose workers run them in turn (region.cl)."""
+    """All launches in one kernel, whose groups are the workers that share them."""
 
     def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
         program = region_program(plan.steps, memory.region_address, most_iterations)
         if program is None:
             raise KernelBuildError("a launch has arguments that region.cl cannot pass")
         self._plan, self._device, self._most, self._memory = plan, device, most_iterations, memory
-        program = replace(program, own=tuple(memory.own_shifts))
         self._limited_loops = bool(plan.loops) and most_iterations is not None
-        units, crew = device.target.compute_units, device.crew
-        self._workers = 1 if units == 1 else units if crew is not None else units * _GROUPS_PER_UNIT
-        self._groups = self._workers if crew is None else 1
+        units = device.target.compute_units
+        self._groups = 1 if units == 1 else units * _GROUPS_PER_UNIT
         self._runs_at_once = self._groups == 1 and not device.needs_threads
-        self._event: Any = None
-        if device.profile and self._runs_at_once:
-            device.forget_times()
-        self._helpers: Helpers | None = None
-        self._progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (self._workers + 1) * program.places)
-        self._step_times = CLStepTimes(program, device, self._workers, self._progress_bytes) if device.profile else None
-        entries = packed(Entry, program.works)
-        tables = [self._upload(table) for table in (entries, program.args)]
+        tables = [self._upload(table) for table in (packed(Entry, program.works), program.args)]
         tables.append(self._prepare_shifts())
         self._prepare_counts()
-        tables.append(self._counts_buffer)
-        times_bytes = 0 if self._step_times is None else self._step_times.size_bytes
-        self._progress, seen = self._shared(self._progress_bytes + times_bytes)
-        arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
-        arguments += [] if self._step_times is None else self._step_times.begin(self._progress, seen)
-        self._again = AgainRecord(device) if self._may_run_again() else None
-        made = partial(device.programs.region_kernel, program, timed=device.profile, again=self._again is not None)
-        if crew is None:
-            kernel = made("run", solo=units == 1)
-        else:
-            kernel = made("lead")
-            arguments += self._prepare_helpers(crew, program)
-        if self._again is not None:
-            arguments.append(self._again.buffer)
-        self._run_plan: AtOnce = self._launch if self._again is None else self._launch_once
+        self._progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (self._groups + 1) * program.places)
+        self._progress, _ = self._shared(self._progress_bytes)
+        arguments = [memory.arena, memory.constants, *tables, self._counts_buffer, self._progress]
+        arguments.append(np.int32(len(program.works)))
         self._first_own = len(arguments)
         arguments += [own.buffer for own in memory.own.values()]
+        kernel = device.programs.region_kernel(replace(program, own=tuple(memory.own_shifts)), solo=units == 1)
         self._kernel = BoundKernel(
             device.queue, kernel, arguments, (self._groups,), (1,), may_be_short=may_be_short(plan)
         )
-
-    def _prepare_helpers(self, crew: Crew, program: RegionProgram) -> list[Any]:
-        """Prepare the kernel ``assist``; return the last arguments of ``lead``."""
-        device = self._device
-        door, seen = self._shared(DOOR_BYTES)
-        assert seen is not None  # a crew's device shares its memory
-        if crew.device.calls_addresses and device.calls_addresses:
-            kernel = crew.device.programs.helper_kernel()
-        else:
-            kernel = crew.device.programs.region_kernel(replace(program, own=()), "assist", timed=device.profile)
-        self._helpers = Helpers(crew, kernel, seen, door)
-        return [door, np.int32(self._workers)]
 
     def _shared(self, size_bytes: int) -> tuple[Any, Array | None]:
         """Allocate device memory of zeros; return it, and as the host sees it."""
@@ -113,22 +78,11 @@ class RegionKernel:
             raise typed(error, RUNNING) from error
 
     def run(self, counters: Counters) -> None:
-        """Run the region again, or clear the counters and queue the one kernel."""
-        if self._again is not None and self._shares_counts and not self._memory.under_way:
-            if (faster := self._run_plan()) is not None:
-                self._run_plan = faster.run
-            counters.kernel_launches += 1
-            return
+        """Clear the counters and queue the kernel."""
         try:
-            if self._helpers is not None:
-                self._helpers.call()
             if self._groups > 1:
                 cl.enqueue_fill_buffer(self._device.queue, self._progress, np.int32(0), 0, self._progress_bytes)
-            if self._step_times is None or self._runs_at_once:
-                self._kernel.enqueue()
-            else:
-                self._step_times.clear()
-                self._event = self._kernel.enqueue_with_event()
+            self._kernel.enqueue()
             counters.kernel_launches += 1
             if self._limited_loops:
                 self._read_counts(counters)
@@ -141,49 +95,20 @@ class RegionKernel:
         """Return a function that runs the region, if queueing a kernel runs it and the host can read the loops'
         counters.
         """
-        if not self._runs_at_once or not self._shares_counts:
-            return None
-        return self._run_plan
+        return self._launch if self._runs_at_once and self._shares_counts else None
 
-    def _may_run_again(self) -> bool:
-        """Return whether later runs may be no launches: not with a user's memory, which may change, or kernels, which
-        may use what only a launch provides.
-        """
-        able = self._device.runs_again and self._runs_at_once
-        return able and not self._memory.own and not self._plan.has_kernels_of_users
-
-    def _launch(self) -> Faster | None:
-        return self._complete(self._kernel.run_at_once)
-
-    def _launch_once(self) -> Faster:
-        """Launch the region; return how all later runs are run."""
-        assert self._again is not None
-        self._launch()
-        again = self._again.function(may_be_short=may_be_short(self._plan))
-        return Faster(self._launch) if again is None else self._completed(again)
-
-    def _completed(self, again: Faster) -> Faster:
-        alone = not self._limited_loops and self._helpers is None
-        return again if alone else Faster(partial(self._complete, again.run))
-
-    def _complete(self, run: AtOnce) -> Faster | None:
-        """Run the region with its helpers, and see that its loops have ended."""
-        if self._helpers is not None:
-            self._helpers.call()
-        faster = run()
+    def _launch(self) -> None:
+        self._kernel.run_at_once()
         if self._limited_loops:
             self._check()
-        return None if faster is None else self._completed(faster)
 
     def loop(self, loop: Loop) -> str:
         """Describe how a loop runs."""
         return "in the region's kernel"
 
     def times(self) -> list[tuple[Work, LaunchTime]]:
-        """Return the times of steps that the kernel has measured; none unless it was asked to."""
-        if self._step_times is None:
-            return []
-        return self._step_times.read(self._event)
+        """Return nothing: a kernel has no times of its launches."""
+        return []
 
     def _prepare_shifts(self) -> Any:
         """Return region.cl's shifts at the beginning: every loop, and the region itself, reads its first set."""

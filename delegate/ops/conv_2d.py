@@ -9,7 +9,7 @@ import numpy as np
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Record, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile, grid_for, tile_for
-from litecl.delegate.matmul.geometry import Geometry, Placement, geometry
+from litecl.delegate.matmul.geometry import Geometry, Placement, geometry, reached
 from litecl.delegate.matmul.lines import lines_of
 from litecl.delegate.matmul.product import Packed, Product, gemm, packed
 from litecl.delegate.matmul.winograd import suits, winograd
@@ -31,7 +31,8 @@ class Convolution(Record):
 
 
 def _claim(options: Conv2DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    return claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)
+    refused = claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)
+    return refused or reached(options, inputs, outputs)
 
 
 def _lower(call: Call) -> list[Step]:

@@ -9,7 +9,7 @@ from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Record, Refusal, S
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.pixel_groups import KERNEL, pixel_share, width_of
 from litecl.delegate.kit.schedule import Grid, aligned, filled, rows_of, schedule_of
-from litecl.delegate.matmul.geometry import Geometry, geometry
+from litecl.delegate.matmul.geometry import Geometry, geometry, reached
 from litecl.delegate.matmul.product import Packed, Strided, pack
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
@@ -29,7 +29,8 @@ class Depthwise(Record):
 
 
 def _claim(options: DepthwiseConv2DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    return claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)
+    refused = claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)
+    return refused or reached(options, inputs, outputs)
 
 
 def lower(call: Call) -> list[Step]:

@@ -26,11 +26,9 @@ from litecl.delegate.ops.quantized.depthwise_16 import WordDepthwise
 from litecl.delegate.ops.quantized.depthwise_conv_2d import QuantizedDepthwise
 from litecl.delegate.ops.resize import Between
 from litecl.delegate.plan.region_tables import (
-    Again,
     BranchFlag,
     Control,
     Count,
-    Door,
     Entry,
     LaunchLine,
     LoopFlag,
@@ -63,12 +61,10 @@ RECORDS: tuple[type, ...] = (
 )
 CODES: tuple[type, ...] = (
     *(
-        Again,
         BranchFlag,
         ChainArray,
         Control,
         Count,
-        Door,
         Gate,
         GatherSize,
         HybridRow,

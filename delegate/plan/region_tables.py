@@ -63,34 +63,6 @@ class LaunchLine(IntEnum):
     DONE = 4
 
 
-class Door(IntEnum):
-    """Cache lines by which a calling thread and its helpers meet (region.cl: lead; assist.h).
-
-    RUN: the number of runs begun and ended, odd during one. INSIDE: how many helpers are in it. HELPERS: how many wait
-    for the next one. LEAVE: not 0 where they are asked to leave. FUNCTION, REGION: the addresses, in this process, of
-    the function that takes part in a run, and of its argument.
-    """
-
-    RUN = 0
-    INSIDE = 1
-    HELPERS = 2
-    LEAVE = 3
-    FUNCTION = 4
-    REGION = 5
-
-
-class Again(IntEnum):
-    """What a launch leaves for later runs, in units of 8 bytes: the address of a function, and the call that it makes
-    (region_call.h: Call), of which nobody else knows the fields. GATE: the address of an int that the host gives, where
-    threads wait for Python's lock, or 0. SIZE: of all this, at most.
-    """
-
-    FUNCTION = 0
-    GATE = 1
-    CALL = 2
-    SIZE = 16
-
-
 class NativeCall(IntEnum):
     """What a region's function is called with (kernels_cl/region_native.h), in units of 8 bytes: addresses, then
     numbers.

@@ -77,9 +77,10 @@ def relu(low: float, high: float) -> Bound:
 
 
 def leaky_relu(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-    """Two factors, one for each sign."""
+    """Two factors, one for each sign; with a negative slope what is rounded is negated (QuantizeLeakyRelu)."""
     symmetric(x, output)
-    positive, negative = real_ratio(x, output), _alpha_ratio(options.alpha, x, output)
+    positive, negative = real_ratio(x, output), real_ratio(x, output, abs(options.alpha))
+    sign = -1 if options.alpha < 0 else 1
     x_zero, zero = zero_point_of(x), zero_point_of(output)
 
     def function(q: Array) -> Array:
@@ -87,15 +88,10 @@ def leaky_relu(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
         return zero + np.where(
             value >= 0,
             fixed_point.multiply_by_quantized_multiplier(value, positive),
-            fixed_point.multiply_by_quantized_multiplier(value, negative),
+            sign * fixed_point.multiply_by_quantized_multiplier(value, negative),
         )
 
     return elementwise(function, output)
-
-
-def _alpha_ratio(alpha: float, x: TensorSpec, output: TensorSpec) -> Multiplier:
-    multiplier = real_ratio(x, output, abs(alpha))
-    return Multiplier(np.where(alpha < 0, -multiplier.value, multiplier.value), multiplier.shift)
 
 
 def hard_swish(options: Any, x: TensorSpec, output: TensorSpec) -> Run:

@@ -17,18 +17,21 @@ def relu(x: Array) -> Array:
 _FUNCTIONS: dict[int, Callable[[Array], Array]] = {
     ActivationFunctionType.NONE: lambda x: x,
     ActivationFunctionType.RELU: relu,
-    ActivationFunctionType.RELU_N1_TO_1: lambda x: x.clip(-1, 1),
+    ActivationFunctionType.RELU_N1_TO_1: lambda x: x.clip(0 if x.dtype.kind == "u" else -1, 1),
     ActivationFunctionType.RELU6: lambda x: x.clip(0, 6),
     ActivationFunctionType.TANH: np.tanh,
     ActivationFunctionType.SIGN_BIT: lambda x: np.signbit(x).astype(x.dtype),
 }
+_OF_FLOATS = (ActivationFunctionType.TANH, ActivationFunctionType.SIGN_BIT)
 
 
 def apply(function: int, x: Array) -> Array:
     """``function`` of every element, in the type of ``x``. Raises UnsupportedOp for a code that the schema does
-    not have.
+    not have, for TANH and SIGN_BIT of integers and for any activation of complex numbers.
     """
     compute = _FUNCTIONS.get(function)
     if compute is None:
         raise UnsupportedOp(f"expected a fused activation of 0 to {max(_FUNCTIONS)}, got {function}")
+    if (function in _OF_FLOATS and x.dtype.kind in "iu") or (function and x.dtype.kind == "c"):
+        raise UnsupportedOp(f"no kernel for fused {ActivationFunctionType(function).name} of {x.dtype}")
     return compute(x)

@@ -12,13 +12,14 @@ from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
 
+_NARROW = (TensorType.INT4, TensorType.INT2, TensorType.UINT4)  # made of FLOAT32 alone, which saturates
 _TYPES = (
+    *_NARROW,
     TensorType.FLOAT32,
     TensorType.FLOAT16,
     TensorType.BFLOAT16,
     TensorType.FLOAT64,
     TensorType.COMPLEX64,
-    TensorType.INT4,
     TensorType.INT8,
     TensorType.UINT8,
     TensorType.INT16,
@@ -68,6 +69,8 @@ def _bind_cast(options: CastOptions, inputs: Specs, outputs: Sequence[TensorSpec
     """Infer from the output's declared type; options may be missing."""
     type_ = require.types(outputs[0], _TYPES)
     (source,) = require.present(inputs, 1)
+    if type_ in _NARROW:
+        require.types(source, (TensorType.FLOAT32,))
     widened = source.type == TensorType.BFLOAT16
 
     def run(options: CastOptions, inputs: Inputs) -> list[Array]:

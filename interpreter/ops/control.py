@@ -12,6 +12,7 @@ from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require
 from litecl.interpreter.kit.specs import common, same
 from litecl.interpreter.op import Context, ControlOp, Inputs, Shapes, Specs
+from litecl.interpreter.schema import TensorType
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def propagate_branches(branches: Sequence[int], inputs: Specs, shapes: Shapes) -
     given = require.present(inputs, len(inputs))[1:]
     results = [shapes.call(branch, given) for branch in branches]
     for branch, outputs in zip(branches, results, strict=True):
-        _same_count(f"outputs of subgraph {branch}", len(outputs), len(results[0]))
+        _same_types(branch, outputs, results[0], f"as of subgraph {branches[0]}")
     return [reduce(common, outputs) for outputs in zip(*results, strict=True)]
 
 
@@ -84,11 +85,12 @@ def _propagate_while(options: WhileOptions, inputs: Specs, shapes: Shapes) -> li
     body = options.body_subgraph_index
     given = require.present(inputs, len(inputs))
     constant = shapes.handed_on(body)
-    _same_count(f"outputs of subgraph {body}", len(constant), len(given))
+    _same_count(body, len(constant), len(given))
     state = [spec if fixed else replace(spec, data=None) for spec, fixed in zip(given, constant, strict=True)]
     while True:
         shapes.call(options.cond_subgraph_index, state)
         results = shapes.call(body, state)
+        _same_types(body, results, state, "as of the loop variable")
         widened = [
             spec if fixed else replace(common(spec, result), data=None)
             for spec, result, fixed in zip(state, results, constant, strict=True)
@@ -110,9 +112,26 @@ def _propagate_composite(options: StableHLOCompositeOptions, inputs: Specs, shap
     return shapes.call(options.decomposition_subgraph_index, require.present(inputs, len(inputs)))
 
 
-def _same_count(what: str, got: int, expected: int) -> None:
+def propagate_body(body: int, type_: TensorType, shapes: Shapes) -> None:
+    """Prepare a subgraph that combines two elements for arrays of any shape, which it is called with.
+
+    Raises ModelError if it returns anything but one tensor of the type.
+    """
+    elements = TensorSpec(type_, None)
+    _same_types(body, shapes.call(body, [elements, elements]), [elements], "as of its inputs")
+
+
+def _same_types(subgraph: int, got: Sequence[TensorSpec], expected: Sequence[TensorSpec], why: str) -> None:
+    _same_count(subgraph, len(got), len(expected))
+    for index, (output, wanted) in enumerate(zip(got, expected, strict=True)):
+        if output.type != wanted.type:
+            place = f"output {index} of subgraph {subgraph} ({output.name!r})"
+            raise ModelError(f"{place}: expected type {wanted.type.name}, {why}, got {output.type.name}")
+
+
+def _same_count(subgraph: int, got: int, expected: int) -> None:
     if got != expected:
-        raise ModelError(f"expected {expected} {what}, got {got}")
+        raise ModelError(f"expected {expected} outputs of subgraph {subgraph}, got {got}")
 
 
 def _run_if(options: IfOptions, inputs: Inputs, context: Context) -> list[Array]:

@@ -12,7 +12,7 @@ from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require
 from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops.variables import handle
+from litecl.interpreter.ops.variables import check_handle, handle, name_of
 from litecl.interpreter.schema import TensorType
 
 
@@ -36,7 +36,8 @@ def _run_table(options: HashtableOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_import(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    _, keys, values = require.present(inputs, 3)
+    table, keys, values = require.present(inputs, 3)
+    check_handle(table)
     if keys.shape != values.shape:
         raise ShapeError(f"{keys.shape} keys for {values.shape} values")
     return []
@@ -46,18 +47,20 @@ def _run_import(options: NoOptions, inputs: Inputs, context: Context) -> list[Ar
     """A table is filled once; importing again changes nothing."""
     table, keys, values = require.arrays(inputs, 3)
     order = np.argsort(keys.ravel(), kind="stable")
-    context.resources.setdefault(table.item(), (keys.ravel()[order], values.ravel()[order]))
+    context.resources.setdefault(name_of(table), (keys.ravel()[order], values.ravel()[order]))
     return []
 
 
 def _content(table: Array, context: Context) -> Any:
-    if table.item() not in context.resources:
-        raise ModelError(f"{table.item()} was never imported")
-    return context.resources[table.item()]
+    name = name_of(table)
+    if name not in context.resources:
+        raise ModelError(f"{name} was never imported")
+    return context.resources[name]
 
 
 def _infer_find(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    _, keys, default = require.present(inputs, 3)
+    table, keys, default = require.present(inputs, 3)
+    check_handle(table)
     return [TensorSpec(default.type, keys.shape)]
 
 
@@ -71,7 +74,7 @@ def _run_find(options: NoOptions, inputs: Inputs, context: Context) -> list[Arra
 
 
 def _infer_size(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    require.present(inputs, 1)
+    check_handle(require.present(inputs, 1)[0])
     return [TensorSpec(TensorType.INT64, (1,))]
 
 

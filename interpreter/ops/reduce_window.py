@@ -10,7 +10,8 @@ from litecl.interpreter.errors import ShapeError, UnsupportedOp
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.kit import require
 from litecl.interpreter.kit.spread import spread
-from litecl.interpreter.op import Context, ControlOp, Inputs, Op, Specs
+from litecl.interpreter.op import Context, ControlOp, Inputs, Op, Shapes, Specs
+from litecl.interpreter.ops import control
 
 Combine = Callable[[Array, Array], Array]
 
@@ -131,6 +132,16 @@ def _infer_stablehlo(options: StablehloReduceWindowOptions, inputs: Specs) -> li
     return [TensorSpec(x.type, _outputs(padded, *windows))]
 
 
+def _propagate_stablehlo(options: StablehloReduceWindowOptions, inputs: Specs, shapes: Shapes) -> list[TensorSpec]:
+    x, start = require.present(inputs, 2)
+    control.propagate_body(options.body_subgraph_index, x.type, shapes)
+    if x.shape is None or start.shape is None:
+        return [TensorSpec(x.type, None)]
+    (output,) = _infer_stablehlo(options, inputs)
+    limits.check(output)
+    return [output]
+
+
 def _run_stablehlo(options: StablehloReduceWindowOptions, inputs: Inputs, context: Context) -> list[Array]:
     x, start = require.arrays(inputs, 2)
     windows = _windows(options, x.ndim)
@@ -150,5 +161,6 @@ STABLEHLO_REDUCE_WINDOW = ControlOp(
     options=StablehloReduceWindowOptions,
     infer=_infer_stablehlo,
     run=_run_stablehlo,
+    propagate=_propagate_stablehlo,
     callees=lambda options: (options.body_subgraph_index,),
 )

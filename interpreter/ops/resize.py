@@ -100,7 +100,8 @@ def _run_bilinear(options: ResizeBilinearOptions, inputs: Inputs) -> list[Array]
     for axis in (1, 2):
         lower, upper, distance = interpolation(options, x.shape[axis], int(size[axis - 1]))
         weight = distance.reshape(-1, *(1,) * (x.ndim - 1 - axis))
-        x = x.take(lower, axis) * (np.float32(1) - weight) + x.take(upper, axis) * weight
+        with np.errstate(all="ignore"):
+            x = x.take(lower, axis) * (np.float32(1) - weight) + x.take(upper, axis) * weight
     return [x]
 
 

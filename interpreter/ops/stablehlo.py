@@ -186,6 +186,14 @@ def _infer_scatter(options: StablehloScatterOptions, inputs: Specs) -> list[Tens
     return [TensorSpec(x.type, x.shape)]
 
 
+def _propagate_scatter(options: StablehloScatterOptions, inputs: Specs, shapes: Shapes) -> list[TensorSpec]:
+    x, indices, updates = require.present(inputs, 3)
+    control.propagate_body(options.update_computation_subgraph_index, x.type, shapes)
+    if any(spec.shape is None for spec in (x, indices, updates)):
+        return [TensorSpec(x.type, None)]
+    return _infer_scatter(options, inputs)
+
+
 def _targets(options: StablehloScatterOptions, x: Array, indices: Array, updates: Array) -> list[Array]:
     """Return, for every update, its index along each dimension of ``x``."""
     count = len(options.scatter_dims_to_operand_dims)
@@ -255,6 +263,7 @@ STABLEHLO_SCATTER = ControlOp(
     options=StablehloScatterOptions,
     infer=_infer_scatter,
     run=_run_scatter,
+    propagate=_propagate_scatter,
     callees=lambda options: (options.update_computation_subgraph_index,),
 )
 STABLEHLO_CASE = ControlOp(

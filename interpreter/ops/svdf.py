@@ -52,7 +52,7 @@ def _run(options: SVDFOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> li
     remembered = state.reshape(len(x), filters, memory)
     shifted = np.concatenate([remembered[:, :, 1:], new[:, :, None]], axis=2)
     responses = np.einsum("bfm,fm->bf", shifted, time)
-    result = responses.reshape(len(x), -1, options.rank).sum(axis=2)
+    result = responses.reshape(len(x), filters // options.rank, options.rank).sum(axis=2)
     return [finish(result, inputs, _BIAS, options.fused_activation_function), shifted.reshape(state.shape)]
 
 
@@ -81,7 +81,7 @@ def _integer(inputs: Specs, output: TensorSpec) -> Run:
         new = fixed_point.multiply_by_quantized_multiplier((x - zero_points[0]) @ features.T, first)
         remembered = state.reshape(len(x), *time.shape)
         shifted = np.concatenate([remembered[:, :, 1:], np.clip(new, -32768, 32767)[:, :, None]], axis=2)
-        sums = (shifted * time).sum(axis=2).reshape(len(x), -1, options.rank).sum(axis=2)
+        sums = (shifted * time).sum(axis=2).reshape(len(x), len(time) // options.rank, options.rank).sum(axis=2)
         bias = require.optional(inputs, _BIAS)
         sums = fixed_point.wrapped(sums if bias is None else sums + bias)
         result = fixed_point.multiply_by_quantized_multiplier(sums, last) + zero_points[1]

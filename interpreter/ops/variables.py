@@ -43,15 +43,28 @@ def _name(options: VarHandleOptions) -> str:
     return f"{options.container}/{options.shared_name}"
 
 
+def name_of(handle: Array) -> str:
+    """Return the name of what a handle leads to. Raises ShapeError for an array that is not one handle."""
+    if handle.size != 1:
+        raise ShapeError(f"expected one handle, got {handle.size} (shape {list(handle.shape)})")
+    return str(handle.item())
+
+
+def check_handle(spec: TensorSpec) -> None:
+    """Raise ShapeError for a tensor that is not one handle."""
+    if spec.size != 1:
+        raise ShapeError(f"expected one handle as {spec.name!r}, got {spec.size} (shape {list(spec.static_shape)})")
+
+
 def _infer_read(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
     """Leave shape and type to the model; shape propagation sees to it that they are those of what is assigned."""
-    require.present(inputs, 1)
+    check_handle(require.present(inputs, 1)[0])
     return [TensorSpec(TensorType.FLOAT32, None)]
 
 
 def _run_read(options: NoOptions, inputs: Inputs, context: Context) -> list[Array]:
     (variable,) = require.arrays(inputs, 1)
-    return [context.read(variable.item())]
+    return [context.read(name_of(variable))]
 
 
 def _bind_read(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> ControlRun | None:
@@ -71,13 +84,13 @@ def _bind_read(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec])
 
 
 def _infer_assign(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    require.present(inputs, 2)
+    check_handle(require.present(inputs, 2)[0])
     return []
 
 
 def _run_assign(options: NoOptions, inputs: Inputs, context: Context) -> list[Array]:
     variable, value = require.arrays(inputs, 2)
-    context.assign(variable.item(), value)
+    context.assign(name_of(variable), value)
     return []
 
 

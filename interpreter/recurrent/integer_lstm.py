@@ -158,7 +158,7 @@ def bind(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec], tim
 
 def _step(cell: IntegerCell, of_input: Array, h: Array, c: Array, together: bool) -> tuple[Array, Array]:
     """One step for all rows together, or for each alone: only peepholes tell the difference."""
-    if together or cell.forget.peephole is None:
+    if together or cell.forget.peephole is None or not len(h):
         return cell.step(of_input, h, c)
     rows = [cell.step(of_input[i : i + 1], h[i : i + 1], c[i : i + 1]) for i in range(len(h))]
     return np.concatenate([h for h, _ in rows]), np.concatenate([c for _, c in rows])

@@ -171,7 +171,9 @@ def cell(options: CellOptions, inputs: Inputs, layout: Layout = FULL, scales: Sc
 def states(inputs: Inputs, layout: Layout, batch: int) -> tuple[Array, Array]:
     """Return the output state and the cell state as [batch, n]; models may store them in one dimension."""
     h, c = require.arrays([inputs[layout.output_state], inputs[layout.cell_state]], 2)
-    return h.reshape(batch, -1), c.reshape(batch, -1)
+    weights = [inputs[first + _OUTPUT] for first in (layout.input_weights, layout.recurrent_weights)]
+    of_input, recurrent = require.arrays(weights, 2)
+    return h.reshape(batch, recurrent.shape[-1]), c.reshape(batch, len(of_input))
 
 
 def like_states(inputs: Inputs, layout: Layout, h: Array, c: Array) -> list[Array]:

@@ -3,15 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from litecl.interpreter.graph import Model, TensorSpec, entries, reached
-from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE
-from litecl.interpreter.tensor import Array
+from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, name_of
 
 Specs = Sequence[Sequence[TensorSpec]]
-
-
-def name_of(variable: Array) -> str:
-    """Return the name of a variable by its handle."""
-    return str(variable.item())
 
 
 def running(model: Model) -> Sequence[int]:

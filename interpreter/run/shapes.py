@@ -14,12 +14,13 @@ from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Subgraph
 from litecl.interpreter.kit.specs import common, same
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.densify import DENSIFY, densify
-from litecl.interpreter.ops.variables import READ_VARIABLE
-from litecl.interpreter.run.resources import agreed, name_of
+from litecl.interpreter.ops.variables import READ_VARIABLE, name_of
+from litecl.interpreter.run.resources import agreed
 from litecl.interpreter.schema import TensorType
 
 Known = tuple[TensorSpec, ...]
 
+_HANDLES = frozenset((TensorType.RESOURCE, TensorType.VARIANT))
 # A loop widens at most once for every dimension of its state, and subgraphs nest less deeply than this.
 _MAX_DEPTH = 64
 # Values that are made of constants are left to be computed when the model runs once they add up to so much, and to so
@@ -144,6 +145,7 @@ class _Propagation:
         expected = len(self._model.subgraphs[index].inputs)
         if len(given) != expected:
             raise ModelError(f"subgraph {index}: expected {expected} inputs, got {len(given)}")
+        self._check_types(index, given)
         before = self.found[index]
         inputs = tuple(given) if before is None else tuple(map(common, before.inputs, given))
         if before is not None and all(map(same, before.inputs, inputs)):
@@ -156,6 +158,14 @@ class _Propagation:
         outputs = tuple(specs[t] for t in self._model.subgraphs[index].outputs)
         self.found[index] = _Found(inputs, tuple(specs), outputs)
         return outputs
+
+    def _check_types(self, index: int, given: Sequence[TensorSpec]) -> None:
+        graph = self._model.subgraphs[index]
+        for position, (tensor, spec) in enumerate(zip(graph.inputs, given, strict=True)):
+            declared = graph.tensors[tensor]
+            if spec.type != declared.type and not {spec.type, declared.type} & _HANDLES:
+                place = f"input {position} of subgraph {index} ({declared.name!r})"
+                raise ModelError(f"{place}: expected type {declared.type.name}, got {spec.type.name}")
 
     def _nodes(self, index: int, inputs: Known) -> list[TensorSpec]:
         subgraph = self._model.subgraphs[index]
@@ -246,7 +256,7 @@ def _updated(graph: Subgraph) -> set[int]:
 
 def _merge_declared(known: TensorSpec, declared: TensorSpec) -> TensorSpec:
     """Return what was inferred for a tensor, with the name and quantization that the model declares."""
-    if known.type != declared.type and declared.type not in (TensorType.RESOURCE, TensorType.VARIANT):
+    if known.type != declared.type and declared.type not in _HANDLES:
         raise ModelError(f"output {declared.name!r}: expected type {known.type.name}, got {declared.type.name}")
     return replace(declared, shape=known.shape, data=known.data)
 

@@ -68,7 +68,7 @@ class _Blas:
         self._start_over()
 
     def _start_over(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may run a model meanwhile, and ends it before we go on
         self._wanted: Counter[int] = Counter()
         self._before: list[int] = []
         self._now = _NO_LIMIT

@@ -248,14 +248,14 @@ def _fits(shape: Shape, open_: Shape) -> bool:
 
 
 def _places(device: Any, cpu: bool) -> list[Any]:
-    """Return the devices that a caller means. "all" has one of PoCL's two for a CPU: the one of all threads."""
+    """Return the devices that a caller means. "all" are all GPUs, and of those for the processor the preferred one."""
     if cpu or not (device == "all" or isinstance(device, list | tuple)):
         return [None if cpu else device]
     if device != "all":
         return [*device]
     found = devices()
-    threaded = [each for each in found if each.needs_threads]
-    return threaded or found
+    gpus = [each for each in found if each.describe().type == "GPU"]
+    return [*gpus, *[each for each in found if each not in gpus][:1]]
 
 
 def _made_again(source: Any, arguments: Mapping[str, Any]) -> Predictor:

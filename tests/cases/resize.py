@@ -52,7 +52,32 @@ def _table(op: Op, options: type) -> tuple[Case, ...]:
     return (*sized, unknown)
 
 
+def _extreme(*shape: int) -> Array:
+    """Numbers among which there are infinities, NaN and some that overflow where they are weighted by more than 1."""
+    x = _f(*shape)
+    places = _random.choice(x.size, x.size // 4, replace=False)
+    x.reshape(-1)[places] = _random.choice(np.array([np.inf, -np.inf, np.nan, 3e38, -3e38], np.float32), len(places))
+    return x
+
+
+def _extremes() -> tuple[Case, ...]:
+    options = ResizeBilinearOptions(), ResizeBilinearOptions(half_pixel_centers=True)
+    return tuple(
+        Case(
+            f"{name}, extremes{', half pixels' if chosen.half_pixel_centers else ''}",
+            RESIZE_BILINEAR,
+            chosen,
+            [_extreme(*x), np.array(size, np.int32)],
+            frozenset({1}),
+            version=3,
+        )
+        for chosen in options
+        for name, x, size in (*_SIZES, ("many channels", (1, 6, 5, 40), (9, 8)))
+    )
+
+
 CASES = (
     *_table(RESIZE_BILINEAR, ResizeBilinearOptions),
     *_table(RESIZE_NEAREST_NEIGHBOR, ResizeNearestNeighborOptions),
+    *_extremes(),
 )

@@ -144,6 +144,18 @@ def test_any_batch() -> None:
     np.testing.assert_array_equal(run(interpreter, [feed])[0], oracle.run(content, [feed])[0])
 
 
+def test_a_shape_that_follows_from_the_batch() -> None:
+    g = Net()
+    x = g.unary(unary.RELU, g.input((4, 8), signature=(-1, 8)))
+    y = g.op(RESHAPE, [x, g.const(np.array([2, -1, 16], np.int32))], ReshapeOptions())
+    of = model(g.build(g.dense(y, 3)))
+    after, report = quantized(of, data=[[randn(np.random.default_rng(i), n, 8)] for i, n in enumerate((12, 4))])
+    assert names_of(after) == ["QUANTIZE", "RELU", "RESHAPE", "FULLY_CONNECTED", "DEQUANTIZE"]
+    assert all(layer.sqnr_db is not None and layer.sqnr_db > 25 for layer in report.layers)
+    with pytest.raises(ConversionError, match=r"cannot be run on sample 1: RESHAPE: 24 elements \(shape \[3, 8\]\)"):
+        quantized(of, data=[[np.ones((n, 8), np.float32)] for n in (4, 3)])
+
+
 def test_signatures() -> None:
     g = Net()
     one = g.dense(g.input((1, 6)), 3)

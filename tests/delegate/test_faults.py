@@ -21,14 +21,13 @@ from litecl.delegate.opencl import capabilities, device, programs
 from litecl.delegate.opencl.device import devices
 from litecl.interpreter.errors import KernelBuildError, LiteclError, OutOfDeviceMemory
 from support.build import randn
-from support.devices import as_on_a_gpu, runs_again
+from support.devices import as_on_a_gpu
 from tools import opencl_seam
 from tools.fault_injection import HOW, MODES, Place, judge, places
 from tools.fault_models import RNG, Session, Subject, assert_right, expected, prepared, raises, run, small, subjects
 from tools.opencl_seam import Seam, installed
 
-pytestmark = pytest.mark.refused
-
+pytestmark = pytest.mark.opencl
 SUBJECTS = {subject.name: subject for subject in subjects()}
 
 
@@ -213,17 +212,13 @@ def test_a_region_that_cannot_be_linked_says_so(
         prepared(subject.model, strict=True)
 
 
-@pytest.mark.parametrize("again", [False, True])
-def test_how_a_region_runs_and_why(again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if again and not runs_again():
-        pytest.skip("every run is a launch on this device")
-    monkeypatch.setattr(device.Device, "runs_again", again)
+def test_how_a_region_runs_and_why() -> None:
     lstm = SUBJECTS["lstm"].model
     for model_, options, manner in (
         (lstm, {}, "one kernel"),
-        (lstm, {"profile": True}, "one kernel"),
+        (lstm, {"profile": True}, "queued (profile=True, and launches have times of their own)"),
         (lstm, {"queue_loops": True}, "queued (queue_loops=True)"),
-        (small(), {}, "one kernel" if again else "queued (fewer than 4 launches)"),
+        (small(), {}, "queued (fewer than 4 launches)"),
     ):
         told = prepared(model_, **options).delegation_report()
         if device.target_of(devices()[0]).kind == "cpu":

@@ -9,7 +9,6 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate.opencl import capabilities, half_probe
-from litecl.delegate.opencl.processor import name_processor
 from support import devices
 
 _FAULTS = {
@@ -22,7 +21,6 @@ _FAULTS = {
 
 def _opened() -> tuple[Any, dict[str, str | int | float]]:
     found = devices.tested()[0]
-    name_processor(found)
     return found, {} if "cl_khr_fp16" in found.extensions else {"EMULATED": 1}
 
 
@@ -89,7 +87,6 @@ def test_what_was_probed_is_kept(
     real = devices.tested()[0]
     asked = SimpleNamespace(int_ptr=real.int_ptr, type=cl.device_type.GPU, name="GPU", platform=real.platform)
     monkeypatch.setattr(capabilities, "_known", {})
-    monkeypatch.setattr(capabilities, "name_processor", lambda device: None)
     monkeypatch.setattr(capabilities, "identity", lambda device: ("probed",))
     monkeypatch.setattr(capabilities, "_ask", lambda device: capabilities.Capabilities(frozenset(macros)))
     monkeypatch.setattr(capabilities, "matrix_of", lambda device: None)

@@ -9,7 +9,8 @@ import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend import trials
-from litecl.delegate.opencl import device, enqueue
+from litecl.delegate.native import compiler
+from litecl.delegate.opencl import enqueue
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.interpreter.graph import Array, Model, Signature
@@ -25,11 +26,11 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
 from litecl.interpreter.run.executor import Executor
 from litecl.interpreter.schema import ActivationFunctionType
 from support.build import Graph, model, randn
-from support.devices import runs_again, several_threads
+from support.devices import several_threads
 from support.loop_models import INT, State, below, next_, while_model
 
 RNG = np.random.default_rng(72)
-AGAIN = runs_again()
+on_the_processor = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor")
 
 
 class Listener:
@@ -95,21 +96,15 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[Executor]:
     return calls
 
 
-@pytest.fixture
-def launched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every run is a launch."""
-    monkeypatch.setattr(device.Device, "runs_again", False)
-
-
-@pytest.mark.usefixtures("launched")
+@pytest.mark.opencl
 @pytest.mark.parametrize("make", [one_launch, several, lstm])
 @pytest.mark.parametrize("options", [{}, {"queue_loops": True}, {"profile": True}, {"device": several_threads()}])
 def test_the_same_as_node_by_node(make: Any, options: dict[str, Any], walked: list[Executor]) -> None:
-    in_place = "device" not in options and ("profile" not in options or make is several)  # the others are queued
+    in_place = not {"device", "profile"} & options.keys()
     compare_with_node_by_node(make(), options, walked, in_place=in_place)
 
 
-@pytest.mark.skipif(not AGAIN, reason="every run is a launch on this device")
+@on_the_processor
 @pytest.mark.parametrize("make", [one_launch, several, lstm, aliased])
 @pytest.mark.parametrize("options", [{}, {"num_threads": 2}, {"profile": True}, {"profile": True, "num_threads": 2}])
 def test_the_same_without_launches(make: Any, options: dict[str, Any], walked: list[Executor]) -> None:
@@ -144,7 +139,7 @@ def compare_with_node_by_node(model_: Model, options: dict[str, Any], walked: li
         )
 
 
-@pytest.mark.skipif(not AGAIN, reason="every run is a launch on this device")
+@on_the_processor
 def test_outputs_of_the_inputs_memory_stay_what_they_are() -> None:
     interpreter, expected = opened(aliased()), np.zeros((1, 3, 4), np.float32)
     memory = interpreter.tensor(0)
@@ -197,23 +192,7 @@ def test_other_entries_and_other_shapes_in_between() -> None:
         interpreter.invoke()
 
 
-@pytest.mark.skipif(not AGAIN, reason="every run is a launch on this device")
-@pytest.mark.parametrize("make", [one_launch, several, lstm])
-def test_later_runs_are_no_launches(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    model_ = make()
-    interpreter, plain = opened(model_), Interpreter(model_)
-    plain.allocate_tensors()
-    for turn in range(14):
-        if turn == 11:
-            for name in ("_enqueue", "_enqueue_locked"):
-                monkeypatch.setattr(enqueue, name, lambda *call: cl.status_code.OUT_OF_RESOURCES)
-        x = randn(RNG, 1, 3, 4)
-        for value, right in zip(run(interpreter, x), run(plain, x), strict=True):
-            np.testing.assert_allclose(value, right, rtol=1e-4, atol=1e-5)
-    assert not interpreter.delegation_report().failures
-
-
-@pytest.mark.usefixtures("launched")
+@pytest.mark.opencl
 @pytest.mark.parametrize("make", [one_launch, several, lstm])
 def test_a_device_that_fails_later_on(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model_ = make()

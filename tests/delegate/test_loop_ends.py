@@ -11,7 +11,7 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl import device, enqueue, programs
+from litecl.delegate.opencl import enqueue, programs
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError, ModelError
 from litecl.interpreter.file.writer import write
@@ -213,8 +213,8 @@ def test_tensors_of_the_last_iteration_can_be_kept() -> None:
         compare.assert_close(ours.get_tensor(tensor, 2), plain.get_tensor(tensor, 2), 1e-5)
 
 
+@pytest.mark.opencl
 def test_a_device_that_fails_leaves_the_loop_to_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device.Device, "runs_again", False)
     model_ = while_model(COUNTER, below(7), growing)
     interpreter = check(model_, [int32(0), randn(RNG, 5)])
     for name in ("_enqueue", "_enqueue_locked"):

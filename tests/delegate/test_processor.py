@@ -1,4 +1,4 @@
-"""What a device's compiler is told and asked: the processor's name, the probe, and what follows from its answers."""
+"""The probe of a device's compiler, and what follows from its answers."""
 
 import json
 import os
@@ -9,28 +9,25 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pyopencl as cl
 import pytest
 
 from litecl.cases import Case
 from litecl.delegate import CLDelegate, disk
-from litecl.delegate.opencl import capabilities, device, identity, processor
+from litecl.delegate.opencl import capabilities, device, identity
 from litecl.delegate.opencl.capabilities import Capabilities
 from litecl.delegate.opencl.device import Device, _part_of
+from litecl.delegate.opencl.environment import POCL
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
 from litecl.perf.measure import devices as listing
 from support import devices
 from support.all_cases import DEVICE_CASES, content
 
-_AVX512 = frozenset({"AVX512F", "AVX512CD", "AVX512BW", "AVX512DQ", "AVX512VL"})
-_AVX2 = frozenset({"SSE2", "SSE42", "POPCNT", "AVX", "AVX2", "FMA3", "F16C"})
-_ZEN_5 = frozenset({*_AVX2, *_AVX512, "AVX512VNNI"})
 _AS_CPU = Path(__file__).parents[1] / "tools" / "as_cpu.sh"
 
 needs_pocl = pytest.mark.skipif(
-    not any(device.platform.name == processor._POCL for device in devices.tested()), reason="PoCL only"
+    not any(device.platform.name == POCL for device in devices.tested()), reason="PoCL only"
 )
 as_itself = pytest.mark.skipif("LITECL_AS_CPU" in os.environ, reason="as_cpu.sh stands in for what this tests")
 
@@ -50,77 +47,11 @@ def run(case: Case, **options: Any) -> Interpreter:
     return interpreter
 
 
-@pytest.mark.parametrize(
-    ("available", "name"),
-    [
-        (_ZEN_5, "cascadelake"),
-        (_AVX2 | _AVX512, "skylake-avx512"),
-        (_AVX2 | {"AVX512F", "AVX512CD"}, "x86-64-v3"),  # Knights Landing has no more
-        (_AVX2, "x86-64-v3"),
-        (_AVX2 - {"FMA3"}, "x86-64-v2"),
-        (frozenset({"SSE2", "SSE42"}), "x86-64"),
-        (frozenset(), "x86-64"),
-    ],
-)
-def test_best_name(available: frozenset[str], name: str) -> None:
-    """The name promises no instruction that is not there."""
-    assert processor.best_name(available) == name
-
-
-@pytest.mark.parametrize(
-    ("current", "available", "better"),
-    [
-        ("generic", _ZEN_5, "cascadelake"),
-        ("generic", _AVX2, "x86-64-v3"),
-        ("znver3", _ZEN_5, "cascadelake"),  # a Zen 4
-        ("znver3", _AVX2, None),  # it is one
-        ("znver4", _ZEN_5, None),
-        ("skylake-avx512", _ZEN_5, None),
-        ("haswell", _AVX2, None),
-    ],
-)
-def test_only_names_that_say_too_little_are_replaced(
-    current: str, available: frozenset[str], better: str | None
-) -> None:
-    """LLVM's own name stays wherever it knows the processor."""
-    assert processor.better_name(current, available) == better
-
-
 @as_itself
 def test_numpy_tells_what_the_processor_has() -> None:
     """Without this every x86-64 processor that LLVM does not know would be taken for the first of them."""
     if sys.platform == "linux" and os.uname().machine == "x86_64":
-        assert {"SSE2", "SSE3"} <= processor.features()
-
-
-@needs_pocl
-def test_a_devices_record_tells_its_processor() -> None:
-    """A part of a device goes by the name of the whole one, whose compiler runs."""
-    device = next(d for d in devices.tested() if d.platform.name == processor._POCL)
-    name = processor.name_processor(device)
-    assert name not in (None, "generic")
-    if device.max_compute_units > 2 and device.partition_max_sub_devices:
-        by_counts = cl.device_partition_property.BY_COUNTS
-        assert processor.name_processor(device.create_sub_devices([by_counts, 2])[0]) == name
-
-
-@as_itself
-def test_memory_that_cannot_be_read_leaves_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system does not show a process its memory, as in some sandboxes."""
-
-    def refused(*_: Any, **__: Any) -> Any:
-        raise PermissionError
-
-    monkeypatch.setattr(Path, "open", refused)
-    assert processor.name_in(1 << 20) is None
-
-
-@as_itself
-def test_what_is_no_record_has_no_name() -> None:
-    """An address of nothing, and memory of something else."""
-    assert processor.name_in(0) is None
-    other = np.zeros(256, np.uint64)
-    assert processor.name_in(other.ctypes.data) is None
+        assert {"SSE2", "SSE3"} <= identity.features()
 
 
 @needs_pocl
@@ -211,22 +142,18 @@ def test_a_file_of_anything_else_is_written_anew(
     assert json.loads(file.read_bytes())["macros"] == ["__SSE2__"]
 
 
-@pytest.mark.parametrize(
-    ("feature", "macro"),
-    [("assembly", "LITECL_ASSEMBLY"), ("lean", "LITECL_BUILTINS"), ("addresses", "LITECL_ADDRESSES")],
-)
-def test_what_a_compiler_rejects_is_left_out_of_kernels(
-    feature: str, macro: str, unknown: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_assembly_that_a_compiler_rejects_is_left_out_of_kernels(
+    unknown: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Regions still run."""
     rejected = capabilities._Feature("not C at all;")
     before = capabilities.capabilities(unknown)
     monkeypatch.setattr(capabilities, "_known", {})
-    monkeypatch.setattr(capabilities, "_FEATURES", {**capabilities._FEATURES, feature: rejected})
+    monkeypatch.setattr(capabilities, "_FEATURES", {**capabilities._FEATURES, "assembly": rejected})
     found = capabilities.capabilities(unknown)
-    assert found == replace(before, **{feature: False})
+    assert found == replace(before, assembly=False)
     programs = Device(unknown, False, None).programs
-    assert macro not in {**programs._macros, **programs._lean}
+    assert "LITECL_ASSEMBLY" not in programs._macros
     monkeypatch.setattr(capabilities, "_known", {disk.key("capabilities", identity.identity(unknown)): found})
     report = run(case_of("ADD_N-five"), device=unknown, cache_dir=tmp_path, strict=True).delegation_report()
     assert [row.claimed for row in report.nodes] == [True]
@@ -274,16 +201,6 @@ def test_a_device_that_cannot_be_divided_stays_whole() -> None:
     """As PoCL 7.1's, for fewer threads than it has."""
     whole = SimpleNamespace(max_compute_units=8, type=cl.device_type.CPU, partition_properties=[0])
     assert _part_of(whole, 2) is whole
-
-
-def test_the_key_of_a_kept_file_names_the_compilers_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A binary for another processor's name is another binary."""
-    device = devices.tested()[0]
-    keys = set()
-    for name in ("cascadelake", "x86-64-v3"):
-        monkeypatch.setattr(identity, "name_processor", lambda device, name=name: name)
-        keys.add(disk.key("capabilities", identity.identity(device)))
-    assert len(keys) == 2
 
 
 @pytest.mark.parametrize("name", ["POCL_EXTRA_BUILD_FLAGS", "PYOPENCL_BUILD_OPTIONS"])

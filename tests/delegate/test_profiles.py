@@ -20,10 +20,9 @@ from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu import PROFILES, Gpu
 from litecl.delegate.kit.block_groups import MOST_AGAIN
 from litecl.delegate.opencl import gpu
-from litecl.delegate.opencl.device import _best
+from litecl.delegate.opencl.device import gpus
 from litecl.delegate.opencl.gpu import gpu_of
 from litecl.delegate.plan.estimate import launch_rows
-from litecl.delegate.tuning import Tuning
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write, write_file
@@ -178,5 +177,4 @@ def test_intels_lockstep(fewest: int, macros: dict[str, int], monkeypatch: pytes
 def test_a_gpu_with_memory_of_its_own_comes_first() -> None:
     """Whatever the order in which they are listed."""
     found = [_device("Intel", shared=True), _device("AMD")]
-    assert _best(found, None, 0.0, lambda device: Tuning()) is found[1]
-    assert _best(found[:1], None, 0.0, lambda device: Tuning()) is found[0]
+    assert gpus(found) == gpus(found[::-1]) == found[::-1]

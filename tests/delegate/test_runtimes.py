@@ -13,7 +13,7 @@ from litecl.delegate.opencl import device, runtimes
 from litecl.delegate.opencl.capabilities import Capabilities
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import KernelBuildError
+from litecl.interpreter.errors import DelegateError, KernelBuildError
 from litecl.perf.measure.peer_models import products
 from litecl.perf.measure.tuning import _in_int8
 
@@ -77,10 +77,9 @@ def test_the_most_able_compiler(
     monkeypatch.setattr(device, "needs_threads", lambda found: found.max_compute_units > 1)
     for found in (first + second, second + first):
         assert runtimes.preferred(found, Demand(), lambda _: Tuning(), None) == taken
-        monkeypatch.setattr(device, "devices", lambda found=found: found)
-        small, large = (next(device.candidates(Demand(flops=flops), lambda _: Tuning())).device for flops in (0, 1e12))
+        small, large = (next(device.processors(found, Demand(flops=flops), lambda _: Tuning())) for flops in (0, 1e12))
         assert large == taken[-1]
-        one = next(device.candidates(Demand(num_threads=1, flops=1e12), lambda _: Tuning())).device
+        one = next(device.processors(found, Demand(num_threads=1, flops=1e12), lambda _: Tuning()))
         able = [each for each in (*taken, *found) if each.max_compute_units == 1 and each.able is not None]
         assert small == one == (able[0] if able else taken[0])
 
@@ -108,27 +107,18 @@ def test_models_of_integers() -> None:
         assert mostly_integers(interpreter.model, interpreter._specs) == integers
 
 
-@pytest.mark.parametrize("platform", [INTEL[0].platform, NAMED[0].platform], ids=["its own platform", "PoCL's"])
-def test_a_gpu_comes_first(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And has no helpers, though PoCL may show it beside a device that runs kernels in the calling thread."""
-    svm = "OpenCL 3.0 litecl"
-    facts = {"host_unified_memory": False, "max_compute_units": 8, "platform": platform, "version": svm}
-    gpu = SimpleNamespace(name="GeForce", type=cl.device_type.GPU, **facts)
-    monkeypatch.setattr(device, "_has_fine_grained_svm", lambda found: True)
-    monkeypatch.setattr(device, "devices", lambda: [*NAMED, *INTEL, gpu])
-    for num_threads in (None, 4):
-        assert next(device.candidates(Demand(num_threads), lambda _: Tuning())) == device.Choice(gpu)
-
-
-def test_of_gpus_one_with_memory_of_its_own_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever it is in the list; then the one with the host's, then a processor."""
+def test_of_gpus_one_with_memory_of_its_own_comes_first() -> None:
+    """Wherever it is in the list."""
     facts = {"type": cl.device_type.GPU, "max_compute_units": 8, "version": "OpenCL 3.0"}
     own, shared = (
         SimpleNamespace(name=name, platform=name, host_unified_memory=unified, **facts)
         for name, unified in (("Arc", False), ("Iris", True))
     )
-    monkeypatch.setattr(device, "_has_fine_grained_svm", lambda found: False)
-    for listed in ([shared, own, *INTEL], [own, *INTEL, shared]):
-        monkeypatch.setattr(device, "devices", lambda listed=listed: [*listed])
-        tried = [choice.device for choice in device.candidates(Demand(), lambda _: Tuning())]
-        assert tried == [own, shared, *INTEL]
+    for listed in ([shared, own], [own, shared]):
+        assert device.gpus(listed) == [own, shared]
+
+
+def test_other_runtimes_are_tried_in_turn() -> None:
+    assert [*device.processors(INTEL, Demand(), lambda _: Tuning())] == INTEL
+    with pytest.raises(DelegateError, match="no OpenCL device"):
+        next(device.processors([], Demand(), lambda _: Tuning()))

@@ -1,11 +1,13 @@
 """Variables and hash tables, which outlive an invocation, against ai_edge_litert."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import ModelError
+from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.op import NoOptions
@@ -18,6 +20,8 @@ from litecl.interpreter.ops.hashtable import (
     HASHTABLE_SIZE,
     HashtableOptions,
 )
+from litecl.interpreter.ops.pack import PACK, PackOptions
+from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, VAR_HANDLE, VarHandleOptions
 from litecl.interpreter.schema import TensorType
 from support.build import Graph, model
@@ -112,4 +116,65 @@ def test_a_variable_that_was_never_assigned_is_named() -> None:
     interpreter = Interpreter(_accumulator(initialised=False))
     interpreter.allocate_tensors()
     with pytest.raises(ModelError, match="variable '/total' was never assigned"):
+        interpreter.invoke()
+
+
+def _two(g: Graph) -> int:
+    handles = [g.node(VAR_HANDLE, (), (RESOURCE,), VarHandleOptions("", name))[0] for name in "ab"]
+    (packed,) = g.node(PACK, handles, (TensorSpec(TensorType.RESOURCE, (2,)),), PackOptions(2, 0))
+    return packed
+
+
+def _none(g: Graph) -> int:
+    begin, size = g.const(np.int32([0])), g.const(np.int32([0]))
+    (cut,) = g.node(SLICE, (_two(g), begin, size), (TensorSpec(TensorType.RESOURCE, (0,)),), NONE)
+    return cut
+
+
+def _fed(g: Graph) -> int:
+    return g.input((2,), TensorType.RESOURCE)
+
+
+def _reads(g: Graph, handle: int) -> None:
+    g.node(READ_VARIABLE, (handle,), (TensorSpec(TensorType.FLOAT32, (3,)),), NONE)
+
+
+def _assigns(g: Graph, handle: int) -> None:
+    g.node(ASSIGN_VARIABLE, (handle, g.const(np.float32([1, 2, 3]))), (), NONE)
+
+
+def _finds(g: Graph, handle: int) -> None:
+    keys, default = g.const(KEYS), g.const(np.array([b"?"], np.object_))
+    g.node(HASHTABLE_FIND, (handle, keys, default), (TensorSpec(TensorType.STRING, (5,)),), NONE)
+
+
+def _imports(g: Graph, handle: int) -> None:
+    g.node(HASHTABLE_IMPORT, (handle, g.const(KEYS), g.const(WORDS)), (), NONE)
+
+
+def _sizes(g: Graph, handle: int) -> None:
+    g.node(HASHTABLE_SIZE, (handle,), (TensorSpec(TensorType.INT64, (1,)),), NONE)
+
+
+@pytest.mark.parametrize("use", [_reads, _assigns, _finds, _imports, _sizes])
+@pytest.mark.parametrize("made, count", [(_two, 2), (_none, 0), (_fed, 2)])
+def test_handles_that_are_not_one_are_refused_by_the_node(use: Any, made: Any, count: int) -> None:
+    g = Graph("main")
+    x = g.input((3,))
+    use(g, made(g))
+    with pytest.raises(ShapeError, match=rf"expected one handle as '.+', got {count} \(shape \[{count}\]\)") as raised:
+        Interpreter(model(g.build(x))).allocate_tensors()
+    (note,) = raised.value.__notes__
+    assert note.startswith(f"while preparing {raised.value.operator} (subgraph 0, node ")
+
+
+def test_handles_of_a_shape_that_only_the_run_tells_are_refused() -> None:
+    g = Graph("main")
+    size = g.input((1,), TensorType.INT32)
+    (cut,) = g.node(SLICE, (_two(g), g.const(np.int32([0])), size), (TensorSpec(TensorType.RESOURCE, (-1,)),), NONE)
+    (value,) = g.node(READ_VARIABLE, (cut,), (TensorSpec(TensorType.FLOAT32, (3,)),), NONE)
+    interpreter = Interpreter(model(g.build(value)))
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(size, np.int32([2]))
+    with pytest.raises(ShapeError, match=r"READ_VARIABLE: expected one handle, got 2 \(shape \[2\]\)"):
         interpreter.invoke()

@@ -12,7 +12,7 @@ import pyopencl as cl
 
 from litecl.delegate.opencl import command_buffer, recorder
 from litecl.delegate.opencl.command_buffer import FUNCTIONS
-from litecl.delegate.opencl.native import native
+from litecl.delegate.opencl.unlocked import native
 
 _SUCCESS, _REFUSED, _INVALID = 0, cl.status_code.INVALID_OPERATION, -1138  # CL_INVALID_COMMAND_BUFFER_KHR
 _enqueue, _release = native(ctypes.CDLL, "clEnqueueNDRangeKernel"), native(ctypes.CDLL, "clReleaseKernel")

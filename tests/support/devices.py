@@ -12,6 +12,7 @@ import pytest
 
 from litecl.delegate import devices as open_devices
 from litecl.delegate.gpu import MATRIX_UNITS, Gpu
+from litecl.delegate.native.backend import Native
 from litecl.delegate.opencl import device
 from litecl.delegate.opencl.device import devices
 from litecl.perf.compare.graph_fuzz.modes import as_gpu
@@ -25,15 +26,19 @@ def tested() -> list[Any]:
     return [device for device in devices() if not device.name.startswith(("basic", "cpu-minimal"))]
 
 
+def with_native() -> list[Any]:
+    """Every device of OpenCL, and the processor by its own back end where there is a compiler for it."""
+    return [*tested(), *(["native"] if Native().devices() else [])]
+
+
+def named(device: Any) -> str:
+    """Return the name of a device, for the names of tests."""
+    return device if isinstance(device, str) else "cpu" if device is None else str(device.name)
+
+
 def several_threads() -> Any:
     """The CPU device of all threads."""
     return next(found for found in tested() if device.needs_threads(found) and found.type & cl.device_type.CPU)
-
-
-def runs_again() -> bool:
-    """Whether the device of one thread runs regions again without a launch."""
-    alone = [found for found in devices() if not device.needs_threads(found) and found.type & cl.device_type.CPU]
-    return any(device.Device(found, profile=False, cache_dir=None).runs_again for found in alone)
 
 
 def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:

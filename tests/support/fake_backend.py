@@ -39,6 +39,7 @@ class FakeDevice:
     shared: bool = False
     fail: Callable[[int, str], None] = lambda number, name: None
     name: str = "fake"
+    needs_runtime: bool = True
     needs_threads: bool = False
     kind: Literal["cpu", "gpu"] = "cpu"
     calls: list[str] = field(default_factory=list)
@@ -80,6 +81,10 @@ class OpenFake:
     @property
     def identity(self) -> Sequence[str]:
         return self.found.identity
+
+    @property
+    def needs_runtime(self) -> bool:
+        return self.found.needs_runtime
 
     @property
     def needs_threads(self) -> bool:
@@ -211,9 +216,13 @@ class FakeBackend:
         return self.found
 
     def candidates(
-        self, demand: Demand, tuned: Callable[[FoundDevice], Tuning], directory: Path | None = None
+        self,
+        demand: Demand,
+        tuned: Callable[[FoundDevice], Tuning],
+        directory: Path | None = None,
+        platform: str = "",
     ) -> Iterator[FoundDevice]:
-        yield from self.found
+        yield from () if platform else self.found
 
     def of(self, device: object) -> FoundDevice | None:
         return None

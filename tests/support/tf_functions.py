@@ -16,6 +16,7 @@ class TfFunction:
 
     low, high: the range of the arguments' elements.
     autograph: whether its Python loops and branches are to become TensorFlow's.
+    reference: the same by other operators, where TensorFlow has kernels for those of ``function`` with oneDNN only.
     """
 
     name: str
@@ -24,6 +25,7 @@ class TfFunction:
     low: float = -2.0
     high: float = 2.0
     autograph: bool = False
+    reference: Callable[..., Any] | None = None
 
     def __repr__(self) -> str:
         return self.name

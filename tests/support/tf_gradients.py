@@ -1,5 +1,6 @@
 """Gradients of layers by their images and weights, as TensorFlow's tape writes them."""
 
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -49,15 +50,27 @@ def _kernel(size: Any) -> tuple[int, int]:
     return size if isinstance(size, tuple) else (size, size)
 
 
-CONVOLUTIONS = tuple(
-    _f(
-        f"conv {size} {stride} {padding} {dilation}",
-        lambda x, w, s=stride, p=padding, d=dilation: tf.nn.conv2d(x, w, s, p, dilations=d),
-        _IMAGE,
-        (*_kernel(size), 3, 4),
-    )
-    for size, stride, padding, dilation in _CONVOLUTIONS
-)
+def _convolution(size: Any, stride: int, padding: Any, dilation: int) -> TfFunction:
+    def convolve(x: Any, w: Any) -> Any:
+        return tf.nn.conv2d(x, w, stride, padding, dilations=dilation)
+
+    def convolve_spread(x: Any, w: Any) -> Any:
+        return tf.nn.conv2d(x, _spread(w, dilation), stride, padding)
+
+    case = _f(f"conv {size} {stride} {padding} {dilation}", convolve, _IMAGE, (*_kernel(size), 3, 4))
+    return case if dilation == 1 else replace(case, reference=gradients(convolve_spread))
+
+
+def _spread(w: Any, dilation: int) -> Any:
+    """Return filters with zeros between their elements: a plain convolution with them is a dilated one."""
+    height, width, *channels = w.shape
+    gap = [0, dilation - 1]
+    spread = tf.pad(w[:, None, :, None], [[0, 0], gap, [0, 0], gap, [0, 0], [0, 0]])
+    spread = tf.reshape(spread, [height * dilation, width * dilation, *channels])
+    return spread[: (height - 1) * dilation + 1, : (width - 1) * dilation + 1]
+
+
+CONVOLUTIONS = tuple(_convolution(*options) for options in _CONVOLUTIONS)
 DEPTHWISE = tuple(
     _f(
         f"depthwise conv {size} {stride} {padding} {dilation} {multiplier}",

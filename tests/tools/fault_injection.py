@@ -18,7 +18,7 @@ import numpy as np
 
 from litecl.delegate import CLDelegate, devices, report
 from litecl.delegate.gpu import Gpu
-from litecl.delegate.opencl import capabilities, device, machine_code, shared
+from litecl.delegate.opencl import capabilities, device, shared
 from litecl.delegate.opencl.command_buffer import FUNCTIONS
 from litecl.interpreter.errors import DelegateError, DeviceNotFound
 from litecl.interpreter.graph import Array
@@ -111,8 +111,7 @@ def judge(place: Place) -> str:
             return f"{type(error).__name__}: {error}"
     devices._DEVICES.clear()
     gc.collect()
-    kept = {id(context) for context in machine_code._contexts.values()}  # one a device, made when it is first needed
-    leaked = Counter(type(item).__name__ for item in seam.live if id(item) not in kept)
+    leaked = Counter(type(item).__name__ for item in seam.live)
     return f"leaks {leaked}" if leaked else ""
 
 
@@ -176,7 +175,8 @@ def _fresh(mode: str) -> Iterator[dict[str, Any]]:
     """Options for a mode, with nothing open and nothing known of any device."""
     for known in (devices._DEVICES, capabilities._known, device._sub_devices, report._said, shared._probed):
         known.clear()
-    real, svm = device.target_of, device._has_fine_grained_svm
+    real, svm, backends = device.target_of, device._has_fine_grained_svm, devices.BACKENDS
+    devices.BACKENDS = [backends[0], backends[-1]]  # OpenCL's
     options = dict(MODES[mode])
     if mode in _GPUS:
         gpu = {"kind": "gpu", "vector_width": 4, "gpu": _GPUS[mode]}
@@ -187,7 +187,7 @@ def _fresh(mode: str) -> Iterator[dict[str, Any]]:
         with emulated() if mode == "recorded" else nullcontext():
             yield options
     finally:
-        device.target_of, device._has_fine_grained_svm = real, svm
+        device.target_of, device._has_fine_grained_svm, devices.BACKENDS = real, svm, backends
 
 
 def places(subject: Subject, mode: str, how: str) -> list[Place]:

@@ -14,7 +14,7 @@ from weakref import ref
 
 import pyopencl as cl
 
-from litecl.delegate.opencl import command_buffer, enqueue, native
+from litecl.delegate.opencl import command_buffer, enqueue, unlocked
 
 _FUNCTIONS = (
     *("get_platforms", "Context", "CommandQueue", "Buffer", "SVMAllocation", "Program", "Kernel", "link_program"),
@@ -97,7 +97,7 @@ def installed(seam: Seam) -> Iterator[Seam]:
         setattr(enqueue, name, function and _native(seam, function, "clEnqueueNDRangeKernel"))
     functions_of = command_buffer.functions_of
     command_buffer.functions_of = lambda device: _counted(seam, functions_of(device))
-    link, native._link = native._link, None  # pyopencl's is counted
+    link, unlocked._link = unlocked._link, None  # pyopencl's is counted
     for module in modules:
         module.cl = proxy  # type: ignore[attr-defined]
     for class_, name, real in kept:
@@ -105,7 +105,7 @@ def installed(seam: Seam) -> Iterator[Seam]:
     try:
         yield seam
     finally:
-        native._link = link
+        unlocked._link = link
         command_buffer.functions_of = functions_of
         for name, function in natives.items():
             setattr(enqueue, name, function)

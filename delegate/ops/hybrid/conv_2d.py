@@ -6,7 +6,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
+from litecl.delegate.matmul.geometry import Geometry, geometry, matrix, reached
 from litecl.delegate.quantized import hybrid
 from litecl.delegate.quantized.hybrid_product import hybrid_product, is_blockwise, weights_of
 from litecl.interpreter.arithmetic.hybrid import scales_of
@@ -29,6 +29,10 @@ def _claim(
         or hybrid.claim_weights(claims.given(inputs, 1), blocks=blocks)
         or claims.activated(options, outputs[0].type)
     )
+
+
+def _claim_conv(options: Conv2DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    return _claim(options, inputs, outputs) or reached(options, inputs, outputs)
 
 
 def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -66,7 +70,7 @@ CL_OPS = (
     # The range of a quantized image always has zero in it, so pads change no scale.
     ClOp(
         CONV_2D,
-        claim=_claim,
+        claim=_claim_conv,
         lower=_lower_conv,
         fuses_activation=True,
         fuses_residual=True,

@@ -8,7 +8,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal, Scratch, Step, Target
 from litecl.delegate.kit import claims
-from litecl.delegate.matmul.geometry import Geometry, abreast, geometry, matrix, side_by_side
+from litecl.delegate.matmul.geometry import Geometry, abreast, geometry, matrix, reached, side_by_side
 from litecl.delegate.ops.gpu.integer_products import product
 from litecl.delegate.quantized.integer_product import integer_product
 from litecl.delegate.quantized.integers import (
@@ -72,7 +72,7 @@ def is_wide(inputs: claims.Specs, options: Any) -> bool:
 
 
 def _claim_conv(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    return claim_product(inputs, outputs, options)
+    return claim_product(inputs, outputs, options) or reached(options, inputs, outputs)
 
 
 def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:

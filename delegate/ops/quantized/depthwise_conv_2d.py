@@ -9,7 +9,7 @@ import numpy as np
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Record, Refusal, Step, Target
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Grid, rows_of, spread
-from litecl.delegate.matmul.geometry import Geometry, geometry
+from litecl.delegate.matmul.geometry import Geometry, geometry, reached
 from litecl.delegate.ops.quantized import depthwise_16
 from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution
 from litecl.delegate.quantized.integers import Bounds, StageRow, Weights, bounds_of, unsigned_zero, weights_of
@@ -41,7 +41,7 @@ class QuantizedDepthwise(Record):
 
 
 def _claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    if refusal := claim_product(inputs, outputs, options, axis=3):
+    if refusal := claim_product(inputs, outputs, options, axis=3) or reached(options, inputs, outputs):
         return refusal
     filter_ = claims.given(inputs, 1).static_shape
     if outputs[0].type == TensorType.INT16 and filter_[1] * filter_[2] > depthwise_16.MOST_TAPS:

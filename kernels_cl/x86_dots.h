@@ -1,0 +1,43 @@
+// Dot products by instructions of x86, where they are there for vectors of VW ints: DOT4 and DOT2 of quantized.h.
+//
+// VNNI multiplies four bytes at a time; without it pairs of bytes are widened to words. Its builtin functions took
+// vectors of ints up to clang 21.
+#if VW == 16 && defined(__AVX512VNNI__)
+#define VNNI(name) __builtin_ia32_##name##512
+#elif VW == 8 && (defined(__AVX512VNNI__) && defined(__AVX512VL__) || defined(__AVXVNNI__))
+#define VNNI(name) __builtin_ia32_##name##256
+#elif VW == 4 && (defined(__AVX512VNNI__) && defined(__AVX512VL__) || defined(__AVXVNNI__))
+#define VNNI(name) __builtin_ia32_##name##128
+#elif VW == 16 && defined(__AVX512BW__)
+#define MULTIPLY_PAIRS __builtin_ia32_pmaddwd512
+#elif VW == 8 && defined(__AVX2__)
+#define MULTIPLY_PAIRS __builtin_ia32_pmaddwd256
+#elif VW == 4 && defined(__SSE2__)
+#define MULTIPLY_PAIRS __builtin_ia32_pmaddwd128
+#endif
+
+#if defined(VNNI) || defined(MULTIPLY_PAIRS)
+typedef uchar activations_of_intv __attribute__((vector_size(4 * VW)));
+typedef char weights_of_intv __attribute__((vector_size(4 * VW)));
+typedef short words_of_intv __attribute__((vector_size(4 * VW)));
+#define AS_WORDS(x) __builtin_astype(x, words_of_intv)
+#endif
+
+#if defined(VNNI)
+#if __clang_major__ >= 22
+#define DOT4(sum, x, w) \
+    VNNI(vpdpbusd)(sum, __builtin_astype(x, activations_of_intv), __builtin_astype(w, weights_of_intv))
+#define DOT2(sum, x, w) VNNI(vpdpwssd)(sum, AS_WORDS(x), AS_WORDS(w))
+#else
+#define DOT4(sum, x, w) VNNI(vpdpbusd)(sum, x, w)
+#define DOT2(sum, x, w) VNNI(vpdpwssd)(sum, x, w)
+#endif
+#elif defined(MULTIPLY_PAIRS)
+#define DOT2(sum, x, w) ((sum) + MULTIPLY_PAIRS(AS_WORDS((intv)(x)), AS_WORDS((intv)(w))))
+inline intv dot4(const intv sum, const intv x, const intv w) {
+    const words_of_intv even = AS_WORDS(w << 8) >> 8, odd = AS_WORDS(w) >> 8;
+    const words_of_intv unsigned_odd = AS_WORDS(AS_INTV(AS_UINTV(x) >> 8) & 0x00ff00ff);
+    return sum + MULTIPLY_PAIRS(AS_WORDS(x & 0x00ff00ff), even) + MULTIPLY_PAIRS(unsigned_odd, odd);
+}
+#define DOT4(sum, x, w) dot4(sum, (intv)(x), (intv)(w))
+#endif

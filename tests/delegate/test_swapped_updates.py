@@ -1,0 +1,129 @@
+"""Loops whose body updates part of one variable and hands both on, in their places or in each other's.
+
+An iteration is a function of the variables before it, so what is expected follows from numpy. LiteRT, which writes in
+place and copies outputs to variables one by one, computes something else for some of them (docs/differences.md).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Array
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
+from litecl.interpreter.ops.slice import SLICE
+from support import oracle
+from support.build import Graph
+from support.loop_models import (
+    FLOAT,
+    INT,
+    State,
+    below,
+    check,
+    in_every_mode,
+    int32,
+    next_,
+    one_element,
+    outputs,
+    prepared,
+    while_model,
+)
+
+pytestmark = pytest.mark.opencl
+NONE = NoOptions()
+STATE: State = [((), INT), ((6,), FLOAT), ((6,), FLOAT)]
+FEEDS = (int32(0), np.float32([0.5, 1.5, 2.5, 3.5, 4.5, 5.5]), -np.float32([1, 2, 3, 4, 5, 6]))
+Pair = tuple[Any, Any]
+
+
+class InGraph:
+    """What bodies are made of, as nodes."""
+
+    def __init__(self, graph: Graph, i: int) -> None:
+        self._graph, self._at = graph, one_element(graph, i)
+
+    def put(self, x: int, value: Any) -> int:
+        """Return x with another element at i."""
+        update = value if isinstance(value, int) else self._graph.const(np.float32([value]))
+        return self._graph.op(DYNAMIC_UPDATE_SLICE, [x, update, self._at], NONE)
+
+    def get(self, x: int) -> int:
+        """Return the element of x at i."""
+        return self._graph.op(SLICE, [x, self._at, self._graph.const(np.int32([1]))], NONE)
+
+
+class InNumpy:
+    """The same, as arrays."""
+
+    def __init__(self, i: int) -> None:
+        self._at = slice(i, i + 1)
+
+    def put(self, x: Array, value: Any) -> Array:
+        result = x.copy()
+        result[self._at] = value
+        return result
+
+    def get(self, x: Array) -> Array:
+        return x[self._at]
+
+
+def _chained(on: Any, a: Any, b: Any) -> Pair:
+    first = on.put(a, 7.0)
+    return first, on.put(first, 8.0)
+
+
+def _twice(on: Any, a: Any, b: Any) -> Pair:
+    both = on.put(a, 7.0)
+    return both, both
+
+
+BODIES: dict[str, Callable[[Any, Any, Any], Pair]] = {
+    "swapped": lambda on, a, b: (b, a),
+    "updated and swapped": lambda on, a, b: (on.put(b, 7.0), a),
+    "swapped and updated": lambda on, a, b: (b, on.put(a, 7.0)),
+    "both updated, swapped": lambda on, a, b: (on.put(b, 7.0), on.put(a, 8.0)),
+    "updated, and as it was": lambda on, a, b: (on.put(a, 7.0), a),
+    "as it was, and updated": lambda on, a, b: (a, on.put(a, 7.0)),
+    "updated in two ways": lambda on, a, b: (on.put(b, 7.0), on.put(b, 8.0)),
+    "updated by each other": lambda on, a, b: (on.put(a, on.get(b)), on.put(b, on.get(a))),
+    "updated by each other, swapped": lambda on, a, b: (on.put(b, on.get(a)), on.put(a, on.get(b))),
+    "one after the other": _chained,
+    "one for both": _twice,
+}
+OF_LITERT = ("swapped", "updated and swapped", "updated, and as it was")
+"""Those that LiteRT computes otherwise."""
+
+
+def _model(body: Callable[[Any, Any, Any], Pair], trips: int) -> Any:
+    def part(g: Graph, x: Sequence[int]) -> list[int]:
+        return [next_(g, x[0]), *body(InGraph(g, x[0]), x[1], x[2])]
+
+    return while_model(STATE, below(trips), part)
+
+
+def _expected(body: Callable[[Any, Any, Any], Pair], trips: int) -> list[Array]:
+    _, a, b = FEEDS
+    for i in range(trips):
+        a, b = body(InNumpy(i), a, b)
+    return [int32(trips), a, b]
+
+
+@in_every_mode
+@pytest.mark.parametrize("trips", [1, 3, 4])
+@pytest.mark.parametrize("name", BODIES)
+def test_devices(name: str, trips: int, mode: dict[str, Any]) -> None:
+    check(_model(BODIES[name], trips), FEEDS, _expected(BODIES[name], trips), strict=True, **mode)
+
+
+@pytest.mark.parametrize("trips", [1, 3, 4])
+@pytest.mark.parametrize("name", BODIES)
+def test_interpreter(name: str, trips: int) -> None:
+    model_, expected = _model(BODIES[name], trips), _expected(BODIES[name], trips)
+    for got, wanted in zip(outputs(prepared(model_, FEEDS, [])), expected, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    theirs = oracle.run(write(model_), FEEDS)
+    same = all(np.array_equal(a, b) for a, b in zip(theirs, expected, strict=True))
+    assert same == (name not in OF_LITERT), "LiteRT's behaviour has changed: see docs/differences.md"
