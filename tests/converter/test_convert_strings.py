@@ -135,3 +135,34 @@ def test_a_stack_of_one_runs_anywhere() -> None:
     got, expected, content = _converted(lambda x: [tf.stack([x], axis) for axis in (0, 1)], _TEXTS)
     for value, wanted, again in zip(got, expected, invoke(litert(content), [_TEXTS]), strict=True):
         assert value.tolist() == wanted.tolist() == again.tolist()
+
+
+def test_tables_of_several_types_in_one_model() -> None:
+    """TensorFlow ends the process that asks a table for types that are another's."""
+    words, numbers = keras.Input((2,), dtype="string", name="words"), keras.Input((2,), dtype="int64", name="numbers")
+    known = L.IntegerLookup(vocabulary=[10, 20, 30])(numbers)
+    outputs = [L.StringLookup(vocabulary=["a", "b"])(words), known]
+    outputs.append(L.StringLookup(vocabulary=["u", "v", "w"], invert=True)(known))
+    model = keras.Model([words, numbers], outputs)
+    fed = {"words": np.array([[b"b", b"z"]], object), "numbers": np.array([[20, 5]], np.int64)}
+    expected = model({name: tf.constant(value) for name, value in fed.items()})
+    got = Interpreter(Converter.from_keras_model(model).convert()).get_signature_runner()(**fed)
+    for value, wanted in zip(got.values(), expected, strict=True):
+        np.testing.assert_array_equal(value, np.asarray(wanted))
+
+
+@pytest.mark.parametrize(("name", "what"), [("iterator", "resource"), ("cardinality", "data set")])
+def test_captures_that_no_file_can_hold_are_refused(name: str, what: str) -> None:
+    numbers = tf.data.Dataset.range(5)
+    steps, filled = iter(numbers), tf.lookup.KeyValueTensorInitializer(tf.constant(["a"]), tf.constant([1], tf.int64))
+    table = tf.lookup.StaticHashTable(filled, -1)
+
+    def function(x: Any) -> Any:
+        extra = (
+            next(steps) if name == "iterator" else tf.raw_ops.DatasetCardinality(input_dataset=numbers._variant_tensor)
+        )
+        return table.lookup(x) + extra
+
+    concrete = tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec([2], tf.string))
+    with pytest.raises(ConversionError, match=f"captures.*{what}"):
+        Converter.from_concrete_functions([concrete]).convert()
