@@ -14,7 +14,9 @@ from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.file.reader import read  # noqa: E402
 from litecl.interpreter.graph import Array  # noqa: E402
+from litecl.interpreter.schema import TensorType  # noqa: E402
 from support import oracle  # noqa: E402
+from support.conversion import invoke, litert  # noqa: E402
 from support.keras_models import randomise, stack  # noqa: E402
 
 L = keras.layers
@@ -84,6 +86,61 @@ def test_accuracy(build: Callable[[], Any], kind: Any, with_peer: bool) -> None:
         peer = _peer(model, samples, kind)
         theirs = _ratio_db(wanted, np.concatenate([oracle.run(peer, x)[0] for x in tried]))
         assert ours > theirs - 1.0
+
+
+def _pooled() -> Any:
+    return stack(L.Conv2D(4, 3, activation="relu"), L.Flatten(), L.Dense(5), shape=(8, 8, 3))
+
+
+def _attentive() -> Any:
+    inputs = keras.Input((None, 8))
+    return keras.Model(inputs, L.Dense(3)(L.MultiHeadAttention(2, 4)(inputs, inputs)))
+
+
+def _scales(content: bytes) -> set[tuple[float, int]]:
+    """Return scale and zero point of what is rounded to int8 as a whole, activations in the main."""
+    tensors = read(content).subgraphs[0].tensors
+    found = [spec.quantization for spec in tensors if spec.type == TensorType.INT8 and spec.quantization is not None]
+    return {(float(f"{q.scale[0]:.5g}"), int(q.zero_point[0])) for q in found if len(q.scale) == 1}
+
+
+@pytest.mark.parametrize("build", [_pooled, _attentive])
+def test_batches_of_samples(build: Callable[[], Any]) -> None:
+    """Scales are TFLiteConverter's for the same batches (it adds biases apart), and numbers LiteRT's."""
+    model, rng = randomise(build()), np.random.default_rng(1)
+    shapes = [tuple(size or length for size in model.inputs[0].shape[1:]) for length in (6, 6, 9)]
+    data = [[rng.standard_normal((batch, *s)).astype(np.float32)] for batch, s in zip((4, 3, 4), shapes, strict=True)]
+    converter = Converter.from_keras_model(model, quantize=Quantization(activations="int8", data=lambda: iter(data)))
+    content = converter.convert()
+    assert _scales(content) <= _scales(_peer(model, data, "int8"))
+    report = converter.report.quantization
+    assert report is not None and all(layer.own_sqnr_db > 25 for layer in report.layers if layer.own_sqnr_db)
+    for sample in data:
+        got = invoke(Interpreter(content), sample)
+        np.testing.assert_array_equal(got[0], invoke(litert(content, "reference"), sample)[0])
+        assert _ratio_db(np.asarray(model(*sample)), got[0]) > 28
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16"])
+def test_samples_of_several_lengths(kind: Any) -> None:
+    inputs, rng = keras.Input((None, 8)), np.random.default_rng(1)
+    model = randomise(keras.Model(inputs, L.Dense(3)(L.LSTM(6)(inputs))))
+    data = [[rng.standard_normal(shape).astype(np.float32)] for shape in ((4, 6, 8), (1, 9, 8), (2, 3, 8))]
+    how = Quantization(activations=kind, data=data, bias_correction=True, sensitivity=True)
+    content = Converter.from_keras_model(model, quantize=how).convert()
+    for sample in data:
+        assert _ratio_db(np.asarray(model(*sample)), invoke(Interpreter(content), sample)[0]) > 28
+
+
+def test_batches_for_a_model_of_single_samples() -> None:
+    inputs, rng = keras.Input((8, 8, 3), batch_size=1), np.random.default_rng(1)
+    model = randomise(keras.Model(inputs, L.Dense(5)(L.Flatten()(L.Conv2D(4, 3)(inputs)))))
+    batch = rng.standard_normal((4, 8, 8, 3)).astype(np.float32)
+    files = [
+        Converter.from_keras_model(model, quantize=Quantization(activations="int8", data=data)).convert()
+        for data in ([[batch]], [[sample[None]] for sample in batch])
+    ]
+    assert files[0] == files[1]
 
 
 def _converted(model: Any, **attributes: Any) -> Any:
