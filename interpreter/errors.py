@@ -23,9 +23,21 @@ An error is raised where the fault is detected, saying what was expected and wha
 it happened with ``add_note``, and the code that runs operators names the operator (``locate``).
 """
 
+_MOST = 20_000  # characters of an error: somebody's data may be in it
+_MOST_PATH = 5000  # characters of one with a path; content may be given in its place
+
+
+def brief(text: str, most: int = 200) -> str:
+    """Return a text to quote in an error, of at most about so many characters: a long one without its middle."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} ... {len(text) - 2 * half} characters ... {text[-half:]}"
+
 
 class LiteclError(Exception):
     """The base of every error that litecl raises on purpose."""
+
+    def __str__(self) -> str:
+        return brief(super().__str__(), _MOST)
 
 
 class ModelError(LiteclError, ValueError, RuntimeError):
@@ -50,6 +62,9 @@ class ArgumentError(ModelError, TypeError):
 
 class ModelFileError(OSError, ModelError):
     """A model file cannot be read."""
+
+    def __str__(self) -> str:
+        return brief(OSError.__str__(self), _MOST_PATH)
 
 
 class ModelFileNotFound(FileNotFoundError, ModelFileError):

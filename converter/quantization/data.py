@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from litecl.converter.quantization.options import Quantization
-from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.errors import ConversionError, brief
 from litecl.interpreter.graph import Array, Model, Signature
 
 Sample = tuple[Signature, dict[str, Array]]
@@ -45,7 +45,7 @@ def samples(how: Quantization, model: Model) -> list[Sample]:
     try:
         found = list(islice(_samples(how.data, model, signatures), how.samples))
     except OSError as error:
-        raise ConversionError(f"quantize: the representative data cannot be read: {error}") from error
+        raise ConversionError(f"quantize: the representative data cannot be read: {brief(str(error))}") from error
     if not found:
         raise ConversionError("quantize: the representative data has no samples")
     checked = [_checked(index, key, values, model, signatures) for index, (key, values) in enumerate(found)]
