@@ -55,7 +55,8 @@ def dequantize(x: Array, quantization: Quantization) -> Array:
 def quantize(x: Array, quantization: Quantization, type_: TensorType) -> Array:
     """``round(x / scale) + zero_point``, halves away from zero, within the range of the type: of NaN its end."""
     zero = spread(quantization.zero_point.astype(np.int64), quantization, x.ndim) if quantization.zero_point.size else 0
-    steps = x / spread(quantization.scale.astype(np.float32), quantization, x.ndim)
+    with np.errstate(over="ignore"):
+        steps = x / spread(quantization.scale.astype(np.float32), quantization, x.ndim)
     low, high = types.integer_limits(type_)
     rounded = np.trunc(steps.astype(np.float64) + np.copysign(0.5, steps))
     return np.asarray(np.nan_to_num(np.clip(rounded + zero, low, high), nan=high), type_.dtype)

@@ -56,7 +56,7 @@ def _extreme(*shape: int) -> Array:
     """Numbers among which there are infinities, NaN and some that overflow where they are weighted by more than 1."""
     x = _f(*shape)
     places = _random.choice(x.size, x.size // 4, replace=False)
-    x.reshape(-1)[places] = _random.choice(np.float32([np.inf, -np.inf, np.nan, 3e38, -3e38]), len(places))
+    x.reshape(-1)[places] = _random.choice(np.array([np.inf, -np.inf, np.nan, 3e38, -3e38], np.float32), len(places))
     return x
 
 
