@@ -122,12 +122,12 @@ def _bind_dequantize(options: NoOptions, inputs: Specs, outputs: Sequence[Tensor
 
 
 def _fake_quant(options: FakeQuantOptions, x: Array) -> Array:
-    """The range is nudged so that zero is one of its steps (Jacob et al., 2018, section 3)."""
+    """The range is nudged so that zero is one of its steps (Jacob et al., 2018, section 3; FakeQuantizeArray)."""
     low, high = int(options.narrow_range), (1 << options.num_bits) - 1
     scale = (np.float32(options.max) - np.float32(options.min)) / np.float32(high - low)
     zero = np.clip(np.floor(low - options.min / scale + 0.5), low, high)
     bottom, top = np.float32((low - zero) * scale), np.float32((high - zero) * scale)
-    steps = np.floor((np.clip(x, bottom, top) - bottom) / scale + np.float32(0.5))
+    steps = fixed_point.round_half_away((np.clip(x, bottom, top) - bottom) * (np.float32(1) / scale))
     return np.asarray(steps * scale + bottom)
 
 
