@@ -48,14 +48,16 @@ _OTHERS: tuple[tuple[str, str, Container[Any]], ...] = (
     ("MUL", "fused_activation_function", (ActivationFunctionType.RELU_N1_TO_1,)),  # of UINT32
     ("", "quantized_bias_type", (TensorType.FLOAT32,)),
     ("STRIDED_SLICE", "new_axis_mask", (-1, -7, 7, 2**31 - 1)),
+    ("STRIDED_SLICE", "shrink_axis_mask", _INTEGERS),  # of a stride below 0
     ("STRIDED_SLICE", "offset", (True,)),
     ("LOCAL_RESPONSE_NORMALIZATION", "alpha", (3e38, -3e38, np.inf, -np.inf)),
     ("LOCAL_RESPONSE_NORMALIZATION", "bias", (3e38, -3e38, np.inf, -np.inf)),
     ("LOCAL_RESPONSE_NORMALIZATION", "beta", (3e38, -3e38, np.inf, -np.inf)),
-    *(("PostProcess", f"{side}_scale", (0.0,)) for side in "yxhw"),  # which divides, so that boxes are not finite
+    *(("PostProcess", f"{side}_scale", (0.0, 1e-30)) for side in "yxhw"),  # which divides: boxes are not finite
     ("GELU", "approximate", (True,)),  # far below zero, where LiteRT has 0
 )
-_UNCLEARED = "nms_score_threshold"  # LiteRT leaves rows of detections that there are not as they were
+# With which there are fewer detections: LiteRT leaves rows past the last one as they were.
+_UNCLEARED = ("nms_score_threshold", "nms_iou_threshold", "max_classes_per_detection")
 
 
 @dataclass
@@ -103,7 +105,7 @@ def _differs(case: Case, name: str, value: Any) -> bool:
     if name == "fused_activation_function" and case.op.name.endswith(("LSTM", "RNN")) and value == _TANH:
         return False
     others = (case.op.name.endswith(end) and name == of and value in values for end, of, values in _OTHERS)
-    return name == _UNCLEARED or any(others)
+    return name in _UNCLEARED or any(others)
 
 
 def _values(before: Any) -> Sequence[Any]:
