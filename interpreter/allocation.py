@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from litecl.interpreter import arguments, limits
 from litecl.interpreter.delegation import Delegation
-from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.errors import ModelError, ShapeError, refusals
 from litecl.interpreter.feeding import check_strict, input_of
 from litecl.interpreter.graph import Array, Model, Shape
 from litecl.interpreter.introspection import Introspection
@@ -77,7 +77,8 @@ class Allocation(Introspection):
         if self._busy:
             raise ModelError("allocate_tensors: this interpreter is running")
         shelved = self._shelf.take(self._entries, self._variables)
-        self._take(shelved or limits.within(self._budget, self._prepared, self._entries))
+        with refusals("allocate_tensors"):
+            self._take(shelved or limits.within(self._budget, self._prepared, self._entries))
 
     @property
     def is_allocated(self) -> bool:

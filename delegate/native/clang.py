@@ -154,7 +154,7 @@ def folder() -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="litecl-", ignore_cleanup_errors=True) as name:
             yield Path(name)
     except OSError as error:
-        raise KernelBuildError(f"compiling in {tempfile.gettempdir()}: {error}") from error
+        raise KernelBuildError(f"compiling in a temporary folder: {error}") from error
 
 
 def written(objects: Sequence[bytes], place: Path) -> list[str]:
