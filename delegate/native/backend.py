@@ -100,12 +100,15 @@ class NativeDevice:
         """All was saved when it was compiled."""
 
 
+@dataclass(frozen=True)
 class Native:
-    """The back end."""
+    """The back end. named: a compiler of the user's."""
+
+    named: Path | None = None
 
     def devices(self) -> list[FoundDevice]:
         """Return the processor, if there is a compiler for it."""
-        found = compiler.found()
+        found = self._compiler(None)
         return [] if found is None else [NativeFound(found, clang.processors())]
 
     def candidates(
@@ -120,13 +123,16 @@ class Native:
         """
         if platform:
             return
-        found = compiler.found(directory)
+        found = self._compiler(directory)
         if found is None:
             raise DeviceNotFound(compiler.MISSING)
         most = clang.processors()
         whole = NativeFound(found, most)
         suitable = 1 if demand.flops < tuned(whole).small_flops else most
         yield NativeFound(found, min(demand.num_threads or suitable, most))
+
+    def _compiler(self, directory: Path | None) -> Compiler | None:
+        return compiler.found(directory) if self.named is None else compiler.named(self.named, directory)
 
     def of(self, device: object) -> FoundDevice | None:
         """Return None: no other library represents the processor."""

@@ -80,13 +80,11 @@ class PackedFound(NativeFound):
         return PackedLibraries(self)
 
 
-def packed_device(programs: str | PathLike[str], wanted: object, demand: Demand) -> PackedFound:
+def packed_device(programs: str | PathLike[str], demand: Demand) -> PackedFound:
     """Return the processor with a pack, and with as many threads as are wanted or suit a model.
 
-    wanted: the device that a user names. Raises DelegateError if the pack cannot be read, or is not for this machine.
+    Raises DelegateError if the pack cannot be read, or is not for this machine.
     """
-    if wanted not in (None, "native"):
-        raise DelegateError(f"programs: a pack is for the processor itself: expected device='native', got {wanted!r}")
     found = pack.read(Path(programs))
     packed = _fitting(found, here(), features.missing)
     threads = clang.processors()

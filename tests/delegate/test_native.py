@@ -19,7 +19,7 @@ from litecl.delegate.native import backend, compiler, library, workers
 from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.progress import BuildStep
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import DeviceNotFound, KernelBuildError, LimitError, ModelError
+from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuildError, LimitError, ModelError
 from litecl.interpreter.file.writer import write
 from support import compare, small_models
 from support.loop_models import COUNTER, below, growing, int32, while_model
@@ -103,6 +103,22 @@ def test_a_compiler_that_is_gone_is_an_error_or_the_cpu_takes_over(tmp_path: Pat
     broken._libraries._compiler = Compiler(("false",), "a test")
     with pytest.raises(KernelBuildError, match="false"):
         broken._libraries.crew()
+
+
+def test_a_compiler_of_the_users(tmp_path: Path) -> None:
+    path = tmp_path / "my-clang"
+    path.write_text(f'#!/bin/sh\nexec {" ".join(_found().command)} "$@"\n')
+    path.chmod(0o755)
+    interpreter = prepared(CHAIN, compiler=path, strict=True, cache_dir=tmp_path / "cache")
+    compare.assert_close(run(interpreter, X), run(reference(CHAIN), X), compare.DEVICE["float32"])
+    assert interpreter.delegation_report().device == "native"
+    old = tmp_path / "old-clang"
+    old.write_text("#!/bin/sh\necho clang version 9.0.0 >&2\n")
+    old.chmod(0o755)
+    with pytest.raises(KernelBuildError, match=r"expected clang 16 or newer, got 'clang version 9\.0\.0"):
+        prepared(CHAIN, compiler=old, strict=True, cache_dir=None)
+    with pytest.raises(DelegateError, match="compiler is for the processor itself"):
+        prepared(CHAIN, compiler=path, device="pocl", strict=True)
 
 
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
