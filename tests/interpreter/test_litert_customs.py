@@ -1,16 +1,20 @@
 """LiteRT's custom operators: what they refuse. Their numbers are compared with LiteRT's, case by case."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from flatbuffers import flexbuffers
 
 from litecl.cases import Case, hadamard, moe, numeric_verify
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError, ShapeError, UnsupportedOp
+from litecl.interpreter.file.options import decode_custom_options
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.ops.hadamard import HADAMARD_ROTATION
 from litecl.interpreter.options import CustomOptions, unknown_op
 from litecl.interpreter.schema import TensorType
 from support.build import Graph, model
@@ -58,6 +62,32 @@ def test_refused_at_preparation(case: Case, error: type[Exception], message: str
     ]
     with pytest.raises(error, match=message):
         case.op.infer(case.options, specs)
+
+
+@pytest.mark.parametrize(
+    "name, value, message",
+    [
+        ("num_experts", "four", "expected num_experts of type int, got 'four'"),
+        ("num_experts", None, "expected num_experts of type int, got None"),
+        ("num_experts", float("inf"), "expected num_experts of type int, got inf"),
+        ("num_experts", {"a": 1}, "expected num_experts of type int, got {'a': 1}"),
+        ("weight_type", 4, "expected weight_type of type str, got 4"),
+    ],
+)
+def test_options_of_another_type_are_refused(name: str, value: Any, message: str) -> None:
+    options = flexbuffers.Dumps({**vars(FLOATS.options), name: value})
+    model_ = FLOATS.model()
+    (graph,) = model_.subgraphs
+    nodes = (replace(graph.nodes[0], options=CustomOptions(bytes(options))),)
+    content = write(replace(model_, subgraphs=(replace(graph, nodes=nodes),)))
+    with pytest.raises(ModelError, match=re.escape(f"moe: {message}")):
+        Interpreter(model_content=content)
+
+
+@pytest.mark.parametrize("vector", [7, "text", {"a": 1}])
+def test_a_list_of_another_type_is_refused(vector: Any) -> None:
+    with pytest.raises(ModelError, match=r"aeq.hadamard_rotation: expected random_binary_vector of type tuple"):
+        decode_custom_options(HADAMARD_ROTATION, bytes(flexbuffers.Dumps({"random_binary_vector": vector})))
 
 
 @pytest.mark.parametrize("expert", [4, -5])
