@@ -4,6 +4,7 @@ An options dataclass is named after its schema table and its fields after the ta
 Custom operators carry bytes. Options of an operator that litecl has no record of are kept as they were read.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from enum import IntEnum
@@ -94,12 +95,12 @@ def _decoded(op: Op | ControlOp, name: str, hint: Any, values: Mapping[str, Any]
         return b"" if value is None else bytes(value)
     if hint is str and value is None:
         return ""
-    return hint(_plain(op, name, hint, value)) if hint in _TAKEN else value
+    return hint(_plain(op, name, hint, value)) if isinstance(hint, type) and hint in _TAKEN else value
 
 
 def _plain(op: Op | ControlOp, name: str, hint: type, value: Any) -> Any:
     """Return a value that becomes a field of some type: custom options may hold anything under a name."""
-    if not isinstance(value, _TAKEN[hint]) or (hint in (bool, int) and not np.isfinite(value)):
+    if not isinstance(value, _TAKEN[hint]) or (hint in (bool, int) and not math.isfinite(value)):
         raise ModelError(f"{op.name}: expected {name} of type {hint.__name__}, got {value!r:.60}")
     return value
 
