@@ -9,6 +9,15 @@ from litecl.converter.fusions import Composite, Fusion
 from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder
 from litecl.converter.quantization.options import Quantization
-from litecl.converter.report import ConversionReport
+from litecl.converter.report import ConversionReport, ConversionWarning
 
-__all__ = ["Builder", "Composite", "ConversionReport", "Converter", "Fusion", "Quantization", "Value"]
+__all__ = [
+    "Builder",
+    "Composite",
+    "ConversionReport",
+    "ConversionWarning",
+    "Converter",
+    "Fusion",
+    "Quantization",
+    "Value",
+]

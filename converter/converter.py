@@ -1,5 +1,6 @@
 """The public converter: TensorFlow models in, the bytes of a .tflite file out."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,9 @@ from litecl.converter.graph import Module
 from litecl.converter.pipeline import Observe, Pipeline, Tools, placed
 from litecl.converter.quantization.options import Quantization, Weights, declared
 from litecl.converter.quantization.quantize import quantize
-from litecl.converter.report import ConversionReport
+from litecl.converter.report import ConversionReport, ConversionWarning
 from litecl.converter.tflite_attributes import TargetSpec, TFLiteAttributes
-from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.errors import ConversionError, brief
 from litecl.interpreter.file import reader, writer
 from litecl.interpreter.graph import Array, Model
 
@@ -154,22 +155,28 @@ class Converter(TFLiteAttributes):
         return self
 
     def convert(self, observe: Observe | None = None) -> bytes:
-        """Return the content of a .tflite file. Raises ConversionError that names what cannot be converted, and where.
+        """Return the content of a .tflite file. Raises ConversionError that names what cannot be converted, and where;
+        warns (``ConversionWarning``) of operators that LiteRT does not have.
 
         observe: called with the name of every pass that has run, and the module as it is then.
         """
-        content = writer.write(self.convert_to_model(observe))
+        content = writer.write(self._converted(observe))
         self.report = replace(self.report, size_bytes=len(content))
         return content
 
     def convert_to_model(self, observe: Observe | None = None) -> Model:
         """Return the model as data, as ``litecl.interpreter.Interpreter`` takes it too."""
+        return self._converted(observe)
+
+    def _converted(self, observe: Observe | None) -> Model:
         how = self.asked(declared(self._options.get("quantize")))
         loaded = self._load(self)
         made, report = (loaded, ConversionReport()) if isinstance(loaded, Model) else self._made(loaded, observe)
         model, quantization = quantize(made, how)
-        self._check_custom(model)
         self.report = replace(report.of(model), quantization=quantization)
+        self._check_custom(model)
+        if self.report.warning:
+            warnings.warn(self.report.warning, ConversionWarning, stacklevel=3)  # in the code that converts
         return model
 
     def _made(self, modules: dict[str, Module], observe: Observe | None) -> tuple[Model, ConversionReport]:
@@ -191,7 +198,14 @@ class Converter(TFLiteAttributes):
     def _check_custom(self, model: Model) -> None:
         names = sorted({node.op.name for graph in model.subgraphs for node in graph.nodes if node.op.custom})
         if names and not self.allow_custom_ops:
-            raise ConversionError(f"allow_custom_ops is False, and the model has custom operators: {', '.join(names)}")
+            raise ConversionError(
+                "\n  ".join(
+                    [
+                        f"allow_custom_ops is False, and the model has custom operators: {', '.join(names)}",
+                        *map(str, dict.fromkeys(self.report.own)),
+                    ]
+                )
+            )
 
 
 def _check(options: Mapping[str, Any]) -> None:
@@ -199,7 +213,7 @@ def _check(options: Mapping[str, Any]) -> None:
     if unknown:
         raise ConversionError(f"expected options {sorted(Options.__annotations__)}, got {unknown}")
     if options.get("lstm", "fused") not in _LSTM:
-        raise ConversionError(f"lstm: expected one of {_LSTM}, got {options['lstm']!r}")
+        raise ConversionError(f"lstm: expected one of {_LSTM}, got {brief(repr(options['lstm']))}")
     declared(options.get("quantize"))
 
 

@@ -1,7 +1,6 @@
 """From the converter's graph to a Model."""
 
 import hashlib
-import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,19 +10,16 @@ import numpy as np
 from litecl.converter.graph import Function, Module, Operator, Value, constant
 from litecl.converter.graph import Node as SourceNode
 from litecl.converter.lower.tables import is_hashed, options_of
+from litecl.converter.open_sizes import with_shapes
 from litecl.converter.records import Dims, Grid, Table, Variable
 from litecl.converter.versions import version_of
-from litecl.interpreter.errors import ConversionError, ModelError
-from litecl.interpreter.graph import ABSENT, Array, Model, Node, Quantization, Shape, Signature, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, Quantization, Signature, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, NoOptions, Op
 from litecl.interpreter.ops.control import CALL_ONCE, IF, WHILE, CallOnceOptions, IfOptions, WhileOptions
 from litecl.interpreter.ops.hashtable import HASHTABLE, HASHTABLE_IMPORT
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, VAR_HANDLE, VarHandleOptions
-from litecl.interpreter.run import shapes
 from litecl.interpreter.schema import TensorType
 
-_OPEN_SIZES = ((1, 1), (1, 8), (1, 32), (1, 128), (1, 256), (8, 8), (32, 32), (256, 256))
-"""Sizes of a batch and of other dimensions that are open, in the order in which they are tried."""
 _OPTIONS: Mapping[Operator, Callable[..., Any]] = {IF: IfOptions, WHILE: WhileOptions}
 
 
@@ -44,7 +40,8 @@ def emit(modules: dict[str, Module]) -> Model:
         inputs = dict(zip(module.input_names, map(emitter.index, module.main.inputs), strict=True))
         outputs = dict(zip(module.output_names, map(emitter.index, module.main.outputs), strict=True))
         signatures.append(Signature(key, inputs, outputs, index))
-    return _with_shapes(Model(program.finished(), tuple(signatures), description="litecl"), len(modules))
+    model = with_shapes(Model(program.finished(), tuple(signatures), description="litecl"), len(modules))
+    return replace(model, subgraphs=tuple(map(_with_versions, model.subgraphs)))
 
 
 class _Program:
@@ -161,48 +158,10 @@ def _signature(shape: Dims) -> tuple[int, ...]:
     return tuple(-1 if d is None else d for d in shape)
 
 
-def _with_shapes(model: Model, entries: int) -> Model:
-    """Return the model with shapes that follow from the inputs of its first subgraphs, and versions of its nodes.
-
-    Open dimensions get the smallest of some sizes that the model can be run with; an open batch is 1 if it can be.
-    """
-    failure: ModelError | None = None
-    for sizes in _OPEN_SIZES:
-        try:
-            known = shapes.propagate(model, {i: _entry(model.subgraphs[i], *sizes) for i in range(entries)})
-        except ModelError as error:
-            failure = failure or error
-            continue
-        pairs = zip(model.subgraphs, known, strict=True)
-        return replace(model, subgraphs=tuple(_completed(subgraph, specs) for subgraph, specs in pairs))
-    raise ConversionError(f"the converted model does not hold together{_place(model, failure)}: {failure}") from failure
-
-
-def _place(model: Model, failure: ModelError | None) -> str:
-    """Return the name of what the node computes that an error comes from."""
-    for note in getattr(failure, "__notes__", ()):
-        found = re.search(r"subgraph (\d+), node (\d+)", note)
-        if found is not None:
-            graph = model.subgraphs[int(found[1])]
-            outputs = graph.nodes[int(found[2])].outputs
-            return f" at {graph.tensors[outputs[0]].name!r}" if outputs else ""
-    return ""
-
-
-def _entry(subgraph: Subgraph, batch: int, size: int) -> list[Shape]:
-    """Return the shapes of the inputs, open batches being ``batch`` and other open dimensions ``size``."""
-    specs = [subgraph.tensors[t] for t in subgraph.inputs]
-    declared = [spec.shape_signature or spec.shape or () for spec in specs]
-    return [tuple(d if d >= 0 else size if axis else batch for axis, d in enumerate(shape)) for shape in declared]
-
-
-def _completed(subgraph: Subgraph, known: Sequence[TensorSpec]) -> Subgraph:
-    tensors = tuple(
-        declared if spec.shape is None else replace(declared, shape=spec.shape)
-        for declared, spec in zip(subgraph.tensors, known, strict=True)
-    )
+def _with_versions(subgraph: Subgraph) -> Subgraph:
+    tensors = subgraph.tensors
     nodes = tuple(
         replace(node, version=version_of(node, [None if t == ABSENT else tensors[t] for t in node.inputs]))
         for node in subgraph.nodes
     )
-    return replace(subgraph, tensors=tensors, nodes=nodes)
+    return replace(subgraph, nodes=nodes)

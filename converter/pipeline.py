@@ -40,6 +40,7 @@ from litecl.converter.passes.tensorflow.shape_arithmetic import resolve_sizes
 from litecl.converter.passes.tensorflow.shape_sources import use_shape_sources
 from litecl.converter.passes.tflite.duplicates import merge_duplicates
 from litecl.converter.passes.tflite.fused_activation import fuse_activation
+from litecl.converter.passes.tflite.growing_loops import show_growth
 from litecl.converter.passes.tflite.kept_dims import keep_dims
 from litecl.converter.passes.tflite.linear import fold_linear
 from litecl.converter.passes.tflite.padding import fold_padding
@@ -49,7 +50,7 @@ from litecl.converter.passes.v1.frames import raise_loops
 from litecl.converter.passes.v1.switches import raise_branches
 from litecl.converter.passes.v1.variables import raise_variables
 from litecl.converter.records import Variable
-from litecl.converter.report import ConversionReport, FusionRecord
+from litecl.converter.report import ConversionReport, FusionRecord, OwnOperator, is_own
 from litecl.interpreter.errors import ConversionError
 
 # On TensorFlow's operators, and again on what the lowering made of them, until nothing changes.
@@ -110,6 +111,7 @@ class Pipeline:
         for module in modules:
             with placed(module):
                 self._convert(module, changed)
+            self.report.own.extend(_own(module))
 
     def _convert(self, module: Module, changed: set[Variable]) -> None:
         self._whole(module, "freeze_variables", lambda m: freeze_variables(m, changed))
@@ -168,6 +170,7 @@ class Pipeline:
             if not any(changed):
                 break
         self._each(module, merge_duplicates)
+        self._each(module, show_growth)
 
     def _simplify_control(self, module: Module) -> None:
         for _ in range(_MAX_ROUNDS):
@@ -217,6 +220,12 @@ def _raise_control(module: Module) -> None:
             raise_loops(function)
             raise_branches(function)
             module.reshaped = True  # the shapes of a graph with cycles are not all known
+
+
+def _own(module: Module) -> Iterator[OwnOperator]:
+    for node in (node for function in module.main.walk() for node in function.nodes):
+        if is_own(node.op_name):
+            yield OwnOperator(node.op_name, node.name, module.place(node.name))
 
 
 def _has_bodies(function: Function) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 from litecl.converter.quantization.report import QuantizationReport
 from litecl.interpreter.graph import Model
 
+_MOST = 8  # operators that a warning names
+
 
 @dataclass(frozen=True)
 class FusionRecord:
@@ -30,11 +32,28 @@ class FusionRecord:
         )
 
 
+@dataclass(frozen=True)
+class OwnOperator:
+    """An operator of litecl's own in the model: its name, what it computes in the user's model, and the line there."""
+
+    name: str
+    place: str
+    line: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.place!r}" + (f", made in {self.line}" if self.line else "")
+
+
+class ConversionWarning(UserWarning):
+    """Tells of a file that LiteRT does not run."""
+
+
 @dataclass
 class ConversionReport:
     """Filled in by ``Converter.convert``.
 
     operators: how often each TFLite operator is in the model. subgraphs: how many operators each has.
+    own: the operators that only litecl runs, where they were converted from TensorFlow.
     passes: seconds spent in each pass, by name. size_bytes: of the file; 0 until it is written.
     quantization: what quantization with integer activations did; None without.
     """
@@ -42,6 +61,7 @@ class ConversionReport:
     operators: dict[str, int] = field(default_factory=dict)
     subgraphs: list[int] = field(default_factory=list)
     fusions: list[FusionRecord] = field(default_factory=list)
+    own: list[OwnOperator] = field(default_factory=list)
     passes: dict[str, float] = field(default_factory=dict)
     size_bytes: int = 0
     quantization: QuantizationReport | None = None
@@ -53,8 +73,21 @@ class ConversionReport:
 
     @property
     def own_operators(self) -> list[str]:
-        """Return the operators that only litecl runs."""
-        return sorted(name for name in self.operators if name.startswith("litecl."))
+        """Return the names of the operators that only litecl runs."""
+        return sorted(filter(is_own, self.operators))
+
+    @property
+    def warning(self) -> str | None:
+        """What to know before the file is used elsewhere: what of it LiteRT does not run, and where that comes from."""
+        if not self.own_operators:
+            return None
+        places = [f"  {operator}" for operator in dict.fromkeys(self.own)]
+        more = [f"  and {len(places) - _MOST} more, which the report lists"] if len(places) > _MOST else []
+        return "\n".join([self._lacking, *places[:_MOST], *more])
+
+    @property
+    def _lacking(self) -> str:
+        return f"LiteRT has no {', '.join(self.own_operators)}: only litecl runs what needs them"
 
     def to_dict(self) -> Mapping[str, Any]:
         """Return the report as plain data."""
@@ -63,10 +96,15 @@ class ConversionReport:
     def __str__(self) -> str:
         lines = [f"{sum(self.subgraphs)} operators in {len(self.subgraphs)} subgraphs, {self.size_bytes} bytes"]
         lines += [f"  {count:5} {name}" for name, count in sorted(self.operators.items())]
-        own = self.own_operators
-        lines += [f"only litecl runs this file: LiteRT has no {', '.join(own)}"] if own else []
+        lines += [self._lacking] if self.own_operators else []
+        lines += [f"  {operator}" for operator in self.own]
         lines += map(str, self.fusions)
         slowest = sorted(self.passes.items(), key=lambda item: -item[1])
         lines += [f"  {seconds * 1000:7.1f} ms {name}" for name, seconds in slowest]
         lines += [] if self.quantization is None else [str(self.quantization)]
         return "\n".join(lines)
+
+
+def is_own(name: str) -> bool:
+    """Return whether an operator is one of litecl's own."""
+    return name.startswith("litecl.")

@@ -9,8 +9,6 @@ from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
-import platformdirs
-
 from litecl.interpreter.errors import DelegateError
 
 _SEAL = b"litecl 1\n"  # of the file's format, before the checksum
@@ -36,6 +34,10 @@ def pocl_folder() -> Path:
 
 
 def _cache_folder(name: str) -> Path:
+    try:
+        import platformdirs
+    except ImportError as error:  # a board may have numpy and litecl alone
+        raise DelegateError("no folder to keep things in: platformdirs is not installed") from error
     found = platformdirs.user_cache_path(name, appauthor=False)
     if not found.is_absolute():
         raise DelegateError("no folder to keep things in: there is no home, and XDG_CACHE_HOME is not set")

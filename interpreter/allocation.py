@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from litecl.interpreter import arguments, limits
 from litecl.interpreter.delegation import Delegation
-from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.errors import ModelError, ShapeError, refusals
 from litecl.interpreter.feeding import check_strict, input_of
 from litecl.interpreter.graph import Array, Model, Shape
 from litecl.interpreter.introspection import Introspection
@@ -76,8 +76,9 @@ class Allocation(Introspection):
             return
         if self._busy:
             raise ModelError("allocate_tensors: this interpreter is running")
-        with self._budget or nullcontext():
-            self._take(self._shelf.take(self._entries, self._variables) or self._prepared(self._entries))
+        shelved = self._shelf.take(self._entries, self._variables)
+        with refusals("allocate_tensors"):
+            self._take(shelved or limits.within(self._budget, self._prepared, self._entries))
 
     @property
     def is_allocated(self) -> bool:
@@ -98,10 +99,9 @@ class Allocation(Introspection):
                 tensor = input_of(self._graph(subgraph_index), name)
                 entries = self._resized(entries, tensor, size, subgraph_index)
             if not self._shelf.holds_ahead(entries):
-                with self._budget or nullcontext():
-                    self._prepared(entries, ahead=True)
+                limits.within(self._budget, self._prepared, entries, True)
 
-    def _prepared(self, entries: Entries, *, ahead: bool = False) -> Prepared:
+    def _prepared(self, entries: Entries, ahead: bool = False) -> Prepared:
         if not ahead:
             self._delegations = ()
             self._shelf.make_room()

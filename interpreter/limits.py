@@ -11,8 +11,9 @@ call ``tick``; both use the budget of the call that runs in this thread.
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
-from contextvars import ContextVar, Token
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar, copy_context
+from typing import TypeVar
 
 import numpy as np
 
@@ -47,17 +48,6 @@ class Budget:
         self.live_bytes = 0
         self._held: dict[int, tuple[Array, int]] = {}  # by id: the owner of the memory, and how often it is held
         self._until = math.inf
-        self._token: Token[Budget | None] | None = None
-
-    def __enter__(self) -> "Budget":
-        """Starts the time of a call, and is what kernels in this thread ask until it ends."""
-        self.start_clock()
-        self._token = _ACTIVE.set(self)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        assert self._token is not None
-        _ACTIVE.reset(self._token)
 
     def start_clock(self) -> None:
         """Start the time of a call, or starts it again."""
@@ -148,6 +138,23 @@ class CountedValues(dict[int, Array]):
 
 
 _ACTIVE: ContextVar[Budget | None] = ContextVar("budget", default=None)
+_T = TypeVar("_T")
+
+
+def within(budget: Budget | None, call: Callable[..., _T], *arguments: object) -> _T:
+    """Return what a call returns, whose time begins now, and whose kernels ask this budget.
+
+    It has a context of its own, which ends with it: no interrupt can leave the budget to later calls.
+    """
+    if budget is None:
+        return call(*arguments)
+    budget.start_clock()
+    return copy_context().run(_within, budget, call, *arguments)
+
+
+def _within(budget: Budget, call: Callable[..., _T], *arguments: object) -> _T:
+    _ACTIVE.set(budget)
+    return call(*arguments)
 
 
 def active() -> Budget | None:

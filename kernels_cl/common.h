@@ -311,10 +311,10 @@ inline floatv clamp_v(floatv x, floatv low, floatv high) {
 
 // Rounded to a whole number: down, up, to the nearest (halves to even).
 #if defined(__has_builtin) && VW > 1
-#if __has_builtin(__builtin_elementwise_floor) && __has_builtin(__builtin_elementwise_roundeven)
+#if __has_builtin(__builtin_elementwise_floor) && __has_builtin(__builtin_elementwise_rint)
 #define floor_v(x) __builtin_elementwise_floor(x)
 #define ceil_v(x) __builtin_elementwise_ceil(x)
-#define round_v(x) __builtin_elementwise_roundeven(x)
+#define round_v(x) __builtin_elementwise_rint(x)  // roundeven is not in every system's library
 #endif
 #endif
 #ifndef floor_v

@@ -73,64 +73,29 @@ NATIVE_VECTORS(double)
 #define as_short8(x) __builtin_astype(x, short8)
 #define as_short16(x) __builtin_astype(x, short16)
 
-// Builtin functions, of scalars by the compiler's own, of vectors lane by lane, which it turns into vectors again where
-// the processor has instructions for it.
+// Builtin functions. clang has those of floats that litecl's kernels use, for scalars and vectors alike, and reads no text
+// for them. Users' kernels (LITECL_USERS), which may give them a vector and a scalar, and an older clang get others.
 #define NATIVE_OWN __attribute__((overloadable, always_inline)) static inline
-#define NATIVE_LANES(type) for (int i = 0; i < (int)(sizeof(type) / sizeof(x[0])); ++i)
-#define NATIVE_WIDTHS(F, type, name) F(type##2, name) F(type##4, name) F(type##8, name) F(type##16, name)
-
-#define NATIVE_ONE(type, name) \
-    NATIVE_OWN type name(type x) { NATIVE_LANES(type) x[i] = name(x[i]); return x; }
-#define NATIVE_TWO(type, name) \
-    NATIVE_OWN type name(type x, type y) { NATIVE_LANES(type) x[i] = name(x[i], y[i]); return x; }
-#define NATIVE_THREE(type, name) \
-    NATIVE_OWN type name(type x, type y, type z) { NATIVE_LANES(type) x[i] = name(x[i], y[i], z[i]); return x; }
-#ifdef cl_khr_fp64
-#define NATIVE_DOUBLE(text) text
-#else
-#define NATIVE_DOUBLE(text)
+#if __has_builtin(__builtin_elementwise_atan2) && __has_builtin(__builtin_elementwise_fmod)
+#define NATIVE_ELEMENTWISE 1
+#define ceil(x) __builtin_elementwise_ceil(x)
+#define cos(x) __builtin_elementwise_cos(x)
+#define exp(x) __builtin_elementwise_exp(x)
+#define fabs(x) __builtin_elementwise_abs(x)
+#define floor(x) __builtin_elementwise_floor(x)
+#define log(x) __builtin_elementwise_log(x)
+#define rint(x) __builtin_elementwise_rint(x)
+#define sin(x) __builtin_elementwise_sin(x)
+#define sqrt(x) __builtin_elementwise_sqrt(x)
 #endif
-#define NATIVE_UNARY(name)                                                    \
-    NATIVE_OWN float name(float x) { return __builtin_##name##f(x); }         \
-    NATIVE_DOUBLE(NATIVE_OWN double name(double x) { return __builtin_##name(x); }) \
-    NATIVE_WIDTHS(NATIVE_ONE, float, name) NATIVE_DOUBLE(NATIVE_WIDTHS(NATIVE_ONE, double, name))
-#define NATIVE_BINARY(name)                                                              \
-    NATIVE_OWN float name(float x, float y) { return __builtin_##name##f(x, y); }        \
-    NATIVE_DOUBLE(NATIVE_OWN double name(double x, double y) { return __builtin_##name(x, y); }) \
-    NATIVE_WIDTHS(NATIVE_TWO, float, name) NATIVE_DOUBLE(NATIVE_WIDTHS(NATIVE_TWO, double, name))
-NATIVE_UNARY(ceil)
-NATIVE_UNARY(cos)
-NATIVE_UNARY(exp)
-NATIVE_UNARY(fabs)
-NATIVE_UNARY(floor)
-NATIVE_UNARY(log)
-NATIVE_UNARY(rint)
-NATIVE_UNARY(sin)
-NATIVE_UNARY(sqrt)
-NATIVE_BINARY(atan2)
-NATIVE_BINARY(fmax)
-NATIVE_BINARY(fmin)
-NATIVE_BINARY(fmod)
-NATIVE_BINARY(pow)
-
-NATIVE_OWN float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
-NATIVE_DOUBLE(NATIVE_OWN double fma(double x, double y, double z) { return __builtin_fma(x, y, z); })
-NATIVE_WIDTHS(NATIVE_THREE, float, fma)
-NATIVE_DOUBLE(NATIVE_WIDTHS(NATIVE_THREE, double, fma))
-
-#define NATIVE_ORDERED(type)                                                                           \
-    NATIVE_OWN type min(type x, type y) { return y < x ? y : x; }                                      \
-    NATIVE_OWN type max(type x, type y) { return x < y ? y : x; }                                      \
-    NATIVE_OWN type clamp(type x, type low, type high) { return min(max(x, low), high); }
-#define NATIVE_ORDERED_VECTORS(type)                                                                      \
-    NATIVE_ORDERED(type)                                                                                  \
-    NATIVE_WIDTHS(NATIVE_TWO, type, min) NATIVE_WIDTHS(NATIVE_TWO, type, max) NATIVE_WIDTHS(NATIVE_THREE, type, clamp)
-NATIVE_ORDERED_VECTORS(int)
-NATIVE_ORDERED_VECTORS(uint)
-NATIVE_ORDERED_VECTORS(long)
-NATIVE_ORDERED_VECTORS(ulong)
-NATIVE_ORDERED_VECTORS(float)
-NATIVE_DOUBLE(NATIVE_ORDERED_VECTORS(double))
+#if defined(NATIVE_ELEMENTWISE) && !defined(LITECL_USERS)
+#define atan2(x, y) __builtin_elementwise_atan2(x, y)
+#define fma(x, y, z) __builtin_elementwise_fma(x, y, z)
+#define fmod(x, y) __builtin_elementwise_fmod(x, y)
+#define pow(x, y) __builtin_elementwise_pow(x, y)
+#else
+#include "native_functions.h"
+#endif
 
 NATIVE_OWN int clz(int x) { return x ? __builtin_clz((uint)x) : 32; }
 NATIVE_OWN uint clz(uint x) { return x ? __builtin_clz(x) : 32; }
@@ -148,13 +113,13 @@ NATIVE_OWN float vload_half(size_t offset, const half *p) { return __builtin_loa
 #define NATIVE_LOAD_HALVES(space)                                                                      \
     NATIVE_OWN float4 vload_half4(size_t offset, space const half *p) {                                \
         float4 x;                                                                                      \
-        for (int i = 0; i < 4; ++i) x[i] = __builtin_load_halff(p + 4 * offset + i);                   \
+        _Pragma("unroll") for (int i = 0; i < 4; ++i) x[i] = __builtin_load_halff(p + 4 * offset + i);                   \
         return x;                                                                                      \
     }
 NATIVE_LOAD_HALVES(__global)
 NATIVE_LOAD_HALVES(__private)
 NATIVE_OWN void vstore_half4_rte(float4 x, size_t offset, __private half *p) {
-    for (int i = 0; i < 4; ++i) __builtin_store_halff(x[i], p + 4 * offset + i);
+    _Pragma("unroll") for (int i = 0; i < 4; ++i) __builtin_store_halff(x[i], p + 4 * offset + i);
 }
 
 #define mem_fence(flags) __atomic_thread_fence(__ATOMIC_SEQ_CST)

@@ -1,6 +1,5 @@
 """``pytest --quick``: the part of the tests that `make check` runs, in under a minute and without TensorFlow."""
 
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,9 +11,6 @@ import pytest
 from litecl.delegate import devices
 from support import empty_copies, gaps, pocl_processor, red_zones
 
-# What TensorFlow computes with channels first, and dilated gradients, it computes by oneDNN alone, which it turns on by
-# itself on newer processors only.
-os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
 _MOST_CASES = 1000  # of one test; of a longer table every n-th case is run
 _EVERY = 20  # case is run on the back end for the processor, unless all are asked for
 _NEEDS_TENSORFLOW = re.compile(r"""^(?:\w+ = )?pytest\.importorskip\("(?:tensorflow|keras)"\)""", re.M)

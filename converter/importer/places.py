@@ -1,5 +1,6 @@
 """Finds the lines of the user's code in which operators were made: TensorFlow keeps them while a function lives."""
 
+import linecache
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -57,5 +58,6 @@ def _line(traceback: Any) -> str | None:
     """Return the innermost line that is not a library's."""
     for frame in reversed(list(traceback or ())):
         if not frame.filename.startswith((*_LIBRARIES, "<")):
-            return f"{frame.filename}:{frame.lineno}: {frame.line}"
+            text = frame.line or linecache.getline(frame.filename, frame.lineno).strip()
+            return f"{frame.filename}:{frame.lineno}: {text}"
     return None

@@ -8,6 +8,7 @@ from litecl.converter.quantization.data import Sample
 from litecl.converter.quantization.observers import Observer, Range
 from litecl.converter.quantization.scales import Affine
 from litecl.converter.quantization.watch import After, Look, Runner
+from litecl.interpreter.errors import ConversionError, ModelError
 from litecl.interpreter.graph import Array, Model, Subgraph
 from litecl.interpreter.schema import TensorType
 
@@ -29,8 +30,11 @@ def calibrate(model: Model, samples: Sequence[Sample], make: Callable[[], Observ
     seen: dict[int, dict[int, Observer]] = {index: {} for index in entries}
     looks = {index: _looks(model.subgraphs[index], seen[index], make) for index in entries}
     run = Runner(model, looks)
-    for sample in samples:
-        run(sample)
+    for number, sample in enumerate(samples):
+        try:
+            run(sample)
+        except ModelError as error:
+            raise ConversionError(f"quantize: the model cannot be run on sample {number}: {error}") from error
     return [_ranges(seen.get(index, {})) for index in range(len(model.subgraphs))]
 
 

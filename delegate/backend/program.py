@@ -64,12 +64,17 @@ class Program:
 
         Raises DelegateError, with variables as before, and NotAsPlanned where variables have no value that fits.
         """
+        outputs = self._ran(inputs, variables, counters)
+        self._states.keep(variables)  # last of all: an interrupt before this leaves all states as they were
+        return outputs
+
+    def _ran(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
+        """Do all but tell the store of new states."""
         with self.lock:
             outputs = self._run(inputs, variables, counters)
         if not self._saved:
             self._device.save()
             self._saved = True
-        self._states.keep(variables)  # last of all: an interrupt before this leaves all states as they were
         return outputs
 
     def _run(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
@@ -137,34 +142,34 @@ class Program:
                 if counters.invocation != number:
                     vars(counters).update(vars(cost))
                 run_plan()
-                return values
+                return copied() if kept else values
             if has_states or counters.invocation != number:
                 vars(counters).update(vars(cost))
             self._copied = ()
             if not self._saved:
                 vars(counters).update(vars(Counters(invocation=number)))
-                self.run([view for view in self._views if view is not None], variables, counters)
+                self._ran([view for view in self._views if view is not None], variables, counters)
                 cost.kernel_launches, cost.host_syncs = counters.kernel_launches, counters.host_syncs
                 cost.bytes_to_host = counters.bytes_to_host
-                return values
-            with self.lock:
-                try:
-                    if has_states:
-                        states.restore(variables, counters)
-                    faster = run_plan()
-                except BaseException as error:
-                    self._abandon(error)
-            if faster is not None:
-                run_plan, alone = faster.run, faster.alone and may_be_alone
+            else:
+                with self.lock:
+                    try:
+                        if has_states:
+                            states.restore(variables, counters)
+                        faster = run_plan()
+                    except BaseException as error:
+                        self._abandon(error)
+                if faster is not None:
+                    run_plan, alone = faster.run, faster.alone and may_be_alone
+            outcome = copied() if kept else values
             if has_states:
-                states.keep(variables)
-            return values
+                states.keep(variables)  # last of all, as in ``run``
+            return outcome
 
         def copied() -> dict[int, dict[int, Array]]:
-            run()
             return {subgraph: {t: view.copy() if t in kept else view for t, view in values[subgraph].items()}}
 
-        return copied if kept else run
+        return run
 
     def _abandon(self, error: BaseException) -> NoReturn:
         """Wait for what was queued before an error or interrupt, as its memory is about to be used again; raise it."""

@@ -139,9 +139,11 @@ class States:
         self._uploaded.clear()
 
     def keep(self, variables: Variables) -> None:
-        """Tell the store that the newest values are those that the last run has written; the places change turns."""
+        """Tell the store that the newest values are those that the last run has written; the places change turns.
+
+        Nothing is called behind the store (``Variables.update``), here or in those that call this last of all.
+        """
         if newest := self._changed[not self._turned]:
-            self._seen = -1  # an interrupt in between is no harm: then all is looked at
             variables.update(newest)
             self._turned = not self._turned
             self._seen = variables.changes

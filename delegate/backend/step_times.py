@@ -1,4 +1,4 @@
-"""The times that the kernel of a region takes of its own steps, by the processor's counter of cycles (region.cl)."""
+"""The times that the function of a region takes of its own steps, by the processor's counter of cycles (region.cl)."""
 
 import numpy as np
 
@@ -10,18 +10,15 @@ from litecl.interpreter.graph import Array
 
 
 class StepTimes:
-    """The times of one region's steps, as its kernel lays them out behind its progress.
+    """The times of one region's steps, as its function lays them out behind its progress.
 
-    workers: how many work-items write stamps; 1 writes none. seen: the times and stamps, 8 bytes each.
-    A kernel that the calling thread runs forgets the times of its last run itself, and stamps are written in every run;
-    so only those of steps within loops and branches that one of several workers runs are cleared (``inner``).
+    workers: how many write stamps; 1 writes none. seen: the times and stamps, 8 bytes each.
     """
 
     def __init__(self, program: RegionProgram, workers: int) -> None:
         self._program = program
         self._rows, self._workers = len(program.works), workers
         self._solo = workers == 1
-        self.inner = not all(map(self._is_outermost, program.launches)) and not self._solo
         self.seen = np.zeros(self.size_bytes // 8, np.int64)
 
     @property
@@ -34,10 +31,10 @@ class StepTimes:
         """The size of times and stamps."""
         return self.times_bytes + 8 * self._workers * (self._program.places + 1)
 
-    def found(self, cycle_s: float, queued_ms: float = 0.0) -> list[tuple[Work, LaunchTime]]:
+    def found(self, cycle_s: float) -> list[tuple[Work, LaunchTime]]:
         """Return the times of launches in the last run, in the order of the table; none if there was no run.
 
-        cycle_s: how long a cycle of the counter takes. queued_ms: how long the kernel waited before it began.
+        cycle_s: how long a cycle of the counter takes.
         """
         stamps = self.seen[self.times_bytes // 8 :].reshape(self._workers, self._program.places + 1)
         times = self.seen[: self.times_bytes // 8].reshape(self._rows, len(StepTime))
@@ -49,7 +46,7 @@ class StepTimes:
         found = []
         for position, work in self._program.launches.items():
             first, cycles, count = self._step(position, times, ends)
-            start_ms = queued_ms + max(0, first - int(begin)) * ms if count else 0.0
+            start_ms = max(0, first - int(begin)) * ms if count else 0.0
             found.append((work, LaunchTime(max(0, cycles) * ms, 0.0, start_ms, count)))
         return found
 

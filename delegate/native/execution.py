@@ -1,4 +1,4 @@
-"""A plan as a function of a shared library, which the host calls."""
+"""A plan as a function of a shared library, which the host calls: for all launches at once, or one by one."""
 
 import ctypes
 import sys
@@ -16,6 +16,7 @@ from litecl.delegate.kit.shared import packed
 from litecl.delegate.native.clock import cycle_s
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.native.memory import NativeMemory, aligned
+from litecl.delegate.native.stepped import Stepped
 from litecl.delegate.native.workers import crew
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import RegionProgram, region_program
@@ -35,25 +36,26 @@ class NativeExecution:
     """See ``Execution`` in delegate/backend/protocols.py. workers: how many threads share the work."""
 
     def __init__(self, plan: Plan, libraries: Libraries, workers: int, options: CLOptions) -> None:
-        if reason := _why_not(plan, options):
-            raise KernelBuildError(f"{reason}: a region is one function here, and nothing interrupts it")
+        reason = _why_stepped(plan, options)
         with host_memory("preparing a region"):
             self.memory = NativeMemory(plan)
-            self.manner = Manner("one kernel")
+            self.manner = Manner("queued", reason) if reason else Manner("one kernel", libraries.origin)
             self._plan, self._most = plan, options.max_loop_iterations
-            program = region_program(plan.steps, self.memory.address, self._most)
-            if program is None:
-                raise KernelBuildError("a launch has groups of several work-items, or arguments that cannot be passed")
+            program = program_of(plan, self.memory, options)
             self._limited_loops = bool(plan.loops) and self._most is not None
-            self._step_times = StepTimes(program, workers) if options.profile else None
+            self._step_times = StepTimes(program, workers) if options.profile and not reason else None
+            self._stepped: Stepped | None = None
             self._libraries, self._launches = libraries, min(1, len(program.works))
             self._shifts = self._first_shifts()
             self._call: AtOnce = _nothing  # the function expects at least one entry
             if program.works:
-                self._prepare(program, libraries, workers)
+                call = self._prepare(program, libraries, workers)
+                if reason:
+                    self._stepped = Stepped(plan, program, call, self._shifts, self._free, timed=options.profile)
+                    self._call = self._step
 
-    def _prepare(self, program: RegionProgram, libraries: Libraries, workers: int) -> None:
-        """Make the tables that the function reads, and the function with its argument."""
+    def _prepare(self, program: RegionProgram, libraries: Libraries, workers: int) -> Array:
+        """Make the tables that the function reads, and the function with its argument, which is returned."""
         library = libraries.region(program, timed=self._step_times is not None)
         works, args = packed(Entry, program.works), program.args
         progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (workers + 1) * program.places)
@@ -90,6 +92,7 @@ class NativeExecution:
         self._free, self._locked = (partial(kind(address), argument) for kind in (_FREE, _LOCKED))
         self._call = self._tried if may_be_short(self._plan) and _HAS_LOCK else self._free
         self._trials = Trials(_SHORT_S)
+        return call
 
     def _first_shifts(self) -> Array:
         """Return region.cl's shifts at the beginning: every loop, and the region itself, reads its first set."""
@@ -108,14 +111,23 @@ class NativeExecution:
 
     def run(self, counters: Counters) -> None:
         """Run the region, and count it."""
+        if self._stepped is not None:
+            counters.kernel_launches += self._stepped.run()
+            return
         if (faster := self._run_plan()) is not None:
             self._call = faster.run
         counters.kernel_launches += self._launches
 
     @property
     def at_once(self) -> AtOnce | None:
-        """Return a function that runs the region."""
+        """Return a function that runs the region, unless the host decides how many launches that takes."""
+        if self._stepped is not None and self._plan.control:
+            return None
         return self._run_plan if self._limited_loops else self._call
+
+    def _step(self) -> None:
+        assert self._stepped is not None
+        self._stepped.run()
 
     def _run_plan(self) -> Faster | None:
         faster = self._call()
@@ -143,10 +155,12 @@ class NativeExecution:
 
     def loop(self, loop: Loop) -> str:
         """Describe how a loop runs."""
-        return "in the region's kernel"
+        return self._stepped.loop(loop) if self._stepped is not None else "in the region's kernel"
 
     def times(self) -> Sequence[tuple[Work, LaunchTime]]:
         """Return the times of steps that the function has measured; none unless it was asked to."""
+        if self._stepped is not None:
+            return self._stepped.times()
         if self._step_times is None:
             return []
         return self._step_times.found(cycle_s(self._libraries.crew()))
@@ -157,10 +171,18 @@ def _nothing() -> Faster | None:
     return None
 
 
-def _why_not(plan: Plan, options: CLOptions) -> str:
-    """Return why a region has to be queued launch by launch, which no function does; empty if it may be one."""
+def program_of(plan: Plan, memory: NativeMemory, options: CLOptions) -> RegionProgram:
+    """Return the program of a plan. Raises KernelBuildError if it cannot be one function."""
+    program = region_program(plan.steps, memory.address, options.max_loop_iterations)
+    if program is None:
+        raise KernelBuildError("a launch has groups of several work-items, or arguments that cannot be passed")
+    return program
+
+
+def _why_stepped(plan: Plan, options: CLOptions) -> str:
+    """Return why a region's launches are run one by one; empty if the function runs them all."""
     if options.queue_loops:
         return "queue_loops=True"
     if limits.timed() and may_be_long(plan.steps):
-        return "time_limit, and a loop of unknown length or of many iterations"
+        return "time_limit does not interrupt a running kernel"
     return ""

@@ -12,55 +12,86 @@ from functools import partial
 from pathlib import Path
 
 from litecl.delegate import disk
+from litecl.delegate.backend import binaries, fork
 from litecl.delegate.backend.sources import Defines, render, source_of
-from litecl.delegate.native.compiler import Compiler, Unit
+from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.plan.region_program import RegionProgram
 from litecl.delegate.progress import logged, phase, tell
-from litecl.delegate.report import warn
 from litecl.interpreter.errors import KernelBuildError
 
-_PRELUDE, _ENTRY, _CREW = "native.h", "region_native.c", "crew.c"
+_PRELUDE, _ENTRY, _CREW, _RUNTIME = "native.h", "region_native.c", "crew.c", "runtime.c"
 
 
 class Libraries:
     """The libraries of one compiler. macros: of all kernels. directory: where objects are kept, or None.
 
-    built, loaded: how many objects were compiled, and how many came from the cache.
+    loaded: how many objects and libraries came from the cache. origin: where libraries come from, for people, if not
+    from the compiler.
     """
+
+    origin = ""
 
     def __init__(self, compiler: Compiler, macros: Defines, directory: Path | None) -> None:
         self._compiler, self._macros, self._directory = compiler, macros, directory
         self._libraries: dict[str, ctypes.CDLL] = {}
+        self._making = fork.Section(needs_runtime=False)  # one thread at a time compiles, for all who need it
         self.loaded = 0
 
     def region(self, program: RegionProgram, *, timed: bool) -> ctypes.CDLL:
         """Return the library with the function ``run_region``. Raises KernelBuildError."""
+        return self._library(self.region_units(program, timed=timed))
+
+    def crew(self) -> ctypes.CDLL:
+        """Return the library of helpers (kernels_cl/crew.c). Raises KernelBuildError."""
+        return self._library(self.crew_units())
+
+    def region_units(self, program: RegionProgram, *, timed: bool) -> list[Unit]:
+        """Return the sources of a region's library."""
         units = [
             self._unit(f"{variant.kernel}.cl", {**dict(variant.defines), "LITECL_REGION": 1}, after=callers)
             for variant, callers in program.variants.items()
         ]
         macros = {"LITECL_REGION": 1, **({"LITECL_TIMED": 1} if timed else {})}
         table = self._unit("region.cl", macros, before=program.functions_macro)
-        return self._library([*units, table, Unit(_ENTRY, source_of(_ENTRY))])
+        return [*units, table, Unit(_ENTRY, source_of(_ENTRY)), *self._runtime()]
 
-    def crew(self) -> ctypes.CDLL:
-        """Return the library of helpers (kernels_cl/crew.c). Raises KernelBuildError."""
-        return self._library([Unit(_CREW, source_of(_CREW))])
+    def crew_units(self) -> list[Unit]:
+        """Return the sources of the library of helpers."""
+        return [Unit(_CREW, source_of(_CREW)), *self._runtime()]
+
+    def _runtime(self) -> list[Unit]:
+        """Return what stands in for a compiler's own library, where compiled code may need it."""
+        macros = self._compiler.macros
+        has_all = "_WIN32" not in macros and not {"__aarch64__", "__F16C__"}.isdisjoint(macros)
+        return [] if has_all else [Unit(_RUNTIME, source_of(_RUNTIME))]
 
     def _unit(self, name: str, macros: Defines, before: str = "", after: str = "") -> Unit:
         text = source_of(_PRELUDE) + before + source_of(name) + after
-        return Unit(name, text, render({**macros, **self._macros}))
+        users = {"LITECL_USERS": 1} if Path(name).is_absolute() else {}
+        return Unit(name, text, render({**macros, **users, **self._macros}))
+
+    def content(self, units: Sequence[Unit]) -> tuple[str, bytes]:
+        """Return a library's name, by what it is made from, and its bytes. Raises KernelBuildError."""
+        keys, name = self._names(units)
+        return name, self._content(units, keys, name)
 
     def _library(self, units: Sequence[Unit]) -> ctypes.CDLL:
-        keys = [self._key(unit) for unit in units]
-        name = disk.key("library", self._compiler.identity, keys)
+        keys, name = self._names(units)
         if name not in self._libraries:
-            content = self._kept(name)
-            if content is None:
-                content = self._compiler.link(self._objects(units, keys))
-                self._keep(name, content)
-            self._libraries[name] = _loaded(content)
+            with self._making.lock:
+                self._libraries[name] = self._libraries.get(name) or _loaded(self._content(units, keys, name))
         return self._libraries[name]
+
+    def _names(self, units: Sequence[Unit]) -> tuple[list[str], str]:
+        keys = [self._key(unit) for unit in units]
+        return keys, disk.key("library", self._compiler.identity, keys)
+
+    def _content(self, units: Sequence[Unit], keys: Sequence[str], name: str) -> bytes:
+        content = self._kept(name)
+        if content is None:
+            content = self._compiler.link(self._objects(units, keys))
+            binaries.keep(self._directory, name, content)
+        return content
 
     def _objects(self, units: Sequence[Unit], keys: Sequence[str]) -> list[bytes]:
         """Return object files, of which those are compiled that the cache does not have."""
@@ -73,27 +104,16 @@ class Libraries:
                 made = self._compiler.compile(sources, partial(_tell, sources))
             for (key, _), content in zip(missing, made, strict=True):
                 objects[key] = content
-                self._keep(key, content)
+                binaries.keep(self._directory, key, content)
         return [content for content in objects.values() if content is not None]
 
     def _key(self, unit: Unit) -> str:
         return disk.key(Path(unit.name).stem, self._compiler.identity, (unit.name, unit.source, *unit.options))
 
     def _kept(self, key: str) -> bytes | None:
-        content = None if self._directory is None else disk.read_sealed(self._directory / f"{key}.bin")
+        content = binaries.read(self._directory, key)
         self.loaded += content is not None
         return content
-
-    def _keep(self, key: str, content: bytes) -> None:
-        if self._directory is None:
-            return
-        if disk.write_sealed(self._directory / f"{key}.bin", content):
-            disk.tidy(self._directory, disk.limit(self._directory))
-        else:
-            warn(
-                f"compiled programs cannot be kept in {self._directory}, so that every process compiles anew: "
-                "set XDG_CACHE_HOME to a folder that can be written"
-            )
 
 
 def _tell(units: Sequence[Unit], done: int) -> None:

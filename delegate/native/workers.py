@@ -21,8 +21,12 @@ class Crew:
     lead: int
 
     def hire(self, count: int) -> int:
-        """Start threads until there are so many, and return how many there are: fewer if the system refuses."""
-        return int(self.library.hire(count))
+        """Start threads until there are so many, and return how many there are: fewer if the system refuses.
+
+        One thread at a time does: calls of the library let others run.
+        """
+        with _hiring.lock:
+            return int(self.library.hire(count))
 
 
 def crew(libraries: Libraries) -> Crew:
@@ -33,7 +37,8 @@ def crew(libraries: Libraries) -> Crew:
             library = libraries.crew()
             library.door.restype = ctypes.c_void_p
             take, lead = (ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in ("take", "lead"))
-            _crew = Crew(library, library.door(), take, lead)
+            made = Crew(library, library.door(), take, lead)
+            _crew = _crew or made  # of a signal handler, which may have come in between
         return _crew
 
 

@@ -97,7 +97,7 @@ def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
         (device.target.kind != "cpu" and not in_groups, _NOT_A_CPU),
         (device.profile, "profile=True, and launches have times of their own"),
         (options.queue_loops, "queue_loops=True"),
-        (limits.timed() and may_be_long(plan.steps), "time_limit, which no kernel hears of"),
+        (limits.timed() and may_be_long(plan.steps), "time_limit does not interrupt a running kernel"),
         (len(plan.works) < _REGION_LAUNCHES and not plan.predicates, f"fewer than {_REGION_LAUNCHES} launches"),
     )
     return next((reason for holds, reason in reasons if holds), "")

@@ -1,6 +1,5 @@
 """Building OpenCL programs for one device, with a cache of their binaries on disk."""
 
-import logging
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 import pyopencl as cl
 
 from litecl.delegate import disk
-from litecl.delegate.backend import fork
+from litecl.delegate.backend import binaries, fork
 from litecl.delegate.backend.sources import Defines, name_of, render, source_of
 from litecl.delegate.cl_op import Launch
 from litecl.delegate.opencl.environment import POCL, check_room, tidy
@@ -21,10 +20,8 @@ from litecl.delegate.opencl.kernel_objects import kernel_object
 from litecl.delegate.opencl.unlocked import binary_of, linked
 from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
 from litecl.delegate.progress import logged, phase, tell
-from litecl.delegate.report import warn
 from litecl.interpreter.errors import KernelBuildError
 
-_LOG = logging.getLogger("litecl")
 _TRIES = 3
 
 
@@ -111,7 +108,7 @@ class Programs:
 
     def load(self, key: str) -> Any:
         """Return a program from the cache, or None if there is none that this driver accepts."""
-        binary = None if self._cache_dir is None else disk.read_sealed(self._cache_dir / f"{key}.bin")
+        binary = binaries.read(self._cache_dir, key)
         if binary is None:
             return None
         try:
@@ -142,7 +139,7 @@ class Programs:
             unsaved = sorted(self._unsaved)
             self._unsaved.clear()
             for key in unsaved:
-                self._keep(key, binary_of(self._built[key]), self._cache_dir)
+                self._keep(key, binary_of(self._built[key]))
 
     def _finished(self, key: str, program: Any) -> Any:
         """Return a program that is machine code, and write it to the cache; for PoCL a copy made of its binary.
@@ -155,28 +152,15 @@ class Programs:
             self._unsaved.add(key)
             return program
         binary = binary_of(program)
-        if self._cache_dir is not None:
-            self._keep(key, binary, self._cache_dir)
+        self._keep(key, binary)
         with suppress(cl.Error):
             return self._of(binary)
         return program
 
-    def _keep(self, key: str, binary: bytes, folder: Path) -> None:
+    def _keep(self, key: str, binary: bytes) -> None:
         """Write a program's binary, and see that the folders do not grow too large."""
-        if self._write(key, binary, folder):
-            disk.tidy(folder, disk.limit(folder))
+        if binaries.keep(self._cache_dir, key, binary):
             tidy()
-
-    def _write(self, key: str, binary: bytes, folder: Path) -> bool:
-        if binary and disk.write_sealed(folder / f"{key}.bin", binary):
-            _LOG.info("kept %s.bin (%d bytes) in %s", key, len(binary), folder)
-            return True
-        if binary:
-            warn(
-                f"compiled programs cannot be kept in {folder}, so that every process compiles anew: "
-                "set XDG_CACHE_HOME to a folder that can be written"
-            )
-        return False
 
     def _build(self, key: str, source: str, options: Sequence[str]) -> Any:
         tell(name_of(source), 0, 1)

@@ -106,22 +106,14 @@ class Executor:
             budget.tick()
             values = limits.CountedValues(budget, values)
         frame = Frame(self, subgraph, values)
-        outermost = self._depth == 0
-        if outermost:
+        if self._depth == 0:
             self.invocation += 1
             self.given = inputs
-            self.variables.begin()
         self._depth += 1
         try:
             for step in self._steps[subgraph]:
                 self._run(frame, step)
             outputs = [values[t] if t in values else self._value(frame, t) for t in graph.outputs]
-            if outermost:
-                self.variables.commit()
-        except BaseException:
-            if outermost:
-                self.variables.rollback()
-            raise
         finally:
             self._depth -= 1
             if budget is not None and not self._preserve:

@@ -13,6 +13,9 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
+import numpy as np
+
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Model, Node, TensorSpec, entries, reached
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
@@ -25,6 +28,9 @@ from litecl.interpreter.ops.lstm import LSTM
 from litecl.interpreter.ops.rnn import BIDIRECTIONAL_SEQUENCE_RNN, RNN, UNIDIRECTIONAL_SEQUENCE_RNN
 from litecl.interpreter.ops.transpose_conv import CONVOLUTION_2D_TRANSPOSE_BIAS, TRANSPOSE_CONV
 from litecl.interpreter.ops.unidirectional_sequence_lstm import UNIDIRECTIONAL_SEQUENCE_LSTM
+
+# What OpenBLAS maps for its first product; where it cannot it ends the process.
+_BLAS_BYTES = 48 << 20
 
 # Multiplications of one operator, from which more threads than one are worth waking.
 _WORTH_IT = 1 << 24
@@ -68,7 +74,7 @@ class _Blas:
         self._start_over()
 
     def _start_over(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may run a model meanwhile, and ends it before we go on
         self._wanted: Counter[int] = Counter()
         self._before: list[int] = []
         self._now = _NO_LIMIT
@@ -106,8 +112,11 @@ class _Blas:
 
 @cache
 def _blas() -> _Blas:
-    from threadpoolctl import ThreadpoolController  # looks through all libraries, which models on a device do without
-
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:  # a board may have numpy and litecl alone: BLAS then takes as many threads as it likes
+        return _Blas([])
+    # It looks through all libraries, which models on a device do without.
     blas = _Blas([_Library(found) for found in ThreadpoolController().lib_controllers if found.user_api == "blas"])
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=blas.forked)
@@ -129,16 +138,26 @@ class _Limited(AbstractContextManager[None]):
 def limited(model: Model, specs: Sequence[Sequence[TensorSpec]], count: int | None) -> AbstractContextManager[None]:
     """Return a context to run a model in, so that BLAS uses at most ``count`` threads, and one if products are small.
 
-    model: as rewritten by delegates; what these run needs no BLAS. None: as many as BLAS has.
+    model: as rewritten by delegates; what these run needs no BLAS. None: as many as BLAS has. Raises ModelError where
+    there is no memory for BLAS.
     """
     begun = entries(model)
     run = {*begun, *reached(model, [node for i in begun for node in model.subgraphs[i].nodes])}
     largest = max((_multiplications(node, specs[i]) for i in run for node in model.subgraphs[i].nodes), default=0)
     if not largest:
         return nullcontext()
+    _require_memory()
     if largest < _WORTH_IT:
         return _Limited(1)
     return nullcontext() if count is None else _Limited(count)
+
+
+@cache
+def _require_memory() -> None:
+    try:
+        np.empty(_BLAS_BYTES, np.uint8)
+    except MemoryError as error:
+        raise ModelError(f"numpy's BLAS needs {_BLAS_BYTES >> 20} MiB of address space: {error}") from error
 
 
 def _multiplications(node: Node, specs: Sequence[TensorSpec]) -> int:

@@ -46,24 +46,26 @@ class Variables:
         """Remember, from now on, the old value of what changes: for an invoke, which ends in ``commit`` or
         ``rollback``.
         """
+        self.rollback()  # what an interrupt of an earlier one has left to do
         self._before, self._resources_before = {}, dict(self.resources)
 
     def commit(self) -> None:
-        """Forget what was remembered."""
-        before, self._before = self._before or {}, None
-        for value in before.values():
-            self._count(value, None)
+        """Forget what was remembered: last of all in an invoke, since an interrupt can come no later."""
+        if self._budget is not None:
+            for value in (self._before or {}).values():
+                self._count(value, None)
+        self._before = None
 
     def rollback(self) -> None:
-        """Set variables and resources back to what they were at ``begin``."""
-        before, self._before = self._before or {}, None
+        """Set variables and resources back to what they were at ``begin``, if an invoke has begun."""
+        if self._before is None:
+            return
+        before = self._before
+        for key in before:
+            self._count(self._values.get(key), None)
+        values = {key: value for key, value in {**self._values, **before}.items() if value is not None}
+        self._values, self.resources, self._before = values, self._resources_before, None
         self.changes += 1
-        for key, value in before.items():
-            self._count(self._values.pop(key, None), None)
-            if value is not None:
-                self._values[key] = value
-        self.resources.clear()
-        self.resources.update(self._resources_before)
 
     def get(self, key: VariableKey, spec: TensorSpec) -> Array:
         """Return the value of a variable tensor; never written, it is zeros, or INT8's zero point, as in TFLite."""
@@ -96,16 +98,28 @@ class Variables:
         self.update({key: value})
 
     def update(self, values: Mapping[VariableKey, Array | Held]) -> None:
-        """Store several values at once: an interrupt finds all of them stored, or none."""
-        for key, value in values.items() if self._before is not None or self._budget is not None else ():
+        """Store several values at once: an interrupt finds all of them stored, or none.
+
+        Between invokes nothing is called once they are stored. Python hears of signals where functions are called and
+        in loops: so it hears of none until the caller of this function calls another.
+        """
+        if self._before is not None or self._budget is not None:
+            self._remember(values)
+        if self._before is None:
+            self._values = {**self._values, **values}
+        else:
+            self._values.update(values)  # an interrupt leads to ``rollback``
+        self.changes += 1
+
+    def _remember(self, values: Mapping[VariableKey, Array | Held]) -> None:
+        """Count values that are about to be stored, and during an invoke keep those that they replace."""
+        for key, value in values.items():
             before = self._values.get(key)
             if self._before is None or key in self._before:
                 self._count(before, value)
             else:  # the old value stays alive
                 self._before[key] = before
                 self._count(None, value)
-        self._values.update(values)
-        self.changes += 1
 
     def move(self, values: Mapping[VariableKey, Array | Held]) -> None:
         """Store the same values elsewhere, or record their new holder."""
@@ -148,8 +162,10 @@ class Variables:
 
     def reset(self) -> None:
         """Sets every variable tensor back to its first value; resources stay."""
-        for key in [key for key in self._values if not isinstance(key, str)]:
-            self._count(self._values.pop(key), None)
+        for key, value in self._values.items():
+            if not isinstance(key, str):
+                self._count(value, None)
+        self._values = {key: value for key, value in self._values.items() if isinstance(key, str)}
         self.changes += 1
 
 

@@ -108,15 +108,18 @@ def resize(runtime: Runtime, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> N
         runtime.resize_tensor_input(known[name]["index"], shape)
 
 
-def device_arguments(parser: argparse.ArgumentParser, *, cpu: bool = False, several: Collection[str] = ()) -> None:
+def device_arguments(
+    parser: argparse.ArgumentParser, *, cpu: bool = False, several: Collection[str] = (), without: Collection[str] = ()
+) -> None:
     """Take the options of the delegate that are declared with a flag.
 
-    cpu: also ``--cpu``, in place of a device. several: options whose flags may be repeated.
+    cpu: also ``--cpu``, in place of a device. several: options whose flags may be repeated. without: options that the
+    command does not take.
     """
     place = parser.add_mutually_exclusive_group()
     hints = get_type_hints(CLOptions)
-    for field in _FLAGS:
-        kind, default = _kind(hints[field.name]), field.default
+    for field in [field for field in _FLAGS if field.name not in without]:
+        kind, default = _kind(hints[field.name], field.metadata["file"]), field.default
         group = place if field.name == "device" else parser
         if field.name in several:
             kind, default = kind | {"action": "append"}, []
@@ -129,11 +132,11 @@ def device_arguments(parser: argparse.ArgumentParser, *, cpu: bool = False, seve
 
 def device_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the keywords of ``CLDelegate`` that the arguments give."""
-    return {field.name: getattr(args, field.name) for field in _FLAGS}
+    return {field.name: getattr(args, field.name) for field in _FLAGS if hasattr(args, field.name)}
 
 
-def _kind(hint: Any) -> dict[str, Any]:
-    """Return what argparse needs to know of an option's type."""
+def _kind(hint: Any, file: str) -> dict[str, Any]:
+    """Return what argparse needs to know of an option's type. file: what a path is called."""
     if hint is bool:
         return {"action": "store_true"}
     if get_origin(hint) is Literal:
@@ -141,7 +144,7 @@ def _kind(hint: Any) -> dict[str, Any]:
     if int in get_args(hint):
         return {"type": positive, "metavar": "N"}
     if str in get_args(hint):
-        return {"metavar": "DIR"}  # no Path: argparse would make one of the default, "auto"
+        return {"metavar": file}  # no Path: argparse would make one of the default, "auto"
     return {"type": _device_name, "metavar": "DEVICE"}
 
 

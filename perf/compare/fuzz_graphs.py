@@ -21,24 +21,23 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from litecl.perf.compare.graph_fuzz.modes import MODES
+from litecl.perf.compare.graph_fuzz.modes import MODES, fault_of
 from litecl.perf.compare.graph_fuzz.work import Batch, Result, Worker, batch
 
 _DEFAULT_BATCH = 1000
 _SHARES = (  # of the modes among batches
     "one thread",
     "two threads",
-    "several workers",
     "queued",
     "as a GPU",
     "one thread",
+    "OpenCL, several groups",
     "two threads",
     "fp16 weights",
-    "queued, two threads",
     "all tensors kept",
+    "OpenCL, queued",
     "profile",
-    "native",
-    "native, two threads",
+    "OpenCL, one group",
 )
 
 
@@ -124,8 +123,17 @@ def _json(result: Result, seconds: float) -> str:
     )
 
 
+def _usable() -> list[str]:
+    """Return the modes that this machine can run; the others are told of, with the reason."""
+    faults = {mode: fault_of(MODES[mode]) for mode in dict.fromkeys(_SHARES)}
+    for mode, fault in faults.items():
+        if fault:
+            print(f"left out: {mode}: {fault}", file=sys.stderr)
+    return [mode for mode in _SHARES if not faults[mode]]
+
+
 def _batches(args: argparse.Namespace) -> list[Batch]:
-    modes = [mode for mode in _SHARES if mode in args.modes] if args.modes else list(_SHARES)
+    modes = [mode for mode in _SHARES if mode in args.modes] if args.modes else _usable()
     if args.only:
         number, graph = (int(part) for part in args.only.split(":"))
         return [replace(batch(args.seed, number, 1, modes, args.families, strange=args.strange), first=graph)]

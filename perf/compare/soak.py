@@ -24,11 +24,12 @@ from litecl.interpreter.graph import Array
 from litecl.perf.measure.feeds import prepare, random_inputs
 
 MODES: dict[str, dict[str, Any]] = {
-    "basic": {"num_threads": 1},
+    "one": {"device": "native", "num_threads": 1},
+    "two": {"device": "native", "num_threads": 2},
+    "queued": {"device": "native", "num_threads": 1, "queue_loops": True},
+    "profile": {"device": "native", "num_threads": 1, "profile": True},
+    "basic": {"device": "basic"},
     "pthread": {"device": "pthread"},
-    "two": {"num_threads": 2},
-    "queued": {"num_threads": 1, "queue_loops": True},
-    "profile": {"num_threads": 1, "profile": True},
     "queued on pthread": {"device": "pthread", "queue_loops": True},
 }
 _FEEDS = 3

@@ -3,7 +3,7 @@
 ``tests/tools/operators.py`` converts them one by one, beside TensorFlow's own converter.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ def _groups() -> list[list[TfFunction]]:
     """Return the cases by their arguments."""
     groups: dict[Any, list[TfFunction]] = {}
     for case in OPERATORS:
-        groups.setdefault((case.shapes, case.low, case.high), []).append(case)
+        groups.setdefault((case.shapes, case.low, case.high, case.reference is None), []).append(case)
     return list(groups.values())
 
 
@@ -32,15 +32,20 @@ def _groups() -> list[list[TfFunction]]:
 def test_operators(cases: Sequence[TfFunction]) -> None:
     names: list[str] = []
 
-    def function(*arguments: Any) -> Any:
-        results = [tf.nest.flatten(case.function(*arguments)) for case in cases]
-        names[:] = [case.name for case, made in zip(cases, results, strict=True) for _ in made]
-        return tf.nest.flatten(results)
+    def traced(functions: Sequence[Callable[..., Any]]) -> Any:
+        def function(*arguments: Any) -> Any:
+            results = [tf.nest.flatten(compute(*arguments)) for compute in functions]
+            names[:] = [case.name for case, made in zip(cases, results, strict=True) for _ in made]
+            return tf.nest.flatten(results)
 
-    concrete = tf.function(function, autograph=False).get_concrete_function(*cases[0].specs)
+        return tf.function(function, autograph=False).get_concrete_function(*cases[0].specs)
+
+    concrete = traced([case.function for case in cases])
     content = Converter.from_concrete_functions([concrete]).convert()
     values = cases[0].feeds()
-    expected = [np.asarray(y) for y in concrete(*map(tf.constant, values))]
+    references = [case.reference for case in cases if case.reference is not None]
+    computed = traced(references) if references else concrete
+    expected = [np.asarray(y) for y in computed(*map(tf.constant, values))]
     for runtime in (litert(content), Interpreter(model_content=content)):
         for name, got, wanted in zip(names, invoke(runtime, values), expected, strict=True):
             assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype), name

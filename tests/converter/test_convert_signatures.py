@@ -1,7 +1,7 @@
 """What a converted file's signatures are called, and models that are handed over in unusual circumstances."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -10,7 +10,8 @@ tf = pytest.importorskip("tensorflow")
 
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
-from support.conversion import assert_all_close, invoke, runtimes  # noqa: E402
+from litecl.interpreter.errors import ConversionError  # noqa: E402
+from support.conversion import assert_all_close, invoke, litert, runtimes  # noqa: E402
 from support.keras_models import stack  # noqa: E402
 from support.tf_v1 import old_control_flow  # noqa: E402
 
@@ -164,3 +165,60 @@ def test_a_merge_of_four(tmp_path: Path) -> None:
     for number, factor in ((20.0, 2), (-5.0, 3), (5.0, 4), (-20.0, 5)):
         value = np.float32([number, 1])
         assert_all_close(invoke(Interpreter(model_content=content), [value]), [value * factor])
+
+
+class Open(tf.Module):
+    """Functions of open dimensions that only some sizes fit, and what these are in a file."""
+
+    FITTING: ClassVar = {"fill": [4, 8], "divide": [3, 8], "unstack": [3, 8], "unfold": [1, 392], "both": [1, 9, 8]}
+
+    @tf.function(input_signature=[tf.TensorSpec((None, 8), name="x")], autograph=False)
+    def fill(self, x: Any) -> Any:
+        return tf.reshape(x, [1, 4, 4, 2]) * 2.0
+
+    @tf.function(input_signature=[tf.TensorSpec((None, 8), name="x")], autograph=False)
+    def divide(self, x: Any) -> Any:
+        return tf.split(x, 3)
+
+    @tf.function(input_signature=[tf.TensorSpec((None, 8), name="x")], autograph=False)
+    def unstack(self, x: Any) -> Any:
+        return tf.unstack(x, 3)
+
+    @tf.function(input_signature=[tf.TensorSpec((1, None), name="x")], autograph=False)
+    def unfold(self, x: Any) -> Any:
+        return tf.reshape(x, [1, 28, 14]) + 1.0
+
+    @tf.function(input_signature=[tf.TensorSpec((None, None, 8), name="x")], autograph=False)
+    def both(self, x: Any) -> Any:
+        return tf.split(x, 9, 1)[4]
+
+
+def test_open_dimensions_get_sizes_that_fit() -> None:
+    """Each signature by itself."""
+    module, random = Open(), np.random.default_rng(3)
+    functions = {key: getattr(module, key).get_concrete_function() for key in Open.FITTING}
+    content = Converter.from_concrete_functions(list(functions.values())).convert()
+    for runtime in (litert(content), Interpreter(model_content=content)):
+        for key, shape in Open.FITTING.items():
+            runner = runtime.get_signature_runner(key)
+            (details,) = runner.get_input_details().values()
+            assert details["shape"].tolist() == shape
+            assert -1 in details["shape_signature"]
+            x = random.random(shape, np.float32)
+            expected = [np.asarray(y) for y in tf.nest.flatten(functions[key](tf.constant(x)))]
+            got = runner(x=x)
+            assert_all_close([got[f"output_{i}"] for i in range(len(expected))], expected)
+
+
+def test_open_dimensions_that_nothing_fits() -> None:
+    def function(x: Any, y: Any, z: Any) -> Any:
+        return tf.reshape(x, [1, 4, 4, 2]) * 2.0, tf.split(y, 3), z + 1.0
+
+    specs = [tf.TensorSpec(shape, name=name) for name, shape in (("x", (None, 8)), ("y", (None, 2)), ("z", (2,)))]
+    concrete = tf.function(function, autograph=False).get_concrete_function(*specs)
+    with pytest.raises(ConversionError, match=r"'x': \[None, 8\], 'y': \[None, 2\]\}.*RESHAPE: 8 elements") as caught:
+        Converter.from_concrete_functions([concrete]).convert()
+    assert "input_shapes={'x': (...), 'y': (...)}" in str(caught.value)
+    content = Converter.from_concrete_functions([concrete], input_shapes={"x": (4, 8), "y": (6, 2)}).convert()
+    x, y, z = (np.ones(shape, np.float32) for shape in ((4, 8), (6, 2), (2,)))
+    assert [result.shape for result in invoke(litert(content), [x, y, z])] == [(1, 4, 4, 2), *[(2, 2)] * 3, (2,)]

@@ -1,6 +1,8 @@
 """Texts, which operators of litecl's own compute: each result against TensorFlow's."""
 
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
 
-from litecl.converter import Converter  # noqa: E402
+from litecl.converter import ConversionWarning, Converter  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.graph import Array  # noqa: E402
@@ -116,12 +118,52 @@ def test_hashing() -> None:
 def test_the_report_tells_what_only_litecl_runs() -> None:
     concrete = tf.function(S.lower, autograph=False).get_concrete_function(tf.TensorSpec([None], tf.string))
     converter = Converter.from_concrete_functions([concrete])
-    converter.convert()
+    with pytest.warns(ConversionWarning):
+        converter.convert()
     assert converter.report.own_operators == ["litecl.StringLower"]
     assert "LiteRT has no litecl.StringLower" in str(converter.report)
     converter.allow_custom_ops = False
-    with pytest.raises(ConversionError, match=r"litecl\.StringLower"):
+    with pytest.raises(ConversionError, match=r"litecl\.StringLower of 'StringLower'"):
         converter.convert()
+
+
+def _noisy(x: Any) -> Any:
+    noise = tf.random.stateless_uniform([2], [S.length(x), 2])  # draws
+    return tf.cond(S.length(x) > 3, lambda: noise, lambda: noise * S.to_number(S.lower(x)))  # lowers
+
+
+def test_what_only_litecl_runs_is_warned_of_with_its_places() -> None:
+    lines = Path(__file__).read_text().splitlines()
+    numbers = [i for i, line in enumerate(lines, 1) if line.endswith(("  # draws", "  # lowers"))]
+    concrete = tf.function(_noisy, autograph=False).get_concrete_function(tf.TensorSpec([], tf.string))
+    with pytest.warns(ConversionWarning, match=r"^LiteRT has no litecl.*only litecl runs") as caught:
+        Converter.from_concrete_functions([concrete]).convert()
+    (warning,) = caught
+    assert warning.filename == __file__
+    draw = "litecl.StatelessUniform of 'stateless_random_uniform/StatelessRandomUniformV2'"
+    for place, number in zip((draw, "litecl.StringLower of 'cond/StringLower'"), numbers, strict=True):
+        assert f"{place}, made in {__file__}:{number}: " in str(warning.message)
+
+
+class _Noise(L.Layer):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__(name="noise")
+        self.seeds = keras.random.SeedGenerator(1)
+
+    def call(self, x: Any) -> Any:
+        return x + keras.random.normal((1, 4), seed=self.seeds)
+
+
+def test_layers_that_only_litecl_runs_are_named() -> None:
+    model = keras.Sequential([keras.Input((4,), 1), L.Dense(4), _Noise()])
+    with pytest.warns(ConversionWarning, match=r"litecl\.StatelessNormal of '\S*/noise\S*', made in .*test_convert"):
+        Converter.from_keras_model(model).convert()
+
+
+def test_nothing_is_warned_of_where_litert_runs_all() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConversionWarning)
+        Converter.from_keras_model(keras.Sequential([keras.Input((4,)), L.Dense(2)])).convert()
 
 
 def test_a_pattern_that_python_cannot_say_is_refused_early() -> None:
@@ -135,3 +177,34 @@ def test_a_stack_of_one_runs_anywhere() -> None:
     got, expected, content = _converted(lambda x: [tf.stack([x], axis) for axis in (0, 1)], _TEXTS)
     for value, wanted, again in zip(got, expected, invoke(litert(content), [_TEXTS]), strict=True):
         assert value.tolist() == wanted.tolist() == again.tolist()
+
+
+def test_tables_of_several_types_in_one_model() -> None:
+    """TensorFlow ends the process that asks a table for types that are another's."""
+    words, numbers = keras.Input((2,), dtype="string", name="words"), keras.Input((2,), dtype="int64", name="numbers")
+    known = L.IntegerLookup(vocabulary=[10, 20, 30])(numbers)
+    outputs = [L.StringLookup(vocabulary=["a", "b"])(words), known]
+    outputs.append(L.StringLookup(vocabulary=["u", "v", "w"], invert=True)(known))
+    model = keras.Model([words, numbers], outputs)
+    fed = {"words": np.array([[b"b", b"z"]], object), "numbers": np.array([[20, 5]], np.int64)}
+    expected = model({name: tf.constant(value) for name, value in fed.items()})
+    got = Interpreter(Converter.from_keras_model(model).convert()).get_signature_runner()(**fed)
+    for value, wanted in zip(got.values(), expected, strict=True):
+        np.testing.assert_array_equal(value, np.asarray(wanted))
+
+
+@pytest.mark.parametrize(("name", "what"), [("iterator", "resource"), ("cardinality", "data set")])
+def test_captures_that_no_file_can_hold_are_refused(name: str, what: str) -> None:
+    numbers = tf.data.Dataset.range(5)
+    steps, filled = iter(numbers), tf.lookup.KeyValueTensorInitializer(tf.constant(["a"]), tf.constant([1], tf.int64))
+    table = tf.lookup.StaticHashTable(filled, -1)
+
+    def function(x: Any) -> Any:
+        extra = (
+            next(steps) if name == "iterator" else tf.raw_ops.DatasetCardinality(input_dataset=numbers._variant_tensor)
+        )
+        return table.lookup(x) + extra
+
+    concrete = tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec([2], tf.string))
+    with pytest.raises(ConversionError, match=f"captures.*{what}"):
+        Converter.from_concrete_functions([concrete]).convert()

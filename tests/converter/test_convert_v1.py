@@ -11,7 +11,8 @@ tf = pytest.importorskip("tensorflow")
 
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
-from support.conversion import assert_all_close, invoke, runtimes, sizes  # noqa: E402
+from litecl.interpreter.errors import ConversionError  # noqa: E402
+from support.conversion import assert_all_close, invoke, litert, runtimes, sizes  # noqa: E402
 from support.tf_v1 import (  # noqa: E402
     GRAPHS,
     counter,
@@ -21,6 +22,7 @@ from support.tf_v1 import (  # noqa: E402
     read_in_loop,
     written_in_branch,
 )
+from support.tf_v1_orders import ORDERS, UNDECIDED  # noqa: E402
 
 v1 = tf.compat.v1
 
@@ -77,3 +79,45 @@ def test_saved_model(build: Callable[[Any, bool], Any], use_resource: bool, tmp_
     for runtime in runtimes(content):
         for value, wanted in zip(values, expected, strict=True):
             assert_all_close(invoke(runtime, [value]), [wanted])
+
+
+@pytest.mark.parametrize("use_resource", [False, True], ids=["ref", "resource"])
+def test_order_of_reads_and_writes(use_resource: bool, tmp_path: Path) -> None:
+    """Every order has a variable and a result of its own in one model."""
+    path = tmp_path / "model"
+    with old_control_flow(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, (4, 3), "x")
+        results = {name: build(_variable(name, use_resource), x) for name, build in ORDERS.items()}
+        session.run(v1.global_variables_initializer())
+        v1.saved_model.simple_save(session, str(path), {"x": x}, results)
+        values = feeds((4, 3))
+        expected = [session.run(results, {x: value}) for value in values]
+    content = Converter.from_saved_model(path).convert()
+    for runtime in (litert(content), Interpreter(content)):
+        runner = runtime.get_signature_runner()
+        for value, wanted in zip(values, expected, strict=True):
+            got = runner(x=value)
+            for name in ORDERS:
+                np.testing.assert_allclose(got[name], wanted[name], 1e-4, 1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("op", UNDECIDED)
+def test_what_may_share_the_memory_of_a_variable_is_refused(op: str, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    with old_control_flow(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, (4, 3), "x")
+        variable = _variable("w", use_resource=False)
+        shared = UNDECIDED[op](variable)
+        with tf.control_dependencies([shared]):
+            written = variable.assign_add(x)
+        with tf.control_dependencies([written]):
+            y = shared * 2.0
+        session.run(v1.global_variables_initializer())
+        v1.saved_model.simple_save(session, str(path), {"x": x}, {"y": y})
+    with pytest.raises(ConversionError, match=f"{op} .* reads the variable 'w'.*AssignAdd.*use_resource"):
+        Converter.from_saved_model(path).convert()
+
+
+def _variable(name: str, use_resource: bool) -> Any:
+    value = np.random.default_rng(len(name)).normal(size=(4, 3)).astype(np.float32)
+    return v1.get_variable(name, initializer=value, use_resource=use_resource)

@@ -14,7 +14,10 @@ from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.file.reader import read  # noqa: E402
 from litecl.interpreter.graph import Array  # noqa: E402
+from litecl.interpreter.ops.quantize import dequantize, quantize  # noqa: E402
+from litecl.interpreter.schema import TensorType  # noqa: E402
 from support import oracle  # noqa: E402
+from support.conversion import invoke, litert  # noqa: E402
 from support.keras_models import randomise, stack  # noqa: E402
 
 L = keras.layers
@@ -84,6 +87,61 @@ def test_accuracy(build: Callable[[], Any], kind: Any, with_peer: bool) -> None:
         peer = _peer(model, samples, kind)
         theirs = _ratio_db(wanted, np.concatenate([oracle.run(peer, x)[0] for x in tried]))
         assert ours > theirs - 1.0
+
+
+def _pooled() -> Any:
+    return stack(L.Conv2D(4, 3, activation="relu"), L.Flatten(), L.Dense(5), shape=(8, 8, 3))
+
+
+def _attentive() -> Any:
+    inputs = keras.Input((None, 8))
+    return keras.Model(inputs, L.Dense(3)(L.MultiHeadAttention(2, 4)(inputs, inputs)))
+
+
+def _scales(content: bytes) -> set[tuple[float, int]]:
+    """Return scale and zero point of what is rounded to int8 as a whole, activations in the main."""
+    tensors = read(content).subgraphs[0].tensors
+    found = [spec.quantization for spec in tensors if spec.type == TensorType.INT8 and spec.quantization is not None]
+    return {(float(f"{q.scale[0]:.5g}"), int(q.zero_point[0])) for q in found if len(q.scale) == 1}
+
+
+@pytest.mark.parametrize("build", [_pooled, _attentive])
+def test_batches_of_samples(build: Callable[[], Any]) -> None:
+    """Scales are TFLiteConverter's for the same batches (it adds biases apart), and numbers LiteRT's."""
+    model, rng = randomise(build()), np.random.default_rng(1)
+    shapes = [tuple(size or length for size in model.inputs[0].shape[1:]) for length in (6, 6, 9)]
+    data = [[rng.standard_normal((batch, *s)).astype(np.float32)] for batch, s in zip((4, 3, 4), shapes, strict=True)]
+    converter = Converter.from_keras_model(model, quantize=Quantization(activations="int8", data=lambda: iter(data)))
+    content = converter.convert()
+    assert _scales(content) <= _scales(_peer(model, data, "int8"))
+    report = converter.report.quantization
+    assert report is not None and all(layer.own_sqnr_db > 25 for layer in report.layers if layer.own_sqnr_db)
+    for sample in data:
+        got = invoke(Interpreter(content), sample)
+        np.testing.assert_array_equal(got[0], invoke(litert(content, "reference"), sample)[0])
+        assert _ratio_db(np.asarray(model(*sample)), got[0]) > 28
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16"])
+def test_samples_of_several_lengths(kind: Any) -> None:
+    inputs, rng = keras.Input((None, 8)), np.random.default_rng(1)
+    model = randomise(keras.Model(inputs, L.Dense(3)(L.LSTM(6)(inputs))))
+    data = [[rng.standard_normal(shape).astype(np.float32)] for shape in ((4, 6, 8), (1, 9, 8), (2, 3, 8))]
+    how = Quantization(activations=kind, data=data, bias_correction=True, sensitivity=True)
+    content = Converter.from_keras_model(model, quantize=how).convert()
+    for sample in data:
+        assert _ratio_db(np.asarray(model(*sample)), invoke(Interpreter(content), sample)[0]) > 28
+
+
+def test_batches_for_a_model_of_single_samples() -> None:
+    inputs, rng = keras.Input((8, 8, 3), batch_size=1), np.random.default_rng(1)
+    model = randomise(keras.Model(inputs, L.Dense(5)(L.Flatten()(L.Conv2D(4, 3)(inputs)))))
+    batch = rng.standard_normal((4, 8, 8, 3)).astype(np.float32)
+    files = [
+        Converter.from_keras_model(model, quantize=Quantization(activations="int8", data=data)).convert()
+        for data in ([[batch]], [[sample[None]] for sample in batch])
+    ]
+    assert files[0] == files[1]
 
 
 def _converted(model: Any, **attributes: Any) -> Any:
@@ -204,3 +262,56 @@ def test_a_model_trained_for_quantization(normalized: bool) -> None:
     for x in (rng.standard_normal((1, 8, 8, 3)).astype(np.float32) for _ in range(6)):
         np.testing.assert_array_equal(oracle.run(content, [x])[0], oracle.run(wanted, [x])[0])
         np.testing.assert_allclose(oracle.run(plain, [x])[0], function(x), atol=2e-2)  # halves may round either way
+
+
+@pytest.mark.parametrize(
+    ("bits", "narrow", "weights"),
+    [
+        (4, True, "int8"),
+        (4, False, "int8"),
+        (2, True, "int8"),
+        (6, False, "int8"),
+        (7, True, "int8"),
+        (4, True, "int4"),
+    ],
+)
+def test_weights_trained_to_few_bits_keep_their_numbers(bits: int, narrow: bool, weights: Any) -> None:
+    rng, most = np.random.default_rng(3), 9.0
+    least = -most if narrow else -most - 2 * most / (2**bits - 2)
+    given = (3 * rng.standard_normal((40, 30))).astype(np.float32)
+    rounded = tf.quantization.fake_quant_with_min_max_args(given, least, most, bits, narrow)
+
+    @tf.function(input_signature=[tf.TensorSpec([1, 40])], autograph=False)  # type: ignore[untyped-decorator]
+    def function(x: Any) -> Any:
+        return tf.matmul(x, tf.quantization.fake_quant_with_min_max_args(given, least, most, bits, narrow))
+
+    data = [[rng.standard_normal((1, 40)).astype(np.float32)] for _ in range(3)]
+    activations: dict[str, Any] = {} if weights == "int4" else {"activations": "int8", "data": data}
+    how = Quantization(weights=weights, **activations)
+    converter = Converter.from_concrete_functions([function.get_concrete_function()], quantize=how)
+    stored = [spec for spec in read(converter.convert()).subgraphs[0].tensors if spec.shape == (30, 40)]
+    (kernel,) = [spec for spec in stored if spec.data is not None and spec.quantization is not None]
+    numbers = kernel.data.astype(np.float64) * kernel.quantization.scale.astype(np.float64)[:, None]
+    np.testing.assert_allclose(numbers, np.transpose(rounded), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("bits", "narrow"), [(4, True), (4, False), (6, True), (8, False)])
+def test_activations_trained_to_few_bits_keep_their_numbers(bits: int, narrow: bool) -> None:
+    """They are rounded in float; integers hold the numbers exactly, of whatever range the data was."""
+    kind: Any = "int16" if bits == 8 else "int8"
+    rng = np.random.default_rng(3)
+    weights = rng.standard_normal((6, 5)).astype(np.float32)
+
+    @tf.function(input_signature=[tf.TensorSpec([1, 6])], autograph=False)  # type: ignore[untyped-decorator]
+    def function(x: Any) -> Any:
+        return tf.matmul(tf.quantization.fake_quant_with_min_max_args(x, -9.0, 7.0, bits, narrow), weights)
+
+    data = [[rng.uniform(-5, 5, (1, 6)).astype(np.float32)] for _ in range(4)]
+    how = Quantization(activations=kind, data=data)
+    converter = Converter.from_concrete_functions([function.get_concrete_function()], quantize=how)
+    tensors = read(converter.convert()).subgraphs[0].tensors
+    steps = tf.quantization.fake_quant_with_min_max_args(np.linspace(-9, 7, 999), -9.0, 7.0, bits, narrow).numpy()
+    (integers,) = [spec for spec in tensors if spec.shape == (1, 6) and spec.type == TensorType[kind.upper()]]
+    assert integers.quantization is not None
+    held = dequantize(quantize(steps, integers.quantization, integers.type), integers.quantization)
+    np.testing.assert_allclose(held, steps, rtol=1e-5, atol=1e-5)

@@ -220,6 +220,7 @@ def test_profiles_are_of_launches(options: dict[str, Any]) -> None:
         assert len(interpreter.delegation_report().kernels) == 12 and not made.queued
 
 
+@pytest.mark.opencl
 def test_a_cpu_records_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     if devices.tested()[0].type & cl.device_type.GPU:
         pytest.skip("needs a CPU device")

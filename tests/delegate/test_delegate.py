@@ -10,7 +10,7 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.devices import choose
+from litecl.delegate.devices import choose, devices
 from litecl.delegate.native import library
 from litecl.delegate.opencl import device, enqueue, programs
 from litecl.interpreter import Interpreter
@@ -43,7 +43,7 @@ def test_report_and_counters() -> None:
     # RELU is part of the dense layer, ADD of the chain that begins with EXP.
     assert report.partitions[0].launches == 2
     launched = 1 if report.partitions[0].manner.runs == "one kernel" else 2
-    assert report.device in [d.name for d in device.devices()]
+    assert report.device in [d.name for d in devices()]
     assert json.loads(report.to_json())["counters"]["kernel_launches"] == launched
     assert "4 of 4 nodes in 1 partition" in str(report)
 
@@ -135,6 +135,7 @@ def test_a_kernel_that_does_not_build_leaves_the_cpu(monkeypatch: pytest.MonkeyP
         prepared(model_, cache_dir=None, strict=True)
 
 
+@pytest.mark.opencl
 def test_an_allocation_that_fails_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Any, size_bytes: int) -> Any:
         raise OutOfDeviceMemory(f"a buffer of {size_bytes} bytes")
@@ -148,6 +149,7 @@ def test_an_allocation_that_fails_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch
         prepared(model_, strict=True)
 
 
+@pytest.mark.opencl
 def test_more_than_the_device_allows_is_refused() -> None:
     opened = choose(num_threads=1).open(profile=False, directory=None)
     with pytest.raises(OutOfDeviceMemory, match="allows"):
@@ -166,6 +168,7 @@ class FailingQueue:
         return self._real(queue, kernel, (2**24,), (2**24,))
 
 
+@pytest.mark.opencl
 def test_a_launch_that_fails_falls_back_with_the_same_state(monkeypatch: pytest.MonkeyPatch) -> None:
     model_ = lstm()
     interpreter, expected = prepared(model_), reference(model_)
@@ -180,6 +183,7 @@ def test_a_launch_that_fails_falls_back_with_the_same_state(monkeypatch: pytest.
     assert "device failure" in report.nodes[0].reason
 
 
+@pytest.mark.opencl
 def test_strict_raises_at_run_time(monkeypatch: pytest.MonkeyPatch) -> None:
     interpreter = prepared(lstm(), strict=True)
     FailingQueue(monkeypatch)
@@ -187,6 +191,7 @@ def test_strict_raises_at_run_time(monkeypatch: pytest.MonkeyPatch) -> None:
         run(interpreter, randn(RNG, 1, 3, 4))
 
 
+@pytest.mark.opencl
 def test_programs_are_cached_on_disk(tmp_path: Path) -> None:
     model_ = chain()
     first = prepared(model_, cache_dir=tmp_path)
@@ -208,6 +213,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     assert_same(prepared(model_, cache_dir=blocked / "cache"), model_, randn(RNG, 2, 5))
 
 
+@pytest.mark.opencl
 def test_choosing_a_device() -> None:
     found = device.devices()
     first = choose(found[0])

@@ -63,7 +63,9 @@ def test_a_binary_under_another_name_is_not_taken(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "read_bytes", raises(PermissionError(errno.EACCES, "not yours")))
+    read = Path.read_bytes
+    refuse = raises(PermissionError(errno.EACCES, "not yours"))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: (refuse if path.is_relative_to(tmp_path) else read)(path))
     interpreter = prepared(small(), cache_dir=tmp_path)
     assert_right(interpreter)
     assert not interpreter.delegation_report().warnings
@@ -218,6 +220,7 @@ def test_every_environment_ends_with_the_sentence_that_helps(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.opencl
 def test_a_disk_without_room_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     if devices()[0].platform.name != environment.POCL:
         pytest.skip("other runtimes say themselves what fails")
@@ -256,9 +259,9 @@ print(interpreter.delegation_report().claimed)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs limits of processes")
-@pytest.mark.parametrize(("how", "claimed"), [("no home", 2), ("limited", 0), ("cut", 2)], ids=lambda value: value)
+@pytest.mark.parametrize(("how", "claimed"), [("no home", 2), ("limited", 2), ("cut", 2)], ids=lambda value: value)
 def test_a_process_of_its_own(how: str, claimed: int, tmp_path: Path) -> None:
-    """No home that can be written, a limit on files that PoCL's compiler would not survive, models cut off in use."""
+    """No home that can be written, a limit on the size of files, models cut off in use."""
     write_file(small(), tmp_path / "model.tflite")
     g = Graph()
     weights = randn(RNG, 20_000)

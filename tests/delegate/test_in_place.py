@@ -100,7 +100,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[Executor]:
 @pytest.mark.parametrize("make", [one_launch, several, lstm])
 @pytest.mark.parametrize("options", [{}, {"queue_loops": True}, {"profile": True}, {"device": several_threads()}])
 def test_the_same_as_node_by_node(make: Any, options: dict[str, Any], walked: list[Executor]) -> None:
-    in_place = "device" not in options
+    in_place = not {"device", "profile"} & options.keys()
     compare_with_node_by_node(make(), options, walked, in_place=in_place)
 
 

@@ -58,7 +58,6 @@ def test_what_was_probed_is_kept(
     real = devices.tested()[0]
     asked = SimpleNamespace(int_ptr=real.int_ptr, type=cl.device_type.GPU, name="GPU", platform=real.platform)
     monkeypatch.setattr(capabilities, "_known", {})
-    monkeypatch.setattr(capabilities, "name_processor", lambda device: None)
     monkeypatch.setattr(capabilities, "identity", lambda device: ("probed",))
     monkeypatch.setattr(capabilities, "_ask", lambda device: capabilities.Capabilities(frozenset()))
     monkeypatch.setattr(capabilities, "matrix_of", lambda device: MATRIX_UNITS["mma"])

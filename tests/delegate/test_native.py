@@ -6,16 +6,17 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.sources import source_of
-from litecl.delegate.native import backend, compiler, library
-from litecl.delegate.native.compiler import Compiler, Unit
+from litecl.delegate.native import backend, compiler, library, workers
+from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.progress import BuildStep
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuildError, LimitError, ModelError
@@ -104,8 +105,24 @@ def test_a_compiler_that_is_gone_is_an_error_or_the_cpu_takes_over(tmp_path: Pat
         broken._libraries.crew()
 
 
+def test_a_compiler_of_the_users(tmp_path: Path) -> None:
+    path = tmp_path / "my-clang"
+    path.write_text(f'#!/bin/sh\nexec {" ".join(_found().command)} "$@"\n')
+    path.chmod(0o755)
+    interpreter = prepared(CHAIN, compiler=path, strict=True, cache_dir=tmp_path / "cache")
+    compare.assert_close(run(interpreter, X), run(reference(CHAIN), X), compare.DEVICE["float32"])
+    assert interpreter.delegation_report().device == "native"
+    old = tmp_path / "old-clang"
+    old.write_text("#!/bin/sh\necho clang version 9.0.0 >&2\n")
+    old.chmod(0o755)
+    with pytest.raises(KernelBuildError, match=r"expected clang 16 or newer, got 'clang version 9\.0\.0"):
+        prepared(CHAIN, compiler=old, strict=True, cache_dir=None)
+    with pytest.raises(DelegateError, match="compiler is for the processor itself"):
+        prepared(CHAIN, compiler=path, device="pocl", strict=True)
+
+
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "found", lambda: None)
+    monkeypatch.setattr(compiler, "found", lambda directory=None: None)
     assert backend.Native().devices() == []
     with pytest.raises(DeviceNotFound, match="pip install ziglang"):
         native()
@@ -157,6 +174,29 @@ def test_helpers_serve_many_threads() -> None:
     assert not faults
 
 
+def test_helpers_are_hired_once() -> None:
+    """Threads that build at the same time start no more helpers than one of them would."""
+    under_way, most = 0, list[int]()
+
+    class Library:
+        @staticmethod
+        def hire(count: int) -> int:
+            nonlocal under_way
+            under_way += 1
+            most.append(under_way)
+            time.sleep(0.01)  # others run, as they do while a function of C runs
+            under_way -= 1
+            return count
+
+    crew = workers.Crew(cast(Any, Library), 0, 0, 0)
+    threads = [threading.Thread(target=crew.hire, args=(2,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 4
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_goes_on_without_helpers() -> None:
     interpreter = native(num_threads=2)
@@ -191,23 +231,44 @@ def test_states_stay_between_invokes() -> None:
         compare.assert_close(run(interpreter, x), run(wanted, x), compare.DEVICE["float32"])
 
 
-def test_loops_that_nothing_interrupts() -> None:
-    """max_loop_iterations ends a loop; where time is limited, or loops are to be queued, the CPU runs a long one."""
+def test_how_loops_end() -> None:
+    """max_loop_iterations ends a loop; where time is limited the host runs launches one by one, and ends a long one."""
     endless = while_model(COUNTER, below(10**9), growing)
     feeds = [int32(0), RNG.standard_normal(5).astype(np.float32)]
-    limited = native(endless, max_loop_iterations=50)
-    for detail, feed in zip(limited.get_input_details(), feeds, strict=True):
-        limited.set_tensor(detail["index"], feed)
-    for _ in range(2):
-        with pytest.raises(ModelError, match="more than 50 iterations"):
-            limited.invoke()
-    timed = Interpreter(endless, delegates=[CLDelegate("native")], time_limit=0.2)
+    for options in ({}, {"queue_loops": True}):
+        limited = native(endless, max_loop_iterations=50, **options)
+        for detail, feed in zip(limited.get_input_details(), feeds, strict=True):
+            limited.set_tensor(detail["index"], feed)
+        for _ in range(2):
+            with pytest.raises(ModelError, match="more than 50 iterations"):
+                limited.invoke()
+    timed = Interpreter(endless, delegates=[CLDelegate("native", strict=True)], time_limit=0.2)
     timed.allocate_tensors()
-    assert "time_limit" in " ".join(timed.delegation_report().failures)
+    (row,) = timed.delegation_report().partitions
+    assert str(row.manner) == "queued (time_limit does not interrupt a running kernel)"
     with pytest.raises(LimitError):
         timed.invoke()
-    with pytest.raises(DelegateError, match="queue_loops"):
-        native(endless, queue_loops=True)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_launches_one_by_one(threads: int) -> None:
+    """They compute the same, and the host takes their times."""
+    model = while_model(COUNTER, below(7), growing)
+    results = []
+    for options in ({}, {"queue_loops": True, "profile": True}):
+        interpreter = native(model, num_threads=threads, **options)
+        for start in (0, 5, 9):
+            interpreter.set_tensor(0, int32(start))
+            interpreter.set_tensor(1, X[0])
+            interpreter.invoke()
+            results += [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+    for a, b in zip(results[:6], results[6:], strict=True):
+        np.testing.assert_array_equal(a, b)
+    interpreter.set_tensor(0, int32(3))
+    interpreter.invoke()
+    rows = interpreter.delegation_report().kernels
+    assert {row.runs for row in rows if row.subgraph == 2} == {4}
+    assert interpreter.delegation_report().counters.kernel_launches == sum(row.runs for row in rows)
 
 
 TARGETS = {

@@ -89,6 +89,7 @@ def test_a_compiler_has_nothing_to_say(monkeypatch: pytest.MonkeyPatch, capfd: p
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.opencl
 def test_launches_take_over_where_linking_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     model_, x = network(), randn(RNG, 1, 16, 16, 8)
     expected, _ = run(model_, x)

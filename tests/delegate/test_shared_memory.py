@@ -42,6 +42,7 @@ def output(interpreter: Interpreter) -> np.ndarray:
     return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 
 
+@pytest.mark.opencl
 def test_what_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     x = randn(RNG, *SHAPE)
     interpreter = prepared(chain())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl import programs
+from litecl.delegate.native.library import Libraries
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Model
@@ -145,11 +145,9 @@ def test_interpreters_are_made_and_run_side_by_side(options: dict[str, Any]) -> 
 
 
 def test_threads_that_build_the_same_program_build_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    built: list[str] = []
-    real = programs.Programs._link
-    monkeypatch.setattr(
-        programs.Programs, "_link", lambda self, key, *given: (built.append(key), real(self, key, *given))[1]
-    )
+    built: list[object] = []
+    real = Libraries._content
+    monkeypatch.setattr(Libraries, "_content", lambda self, *given: (built.append(given), real(self, *given))[1])
     model_ = dense(16)
     x = feeds(model_)[0]
     expected = run(opened(model_, {"num_threads": 1}), x)
@@ -161,7 +159,7 @@ def test_threads_that_build_the_same_program_build_it_once(tmp_path: Path, monke
 
     together(work)
     assert len(built) == 1
-    assert len(list(tmp_path.glob("region-*.bin"))) == 1
+    assert len(list(tmp_path.glob("library-*.bin"))) == 1
 
 
 def test_a_wait_for_the_device_lets_other_threads_run() -> None:

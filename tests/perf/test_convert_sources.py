@@ -1,6 +1,7 @@
 """``litecl convert`` of frozen graphs, functions and Keras files."""
 
 import os
+import re
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,7 +13,7 @@ tf = pytest.importorskip("tensorflow")
 
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.perf.measure.quiet import load_tensorflow  # noqa: E402
-from support.command import data, failure  # noqa: E402
+from support.command import data, failure, text  # noqa: E402
 
 SOURCE = """
 import tensorflow as tf
@@ -34,6 +35,11 @@ def halved(x):
     while tf.reduce_max(x) > 1:
         x = x / 2
     return {"y": x}
+
+
+@tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+def lowered(x):
+    return tf.strings.lower(x)
 
 
 @tf.function
@@ -65,6 +71,12 @@ def test_a_function(name: str, wanted: list[float], folder: Path, capsys: pytest
     told = data(capsys, "convert", name, "-o", "out.tflite", "--verify")
     assert all(difference["largest"] < 1e-6 for difference in told["differences"])
     assert Interpreter("out.tflite").get_signature_runner()(x=np.float32([2, 3]))["y"].tolist() == wanted
+
+
+def test_operators_that_litert_does_not_have(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = " ".join(text(capsys, "convert", "functions_to_convert.py:lowered", "-o", "out.tflite").split())
+    assert "WARNING: LiteRT has no litecl.StringLower: only litecl runs what needs them" in said
+    assert re.search(r"'StringLower', made in \S*functions_to_convert.py:\d+: return tf.strings.lower", said)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""TensorFlow Lite's own operator tests, read from a folder of them (``tensorflow/lite/testing/op_tests``).
+"""TensorFlow Lite's own operator tests, read from a folder of them (``op_tests`` of LiteRT's or TensorFlow's sources).
 
 Each file there registers functions that hand a grid of parameters, a function that builds a graph, and one that makes
 inputs to ``make_zip_of_tests``. Stand-ins for the modules that they import collect these instead of writing archives.
@@ -9,6 +9,7 @@ import itertools
 import string
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -43,6 +44,8 @@ _OPTIONS: Mapping[str, Any] = {
     "no_conversion_report": True,
     "expected_ops_in_converted_model": [],
     "known_bugs": {},
+    "skip_high_dimension_inputs": False,
+    "tflite_convert_function": None,  # some wrap it, to look for an operator
     "output_path": "",
     "zip_to_output": "",
 }
@@ -70,30 +73,30 @@ class OpTest:
         return f"{self.name}({said})"
 
 
-def op_tests(folder: Path) -> list[OpTest]:
-    """Return every set of parameters of every file, in order of the files' names.
-
-    Files that cannot be imported (of operators that this TensorFlow no longer has) are named on stderr.
+def op_tests(folder: Path) -> tuple[list[OpTest], list[str]]:
+    """Return every set of parameters of every file, in order of the files' names, and what cannot be read, and why
+    (operators that this TensorFlow no longer has).
     """
     makers: dict[str, Callable[[Any], None]] = {}
     collected: list[OpTest] = []
-    sys.modules.update(_stand_ins(makers, collected))
-    for path in sorted(folder.glob("*.py")):
-        spec = importlib.util.spec_from_file_location(f"tflite_op_test_{path.stem}", path)
-        assert spec is not None and spec.loader is not None
-        try:
-            spec.loader.exec_module(importlib.util.module_from_spec(spec))
-        except Exception as error:  # whatever a file of others raises
-            print(f"{path.name}: {type(error).__name__}: {error}", file=sys.stderr)
+    faults: list[str] = []
+    with _in_place(_stand_ins(makers, collected)):
+        for path in sorted(folder.glob("*.py")):
+            spec = importlib.util.spec_from_file_location(f"tflite_op_test_{path.stem}", path)
+            assert spec is not None and spec.loader is not None
+            try:
+                spec.loader.exec_module(importlib.util.module_from_spec(spec))
+            except Exception as error:  # whatever a file of others raises
+                faults.append(f"{path.name}: {type(error).__name__}: {error}")
     for name, make in makers.items():
         start = len(collected)
         try:
             make(SimpleNamespace(**_OPTIONS))
         except Exception as error:
-            print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
+            faults.append(f"{name}: {type(error).__name__}: {error}")
         short = name.removeprefix("make_").removesuffix("_tests")
         collected[start:] = [OpTest(short, t.parameters, t.build, t.feed, t.extra) for t in collected[start:]]
-    return collected
+    return collected, faults
 
 
 def create_tensor_data(dtype: Any, shape: Any, min_value: float = -100, max_value: float = 100) -> Any:
@@ -125,6 +128,21 @@ class _Extra:
         return None
 
 
+@contextmanager
+def _in_place(modules: Mapping[str, ModuleType]) -> Iterator[None]:
+    """Let imports find these modules."""
+    before = {name: sys.modules.get(name) for name in modules}
+    sys.modules.update(modules)
+    try:
+        yield
+    finally:
+        for name, module in before.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module
+
+
 def _stand_ins(makers: dict[str, Any], collected: list[OpTest]) -> dict[str, ModuleType]:
     def register(name: str | None = None) -> Callable[[Any], Any]:
         return lambda function: makers.setdefault(name or function.__name__, function)
@@ -148,10 +166,15 @@ def _stand_ins(makers: dict[str, Any], collected: list[OpTest]) -> dict[str, Mod
         "ExtraConvertOptions": _Extra,
         "RANDOM_SEED": 342,
     }
-    package, module = ModuleType("tensorflow.lite.testing"), ModuleType("tensorflow.lite.testing.zip_test_utils")
-    vars(module).update(utilities)
-    package.zip_test_utils = module  # type: ignore[attr-defined]
-    return {package.__name__: package, module.__name__: module}
+    modules = {}
+    for root in ("tensorflow.lite", "tflite"):  # in TensorFlow's sources and in LiteRT's
+        package, module = ModuleType(f"{root}.testing"), ModuleType(f"{root}.testing.zip_test_utils")
+        vars(module).update(utilities)
+        package.zip_test_utils = module  # type: ignore[attr-defined]
+        modules |= {package.__name__: package, module.__name__: module}
+    python = ModuleType("tflite.python")
+    python.lite = tf.lite  # type: ignore[attr-defined]
+    return {**modules, "tflite": ModuleType("tflite"), python.__name__: python}
 
 
 def _each(grids: Any) -> Iterator[Mapping[str, Any]]:

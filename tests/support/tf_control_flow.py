@@ -88,6 +88,25 @@ def _array_written_at_once(x: Any) -> Any:
     return made.write(0, x * 2).write(1, x + 1).write(2, x).stack()
 
 
+def _words_until_a_stop(x: Any) -> Any:
+    words = tf.TensorArray(tf.int32, 0, dynamic_size=True, element_shape=())
+    y, i = x[0], tf.constant(0)
+    while i < 20:
+        y = tf.tanh(tf.linalg.matvec(_W, y))
+        words = words.write(i, tf.argmax(y, output_type=tf.int32))
+        i += 1
+        if tf.reduce_max(tf.abs(y)) < 0.05:
+            break
+    return words.stack()
+
+
+def _array_of_matrices(x: Any) -> Any:
+    made = tf.TensorArray(tf.float32, 0, dynamic_size=True)
+    for i in tf.range(3):
+        made = made.write(i, x * tf.cast(i, tf.float32))
+    return made.stack(), made.concat()
+
+
 def _list_resized(x: Any) -> Any:
     handle = tf.raw_ops.TensorListFromTensor(tensor=x, element_shape=[4])
     results = []
@@ -107,6 +126,19 @@ def _grows(x: Any) -> Any:
     shapes = [tf.TensorShape(()), tf.TensorShape((None, 4))]
     body = lambda i, y: (i + 1, tf.concat([y, x], 0))  # noqa: E731
     return tf.while_loop(lambda i, y: i < 3, body, [0, x], shape_invariants=shapes)[1]
+
+
+def _grows_from_nothing(x: Any) -> Any:
+    body = lambda i, y, z: (i + 1, tf.concat([y, tf.sin(x[:1])], 0), tf.pad(z, [[0, 1], [0, 0]]) + 1)  # noqa: E731
+    shapes = [tf.TensorShape(()), *[tf.TensorShape((None, 4))] * 2]
+    loop = tf.while_loop(lambda i, *_: i < 3, body, [0, x[:0], tf.zeros((0, 4))], shape_invariants=shapes)
+    return loop[1:]
+
+
+def _shrinks_to_nothing(x: Any) -> Any:
+    body = lambda i, y, s: (i + 1, y[1:], s + tf.reduce_sum(y))  # noqa: E731
+    shapes = [tf.TensorShape(()), tf.TensorShape((None, 4)), tf.TensorShape(())]
+    return tf.while_loop(lambda i, y, s: i < 2, body, [0, x[:1], 0.0], shape_invariants=shapes)[2]
 
 
 def _for_over_tensor(x: Any) -> Any:
@@ -167,9 +199,14 @@ CONTROL_FLOW = (
     TfFunction("array that grows", _array_that_grows, _ANY_STEPS),
     TfFunction("array that grows anywhere", _array_that_grows_anywhere, _ANY_STEPS),
     TfFunction("array written at once", _array_written_at_once, _MATRIX),
+    TfFunction("words until a stop", _words_until_a_stop, _MATRIX, autograph=True),
+    TfFunction("array of matrices", _array_of_matrices, _MATRIX, autograph=True),
+    TfFunction("array of matrices of any size", _array_of_matrices, _OPEN, autograph=True),
     TfFunction("list resized", _list_resized, _MATRIX),
     TfFunction("array joined", _array_joined, _STEPS),
     TfFunction("loop that grows", _grows, _OPEN),
+    TfFunction("loop that grows from nothing", _grows_from_nothing, _OPEN),
+    TfFunction("loop that shrinks to nothing", _shrinks_to_nothing, _OPEN),
     TfFunction("for over a tensor", _for_over_tensor, _STEPS, autograph=True),
     TfFunction("for over a tensor of any length", _for_over_tensor, _ANY_STEPS, autograph=True),
     TfFunction("for over a range", _for_over_range, _MATRIX, autograph=True),

@@ -16,6 +16,7 @@ class TfFunction:
 
     low, high: the range of the arguments' elements.
     autograph: whether its Python loops and branches are to become TensorFlow's.
+    reference: the same by other operators, where TensorFlow has kernels for those of ``function`` with oneDNN only.
     """
 
     name: str
@@ -24,6 +25,7 @@ class TfFunction:
     low: float = -2.0
     high: float = 2.0
     autograph: bool = False
+    reference: Callable[..., Any] | None = None
 
     def __repr__(self) -> str:
         return self.name
@@ -40,6 +42,15 @@ class TfFunction:
             random.uniform(self.low, self.high, [3 if d is None else d for d in shape]).astype(np.float32)
             for shape in self.shapes
         ]
+
+
+def spread_filters(w: Any, dilation: int) -> Any:
+    """Return filters with zeros between their elements: a plain convolution with them is a dilated one."""
+    height, width, *channels = w.shape
+    gap = [0, dilation - 1]
+    spread = tf.pad(w[:, None, :, None], [[0, 0], gap, [0, 0], gap, [0, 0], [0, 0]])
+    spread = tf.reshape(spread, [height * dilation, width * dilation, *channels])
+    return spread[: (height - 1) * dilation + 1, : (width - 1) * dilation + 1]
 
 
 def _int(x: Any, below: int) -> Any:

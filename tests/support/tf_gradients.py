@@ -1,10 +1,11 @@
 """Gradients of layers by their images and weights, as TensorFlow's tape writes them."""
 
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
 
-from support.tf_functions import TfFunction
+from support.tf_functions import TfFunction, spread_filters
 
 _IMAGE = (None, 7, 6, 3)
 _STATIC_IMAGE = (2, 7, 6, 3)
@@ -49,15 +50,18 @@ def _kernel(size: Any) -> tuple[int, int]:
     return size if isinstance(size, tuple) else (size, size)
 
 
-CONVOLUTIONS = tuple(
-    _f(
-        f"conv {size} {stride} {padding} {dilation}",
-        lambda x, w, s=stride, p=padding, d=dilation: tf.nn.conv2d(x, w, s, p, dilations=d),
-        _IMAGE,
-        (*_kernel(size), 3, 4),
-    )
-    for size, stride, padding, dilation in _CONVOLUTIONS
-)
+def _convolution(size: Any, stride: int, padding: Any, dilation: int) -> TfFunction:
+    def convolve(x: Any, w: Any) -> Any:
+        return tf.nn.conv2d(x, w, stride, padding, dilations=dilation)
+
+    def convolve_spread(x: Any, w: Any) -> Any:
+        return tf.nn.conv2d(x, spread_filters(w, dilation), stride, padding)
+
+    case = _f(f"conv {size} {stride} {padding} {dilation}", convolve, _IMAGE, (*_kernel(size), 3, 4))
+    return case if dilation == 1 else replace(case, reference=gradients(convolve_spread))
+
+
+CONVOLUTIONS = tuple(_convolution(*options) for options in _CONVOLUTIONS)
 DEPTHWISE = tuple(
     _f(
         f"depthwise conv {size} {stride} {padding} {dilation} {multiplier}",

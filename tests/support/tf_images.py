@@ -147,7 +147,12 @@ IMAGES = (
         for mode in ("CONSTANT", "REFLECT", "WRAP", "NEAREST")
         for kind in ("NEAREST", "BILINEAR")
     ),
-    _f("channels first", lambda x: _channels_first(x), ((None, 6, 8, 9),)),
+    TfFunction(
+        "channels first",
+        lambda x: _channels_first(x),
+        ((None, 6, 8, 9),),
+        reference=lambda x: _channels_last(x),
+    ),
     _f("structural similarity", lambda x, y: tf.image.ssim(x, y, 1.0, filter_size=3), (*_STATIC_IMAGE, *_STATIC_IMAGE)),
     _f("warp of images of one kind", lambda x: _warped(x, _TRANSFORM, "REFLECT", "BILINEAR"), _IMAGE),
     _f(
@@ -159,17 +164,29 @@ IMAGES = (
 )
 
 
+_FILTERS, _BIAS, _DEEP, _UP = _weights(3, 2, 6, 6), _weights(6), _weights(3, 3, 6, 2), _weights(3, 3, 4, 6)
+
+
 def _channels_first(x: Any) -> Any:
-    """Convolutions, poolings and what lies between them; TensorFlow has kernels for it on some processors only."""
-    y = tf.nn.conv2d(x, _weights(3, 2, 6, 6), 1, [[0, 0], [0, 0], [1, 1], [1, 0]], "NCHW")
-    y = tf.nn.relu(tf.nn.bias_add(y, _weights(6), "NCHW")) * 0.5 + x
-    deep = tf.nn.depthwise_conv2d(y, _weights(3, 3, 6, 2), (1, 1, 2, 2), "SAME", "NCHW")
+    """Convolutions, poolings and what lies between them."""
+    y = tf.nn.conv2d(x, _FILTERS, 1, [[0, 0], [0, 0], [1, 1], [1, 0]], "NCHW")
+    y = tf.nn.relu(tf.nn.bias_add(y, _BIAS, "NCHW")) * 0.5 + x
+    deep = tf.nn.depthwise_conv2d(y, _DEEP, (1, 1, 2, 2), "SAME", "NCHW")
     pooled = [tf.nn.max_pool2d(y, [3, 2], [2, 1], "SAME", "NCHW"), tf.nn.avg_pool2d(y, 2, 2, "VALID", "NCHW")]
-    return y, deep, *pooled, tf.nn.conv2d_transpose(y, _weights(3, 3, 4, 6), _doubled(y), 2, "SAME", "NCHW")
+    doubled = tf.stack([tf.shape(y)[0], 4, 16, 18])
+    return y, deep, *pooled, tf.nn.conv2d_transpose(y, _UP, doubled, 2, "SAME", "NCHW")
 
 
-def _doubled(y: Any) -> Any:
-    return tf.stack([tf.shape(y)[0], 4, 16, 18])
+def _channels_last(x: Any) -> Any:
+    """The same with channels last; images of arguments and results have them first."""
+    x = tf.transpose(x, [0, 2, 3, 1])
+    y = tf.nn.conv2d(x, _FILTERS, 1, [[0, 0], [1, 1], [1, 0], [0, 0]])
+    y = tf.nn.relu(y + _BIAS) * 0.5 + x
+    deep = tf.nn.depthwise_conv2d(y, _DEEP, (1, 2, 2, 1), "SAME")
+    pooled = [tf.nn.max_pool2d(y, [3, 2], [2, 1], "SAME"), tf.nn.avg_pool2d(y, 2, 2, "VALID")]
+    doubled = tf.stack([tf.shape(y)[0], 16, 18, 4])
+    results = (y, deep, *pooled, tf.nn.conv2d_transpose(y, _UP, doubled, 2, "SAME"))
+    return [tf.transpose(result, [0, 3, 1, 2]) for result in results]
 
 
 _TRANSFORM = np.float32([[0.3, 0.2, -0.5, 0.1, 0.2, 0.3, 0.5, 0.2]])

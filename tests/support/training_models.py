@@ -18,12 +18,15 @@ def dense() -> Any:
 
 
 def convolutional() -> Any:
-    """Convolutions, with separate channels too, batch normalization and both pools."""
+    """Convolutions, with separate channels too, batch normalization and both pools.
+
+    A bias before batch normalization has a gradient of zero, whose rounding errors Adam would scale to whole steps.
+    """
     layers = keras.layers
     return keras.Sequential(
         [
             keras.Input((12, 11, 1)),
-            layers.Conv2D(4, 3, strides=2, padding="same"),
+            layers.Conv2D(4, 3, strides=2, padding="same", use_bias=False),
             layers.BatchNormalization(),
             layers.ReLU(6.0),
             layers.DepthwiseConv2D(3, padding="same", activation="relu"),

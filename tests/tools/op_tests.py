@@ -2,10 +2,11 @@
 
     PYTHONPATH=tests python -m tools.op_tests FOLDER [NAME ...] [--most 24] [--jobs 2] [--json FILE] [--again FILE]
 
-FOLDER is a copy of ``tensorflow/lite/testing/op_tests`` from TensorFlow's sources, which is not part of litecl. Of each
+FOLDER is a copy of ``tflite/testing/op_tests`` from LiteRT's sources, or of ``tensorflow/lite/testing/op_tests`` from
+TensorFlow's, which is not part of litecl. Of each
 test at most ``--most`` sets of parameters are drawn, with a fixed seed, and run in processes that are ended at
 ``--limit`` seconds. ``--again`` runs those that an earlier ``--json`` has as failures. The exit code is 1 if the peer
-passes a test that litecl does not.
+passes a test that litecl does not, 2 if there is no test to run.
 """
 
 import argparse
@@ -45,7 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     if args.worker:
         return _work(args.folder)
-    tests = op_tests(args.folder)
+    tests, faults = op_tests(args.folder)
+    for fault in faults:
+        print(f"cannot be read: {fault}", file=sys.stderr)
+    if lack := _lack(tests, faults, args):
+        print(lack, file=sys.stderr)
+        return 2
     chosen = _chosen(tests, args)
     with args.json.open("w") if args.json else Path(os.devnull).open("w") as lines:
         results = _spread({i: tests[i].label for i in chosen}, args, lines)
@@ -59,12 +65,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{len(results)} sets of parameters, {len(computed)} that TensorFlow computes: TFLiteConverter passes "
         f"{sum(r.peer == 'ok' for r in computed)}, litecl {sum(map(_passes, computed))}; "
         f"{len(failures)} that the peer passes and litecl does not"
+        + (f"; {len(faults)} files or tests that cannot be read" if faults else "")
     )
     return int(bool(failures))
 
 
 def _passes(result: Result) -> bool:
     return result.ours == "ok" and result.litert in ("ok", "")
+
+
+def _lack(tests: Sequence[OpTest], faults: Sequence[str], args: argparse.Namespace) -> str | None:
+    """Return why there is nothing to run."""
+    if not tests:
+        files = len([*args.folder.glob("*.py")])
+        return f"{args.folder}: expected LiteRT's op_tests, found none in {files} files ({len(faults)} cannot be read)"
+    unknown = sorted({*args.names} - {test.name for test in tests})
+    return f"{args.folder}: no test is called {', '.join(unknown)}" if unknown else None
 
 
 def _chosen(tests: Sequence[OpTest], args: argparse.Namespace) -> list[int]:
@@ -86,7 +102,7 @@ def _work(folder: Path) -> int:
     """Run the tests whose numbers come in; write a line of JSON for each, and nothing that others print."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    tests = op_tests(folder)
+    tests, _ = op_tests(folder)
     for line in sys.stdin:
         print(json.dumps(asdict(run(tests[int(line)]))), file=answers, flush=True)
     return 0

@@ -89,7 +89,8 @@ def measure(case: TfFunction, *, with_peer: bool = True) -> Row:
         content = Converter.from_concrete_functions([concrete]).convert()
     except ConversionError as error:
         return Row(case.name, None, peer, flex, str(error)[:80])
-    return Row(case.name, _count(content), peer, flex, _compared(content, function, case.feeds()))
+    computed = function if case.reference is None else tf.function(case.reference, autograph=False)
+    return Row(case.name, _count(content), peer, flex, _compared(content, computed, case.feeds()))
 
 
 def _peer(concrete: Any) -> tuple[int | None, bool]:

@@ -23,7 +23,7 @@ from litecl.perf.measure import peak
 from litecl.perf.verify import coverage
 from litecl.perf.verify.in_tflite import CUSTOM_IN_TFLITE, NOT_IN_TFLITE
 from litecl.perf.verify.record import load
-from support import oracle
+from support import devices, oracle
 from support.pattern_models import classifier
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -181,6 +181,7 @@ def test_the_examples_of_standing_in_run(
 ) -> None:
     (tmp_path / "model.tflite").write_bytes(write(classifier()))
     monkeypatch.chdir(tmp_path)
+    devices.tested()  # which PoCL may need help to compile for
     examples = re.findall(r"```python\n(.*?)```", _text("docs/drop_in.md"), re.S)
     assert len(examples) == 4
     with litecl.install_as("ai_edge_litert"):  # which undoes the example's, too

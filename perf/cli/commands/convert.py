@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -79,7 +80,8 @@ def run(args: argparse.Namespace) -> Output:
     data["conversion"] = conversion.to_dict()
     line = Text(f"{args.output}: {size(len(content))}")
     fusions = [Text(str(fusion)) for fusion in conversion.fusions]
-    view = [line, *fusions, summary_view(args.output.name, summary)]
+    warned = [Text(f"WARNING: {conversion.warning}")] if conversion.warning else []
+    view = [line, *warned, *fusions, summary_view(args.output.name, summary)]
     if not args.verify:
         return Output(data, view)
     data["differences"] = [asdict(difference) for difference in found]
@@ -99,6 +101,7 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
 
     Raises ConversionError where there is no TensorFlow.
     """
+    from litecl.converter import ConversionWarning
     from litecl.converter.dump import Dump
 
     _require_source(args)
@@ -115,7 +118,9 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
         options: dict[str, Any] = {"lstm": args.lstm, "quantize": quantization.quantization(args)}
         converter = _converter(args, options)
         converter.keep_sources = args.verify
-        content = converter.convert(observe)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConversionWarning)  # shown with the output
+            content = converter.convert(observe)
         return content, converter.report, differences(content, converter.sources) if args.verify else []
     except ModuleNotFoundError as error:
         raise ConversionError(f"converting needs TensorFlow ({error}): pip install 'litecl[convert]'") from error

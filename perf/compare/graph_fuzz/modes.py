@@ -12,6 +12,7 @@ import numpy as np
 
 from litecl.delegate import CLDelegate, delegation
 from litecl.delegate.cl_op import Launch
+from litecl.delegate.devices import choose
 from litecl.delegate.matmul import product
 from litecl.delegate.opencl import device, execution
 from litecl.delegate.opencl.kernel_objects import kernel_object
@@ -19,6 +20,7 @@ from litecl.delegate.opencl.programs import Programs
 from litecl.delegate.ops import fully_connected
 from litecl.delegate.plan import region_program
 from litecl.delegate.plan.region_program import Function, RegionProgram
+from litecl.delegate.report import summary
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Subgraph, TensorSpec
@@ -28,7 +30,7 @@ from litecl.perf.compare.graph_fuzz.graphs import Drawn
 
 @dataclass(frozen=True)
 class Mode:
-    """Options of the delegate, and other differences. linked: regions are one kernel. kept: all tensors are preserved.
+    """Options of the delegate, and other differences. linked: regions are one program. kept: all tensors are preserved.
     gpu: launches as for a GPU.
     """
 
@@ -42,17 +44,16 @@ class Mode:
 MODES = {
     mode.name: mode
     for mode in (
-        Mode("one thread", {"num_threads": 1}, linked=True),
-        Mode("two threads", {"num_threads": 2}, linked=True),
-        Mode("several workers", {"device": "pthread"}, linked=True),
-        Mode("queued", {"num_threads": 1, "queue_loops": True}),
-        Mode("queued, two threads", {"device": "pthread", "queue_loops": True}),
-        Mode("profile", {"num_threads": 1, "profile": True}, linked=True),
-        Mode("fp16 weights", {"num_threads": 1, "precision": "fp16"}, linked=True),
+        Mode("one thread", {"device": "native", "num_threads": 1}, linked=True),
+        Mode("two threads", {"device": "native", "num_threads": 2}, linked=True),
+        Mode("queued", {"device": "native", "num_threads": 1, "queue_loops": True}, linked=True),
+        Mode("profile", {"device": "native", "num_threads": 2, "profile": True}, linked=True),
+        Mode("fp16 weights", {"device": "native", "num_threads": 1, "precision": "fp16"}, linked=True),
+        Mode("all tensors kept", {"device": "native", "num_threads": 1}, linked=True, kept=True),
+        Mode("OpenCL, one group", {"device": "basic"}, linked=True),
+        Mode("OpenCL, several groups", {"device": "pthread"}, linked=True),
+        Mode("OpenCL, queued", {"device": "pthread", "queue_loops": True}),
         Mode("as a GPU", {"device": "pthread"}, gpu=True),
-        Mode("native", {"device": "native", "num_threads": 1}),
-        Mode("native, two threads", {"device": "native", "num_threads": 2}),
-        Mode("all tensors kept", {"num_threads": 1}, linked=True, kept=True),
     )
 }
 
@@ -79,6 +80,15 @@ def as_gpu() -> dict[str, Any]:
         "target_of": lambda opened, *rest: replace(real(opened, *rest), kind="gpu", vector_width=4),
         "Programs": _Programs,
     }
+
+
+def fault_of(mode: Mode) -> str:
+    """Return why a mode cannot be run on this machine; empty if it can."""
+    try:
+        choose(mode.options["device"]).target()
+    except DelegateError as error:
+        return summary(error)
+    return ""
 
 
 @contextmanager

@@ -1,0 +1,124 @@
+"""The shapes of a model whose inputs have open dimensions: those that follow from sizes with which it can be run."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from litecl.interpreter.errors import ConversionError, ModelError
+from litecl.interpreter.graph import Model, Shape, Subgraph
+from litecl.interpreter.ops.reshape import RESHAPE
+from litecl.interpreter.run import shapes
+
+Sizes = tuple[int, int]
+"""That of a batch, and of all other dimensions that are open."""
+
+_FIRST: tuple[Sizes, ...] = ((1, 1), (1, 8), (1, 32), (1, 128), (1, 256), (8, 8), (32, 32), (256, 256))
+_EVERY = 64  # sizes from 1 to this are all tried
+_MOST = 1 << 16  # elements of a RESHAPE whose divisors are tried
+
+
+def with_shapes(model: Model, entries: int) -> Model:
+    """Return the model with the shapes that follow from the inputs of its first subgraphs.
+
+    Open dimensions get the first of some sizes that the model can be run with; an open batch is 1 if it can be.
+    Raises ConversionError where there is none, which names the inputs whose shapes are to be given.
+    """
+    try:
+        known = shapes.propagate(model, {i: _shapes(model.subgraphs[i], _FIRST[0]) for i in range(entries)})
+    except ModelError:
+        known = _searched(model, entries)
+    pairs = zip(model.subgraphs, known, strict=True)
+    return replace(model, subgraphs=tuple(_completed(subgraph, specs) for subgraph, specs in pairs))
+
+
+def _searched(model: Model, entries: int) -> tuple[shapes.Known, ...]:
+    """Return what is known of the tensors once each entry has sizes with which it can be run by itself."""
+    given = {i: _fitting(model, i) for i in range(entries)}
+    try:
+        return shapes.propagate(model, given)
+    except ModelError as error:
+        raise ConversionError(f"the converted model does not hold together{_place(model, error)}: {error}") from error
+
+
+def _fitting(model: Model, entry: int) -> Sequence[Shape]:
+    """Return shapes of the inputs that an entry can be run with. Raises ConversionError if none is found."""
+    failures: dict[tuple[Shape, ...], ModelError] = {}
+    for sizes in _candidates(model):
+        given = tuple(_shapes(model.subgraphs[entry], sizes))
+        if given in failures:
+            continue
+        try:
+            shapes.propagate(model, {entry: given})
+        except ModelError as error:
+            failures[given] = error
+        else:
+            return given
+    first = next(iter(failures.values()))
+    raise ConversionError(_told(model, entry, first)) from first
+
+
+def _candidates(model: Model) -> Iterator[Sizes]:
+    """Return sizes in the order in which they are tried, the likely ones first."""
+    yield from _FIRST
+    numbers = sorted({*range(1, _EVERY + 1), *_divisors(model)})
+    for ways in ([(1, n) for n in numbers], [(n, 1) for n in numbers], [(n, n) for n in numbers]):
+        yield from ways
+    yield from ((batch, size) for batch in numbers[:_EVERY] for size in (8, 32))
+
+
+def _divisors(model: Model) -> set[int]:
+    """Return the sizes that a dimension can have which fills the shape of a RESHAPE."""
+    counts = set()
+    for graph in model.subgraphs:
+        for node in graph.nodes:
+            wanted = graph.tensors[node.inputs[1]].data if node.op is RESHAPE and len(node.inputs) == 2 else None
+            if wanted is not None:
+                counts.add(abs(int(np.prod(wanted, dtype=np.int64))))
+    return {d for count in counts if count <= _MOST for d in range(1, count + 1) if count % d == 0}
+
+
+def _shapes(subgraph: Subgraph, sizes: Sizes) -> list[Shape]:
+    """Return the shapes of the inputs, open dimensions being of some sizes."""
+    batch, size = sizes
+    return [tuple(d if d >= 0 else size if axis else batch for axis, d in enumerate(s)) for s in _declared(subgraph)]
+
+
+def _declared(subgraph: Subgraph) -> list[tuple[int, ...]]:
+    specs = [subgraph.tensors[t] for t in subgraph.inputs]
+    return [spec.shape_signature or spec.shape or () for spec in specs]
+
+
+def _told(model: Model, entry: int, failure: ModelError) -> str:
+    """Return the text of the error: where and why, and the inputs whose open dimensions nothing fits."""
+    said = f"{_place(model, failure)}: {failure}"
+    names = {tensor: name for s in model.signatures if s.subgraph == entry for name, tensor in s.inputs.items()}
+    subgraph = model.subgraphs[entry]
+    declared = zip(subgraph.inputs, _declared(subgraph), strict=True)
+    unknown = {names[t]: [None if d < 0 else d for d in shape] for t, shape in declared if min(shape, default=0) < 0}
+    if not unknown:
+        return f"the converted model does not hold together{said}"
+    return (
+        f"no size that was tried fits the open dimensions of {unknown}; with a size of 1 it fails{said}\n"
+        f"give the shapes to convert with: input_shapes={{{', '.join(f'{name!r}: (...)' for name in unknown)}}}"
+    )
+
+
+def _place(model: Model, failure: ModelError) -> str:
+    """Return the name of what the node computes that an error comes from."""
+    for note in getattr(failure, "__notes__", ()):
+        found = re.search(r"subgraph (\d+), node (\d+)", note)
+        if found is not None:
+            graph = model.subgraphs[int(found[1])]
+            outputs = graph.nodes[int(found[2])].outputs
+            return f" at {graph.tensors[outputs[0]].name!r}" if outputs else ""
+    return ""
+
+
+def _completed(subgraph: Subgraph, known: shapes.Known) -> Subgraph:
+    tensors = tuple(
+        declared if spec.shape is None else replace(declared, shape=spec.shape)
+        for declared, spec in zip(subgraph.tensors, known, strict=True)
+    )
+    return replace(subgraph, tensors=tensors)

@@ -1,0 +1,32 @@
+"""Compiled programs in the cache folder."""
+
+import logging
+from pathlib import Path
+
+from litecl.delegate import disk
+from litecl.delegate.report import warn
+
+_LOG = logging.getLogger("litecl")
+
+
+def read(folder: Path | None, key: str) -> bytes | None:
+    """Return what was kept, or None where there is nothing that can be trusted."""
+    return None if folder is None else disk.read_sealed(folder / f"{key}.bin")
+
+
+def keep(folder: Path | None, key: str, content: bytes) -> bool:
+    """Write a program to the cache, and see that the folder does not grow too large; return whether that was possible.
+
+    A folder that cannot be written is told of once. folder: None keeps nothing.
+    """
+    if folder is None or not content:
+        return False
+    if not disk.write_sealed(folder / f"{key}.bin", content):
+        warn(
+            f"compiled programs cannot be kept in {folder}, so that every process compiles anew: "
+            "set XDG_CACHE_HOME to a folder that can be written"
+        )
+        return False
+    _LOG.info("kept %s.bin (%d bytes) in %s", key, len(content), folder)
+    disk.tidy(folder, disk.limit(folder))
+    return True

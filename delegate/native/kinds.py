@@ -1,0 +1,104 @@
+"""The kinds of machines that libraries can be made for, and which of them this machine is."""
+
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from litecl.interpreter.errors import DelegateError
+
+HOST = "host"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A system and an architecture.
+
+    triple: as clang calls it. system: of ``sys.platform``. machines: what ``platform.machine()`` may say, in lower
+    case. bits: of a pointer. option: of clang, that takes a processor. base: the oldest processor of the kind.
+    examples: others.
+    """
+
+    name: str
+    triple: str
+    system: str
+    machines: tuple[str, ...]
+    bits: int
+    option: str
+    base: str
+    examples: tuple[str, ...] = ()
+
+    @property
+    def architecture(self) -> str:
+        """Return the first part of the name."""
+        return self.name.partition("-")[0]
+
+
+_X86, _ARM64 = ("x86_64", "amd64"), ("aarch64", "arm64")
+_LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "znver3")
+_BOARDS = ("cortex-a53", "cortex-a72", "cortex-a76", "neoverse-n1")
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("x86_64-linux", "x86_64-linux-gnu", "linux", _X86, 64, "-march", "x86-64", _LEVELS),
+        Kind("aarch64-linux", "aarch64-linux-gnu", "linux", _ARM64, 64, "-mcpu", "generic", _BOARDS),
+        # A system of 32 bits may run on a processor of 64. The base has NEON with fused products, and divides.
+        Kind(
+            *("armv7-linux", "arm-linux-gnueabihf", "linux", ("armv7l", "armv8l", *_ARM64), 32),
+            *("-mcpu", "cortex-a7", ("cortex-a9", "cortex-a53", "cortex-a72")),
+        ),
+        Kind("riscv64-linux", "riscv64-linux-gnu", "linux", ("riscv64",), 64, "-march", "rv64gc", ("rv64gcv",)),
+        Kind("aarch64-macos", "arm64-apple-macosx11.0", "darwin", _ARM64, 64, "-mcpu", "apple-m1", ("apple-m2",)),
+        Kind("x86_64-macos", "x86_64-apple-macosx11.0", "darwin", _X86, 64, "-march", "x86-64", _LEVELS),
+        Kind("x86_64-windows", "x86_64-windows-gnu", "win32", _X86, 64, "-march", "x86-64", _LEVELS),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A kind of machine, and the processor of the oldest one that is meant, as clang calls it."""
+
+    kind: Kind
+    processor: str
+
+    @property
+    def name(self) -> str:
+        """Return the name that ``machine`` takes."""
+        return f"{self.kind.name}:{self.processor}"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Return clang's options to compile for it."""
+        return "-target", self.kind.triple, f"{self.kind.option}={self.processor}"
+
+
+def machine(name: str) -> Machine:
+    """Return the machine of a name: KIND, KIND:PROCESSOR, or "host". Raises DelegateError."""
+    if name == HOST:
+        return Machine(here(), "native")
+    kind, _, processor = name.partition(":")
+    if kind not in KINDS:
+        raise DelegateError(f"no machine is called {name!r}: expected {HOST}, or one of {', '.join(KINDS)}, "
+                            "with a processor behind a colon or without")  # fmt: skip
+    return Machine(KINDS[kind], processor or KINDS[kind].base)
+
+
+def here() -> Kind:
+    """Return the kind of this machine. Raises DelegateError if it is none of these."""
+    found = next((kind for kind in KINDS.values() if _is_here(kind)), None)
+    if found is None:
+        raise DelegateError(f"this machine is none that libraries can be made for: {described()}")
+    return found
+
+
+def _is_here(kind: Kind) -> bool:
+    is_32_bits = sys.maxsize < 1 << 32
+    return (
+        sys.platform == kind.system and platform.machine().lower() in kind.machines and is_32_bits == (kind.bits == 32)
+    )
+
+
+def described() -> str:
+    """Describe this machine in a few words."""
+    return f"{sys.platform}, {platform.machine()}, {64 if sys.maxsize >> 32 else 32} bits"

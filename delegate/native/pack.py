@@ -1,0 +1,146 @@
+"""A pack: one file with the libraries of models for machines that have no compiler (docs/native.md).
+
+It is a ZIP file: ``manifest.json``, whose checksum is the file's comment, and libraries by the names that ``Libraries``
+gives them. The manifest has their checksums, and of each machine what its compiler says of itself, so that the same
+regions are planned, and the same names asked for, where no compiler is.
+"""
+
+import hashlib
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from litecl import kernels_cl
+from litecl.interpreter.errors import DelegateError, KernelBuildError
+
+_FORMAT = 1
+_MANIFEST, _FOLDER = "manifest.json", "libraries"
+_WHEN = (1980, 1, 1, 0, 0, 0)  # so that a pack made again is the same file
+_FAULTS = (zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError, EOFError)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The libraries for one machine.
+
+    machine: its name (delegate/native/kinds.py). version, options, macros: of the compiler. processor: as it says.
+    features: those that it may use (features.py). libraries: the SHA-256 of each, by name.
+    """
+
+    machine: str
+    version: str
+    options: tuple[str, ...]
+    processor: str
+    macros: Mapping[str, str]
+    features: tuple[str, ...]
+    libraries: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A pack, of which the manifest was read and checked. digest: its SHA-256. models: their SHA-256 by file name.
+
+    threads: the numbers of threads that regions were planned for.
+    """
+
+    path: Path
+    digest: str
+    threads: tuple[int, ...] = field(compare=False)
+    models: Mapping[str, str] = field(compare=False)
+    machines: tuple[Packed, ...] = field(compare=False)
+
+    def library(self, packed: Packed, name: str) -> bytes | None:
+        """Return the library of a name, None if there is none. Raises KernelBuildError for one that was damaged."""
+        if name not in packed.libraries:
+            return None
+        try:
+            with zipfile.ZipFile(self.path) as file:
+                content = file.read(f"{_FOLDER}/{name}")
+        except OSError as error:
+            raise KernelBuildError(f"{self.path}: {error.strerror}") from error
+        except _FAULTS as error:
+            raise KernelBuildError(f"{self.path} is damaged: {name}: {error}") from error
+        if (found := _digest(content)) != packed.libraries[name]:
+            raise KernelBuildError(f"{self.path} is damaged: {name}: expected {packed.libraries[name]}, got {found}")
+        return content
+
+
+def read(path: Path) -> Pack:
+    """Read a pack's manifest. Raises DelegateError for a file that is none, is damaged, or is of another litecl."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            text, sealed = file.read(_MANIFEST), file.comment.decode(errors="replace")
+    except OSError as error:
+        raise DelegateError(f"{path}: {error.strerror}") from error
+    except _FAULTS as error:
+        raise DelegateError(f"{path} is no pack of programs, or is damaged: {error}") from error
+    if (digest := _digest(text)) != sealed:
+        raise DelegateError(f"{path} is no pack of programs, or is damaged: expected a manifest {sealed}, got {digest}")
+    try:
+        return _parsed(path, digest, json.loads(text))
+    except (KeyError, TypeError, ValueError) as error:
+        raise DelegateError(f"{path}: a manifest that no litecl wrote: {type(error).__name__}: {error}") from error
+
+
+def _parsed(path: Path, digest: str, data: Mapping[str, Any]) -> Pack:
+    if data["format"] != _FORMAT:
+        raise DelegateError(f"{path}: expected a pack of format {_FORMAT}, got {data['format']}")
+    if data["kernels"] != (own := kernels_digest()):
+        raise DelegateError(
+            f"{path} was made by another version of litecl, with kernels {data['kernels'][:12]}, and this one has "
+            f"{own[:12]}: make it again, by the litecl that is to use it"
+        )
+    machines = [Packed(**{**row, **{n: tuple(row[n]) for n in ("options", "features")}}) for row in data["machines"]]
+    return Pack(path, digest, tuple(data["threads"]), data["models"], tuple(machines))
+
+
+def write(
+    path: Path,
+    models: Mapping[str, str],
+    threads: Sequence[int],
+    machines: Sequence[Packed],
+    libraries: Mapping[str, bytes],
+) -> Pack:
+    """Write a pack. libraries: those of all machines, by name. Raises OSError."""
+    data = {
+        "format": _FORMAT,
+        "kernels": kernels_digest(),
+        "models": models,
+        "threads": [*threads],
+        "machines": [asdict(packed) for packed in machines],
+    }
+    text = json.dumps(data, indent=1, sort_keys=True).encode()
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in [(_MANIFEST, text), *((f"{_FOLDER}/{n}", c) for n, c in sorted(libraries.items()))]:
+            file.writestr(zipfile.ZipInfo(name, _WHEN), content, zipfile.ZIP_DEFLATED)
+        file.comment = _digest(text).encode()
+    part = path.with_name(f"{path.name}.part")
+    part.write_bytes(memory.getvalue())
+    part.replace(path)
+    return read(path)
+
+
+def digests(libraries: Mapping[str, bytes], names: Collection[str]) -> dict[str, str]:
+    """Return the SHA-256 of libraries by name."""
+    return {name: _digest(libraries[name]) for name in sorted(names)}
+
+
+@cache
+def kernels_digest() -> str:
+    """Return the SHA-256 of litecl's kernel files."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(kernels_cl.__file__).parent.iterdir()):
+        if path.suffix in (".c", ".cl", ".h"):
+            digest.update(path.name.encode() + b"\0" + path.read_text(encoding="utf-8").encode() + b"\0")
+    return digest.hexdigest()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

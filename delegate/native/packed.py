@@ -1,0 +1,112 @@
+"""The processor where no compiler is: libraries come from a pack (``CLDelegate(programs=...)``)."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+
+from litecl.delegate.native import clang, features, pack
+from litecl.delegate.native.backend import NativeFound
+from litecl.delegate.native.clang import Compiler, Unit
+from litecl.delegate.native.kinds import KINDS, Kind, described, here
+from litecl.delegate.native.library import Libraries
+from litecl.delegate.native.pack import Pack, Packed
+from litecl.delegate.tuning import Demand, Tuning
+from litecl.interpreter.errors import DelegateError, KernelBuildError
+
+
+@dataclass(frozen=True)
+class Absent(Compiler):
+    """The compiler that made the libraries of a pack. It is not there, and says of itself what the pack says."""
+
+    packed: Packed = field(kw_only=True, compare=False)
+
+    @cached_property
+    def version(self) -> str:
+        """See ``Compiler``."""
+        return self.packed.version
+
+    @cached_property
+    def macros(self) -> dict[str, str]:
+        """See ``Compiler``."""
+        return dict(self.packed.macros)
+
+    @cached_property
+    def processor(self) -> str:
+        """See ``Compiler``."""
+        return self.packed.processor
+
+    def compile(self, units: Sequence[Unit], done: Callable[[int], None] = lambda count: None) -> list[bytes]:
+        """Raise KernelBuildError: libraries are there, or are not."""
+        raise KernelBuildError(f"{self.source} has no compiler")
+
+
+class PackedLibraries(Libraries):
+    """The libraries of a pack for one machine."""
+
+    def __init__(self, found: "PackedFound") -> None:
+        super().__init__(found.compiler, found.macros, None)
+        self._pack, self._packed = found.pack, found.packed
+        self.origin = f"from {found.pack.path.name}, for {found.packed.machine}"
+
+    def _content(self, units: Sequence[Unit], keys: Sequence[str], name: str) -> bytes:
+        content = self._pack.library(self._packed, name)
+        if content is None:
+            made_for = ", ".join(f"{model} ({digest[:12]})" for model, digest in self._pack.models.items())
+            files = ", ".join(sorted({Path(unit.name).name for unit in units}))
+            raise KernelBuildError(
+                f"{self._pack.path} has no library for this region, of {files}: it was made for {made_for}, for their "
+                f"shapes then, {self._packed.machine}, threads {list(self._pack.threads)}, without times of launches"
+            )
+        self.loaded += 1
+        return content
+
+
+@dataclass(frozen=True)
+class PackedFound(NativeFound):
+    """The processor, with the libraries that a pack has for it."""
+
+    pack: Pack = field(kw_only=True)
+    packed: Packed = field(kw_only=True, compare=False)
+
+    @property
+    def identity(self) -> Sequence[str]:
+        """See ``Identified``. Nothing is measured for it, so that regions are planned as when the pack was made."""
+        return self.name, str(self.pack.path), self.pack.digest, *self.compiler.identity
+
+    def libraries(self, directory: Path | None) -> Libraries:
+        """See ``NativeFound``."""
+        return PackedLibraries(self)
+
+
+def packed_device(programs: str | PathLike[str], demand: Demand) -> PackedFound:
+    """Return the processor with a pack, and with as many threads as are wanted or suit a model.
+
+    Raises DelegateError if the pack cannot be read, or is not for this machine.
+    """
+    found = pack.read(Path(programs))
+    packed = _fitting(found, here(), features.missing)
+    threads = clang.processors()
+    suitable = 1 if demand.flops < Tuning().small_flops else threads
+    most = min(demand.num_threads or suitable, threads)
+    absent = Absent((str(found.path), found.digest), f"of {found.path}", (), packed.options, packed=packed)
+    return PackedFound(absent, max(n for n in found.threads if n <= most), pack=found, packed=packed)
+
+
+def _fitting(found: Pack, kind: Kind, missing: Callable[[str, Collection[str]], list[str]]) -> Packed:
+    """Return what a pack has for a kind of machine: if several fit the processor, that which uses most of it."""
+    of_kind = [packed for packed in found.machines if KINDS[packed.machine.partition(":")[0]] is kind]
+    if not of_kind:
+        names = ", ".join(packed.machine for packed in found.machines)
+        raise DelegateError(f"{found.path} is for {names}, and this machine is {kind.name} ({described()})")
+    lacking = [(missing(kind.architecture, packed.features), packed) for packed in of_kind]
+    fit = [packed for lacks, packed in lacking if not lacks]
+    if not fit:
+        told = "; ".join(f"for {packed.machine} it lacks {', '.join(map(_short, lacks))}" for lacks, packed in lacking)
+        raise DelegateError(f"{found.path} does not fit this machine's processor: {told}")
+    return max(fit, key=lambda packed: len(packed.features))
+
+
+def _short(macro: str) -> str:
+    return macro.strip("_").removeprefix("ARM_FEATURE_").removeprefix("ARM_")

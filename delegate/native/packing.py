@@ -1,0 +1,118 @@
+"""Making the libraries of a pack: regions are planned for a machine that need not be there, and nothing runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.native import features
+from litecl.delegate.native.backend import NativeDevice, NativeFound
+from litecl.delegate.native.clang import Compiler
+from litecl.delegate.native.cross import compiler_for
+from litecl.delegate.native.execution import program_of
+from litecl.delegate.native.kinds import Machine
+from litecl.delegate.native.library import Libraries
+from litecl.delegate.native.memory import NativeMemory
+from litecl.delegate.native.pack import Packed, digests
+from litecl.delegate.plan.plan import Plan
+from litecl.delegate.plan.steps import Loop, Work
+from litecl.delegate.report import Counters, LaunchTime, Manner
+from litecl.interpreter.errors import DelegateError
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A machine to make libraries for. made: the libraries, by name. directory: where objects are cached, or None."""
+
+    machine: Machine
+    compiler: Compiler
+    features: tuple[str, ...]
+    directory: Path | None
+    made: dict[str, bytes] = field(default_factory=dict)
+
+    def device(self, threads: int) -> "PackingFound":
+        """Return a device for models whose regions are to be packed."""
+        return PackingFound(self.compiler, threads, target_=self)
+
+    def packed(self) -> Packed:
+        """Return the libraries that have been made, with that of helpers. Raises KernelBuildError."""
+        libraries = Libraries(self.compiler, {}, self.directory)
+        name, content = libraries.content(libraries.crew_units())
+        self.made[name] = content
+        compiler = self.compiler
+        return Packed(
+            self.machine.name,
+            compiler.version,
+            compiler.target,
+            compiler.processor,
+            compiler.macros,
+            self.features,
+            digests(self.made, self.made),
+        )
+
+
+def target(machine: Machine, directory: Path | None) -> Target:
+    """Return what is needed to make libraries for a machine. Raises DelegateError if that cannot be."""
+    compiler, oldest = compiler_for(machine), compiler_for(Machine(machine.kind, machine.kind.base))
+    needed = features.required(machine.kind.architecture, compiler.macros, oldest.macros)
+    return Target(machine, compiler, needed, directory)
+
+
+@dataclass(frozen=True)
+class PackingFound(NativeFound):
+    """A machine that is planned for."""
+
+    target_: Target = field(kw_only=True)
+
+    @property
+    def identity(self) -> Sequence[str]:
+        """See ``Identified``: nothing is measured for it."""
+        return self.name, "to be packed", *self.compiler.identity
+
+    def open(self, *, profile: bool, directory: Path | None) -> "PackingDevice":
+        """See ``FoundDevice``."""
+        return PackingDevice(self, self.target_)
+
+
+class PackingDevice(NativeDevice):
+    """A device on which nothing runs: binding a plan makes its library."""
+
+    def __init__(self, found: PackingFound, target: Target) -> None:
+        super().__init__(found, target.directory)
+        self._made = target.made
+
+    def bind(self, plan: Plan, options: CLOptions) -> "NotRun":  # type: ignore[override]
+        """Make a library. Raises KernelBuildError."""
+        memory = NativeMemory(plan)
+        program = program_of(plan, memory, options)
+        if program.works:
+            name, content = self._libraries.content(self._libraries.region_units(program, timed=options.profile))
+            self._made[name] = content
+        return NotRun(memory)
+
+
+@dataclass
+class NotRun:
+    """See ``Execution`` in delegate/backend/protocols.py."""
+
+    memory: NativeMemory
+    manner = Manner("one kernel")
+    at_once = None
+
+    def loop(self, loop: Loop) -> str:
+        """Describe how a loop runs."""
+        return "in the region's kernel"
+
+    def turn(self, turned: bool) -> None:
+        """Nothing is run."""
+
+    def run(self, counters: Counters) -> None:
+        """Raise DelegateError."""
+        raise DelegateError("a region that is packed for another machine does not run here")
+
+    def finish(self) -> None:
+        """Nothing is run."""
+
+    def times(self) -> Sequence[tuple[Work, LaunchTime]]:
+        """Nothing is run."""
+        return []

@@ -1,0 +1,259 @@
+"""Packs: libraries of regions for machines without a compiler (``litecl compile --for``)."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl.delegate import CLDelegate
+from litecl.delegate.native import compiler, features, kinds, pack, packed
+from litecl.delegate.native.cross import compiler_for
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError, KernelBuildError
+from litecl.interpreter.file.writer import write_file
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.unary import NEG
+from litecl.perf.cli import main
+from support import compare, small_models
+from support.build import Graph, model, randn
+from support.command import failure
+from support.small_models import prepared, reference, run
+
+pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
+RNG = np.random.default_rng(6)
+X = RNG.standard_normal((2, 5)).astype(np.float32)
+CHAIN, LSTM = small_models.chain(), small_models.lstm()
+OTHER_MACHINE = "riscv64-linux" if kinds.here().name != "riscv64-linux" else "aarch64-linux"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with two models and a pack of them for this kind of machine: for the oldest processor, and for this."""
+    made = tmp_path_factory.mktemp("packs")
+    for name, content in (("chain", CHAIN), ("lstm", LSTM)):
+        write_file(content, made / f"{name}.tflite")
+    models = made / "chain.tflite", made / "lstm.tflite"
+    machines = "--for", kinds.here().name, "--for", "host"
+    assert main([*map(str, ("compile", *models, *machines, "-o", made / "both.pack", "--threads", 2, "--json"))]) == 0
+    return made
+
+
+def with_pack(folder: Path, model_: Any = CHAIN, **options: Any) -> Interpreter:
+    return prepared(model_, **{"programs": folder / "both.pack", "strict": True, **options})
+
+
+def test_a_board_needs_no_compiler(folder: Path) -> None:
+    """Nor anything else but numpy and flatbuffers: modules that litecl may use besides cannot be imported, no process
+    can be started. The numbers are the interpreter's, states included.
+    """
+    x = RNG.standard_normal((3, 1, 3, 4)).astype(np.float32)
+    np.save(folder / "x.npy", x)
+    code = """
+        import subprocess, sys
+        for name in ("pyopencl", "ziglang", "platformdirs", "rich", "jinja2", "threadpoolctl"):
+            sys.modules[name] = None  # importing it raises ImportError
+
+        def start(*args, **options):
+            raise AssertionError("a process is started")
+
+        subprocess.Popen.__init__ = start
+        import numpy as np
+        from litecl.delegate import CLDelegate
+        from litecl.interpreter import Interpreter
+
+        for name, feeds in (("chain", []), ("lstm", np.load("x.npy"))):
+            for threads in (1, 2):
+                delegate = CLDelegate(programs="both.pack", strict=True, num_threads=threads)
+                interpreter = Interpreter(f"{name}.tflite", delegates=[delegate])
+                interpreter.allocate_tensors()
+                results = []
+                for x in feeds:
+                    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+                    interpreter.invoke()
+                    results.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+                np.save(f"{name}{threads}.npy", results)
+                report = interpreter.delegation_report()
+                print(report.device, [str(partition.manner) for partition in report.partitions])
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=folder, env=_without_path(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert set(ran.stdout.splitlines()) == {f"native ['one kernel (from both.pack, for {_used(folder)})']"}
+    wanted = reference(LSTM)
+    results = [run(wanted, each) for each in x]
+    for threads in (1, 2):
+        compare.assert_close(np.load(folder / f"lstm{threads}.npy"), np.array(results), compare.DEVICE["float32"])
+
+
+def _without_path() -> dict[str, str]:
+    return {**os.environ, "PATH": ""}
+
+
+def _used(folder: Path) -> str:
+    """The machine of the pack that is to be chosen: the one with more features."""
+    return max(pack.read(folder / "both.pack").machines, key=lambda each: len(each.features)).machine
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, None])
+def test_numbers_are_those_of_the_interpreter(folder: Path, threads: int | None) -> None:
+    interpreter = with_pack(folder, num_threads=threads)
+    compare.assert_close(run(interpreter, X), run(reference(CHAIN), X), compare.DEVICE["float32"])
+    assert interpreter.delegation_report().claimed == 4
+
+
+def test_a_model_that_is_not_in_it(folder: Path) -> None:
+    g = Graph()
+    other = model(g.build(g.op(NEG, [g.input((3,))], NoOptions())))
+    with pytest.raises(KernelBuildError, match=r"no library for this region, of .*unary\.cl.*made for chain\.tflite"):
+        with_pack(folder, other)
+    x = randn(RNG, 3)
+    fallen = with_pack(folder, other, strict=False)
+    np.testing.assert_array_equal(run(fallen, x), -x)
+    assert any("no library for this region" in said for said in fallen.delegation_report().warnings)
+    with pytest.raises(KernelBuildError, match="without times of launches"):
+        with_pack(folder, profile=True)
+
+
+def test_another_version_of_litecl(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = pack.kernels_digest()[:12]
+    monkeypatch.setattr(pack, "kernels_digest", lambda: "0" * 64)
+    with pytest.raises(DelegateError, match=rf"with kernels {made}, and this one has 000000000000: make it"):
+        with_pack(folder)
+    fallen = with_pack(folder, strict=False)
+    assert "make it again" in fallen.delegation_report().failures[0]
+    compare.assert_close(run(fallen, X), run(reference(CHAIN), X), compare.DEVICE["float32"])
+
+
+def test_damage_is_an_error(folder: Path, tmp_path: Path) -> None:
+    """Any byte that is changed, and any end that is cut off, is noticed, or is none that is read."""
+    content = (folder / "both.pack").read_bytes()
+    whole = pack.read(folder / "both.pack")
+    wanted = {name: whole.library(each, name) for each in whole.machines for name in each.libraries}
+    damaged = tmp_path / "damaged.pack"
+    noticed = 0
+    for position in RNG.integers(0, len(content), 150):
+        bad = bytearray(content)
+        bad[position] ^= 1 << int(RNG.integers(8))
+        damaged.write_bytes(bad if position % 5 else content[:position])
+        try:
+            found = pack.read(damaged)
+            for each in found.machines:
+                for name in each.libraries:
+                    assert found.library(each, name) == wanted[name]
+        except DelegateError as error:
+            assert "damaged.pack" in str(error)
+            noticed += 1
+    assert noticed > 100
+
+
+def test_a_library_that_was_exchanged(folder: Path, tmp_path: Path) -> None:
+    """A file whose own checksums are right is not taken for the library that the manifest names."""
+    changed = tmp_path / "changed.pack"
+    with zipfile.ZipFile(folder / "both.pack") as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name) + (b"\0" if name.startswith("libraries/") else b""))
+        new.comment = old.comment
+    with pytest.raises(KernelBuildError, match=r"changed\.pack is damaged: library-\w+: expected \w+, got \w+"):
+        prepared(CHAIN, programs=changed, strict=True)
+    with zipfile.ZipFile(changed, "w") as new:
+        new.writestr("manifest.json", json.dumps({"format": 1}))
+    with pytest.raises(DelegateError, match="or is damaged: expected a manifest"):
+        prepared(CHAIN, programs=changed, strict=True)
+
+
+def test_files_that_are_no_packs(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(DelegateError, match="No such file"):
+        prepared(CHAIN, programs=tmp_path / "none.pack", strict=True)
+    with pytest.raises(DelegateError, match="is no pack of programs"):
+        prepared(CHAIN, programs=folder / "chain.tflite", strict=True)
+    with pytest.raises(DelegateError, match="expected device='native', got 'basic'"):
+        prepared(CHAIN, device="basic", programs=folder / "both.pack", strict=True)
+    from_strings = CLDelegate.from_strings({"programs": str(folder / "both.pack"), "device": "native"})
+    assert from_strings.programs == str(folder / "both.pack")
+
+
+def test_another_machine(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "other.pack"
+    assert main(["compile", str(folder / "chain.tflite"), "--for", OTHER_MACHINE, "-o", str(other), "--json"]) == 0
+    with pytest.raises(DelegateError, match=rf"is for {OTHER_MACHINE}:[\w.]+, and this machine is {kinds.here().name}"):
+        prepared(CHAIN, programs=other, strict=True)
+    monkeypatch.setattr(features, "missing", lambda architecture, features: [*features, "__ARM_FEATURE_DOTPROD"])
+    with pytest.raises(DelegateError, match=r"does not fit this machine's processor: .*it lacks .*DOTPROD"):
+        with_pack(folder)
+
+
+def test_the_processor_takes_what_uses_most_of_it(folder: Path) -> None:
+    found, kind = pack.read(folder / "both.pack"), kinds.here()
+    base = f"{kind.name}:{kind.base}"
+    newest = _used(folder)
+    assert packed._fitting(found, kind, lambda architecture, features: []).machine == newest
+    if newest != base:  # this processor has more than the oldest one
+        old = next(each for each in found.machines if each.machine == base)
+        lacking = packed._fitting(found, kind, lambda architecture, features: list(set(features) - set(old.features)))
+        assert lacking.machine == base
+
+
+def test_features_are_those_that_a_compiler_sees() -> None:
+    """Clang asks the processor itself; litecl asks numpy and the system."""
+    host = compiler_for(kinds.machine("host"))
+    kind = kinds.here()
+    base = compiler_for(kinds.Machine(kind, kind.base))
+    needed = features.required(kind.architecture, host.macros, base.macros)
+    assert features.missing(kind.architecture, needed) == []
+    assert features.missing(kind.architecture, ["__AVX1024__"]) == ["__AVX1024__"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("x86_64-linux:znver5", "x86_64-linux:sapphirerapids", "x86_64-windows:alderlake", "x86_64-linux:x86-64-v4"),
+        *("aarch64-linux:cortex-a76", "aarch64-linux:neoverse-v2", "aarch64-macos:apple-m2", "armv7-linux:cortex-a9"),
+        *("armv7-linux:cortex-a72", "riscv64-linux:rv64gcv"),
+    ],
+)
+def test_processors_whose_features_a_board_can_be_asked_for(name: str) -> None:
+    machine = kinds.machine(name)
+    oldest = compiler_for(kinds.Machine(machine.kind, machine.kind.base))
+    needed = features.required(machine.kind.architecture, compiler_for(machine).macros, oldest.macros)
+    expected = {
+        "cortex-a76": "__ARM_FEATURE_DOTPROD",
+        "cortex-a9": "__ARM_NEON",
+        "rv64gcv": "__riscv_v",
+        "znver5": "__AVX512VNNI__",
+    }
+    assert expected.get(machine.processor, next(iter(needed))) in needed
+
+
+def test_what_compile_refuses(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = "compile", folder / "chain.tflite"
+    assert "needs both --for MACHINE and -o PACK" in failure(capsys, *given, "--for", "host")
+    assert "needs both" in failure(capsys, *given, "-o", tmp_path / "a.pack")
+    assert "cortex-a1000" in failure(capsys, *given, "--for", "aarch64-linux:cortex-a1000", "-o", tmp_path / "a.pack")
+    told = failure(capsys, *given, "--for", "riscv64-linux:rv64gc_zba", "-o", tmp_path / "a.pack")
+    assert "no board can be asked whether it has __riscv_zba" in told
+    assert not [*tmp_path.iterdir()]
+    with pytest.raises(SystemExit):
+        main([*map(str, given), "--for", "amiga", "-o", "a.pack"])
+    assert "no machine is called 'amiga'" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main(["compile", "--for", "help"])
+    assert ended.value.code == 0
+    assert "armv7-linux" in capsys.readouterr().out
+
+
+def test_a_pack_made_again_is_the_same_file(folder: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.pack"
+    models = str(folder / "chain.tflite"), str(folder / "lstm.tflite")
+    machines = "--for", kinds.here().name, "--for", "host"
+    assert main(["compile", *models, *machines, "-o", str(again), "--threads", "2", "--json"]) == 0
+    assert again.read_bytes() == (folder / "both.pack").read_bytes()

@@ -1,0 +1,57 @@
+"""Ctrl-C at every place where Python hears of signals: where functions begin, behind calls and where loops turn."""
+
+import dis
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+_HEARS = ("CALL", "JUMP_BACKWARD")  # how the names of instructions begin behind which signals are looked for
+
+
+def interrupted(function: Callable[[], object], number: int) -> bool:
+    """Call a function and raise KeyboardInterrupt at the numbered place; return whether it came so far.
+
+    A return of a Python function to the one that called it is no place: CPython looks for signals when it begins.
+    """
+    tracer = _Tracer(number)
+    before = sys.gettrace()
+    sys.settrace(tracer.called)
+    try:
+        function()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    assert tracer.left >= 0, "something has caught KeyboardInterrupt"
+    return False
+
+
+class _Tracer:
+    """left: how many places are still to come before the one that is wanted."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+        self._last: dict[FrameType, str] = {}  # the instruction that a function is at, if it can be heard behind it
+
+    def called(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
+        """A function begins."""
+        frame.f_trace_opcodes = True
+        if frame.f_back is not None:
+            self._last.pop(frame.f_back, None)
+        self._place()
+        return self._at
+
+    def _at(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
+        if event == "opcode":
+            if self._last.pop(frame, "").startswith(_HEARS):
+                self._place()
+            self._last[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+        elif event == "return":
+            self._last.pop(frame, None)
+        return self._at
+
+    def _place(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt

@@ -1,0 +1,76 @@
+"""Ctrl-C in an invoke: either it raises and nothing has changed, or it returns with new states."""
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl.delegate import CLDelegate
+from litecl.delegate.native import compiler
+from litecl.interpreter import Interpreter, limits
+from litecl.interpreter.graph import Array
+from support.interrupts import interrupted
+from tools.fault_models import Subject, subjects
+
+_STEP = 7  # of many places every so manyth is tried; no divisor of what a loop may take
+_FEW = 150
+_NATIVE = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
+
+_MODES: dict[str, tuple[dict[str, Any] | None, dict[str, Any]]] = {
+    "interpreter": (None, {}),
+    "interpreter, limited": (None, {"memory_limit": 1 << 24, "num_threads": 1}),
+    "in place": ({"device": "native", "num_threads": 1}, {}),
+    "in place, helpers": ({"device": "native", "num_threads": 2}, {}),
+    "profiled": ({"device": "native", "profile": True}, {}),
+    "node by node": ({"device": "native"}, {"experimental_preserve_all_tensors": True}),
+}
+
+
+@cache
+def _subjects() -> dict[str, Subject]:
+    return {subject.name: subject for subject in subjects()}
+
+
+def _made(subject: Subject, mode: str) -> Interpreter:
+    options, keywords = _MODES[mode]
+    delegates = [] if options is None else [CLDelegate(strict=True, **{**options, **subject.options})]
+    interpreter = Interpreter(subject.model, delegates=delegates, **keywords)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def _feed(interpreter: Interpreter, feeds: Sequence[Array]) -> None:
+    for tensor, value in zip(interpreter.model.subgraphs[0].inputs, feeds, strict=True):
+        interpreter.set_tensor(tensor, value)
+
+
+@pytest.mark.parametrize("name", ["lstm", "two LSTMs", "variables"])
+@pytest.mark.parametrize("mode", [pytest.param(mode, marks=() if "interp" in mode else _NATIVE) for mode in _MODES])
+def test_an_interrupt_anywhere_in_an_invoke(name: str, mode: str) -> None:
+    """The invoke that follows one that has raised is the first one of these inputs. The others return."""
+    subject, rng = _subjects()[name], np.random.default_rng(8)
+    interpreter, wanted = _made(subject, mode), _made(subject, "interpreter")
+    outputs = interpreter.model.subgraphs[0].outputs
+    heard, number = 0, 0
+    for number in count():
+        at = number if number < _FEW else _FEW + (number - _FEW) * _STEP
+        feeds = [rng.standard_normal(x.shape).astype(x.dtype) for x in subject.feeds[0]]
+        for each in (interpreter, wanted):
+            _feed(each, feeds)
+        wanted.invoke()
+        raised = interrupted(interpreter.invoke, at)
+        assert limits.active() is None, f"a limit outlasts the call, interrupted at place {at}"
+        if raised:
+            interpreter.invoke()
+        for tensor in outputs:
+            where = f"interrupted at place {at}"
+            np.testing.assert_allclose(
+                interpreter.get_tensor(tensor), wanted.get_tensor(tensor), rtol=1e-3, atol=1e-4, err_msg=where
+            )
+        heard += raised
+        if not raised:
+            break
+    assert heard == number > 10

@@ -1,0 +1,78 @@
+"""A signal handler that uses litecl while the main thread is within any section that only one thread may enter."""
+
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl.delegate import CLDelegate, devices
+from litecl.delegate.native import backend, compiler, library, workers
+from litecl.delegate.opencl import programs
+from litecl.interpreter import Interpreter
+from litecl.interpreter.run import threads
+from support import compare, small_models
+
+X = np.random.default_rng(5).standard_normal((2, 5)).astype(np.float32)
+CHAIN = small_models.chain()
+_NATIVE: dict[str, Any] = {"device": "native", "num_threads": 2, "strict": True, "cache_dir": None}
+_OPENCL: dict[str, Any] = {"device": 0, "queue_loops": True, "strict": True, "cache_dir": None}
+
+_SECTIONS: dict[str, tuple[Any, str, dict[str, Any] | None]] = {
+    "opening a device": (backend.NativeFound, "open", _NATIVE),
+    "hiring helpers": (library.Libraries, "crew", _NATIVE),
+    "building a program": (programs.Programs, "_made", _OPENCL),
+    "threads of BLAS": (threads._Blas, "_set", None),
+}
+
+
+@pytest.fixture
+def _no_hang() -> Iterator[None]:
+    """Fail instead of waiting: a lock that is waited for hears of signals."""
+
+    def expired(number: int, frame: object) -> None:
+        raise TimeoutError("locked out")
+
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.alarm(15)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGWINCH"), reason="no such signals here")
+@pytest.mark.parametrize("section", _SECTIONS)
+def test_a_handler_uses_what_it_has_interrupted(section: str, monkeypatch: pytest.MonkeyPatch, _no_hang: None) -> None:
+    owner, name, options = _SECTIONS[section]
+    if options is _NATIVE and compiler.found() is None:
+        pytest.skip("no compiler for the processor: pip install ziglang")
+    monkeypatch.setattr(devices, "_DEVICES", {})
+    monkeypatch.setattr(workers, "_crew", None)
+    heard = list[np.ndarray]()
+    real: Callable[..., Any] = getattr(owner, name)
+
+    def made() -> np.ndarray:
+        delegates = [] if options is None else [CLDelegate(**options)]
+        interpreter = Interpreter(CHAIN, delegates=delegates)
+        interpreter.allocate_tensors()
+        return small_models.run(interpreter, X)
+
+    def handle(number: int, frame: object) -> None:
+        heard.append(made())
+
+    def interrupted(*arguments: Any, **keywords: Any) -> Any:
+        if not heard:
+            heard.append(X)
+            signal.raise_signal(signal.SIGWINCH)
+        return real(*arguments, **keywords)
+
+    monkeypatch.setattr(owner, name, interrupted)
+    before = signal.signal(signal.SIGWINCH, handle)
+    try:
+        results = [made(), *heard[1:]]
+    finally:
+        signal.signal(signal.SIGWINCH, before)
+    assert len(results) == 2
+    for result in results:
+        compare.assert_close(result, small_models.run(small_models.reference(CHAIN), X), compare.DEVICE["float32"])
