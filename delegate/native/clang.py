@@ -25,8 +25,8 @@ _OPENCL = (
     "-Xclang",
     "-cl-ext=+cl_khr_fp64,+__cl_clang_function_pointers",
 )
-# Kernels are written in vectors, and say which loops to unroll: more of both takes time, and makes them slower.
-_OPTIMISED = ("-O2", "-fno-slp-vectorize", "-fno-unroll-loops", "-fno-math-errno", "-ffp-contract=on")
+# Kernels are written in vectors, and say what to unroll and inline: more passes take longer, and make few faster.
+_OPTIMISED = ("-O1", "-fvectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-fno-math-errno", "-ffp-contract=on")
 _COMMON = (*_OPTIMISED, "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-w")
 _LANGUAGES = {".cl": _OPENCL, ".c": ("-x", "c", "-ffreestanding")}
 _POLL_S = 0.002
