@@ -29,6 +29,7 @@ _OPENCL = (
 _OPTIMISED = ("-O1", "-fvectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-fno-math-errno", "-ffp-contract=on")
 _COMMON = (*_OPTIMISED, "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-w")
 _LANGUAGES = {".cl": _OPENCL, ".c": ("-x", "c", "-ffreestanding")}
+OPTIONS = *_COMMON, *(option for language in _LANGUAGES.values() for option in language)
 _POLL_S = 0.002
 _MOST_SAID = 10_000  # characters
 
@@ -103,8 +104,7 @@ class Compiler:
     @cached_property
     def identity(self) -> tuple[str, ...]:
         """Return what its results depend on: version, options, target, and the processor as it takes it to be."""
-        options = *_COMMON, *(option for language in _LANGUAGES.values() for option in language)
-        return self.version, *options, *self.target, *sorted(f"{name}={value}" for name, value in self.macros.items())
+        return self.version, *OPTIONS, *self.target, *sorted(f"{name}={value}" for name, value in self.macros.items())
 
     def compile(self, units: Sequence[Unit], done: Callable[[int], None] = lambda count: None) -> list[bytes]:
         """Return an object file for each source, several of which are compiled at a time. done: is told how many are.
