@@ -101,6 +101,17 @@ def test_order_of_reads_and_writes(use_resource: bool, tmp_path: Path) -> None:
                 np.testing.assert_allclose(got[name], wanted[name], 1e-4, 1e-4, err_msg=name)
 
 
+def test_a_model_that_tensorflow_cannot_load_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, (4, 3), "x")
+        v1.saved_model.simple_save(session, str(path), {"x": x}, {"y": tf.math.xlogy(x, 2.0)})
+    file = path / "saved_model.pb"
+    file.write_bytes(file.read_bytes().replace(b"Xlogy", b"Ylogx"))
+    with pytest.raises(ConversionError, match=r"TensorFlow itself cannot load.*Ylogx"):
+        Converter.from_saved_model(path).convert()
+
+
 @pytest.mark.parametrize("op", UNDECIDED)
 def test_what_may_share_the_memory_of_a_variable_is_refused(op: str, tmp_path: Path) -> None:
     path = tmp_path / "model"

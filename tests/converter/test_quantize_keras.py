@@ -315,3 +315,26 @@ def test_activations_trained_to_few_bits_keep_their_numbers(bits: int, narrow: b
     assert integers.quantization is not None
     held = dequantize(quantize(steps, integers.quantization, integers.type), integers.quantization)
     np.testing.assert_allclose(held, steps, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16"])
+def test_a_vision_transformer_is_wholly_on_integers(kind: Any) -> None:
+    """Keras cuts patches with a filter that it computes, which float files leave to be computed."""
+    inputs = keras.Input((16, 16, 3))
+    x = L.Dense(8)(L.Reshape((4, 192))(keras.ops.image.extract_patches(inputs, size=8)))
+    y = L.LayerNormalization()(x)
+    x = L.Add()([x, L.MultiHeadAttention(2, 4)(y, y)])
+    x = L.Add()([x, L.Dense(8)(L.Dense(16, activation="gelu")(L.LayerNormalization()(x)))])
+    model = randomise(keras.Model(inputs, L.Dense(3)(L.Flatten()(x))))
+    data = _samples(model, 4, 1)
+    plain = Converter.from_keras_model(model).convert_to_model().subgraphs[0]
+    assert "MATRIX_DIAG" in {node.op.name for node in plain.nodes}
+    how = Quantization(activations=kind, data=data, strict=True)
+    content = Converter.from_keras_model(model, quantize=how).convert()
+    graph = read(content).subgraphs[0]
+    floats = {i for i, spec in enumerate(graph.tensors) if spec.type == TensorType.FLOAT32}
+    assert floats == {*graph.inputs, *graph.outputs}
+    for sample in data:
+        got = invoke(Interpreter(content), sample)
+        np.testing.assert_array_equal(got[0], invoke(litert(content, "reference"), sample)[0])
+        assert _ratio_db(np.asarray(model(*sample)), got[0]) > 20
