@@ -98,15 +98,12 @@ def _decoded(op: Op | ControlOp, name: str, hint: Any, values: Mapping[str, Any]
     return hint(_plain(op, name, hint, value)) if isinstance(hint, type) and hint in _TAKEN else value
 
 
-def _plain(op: Op | ControlOp, name: str, hint: Any, value: Any) -> Any:
+def _plain(op: Op | ControlOp, name: str, hint: type, value: Any) -> Any:
     """Return a value that becomes a field of some type: custom options may hold anything under a name."""
-    if not isinstance(value, _TAKEN[hint]) or (hint in (bool, int) and not _is_finite(value)):
+    is_taken = isinstance(value, _TAKEN[hint])
+    if not is_taken or (hint in (bool, int) and not math.isfinite(value)):
         raise ModelError(f"{op.name}: expected {name} of type {hint.__name__}, got {value!r:.60}")
     return value
-
-
-def _is_finite(number: Any) -> bool:
-    return math.isfinite(number)
 
 
 def _enumerated(op: Op | ControlOp, name: str, kind: type[IntEnum], value: int) -> IntEnum:

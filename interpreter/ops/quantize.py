@@ -121,6 +121,11 @@ def _bind_dequantize(options: NoOptions, inputs: Specs, outputs: Sequence[Tensor
     return run
 
 
+def _infer_fake_quant(options: FakeQuantOptions, inputs: Specs) -> list[TensorSpec]:
+    require.bits(num_bits=options.num_bits)
+    return like_input(types.FLOAT)(options, inputs)
+
+
 def _fake_quant(options: FakeQuantOptions, x: Array) -> Array:
     """The range is nudged so that zero is one of its steps (Jacob et al., 2018, section 3; FakeQuantizeArray)."""
     low, high = int(options.narrow_range), (1 << options.num_bits) - 1
@@ -151,7 +156,7 @@ DEQUANTIZE = Op(
 FAKE_QUANT = Op(
     "FAKE_QUANT",
     options=FakeQuantOptions,
-    infer=like_input(types.FLOAT),
+    infer=_infer_fake_quant,
     run=each(_fake_quant),
     versions=range(1, 3),
 )

@@ -10,10 +10,11 @@ import numpy as np
 from litecl.cases import Case
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.errors import LiteclError, fault
 from litecl.interpreter.graph import Array
 
 _PATIENCE_S = 20.0
+_FAULT = str(fault(ValueError())).partition(" (")[0]  # what the executor says of errors that numpy raises
 
 Outcome = list[Array] | str
 """Outputs, or the error: of a type of litecl's, or else "untyped"."""
@@ -24,7 +25,7 @@ def outcome_of(content: bytes, feeds: Sequence[Array], **options: Any) -> Outcom
     try:
         return _ran(Interpreter(model_content=content, memory_limit=1 << 28, **options), feeds)
     except LiteclError as error:
-        return f"refused: {type(error).__name__}"
+        return f"untyped: {error}" if _FAULT in str(error) else f"refused: {type(error).__name__}"
     except Exception as error:  # which nobody expects
         return f"untyped: {type(error).__name__}: {error}"
 

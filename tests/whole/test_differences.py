@@ -120,7 +120,15 @@ def _summed() -> Difference:
     return Difference(case, [np.int8(75)], [np.int8(-53)])
 
 
+def _unsigned() -> Difference:
+    """-1 wraps to the largest integer, which is more than the upper bound."""
+    options = binary.MulOptions(ActivationFunctionType.RELU_N1_TO_1)
+    case = Case("UINT32", binary.MUL, options, [np.uint32([0, 1, 5]), np.uint32([1, 1, 2])])
+    return Difference(case, [np.uint32([0, 1, 1])], [np.uint32([1, 1, 1])])
+
+
 OTHERS = (
+    _unsigned(),
     _quantized(_f(INF, -INF, NAN, 3e38, -3e38, 5), [127, -128, 127, 127, -128, 10], [-128] * 5 + [10]),
     _top(),
     _summed(),
