@@ -12,6 +12,7 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.native import compiler
 from litecl.interpreter import Interpreter, limits
 from litecl.interpreter.graph import Array
+from litecl.interpreter.run import threads
 from support.build import randn
 from support.interrupts import interrupted, places
 from tools.fault_models import Subject, subjects
@@ -48,6 +49,11 @@ def _feed(interpreter: Interpreter, feeds: Sequence[Array]) -> None:
         interpreter.set_tensor(tensor, value)
 
 
+def blas_threads() -> list[int]:
+    """How many threads each BLAS of the process takes."""
+    return [library.get() for library in threads._blas()._libraries]
+
+
 @pytest.mark.parametrize("name", ["lstm", "two LSTMs", "variables"])
 @pytest.mark.parametrize("mode", [pytest.param(mode, marks=() if "interp" in mode else _NATIVE) for mode in _MODES])
 def test_an_interrupt_anywhere_in_an_invoke(name: str, mode: str) -> None:
@@ -55,7 +61,7 @@ def test_an_interrupt_anywhere_in_an_invoke(name: str, mode: str) -> None:
     subject, rng = _subjects()[name], np.random.default_rng(8)
     interpreter, wanted = _made(subject, mode), _made(subject, "interpreter")
     outputs = interpreter.model.subgraphs[0].outputs
-    heard, number = 0, 0
+    heard, number, given = 0, 0, blas_threads()
     for number in count():
         at = number if number < _FEW else _FEW + (number - _FEW) * _STEP
         feeds = [rng.standard_normal(x.shape).astype(x.dtype) for x in subject.feeds[0]]
@@ -66,6 +72,7 @@ def test_an_interrupt_anywhere_in_an_invoke(name: str, mode: str) -> None:
         assert limits.active() is None, f"a limit outlasts the call, interrupted at place {at}"
         if outcome == "raised":
             interpreter.invoke()
+        assert blas_threads() == given, f"BLAS has other threads than before, interrupted at place {at}"
         for tensor in outputs:
             where = f"interrupted at place {at}"
             np.testing.assert_allclose(

@@ -168,9 +168,17 @@ def child():
         right(run(interpreter), 3)
         (failure,) = interpreter.delegation_report().failures
         assert "forked" in failure
-section = fork.Section()
-with section.lock:  # as of a thread that is within OpenCL
-    forked(child)
+section, within, done = fork.Section(), threading.Event(), threading.Event()
+def stay():  # as a thread that is within OpenCL
+    with section.lock:
+        within.set()
+        done.wait()
+thread = threading.Thread(target=stay)
+thread.start()
+within.wait()
+forked(child)
+done.set()
+thread.join()
 """)
 
 
