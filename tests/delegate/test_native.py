@@ -276,6 +276,13 @@ def test_times_of_launches(threads: int) -> None:
     assert all(0 < row.duration_ms < 1e3 for row in rows)
 
 
+@pytest.mark.parametrize("options", [{}, {"queue_loops": True}], ids=["one function", "one by one"])
+def test_no_times_without_profile(options: dict[str, Any]) -> None:
+    interpreter = native(**options)
+    run(interpreter, X)
+    assert not interpreter.delegation_report().kernels
+
+
 def test_states_stay_between_invokes() -> None:
     model, rng = small_models.lstm(), np.random.default_rng(2)
     interpreter, wanted = native(model), reference(model)
