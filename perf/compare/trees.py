@@ -1,8 +1,8 @@
 """This checkout against another one: the times of invokes, or of the first answers with empty caches.
 
-``python -m litecl.perf.compare.trees OTHER MODEL_OR_FOLDER... --threads 1`` runs each model in two processes, one for each
-checkout, in turns; ``--first`` prepares it in new processes, with caches that are empty. A ratio is the other one's time
-over this one's, of the shortest turns and of the medians; with ``--first`` of CPU seconds, children's included.
+``python -m litecl.perf.compare.trees OTHER MODEL_OR_FOLDER... --threads 1`` runs each model in two processes, one for
+each checkout, in turns; ``--first`` prepares it in new processes, with caches that are empty. A ratio is the other's
+time over this one's, of the shortest turns and of the medians; with ``--first`` of CPU seconds, children's included.
 """
 
 import argparse
