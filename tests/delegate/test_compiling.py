@@ -1,0 +1,177 @@
+"""Compilers of the processor's own back end: processes that an interrupt ends, objects that are kept, errors."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl.delegate.backend.sources import source_of
+from litecl.delegate.native import backend, compiler, library
+from litecl.delegate.native.clang import Compiler, Unit
+from litecl.delegate.progress import BuildStep
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError, KernelBuildError
+from litecl.interpreter.file.writer import write
+from litecl.perf.cli.command import progress
+from support import compare, small_models
+from support.small_models import prepared, reference, run
+
+pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
+RNG = np.random.default_rng(5)
+X = RNG.standard_normal((2, 5)).astype(np.float32)
+CHAIN = small_models.chain()
+
+
+def native(model: Any = CHAIN, **options: Any) -> Interpreter:
+    """An interpreter with the processor's own back end, which must not fail."""
+    return prepared(model, **{"device": "native", "strict": True, **options})
+
+
+def test_objects_are_shared_by_models(tmp_path: Path) -> None:
+    """A model whose kernels another one has had compiled needs the table of its functions alone."""
+    steps = list[BuildStep]()
+    native(cache_dir=tmp_path, progress=steps.append)
+    (compiled,) = {step.total for step in steps}
+    assert compiled == len(steps) - 1 > 2
+    steps.clear()
+    dense = native(small_models.lstm(), cache_dir=tmp_path, progress=steps.append)
+    assert dense.delegation_report().cache_hits > 0
+    steps.clear()
+    library.Libraries(_found(), {"VW": 4}, tmp_path)
+    native(cache_dir=tmp_path, profile=False, progress=steps.append)
+    assert not steps
+
+
+def _found() -> Compiler:
+    found = compiler.found()
+    assert found is not None
+    return found
+
+
+def test_an_interrupt_ends_every_compiler(tmp_path: Path) -> None:
+    """Nothing half-written is in the cache, no process is left, and a second try succeeds."""
+
+    def interrupt(step: BuildStep) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        native(cache_dir=tmp_path, progress=interrupt)
+    assert not [path for path in tmp_path.rglob("*") if path.suffix == ".bin"]
+    assert not _children()
+    compare.assert_close(run(native(cache_dir=tmp_path), X), run(reference(CHAIN), X), compare.DEVICE["float32"])
+
+
+def test_what_was_compiled_before_an_interrupt_is_kept(tmp_path: Path) -> None:
+    def interrupt(step: BuildStep) -> None:
+        if step.done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        native(cache_dir=tmp_path, progress=interrupt)
+    assert not _children()
+    kept = {path.stem for path in tmp_path.rglob("*.bin")}
+    assert len(kept) == 2
+    assert {path.suffix for path in tmp_path.rglob("*")} <= {".bin", ".json"}
+    steps = list[BuildStep]()
+    again = native(cache_dir=tmp_path, progress=steps.append)
+    (left,) = {step.total for step in steps}
+    steps.clear()
+    native(cache_dir=tmp_path / "another", progress=steps.append)
+    (all_of_them,) = {step.total for step in steps}
+    assert left == all_of_them - 2
+    compare.assert_close(run(again, X), run(reference(CHAIN), X), compare.DEVICE["float32"])
+
+
+def test_ctrl_c_ends_a_process_that_compiles(tmp_path: Path) -> None:
+    """At several moments: no file that is half-written is left, neither in the cache nor beside it."""
+    (tmp_path / "model.tflite").write_bytes(write(CHAIN))
+    cache, temporary = tmp_path / "cache", tmp_path / "temporary"
+    temporary.mkdir()
+    code = """
+        import sys
+        from litecl.delegate import CLDelegate
+        from litecl.interpreter import Interpreter
+
+        print("begin", flush=True)
+        Interpreter("model.tflite", delegates=[CLDelegate("native", cache_dir="cache")]).allocate_tensors()
+    """
+    for after_s in (0.0, 0.05, 0.1, 0.2, 0.3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code)],
+            cwd=tmp_path,
+            env={**os.environ, "TMPDIR": str(temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(after_s)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode in (-signal.SIGINT, 0)
+        assert not [*temporary.iterdir()]
+        assert {path.suffix for path in cache.rglob("*")} <= {".bin", ".json"}
+
+
+def test_slow_compiling_is_told_of(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Once: to the log, and by commands on stderr where that is no terminal."""
+    monkeypatch.setattr("litecl.delegate.progress._LONG_S", 0.0)
+    monkeypatch.setattr("litecl.perf.cli.command._LONG_S", 0.0)
+    with caplog.at_level(logging.INFO, "litecl"), progress("preparing", None) as bar:
+        native(cache_dir=tmp_path, progress=bar.building)
+    assert caplog.text.count("files are done, and will be kept") == 1
+    assert capsys.readouterr().err.count("this is done once") == 1
+
+
+def _children() -> list[str]:
+    """The processes that this one has started and that run a compiler."""
+    found = subprocess.run(
+        ["ps", "-o", "args=", "--ppid", str(os.getpid())], capture_output=True, text=True, check=False
+    )
+    return [line for line in found.stdout.splitlines() if "clang" in line]
+
+
+def test_what_a_compiler_says_is_in_the_error() -> None:
+    unit = Unit("wrong.cl", source_of("native.h") + '#line 1 "wrong.cl"\nvoid f() { nothing_there(); }\n', ("-DVW=8",))
+    with pytest.raises(KernelBuildError, match=r"(?s)wrong\.cl with -DVW=8.*wrong\.cl:1.*nothing_there"):
+        _found().compile([unit])
+
+
+def test_a_compiler_that_is_gone_is_an_error_or_the_cpu_takes_over(tmp_path: Path) -> None:
+    gone = Compiler((str(tmp_path / "gone"),), "a test")
+    with pytest.raises(KernelBuildError, match="No such file"):
+        _ = gone.version
+    found = backend.NativeFound(_found())
+    broken = backend.NativeDevice(found, None)
+    broken._libraries._compiler = Compiler(("false",), "a test")
+    with pytest.raises(KernelBuildError, match="false"):
+        broken._libraries.crew()
+
+
+def test_a_compiler_of_the_users(tmp_path: Path) -> None:
+    path = tmp_path / "my-clang"
+    path.write_text(f'#!/bin/sh\nexec {" ".join(_found().command)} "$@"\n')
+    path.chmod(0o755)
+    interpreter = prepared(CHAIN, compiler=path, strict=True, cache_dir=tmp_path / "cache")
+    compare.assert_close(run(interpreter, X), run(reference(CHAIN), X), compare.DEVICE["float32"])
+    assert interpreter.delegation_report().device == "native"
+    old = tmp_path / "old-clang"
+    old.write_text("#!/bin/sh\necho clang version 9.0.0 >&2\n")
+    old.chmod(0o755)
+    with pytest.raises(KernelBuildError, match=r"expected clang 16 or newer, got 'clang version 9\.0\.0"):
+        prepared(CHAIN, compiler=old, strict=True, cache_dir=None)
+    with pytest.raises(DelegateError, match="compiler is for the processor itself"):
+        prepared(CHAIN, compiler=path, device="pocl", strict=True)
