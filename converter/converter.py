@@ -14,7 +14,7 @@ from litecl.converter.quantization.options import Quantization, Weights, declare
 from litecl.converter.quantization.quantize import quantize
 from litecl.converter.report import ConversionReport, ConversionWarning
 from litecl.converter.tflite_attributes import TargetSpec, TFLiteAttributes
-from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.errors import ConversionError, brief
 from litecl.interpreter.file import reader, writer
 from litecl.interpreter.graph import Array, Model
 
@@ -213,7 +213,7 @@ def _check(options: Mapping[str, Any]) -> None:
     if unknown:
         raise ConversionError(f"expected options {sorted(Options.__annotations__)}, got {unknown}")
     if options.get("lstm", "fused") not in _LSTM:
-        raise ConversionError(f"lstm: expected one of {_LSTM}, got {options['lstm']!r}")
+        raise ConversionError(f"lstm: expected one of {_LSTM}, got {brief(repr(options['lstm']))}")
     declared(options.get("quantize"))
 
 

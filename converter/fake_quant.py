@@ -36,9 +36,17 @@ def rounding_of(node: Node) -> Rounding | None:
     return Rounding(known[0].reshape(-1), known[1].reshape(-1), bits, narrow)
 
 
-def grid_of(node: Node) -> Grid | None:
-    """Return the grid of what a FakeQuant node makes of a constant; None for other nodes and widths."""
-    rounding, rank = rounding_of(node), node.output.rank if node.outputs else None
-    if rounding is None or rank is None or rounding.num_bits != 8:
+def grid_of(node: Node, data: Array) -> Grid | None:
+    """Return the grid of eight bits, around zero, that holds what a FakeQuant node makes of a constant; None for other
+    nodes and where it rounds to more than eight bits.
+
+    The numbers are multiples of a step. If they lie within 127 steps, the grid has that step, and keeps them exactly.
+    """
+    rounding = rounding_of(node)
+    if rounding is None or rounding.num_bits > 8:
         return None
-    return Grid(rounding.low, rounding.high, max(rank - 1, 0))
+    step = (rounding.high - rounding.low) / np.float32((1 << rounding.num_bits) - 1 - rounding.narrow_range)
+    others = tuple(range(data.ndim - 1)) if step.size > 1 else None
+    used = np.abs(data).max(axis=others, initial=0.0)
+    ends = np.where(used < 127.5 * step, 127 * step, np.maximum(-rounding.low, rounding.high))
+    return Grid(-ends, ends, max(data.ndim - 1, 0))

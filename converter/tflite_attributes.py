@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from litecl.converter.quantization.options import Quantization
-from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.errors import ConversionError, brief
 
 _OPTIMIZATIONS = ("DEFAULT", "OPTIMIZE_FOR_SIZE", "OPTIMIZE_FOR_LATENCY")  # one and the same in TensorFlow
 _INTEGERS = {
@@ -119,7 +119,7 @@ def _checked(prefix: str, checks: Mapping[str, _Check], name: str, value: Any) -
     try:
         return checks[name](value)
     except (TypeError, ValueError) as error:
-        raise ConversionError(f"{prefix}{name}: {error}, got {value!r}") from error
+        raise ConversionError(f"{prefix}{name}: {error}, got {brief(repr(value))}") from error
 
 
 class TFLiteAttributes:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from os import PathLike
 from pathlib import Path
 
 from litecl.delegate import disk
@@ -34,11 +35,11 @@ def _opencl(*, gpus: bool) -> Backend:
     return OpenCL(gpus)
 
 
-def _native() -> Backend:
-    """Import the back end for the processor itself."""
+def _native(compiler: str | PathLike[str] | None = None) -> Backend:
+    """Import the back end for the processor itself. compiler: the user's."""
     from litecl.delegate.native.backend import Native
 
-    return Native()
+    return Native(None if compiler is None else Path(compiler))
 
 
 # Every back end, the preferred one first: GPUs, then the processor itself, then what else runs OpenCL. Nothing else
@@ -200,12 +201,18 @@ def open_device(options: CLOptions, demand: Demand, passed_over: list[str]) -> D
 def _candidates(
     options: CLOptions, demand: Demand, folder: Path | None, faults: list[DelegateError]
 ) -> Iterator[FoundDevice]:
-    """Yield the devices for options: with a pack of programs the processor alone."""
+    """Yield the devices for options: with a compiler or a pack of programs the processor alone."""
+    tuned = partial(tuning_of, options)
+    if options.programs is None and options.compiler is None:
+        return candidates(options.device, demand, tuned, folder, faults)
+    if options.device not in (None, _NATIVE):
+        given = "compiler" if options.programs is None else "programs"
+        raise DelegateError(f"{given} is for the processor itself: expected device='native', got {options.device!r}")
     if options.programs is None:
-        return candidates(options.device, demand, partial(tuning_of, options), folder, faults)
+        return _native(options.compiler).candidates(demand, tuned, folder)
     from litecl.delegate.native.packed import packed_device
 
-    return iter([packed_device(options.programs, options.device, demand)])
+    return iter([packed_device(options.programs, demand)])
 
 
 def _pass_over(name: str, error: DelegateError, passed_over: list[str]) -> None:

@@ -50,7 +50,10 @@ class Warming:
         self._answered = threading.Event()
         given = weakref.ref(self), self._made(), self._answered
         thread = threading.Thread(target=_build, args=given, name="litecl warm-up")
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # the system refuses more threads
+            _build(*given)
 
     def successor(self, runs: int) -> CLDelegation | None:
         """See ``Preliminary.successor``. Raises what building has raised: DelegateError if ``strict``."""

@@ -23,9 +23,25 @@ An error is raised where the fault is detected, saying what was expected and wha
 it happened with ``add_note``, and the code that runs operators names the operator (``locate``).
 """
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_MOST = 20_000  # characters of an error: somebody's data may be in it
+_MOST_PATH = 5000  # characters of one with a path; content may be given in its place
+
+
+def brief(text: str, most: int = 200) -> str:
+    """Return a text to quote in an error, of at most about so many characters: a long one without its middle."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} ... {len(text) - 2 * half} characters ... {text[-half:]}"
+
 
 class LiteclError(Exception):
     """The base of every error that litecl raises on purpose."""
+
+    def __str__(self) -> str:
+        return brief(super().__str__(), _MOST)
 
 
 class ModelError(LiteclError, ValueError, RuntimeError):
@@ -50,6 +66,9 @@ class ArgumentError(ModelError, TypeError):
 
 class ModelFileError(OSError, ModelError):
     """A model file cannot be read."""
+
+    def __str__(self) -> str:
+        return brief(OSError.__str__(self), _MOST_PATH)
 
 
 class ModelFileNotFound(FileNotFoundError, ModelFileError):
@@ -76,6 +95,29 @@ def fault(error: BaseException) -> "ModelError":
     """Return the error to raise for one of ``FAULTS``, with the fault as its cause."""
     what = "not enough memory" if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
     return ModelError(f"the kernel fails on these inputs ({what})")
+
+
+_REFUSALS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Return whether the system refuses memory, a file descriptor, a process or the mapping of a module."""
+    if isinstance(error, OSError):
+        return error.errno in _REFUSALS
+    return isinstance(error, MemoryError | ImportError) and not isinstance(error, ModuleNotFoundError)
+
+
+@contextmanager
+def refusals(doing: str) -> Iterator[None]:
+    """Raise what the system refuses as a ModelError, which says what was being done."""
+    try:
+        yield
+    except LiteclError:
+        raise
+    except (MemoryError, OSError, ImportError) as error:
+        if not is_refusal(error):
+            raise
+        raise ModelError(f"{doing}: {error or 'not enough memory'}") from error
 
 
 def locate(error: LiteclError, operator: str, where: str) -> None:

@@ -11,7 +11,7 @@ from litecl.interpreter import arguments, limits
 from litecl.interpreter.allocation import Allocation
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
-from litecl.interpreter.errors import ModelError
+from litecl.interpreter.errors import ModelError, refusals
 from litecl.interpreter.feeding import blank, checked, entry_shapes, seen
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Model, TensorSpec
@@ -80,7 +80,8 @@ class Interpreter(Allocation, Lifetime):
         threads, kept_shapes = arguments.count("num_threads", num_threads), arguments.count("shapes_kept", shapes_kept)
         given = arguments.delegates(experimental_delegates, delegates)
         self._budget = limits.budget(memory_limit, time_limit)
-        self._model = with_custom_ops(read(source), custom_ops or {})
+        with refusals("reading a model"):
+            self._model = with_custom_ops(read(source), custom_ops or {})
         if not self._model.subgraphs:
             raise ModelError("the model has no subgraph")
         self._preserve = experimental_preserve_all_tensors
@@ -196,7 +197,12 @@ class Interpreter(Allocation, Lifetime):
         if self._executor is None:
             raise ModelError("the model is not ready: call allocate_tensors() before set_tensor()")
         spec = self._spec(tensor_index, subgraph_index)
-        array = checked(tensor_index, spec, value)
+        try:
+            self._set(tensor_index, subgraph_index, spec, checked(tensor_index, spec, value))
+        except MemoryError as error:
+            raise ModelError(f"set_tensor: tensor {tensor_index} ({spec.name!r}): {error}") from error
+
+    def _set(self, tensor_index: int, subgraph_index: int, spec: TensorSpec, array: Array) -> None:
         if tensor_index in self._shared.get(subgraph_index, {}):
             self._shared[subgraph_index][tensor_index][...] = array
         elif tensor_index in self._inputs.get(subgraph_index, {}):
@@ -208,7 +214,10 @@ class Interpreter(Allocation, Lifetime):
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
         """Return a copy of a tensor's value: outputs, inputs, constants, variables and, if preserved, intermediates."""
-        return np.array(self._value(tensor_index, subgraph_index))
+        try:
+            return np.array(self._value(tensor_index, subgraph_index))
+        except MemoryError as error:
+            raise ModelError(f"get_tensor: tensor {tensor_index}: {error}") from error
 
     def tensor(self, tensor_index: int, *, subgraph_index: int = 0) -> Callable[[], Array]:
         """Return a function that returns the tensor's current value without a copy; write into an input through it."""

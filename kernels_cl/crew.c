@@ -3,6 +3,8 @@
 // They wait for the next run awake for some milliseconds, then asleep. One region at a time has them; a thread that finds
 // them taken runs its region alone, as it would without any. Nothing depends on them: the leading thread does alone
 // whatever no helper has begun. This is C, of a library that a process loads once and never unloads.
+#include "float_mode.h"
+
 #define EXPORTED __attribute__((visibility("default")))
 #define LINE __attribute__((aligned(64)))
 #define PATIENCE 6000  // pauses before a helper sleeps, most of which let other threads run
@@ -50,11 +52,15 @@ static void rest(int waited) {
 extern long syscall(long number, ...);
 #if defined(__x86_64__)
 #define FUTEX 202
+#define PRCTL 157
 #elif defined(__i386__) || defined(__arm__)
 #define FUTEX 240
+#define PRCTL 172
 #else
 #define FUTEX 98
+#define PRCTL 167
 #endif
+#define NAME_THREAD() syscall(PRCTL, 15, "litecl helper", 0, 0, 0)  // as delegate/backend/fork.py and debuggers see it
 static void sleep_while(int seen) { syscall(FUTEX, &crew.run, 128, seen, (void *)0, (void *)0, 0); }
 static void wake_all(void) { syscall(FUTEX, &crew.run, 129, 0x7fffffff, (void *)0, (void *)0, 0); }
 #elif defined(__APPLE__)
@@ -68,6 +74,10 @@ static void sleep_while(int seen) { if (GET(run) == seen) usleep(100); }
 static void wake_all(void) {}
 #endif
 
+#ifndef NAME_THREAD
+#define NAME_THREAD()
+#endif
+
 // Nothing of a run is touched once `lead` has returned, so its memory may be released. All these operations have one
 // order, the same for every thread. A helper counts itself in `inside` before it looks whether the run is still on; the
 // leader ends the run before it looks who is inside. If the helper has found the run on, it did so before the end, so
@@ -76,6 +86,8 @@ static void wake_all(void) {}
 static void *serve(void *argument) {
     const int worker = (int)(long long)argument;
     int last = 0, waited = 0;
+    NAME_THREAD();
+    enter_float_mode();  // for good: a thread begins with that of the one which started it
     for (;;) {
         const int run = GET(run);
         if (run % 2 && run != last) {

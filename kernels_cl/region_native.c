@@ -1,5 +1,6 @@
 // The function of a region's library that the host calls (delegate/native/execution.py): with helpers where they are
 // free (crew.c), else alone. It is C, which has pointers to functions; the rest of a region is OpenCL C.
+#include "float_mode.h"
 #include <NativeCall>
 
 typedef unsigned long long ulong;
@@ -11,11 +12,17 @@ extern void run_alone(const ulong *call);
 extern void clear_progress(const ulong *call);
 extern void work_along(const ulong *call, int worker);
 
-__attribute__((visibility("default"))) void run_region(ulong *call) {
+static void run(ulong *call) {
     if (call[NATIVE_CALL_WORKERS] == 1 || !((Take)(__UINTPTR_TYPE__)call[NATIVE_CALL_TAKE])()) {
         run_alone(call);
         return;
     }
     clear_progress(call);
     ((Lead)(__UINTPTR_TYPE__)call[NATIVE_CALL_LEAD])(work_along, call, call + NATIVE_CALL_NUMBER);
+}
+
+__attribute__((visibility("default"))) void run_region(ulong *call) {
+    const FloatMode before = enter_float_mode();
+    run(call);
+    if (float_mode() != before) set_float_mode(before);
 }

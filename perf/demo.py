@@ -1,7 +1,7 @@
-"""``make demo``: converts a Keras model of convolutions and LSTMs, runs it on an OpenCL device, checks the answers.
+"""``make demo``: converts a Keras model of convolutions and LSTMs, runs it on devices, checks the answers.
 
-The same random inputs go to Keras, to the numpy reference, to LiteRT and to the device; the exit code is 0 only if all
-agree, the device took the whole model, and nothing failed there.
+The same random inputs go to Keras, to the numpy reference, to LiteRT, to the default device, and to an OpenCL device if
+there is another one; the exit code is 0 only if all agree, devices took the whole model, and nothing failed there.
 """
 
 import os
@@ -17,8 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate.backend.protocols import FoundDevice
+from litecl.delegate.devices import devices
+from litecl.delegate.report import summary
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.errors import DelegateError, LiteclError
 from litecl.interpreter.graph import Array
 from litecl.perf.measure.feeds import Runtime, difference, outputs_of, prepare
 from litecl.perf.measure.keras_models import spectrogram_classifier
@@ -33,20 +36,25 @@ TOLERANCE = 1e-4  # float32 sums in a different order, through two recurrent lay
 
 @dataclass(frozen=True)
 class Findings:
-    """Findings of the demonstration: the largest differences, times by runtime, and the device's report."""
+    """Findings of the demonstration: the largest differences, times by runtime, reports, and devices left out."""
 
     size_bytes: int
     differences: Mapping[str, float]
     times: Mapping[str, Stats]
-    report: DelegationReport
+    reports: Sequence[DelegationReport]
+    left_out: Sequence[str]
 
     @property
     def faults(self) -> list[str]:
         """Return what is wrong; empty if all is well."""
         found = [f"differs from {name}: {d:.1e}" for name, d in self.differences.items() if not d <= TOLERANCE]
-        on_cpu = sum(not row.claimed for row in self.report.nodes)
-        found += [f"{on_cpu} nodes stay on the CPU, for the reasons in the report"] if on_cpu else []
-        return found + list(self.report.warnings)
+        for report in self.reports:
+            on_cpu = sum(not row.claimed for row in report.nodes)
+            found += (
+                [f"{report.device}: {on_cpu} nodes stay on the CPU, for the reasons in the report"] if on_cpu else []
+            )
+            found += [f"{report.device}: {warning}" for warning in report.warnings]
+        return found
 
 
 def main() -> int:
@@ -91,19 +99,42 @@ def demonstrate(begin: Callable[..., Callable[[], None]]) -> Findings:
     begin("converting it to a .tflite file")
     content = _convert(model)
     begin("compiling its kernels for the device")
-    device = Interpreter(content, delegates=[CLDelegate()])
-    device.allocate_tensors()
-    others: dict[str, Runtime] = {"the numpy reference": Interpreter(content)}
-    others |= _litert(content)
+    opened = [_on(content, None)]
+    others: dict[str, Runtime] = {"the numpy reference": Interpreter(content), **_litert(content)}
+    left_out = list[str]()
+    if (other := _opencl_device(DelegationReport.of(opened[0]).device, left_out)) is not None:
+        begin(f"compiling them for {other.name}")
+        opened.append(_on(content, other))
+        others[f"litecl on {other.name}"] = opened[1]
     tick = begin("comparing", INVOKES)
     inputs = [rng.standard_normal(SHAPE).astype(np.float32) for _ in range(INVOKES)]
-    differences = _compare(model, device, others, inputs, tick)
+    differences = _compare(model, opened[0], others, inputs, tick)
     tick = begin("measuring, in turns", ROUNDS)
-    runtimes = {"litecl on the device": device, **others}
+    runtimes = {f"litecl on {DelegationReport.of(opened[0]).device}": opened[0], **others}
     times = in_turns([runtime.invoke for runtime in runtimes.values()], ROUNDS, tick=tick)
     begin("done")()
-    report = DelegationReport.of(device)
-    return Findings(len(content), differences, dict(zip(runtimes, times, strict=True)), report)
+    reports = [DelegationReport.of(device) for device in opened]
+    return Findings(len(content), differences, dict(zip(runtimes, times, strict=True)), reports, left_out)
+
+
+def _on(content: bytes, device: FoundDevice | None) -> Interpreter:
+    interpreter = Interpreter(content, delegates=[CLDelegate(device)])
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def _opencl_device(default: str, left_out: list[str]) -> FoundDevice | None:
+    """Return the first OpenCL device that is not the default one and builds kernels. left_out: gets those that do not,
+    with the reason.
+    """
+    for found in devices():
+        if found.name not in (default, "native"):
+            try:
+                found.target()
+                return found
+            except DelegateError as error:
+                left_out.append(f"left out: {found.name}: {summary(error)}")
+    return None
 
 
 def _convert(model: Any) -> bytes:
@@ -152,7 +183,10 @@ def _show(console: Console, findings: Findings) -> None:
     for name, stats in findings.times.items():
         times.add_row(name, f"{stats.median_ms:.3f}", f"{stats.min_ms:.3f}")
     console.print(f"a model of {findings.size_bytes / 1024:.0f} KiB: convolutions and LSTMs", highlight=False)
-    console.print(Text(str(findings.report)), soft_wrap=True)
+    for report in findings.reports:
+        console.print(Text(str(report)), soft_wrap=True)
+    for line in findings.left_out:
+        console.print(Text(line), soft_wrap=True)
     console.print(differences, times)
 
 

@@ -125,8 +125,9 @@ def _arguments(definition: Any, node: Node, inputs: Sequence[Any]) -> dict[str, 
         is_list = bool(argument.number_attr or argument.type_list_attr)
         arguments[argument.name] = taken if is_list else taken[0]
     for attribute in definition.attr:
-        if attribute.name not in inferred and node.attrs.get(attribute.name) is not None:
-            arguments[attribute.name] = _raw(node.attrs[attribute.name])
+        value = node.attrs.get(attribute.name)
+        if attribute.name not in inferred and (value is not None or attribute.HasField("default_value")):
+            arguments[attribute.name] = _raw(value)
     return arguments
 
 

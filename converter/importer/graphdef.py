@@ -116,6 +116,11 @@ def _bind(value: Value, captured: Any, definition: Any) -> None:
         value.variable = Variable(captured.name, captured.numpy(), key)
     elif captured.dtype == tf.resource:
         value.variable = _table(value.name, captured, definition)
+    elif captured.dtype == tf.variant:
+        raise ConversionError(
+            f"the model captures {value.name!r}, of a type that a .tflite file cannot hold (a data set or a ragged "
+            "tensor as a variant); make it inside of the function that is converted, or keep it out"
+        )
     else:
         data = captured.numpy()
         value.data = np.array(data, object) if isinstance(data, bytes) else np.asarray(data)
@@ -126,15 +131,25 @@ def _table(name: str, handle: Any, definition: Any) -> Table:
     nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
     found = [node for node in nodes if node.op == "LookupTableFindV2"]
     for keys, values in dict.fromkeys((node.attr["Tin"].type, node.attr["Tout"].type) for node in found):
-        try:
-            made = tf.raw_ops.LookupTableExportV2(table_handle=handle, Tkeys=keys, Tvalues=values)
-        except tf.errors.OpError:  # a table of other types
+        if not _has_types(handle, keys, values):
             continue
+        made = tf.raw_ops.LookupTableExportV2(table_handle=handle, Tkeys=keys, Tvalues=values)
         return Table(name, made.keys.numpy(), f"table/{id(handle)}", values=made.values.numpy())
     raise ConversionError(
         f"the model captures the resource {name!r} (an iterator, a table without content or an untracked variable), "
         "which a .tflite file cannot hold; keep it out of the function that is converted"
     )
+
+
+def _has_types(handle: Any, keys: int, values: int) -> bool:
+    """Return whether a resource is a table of these types: asked to export others, TensorFlow ends the process."""
+    none, default = tf.zeros([0], tf.as_dtype(keys)), tf.zeros([], tf.as_dtype(values))
+    try:
+        tf.raw_ops.LookupTableFindV2(table_handle=handle, keys=none, default_value=default)
+    except tf.errors.OpError as error:
+        # Types are compared before shapes, so a table of vectors has these types.
+        return "default value" in error.message
+    return True
 
 
 def _library_function(definition: Any) -> Function:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from litecl.converter.quantization.calibrate import Known
 from litecl.converter.quantization.observers import Range
 from litecl.converter.quantization.rules import RULES
-from litecl.converter.quantization.scales import nudged
+from litecl.converter.quantization.scales import nested, nudged
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.ops.quantize import FAKE_QUANT
 from litecl.interpreter.schema import TensorType
@@ -38,6 +38,8 @@ def _absorb(graph: Subgraph, type_: TensorType) -> tuple[Subgraph, Known, Mappin
         node = replace(node, inputs=tuple(rounded.get(t, t) for t in node.inputs))
         if node.op is not FAKE_QUANT or node.options.num_bits != _BITS[type_]:
             nodes.append(node)
+            if node.op is FAKE_QUANT and node.options.num_bits < _BITS[type_]:
+                _keep_steps(known, node, type_)
             continue
         (source,), (target,) = node.inputs, node.outputs
         values = Range(node.options.min, node.options.max)
@@ -50,6 +52,13 @@ def _absorb(graph: Subgraph, type_: TensorType) -> tuple[Subgraph, Known, Mappin
     graph = replace(graph, nodes=tuple(nodes), outputs=outputs)
     _spread(graph, known)
     return graph, known, rounded
+
+
+def _keep_steps(known: Known, node: Node, type_: TensorType) -> None:
+    """Give the result of a node that rounds to fewer bits, which stays in float, integers that keep its numbers."""
+    values, target = Range(node.options.min, node.options.max), node.outputs[0]
+    known.ranges[target] = values
+    known.scales[target] = nested(values, node.options.num_bits, node.options.narrow_range, type_)
 
 
 def _spread(graph: Subgraph, known: Known) -> None:

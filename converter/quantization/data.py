@@ -3,7 +3,8 @@
 A data set is a function that returns samples (as TFLiteConverter's ``representative_dataset``), the samples themselves,
 a mapping from the names of inputs to arrays that hold all samples along their first dimension, one such array where the
 model has one input, or the path of an .npz file with such a mapping. A sample is a list or tuple of the inputs in
-order, a mapping of names to inputs, the one input, or a pair of the key of a signature and one of these.
+order, a mapping of names to inputs, the one input, or a pair of the key of a signature and one of these. It may be a
+batch, also for a model that is declared with another size of batch, and of any size along open dimensions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from litecl.converter.quantization.options import Quantization
-from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.errors import ConversionError, brief
 from litecl.interpreter.graph import Array, Model, Signature
 
 Sample = tuple[Signature, dict[str, Array]]
@@ -44,10 +45,11 @@ def samples(how: Quantization, model: Model) -> list[Sample]:
     try:
         found = list(islice(_samples(how.data, model, signatures), how.samples))
     except OSError as error:
-        raise ConversionError(f"quantize: the representative data cannot be read: {error}") from error
+        raise ConversionError(f"quantize: the representative data cannot be read: {brief(str(error))}") from error
     if not found:
         raise ConversionError("quantize: the representative data has no samples")
-    return [_checked(index, key, values, model, signatures) for index, (key, values) in enumerate(found)]
+    checked = [_checked(index, key, values, model, signatures) for index, (key, values) in enumerate(found)]
+    return [part for sample in checked for part in _fitting(model, sample)]
 
 
 def _samples(data: Any, model: Model, signatures: Sequence[Signature]) -> Iterator[tuple[str | None, Any]]:
@@ -65,6 +67,28 @@ def _samples(data: Any, model: Model, signatures: Sequence[Signature]) -> Iterat
             yield sample
         else:
             yield None, sample
+
+
+def _fitting(model: Model, sample: Sample) -> Iterator[Sample]:
+    """Return a batch as several of the size that a model is declared with, where that is closed and divides it."""
+    signature, values = sample
+    tensors = model.subgraphs[signature.subgraph].tensors
+    declared = {name: _dims(tensors[signature.inputs[name]])[:1] for name in values}
+    parts = {
+        len(value) / d[0] if d and d[0] > 0 else 1.0
+        for value, d in zip(values.values(), declared.values(), strict=True)
+    }
+    count = parts.pop() if len(parts) == 1 else 1.0
+    if count <= 1 or not count.is_integer():
+        yield sample
+        return
+    for i in range(int(count)):
+        yield signature, {name: np.split(value, int(count))[i] for name, value in values.items()}
+
+
+def _dims(spec: Any) -> tuple[int, ...]:
+    """Return the dimensions that an input is declared with, -1 where one is open."""
+    return spec.shape_signature or spec.shape or ()
 
 
 def _batch(model: Model, signature: Signature) -> int:
@@ -126,7 +150,7 @@ def _value(where: str, value: Any, spec: Any) -> Array:
     array = np.asarray(value)
     if array.dtype.kind == "f" and spec.dtype.kind == "f":
         array = array.astype(spec.dtype)
-    declared = spec.shape_signature or spec.shape or ()
+    declared = _dims(spec)
     fits = len(array.shape) == len(declared) and all(
         d in (-1, n) or axis == 0 for axis, (d, n) in enumerate(zip(declared, array.shape, strict=True))
     )

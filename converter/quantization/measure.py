@@ -75,12 +75,12 @@ class _Comparison:
         graph, part = self._model.subgraphs[index], self._done[index].rewritten
         old_node, node = graph.nodes[number], part.graph.nodes[part.nodes[number]]
         specs = [None if t == ABSENT else part.graph.tensors[t] for t in node.inputs]
-        values = self._expected[index]
+        values, written = self._expected[index], list(zip(node.outputs, old_node.outputs, strict=True))
         fed = [None if s is None else _exact(s, t, values) for s, t in zip(specs, old_node.inputs, strict=True)]
         actual = [(s and x is not None and replace(s, shape=x.shape)) or None for s, x in zip(specs, fed, strict=True)]
-        stored = [part.graph.tensors[t] for t in node.outputs]
-        outputs = [replace(s, shape=values[t].shape) for s, t in zip(stored, old_node.outputs, strict=True)]
-        outputs += [part.graph.tensors[t] for t in node.intermediates]
+        # Declared dimensions may be open; kernels are bound to those of the sample.
+        results = [replace(part.graph.tensors[t], shape=values[old].shape) for t, old in written]
+        outputs = [*results, *(part.graph.tensors[t] for t in node.intermediates)]
         key = (index, number, *(None if x is None else x.shape for x in fed))
         if key not in self._bound:
             assert isinstance(node.op, Op)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
-from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.errors import ConversionError, brief
 
 Data = Callable[[], Iterable[Any]] | Iterable[Any] | Mapping[str, Any]
 """A representative data set: see ``litecl.converter.quantization.data``."""
@@ -76,10 +76,10 @@ class Quantization:
         for name, allowed in _CHOICES.items():
             value = getattr(self, name)
             if value not in allowed:
-                raise ConversionError(f"quantize: expected {name} one of {allowed}, got {value!r}")
+                raise ConversionError(f"quantize: expected {name} one of {allowed}, got {brief(repr(value))}")
         skip: object = self.skip  # a string is a sequence of names too, and never what was meant
         if isinstance(skip, str):
-            raise ConversionError(f"quantize: expected skip to be a tuple of names, got {self.skip!r}")
+            raise ConversionError(f"quantize: expected skip to be a tuple of names, got {brief(repr(self.skip))}")
         self._check_numbers()
         self._check_types()
 
@@ -108,7 +108,7 @@ class Quantization:
             if getattr(self, name) not in stored:
                 raise ConversionError(
                     f"quantize: expected {name} one of {stored} with {self.activations} activations, "
-                    f"got {getattr(self, name)!r}"
+                    f"got {brief(repr(getattr(self, name)))}"
                 )
 
 
@@ -118,5 +118,5 @@ def declared(how: Quantization | Weights | None) -> Quantization | None:
         return how
     if how not in get_args(Weights):
         expected = 'None, "float16", "int8", "int4"'
-        raise ConversionError(f"quantize: expected one of {expected} or a Quantization, got {how!r}")
+        raise ConversionError(f"quantize: expected one of {expected} or a Quantization, got {brief(repr(how))}")
     return Quantization(weights=how)

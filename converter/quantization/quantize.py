@@ -7,11 +7,13 @@ from litecl.converter.quantization.aware import absorb, is_trained, without_grid
 from litecl.converter.quantization.bias_correction import correct_biases
 from litecl.converter.quantization.calibrate import Known, calibrate
 from litecl.converter.quantization.choose import check_names
+from litecl.converter.quantization.constants import with_constant_weights
 from litecl.converter.quantization.data import Sample, samples, signatures_of
+from litecl.converter.quantization.divisors import small_divisors
 from litecl.converter.quantization.dynamic_range import dynamic_range
 from litecl.converter.quantization.equalization import equalize
 from litecl.converter.quantization.halves import halves
-from litecl.converter.quantization.integers import quantize_model
+from litecl.converter.quantization.integers import Quantized, quantize_model
 from litecl.converter.quantization.measure import measure
 from litecl.converter.quantization.observers import observer
 from litecl.converter.quantization.options import Quantization
@@ -48,14 +50,28 @@ def _with_narrow_weights(graph: Subgraph, how: Quantization) -> Subgraph:
 def _on_integers(model: Model, how: Quantization) -> tuple[Model, QuantizationReport]:
     assert how.activations is not None
     trained, type_ = is_trained(model), TensorType[how.activations.upper()]
-    floats, known = absorb(with_integer_kernels(model, type_), type_)
+    floats, known = absorb(with_integer_kernels(with_constant_weights(model), type_), type_)
     floats = equalize(floats) if how.equalize else floats
     used = [] if trained and how.data is None else samples(how, floats)
     known = _measured(floats, how, used, known)
     check_names([floats.subgraphs[i] for i in known], how.skip)
     rounded = correct_biases(floats, used, per_channel=how.per_channel) if how.bias_correction and used else floats
-    quantized, done = quantize_model(rounded, how, known)
+    quantized, done = _with_safe_divisions(rounded, how, known, used)
     return quantized, measure(floats, quantized, done, how, used)
+
+
+def _with_safe_divisions(
+    model: Model, how: Quantization, known: Mapping[int, Known], used: Sequence[Sample]
+) -> tuple[Model, Mapping[int, Quantized]]:
+    """Return the integer model, in which divisions stay in float whose divisors integers would round to zero."""
+    refused: dict[int, dict[int, str]] = {index: {} for index in known}
+    while True:
+        quantized, done = quantize_model(model, how, known, refused)
+        found = small_divisors(model, quantized, done, used)
+        if not found:
+            return quantized, done
+        for index, reasons in found.items():
+            refused[index] |= reasons
 
 
 def _measured(

@@ -20,6 +20,7 @@ __all__ = [
     "dequantize",
     "given",
     "integers",
+    "nested",
     "quantize",
     "range_held",
     "same",
@@ -66,6 +67,20 @@ def nudged(values: Range, type_: TensorType, narrow: bool) -> Affine:
     return given(scale, int(np.clip(np.rint(first - values.low / scale), first, last)))
 
 
+def nested(values: Range, num_bits: int, narrow: bool, type_: TensorType) -> Affine:
+    """Return the scale and zero point whose integers hold all numbers to which FakeQuant rounds with fewer bits than a
+    type has, as multiples.
+    """
+    low, high = int(narrow), (1 << num_bits) - 1
+    step = max(float(np.float32(values.high) - np.float32(values.low)) / (high - low), _SMALLEST)
+    zero = int(np.clip(np.floor(low - values.low / step + 0.5), low, high))
+    first, last = integer_limits(type_)
+    if type_ == TensorType.INT16:
+        return given(step / (last // max(zero - low, high - zero)), 0)
+    times = (last - first) // (high - low)
+    return given(step / times, first + (zero - low) * times)
+
+
 def symmetric(values: Range, type_: TensorType) -> Affine:
     """Return the scale that spreads a range over a type's integers, zero being zero."""
     largest = max(-values.low, values.high, 0.0)
@@ -93,12 +108,15 @@ def channels(
     Weights that training has rounded keep the scales that they were rounded with.
     least: scales that those of channels must not fall below.
     """
-    largest = _trained(spec, axis)
-    if largest is None:
+    trained, bytes_ = _trained(spec, axis), integer_limits(TensorType.INT8)[1]
+    largest = trained
+    if largest is None or type_ != TensorType.INT8:
         assert spec.data is not None
         others = tuple(i for i in range(spec.data.ndim) if i != axis) if axis is not None else None
         largest = np.abs(spec.data).max(axis=others, initial=0.0).reshape(-1).astype(np.float64)
     scale = np.where(largest == 0, 1.0, np.maximum(largest / integer_limits(type_)[1], _SMALLEST))
+    if trained is not None:  # rounded to few bits, the numbers are multiples of the step of eight
+        scale = np.maximum(scale, trained / bytes_)
     if least is not None:
         scale = np.maximum(scale, least)
     zeros = np.zeros(scale.size, np.int64)

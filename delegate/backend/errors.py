@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from litecl.delegate.plan.steps import Loop
-from litecl.interpreter.errors import DelegateError, ModelError, OutOfDeviceMemory
+from litecl.interpreter.errors import DelegateError, LiteclError, ModelError, OutOfDeviceMemory, is_refusal
 
 
 class NoRuntime(DelegateError):
@@ -20,11 +20,15 @@ def no_host_memory(doing: str) -> OutOfDeviceMemory:
 
 @contextmanager
 def host_memory(doing: str) -> Iterator[None]:
-    """Raise a MemoryError as OutOfDeviceMemory."""
+    """Raise a MemoryError as OutOfDeviceMemory, and what else the system refuses as DelegateError."""
     try:
         yield
     except MemoryError as error:
         raise no_host_memory(doing) from error
+    except (OSError, ImportError) as error:
+        if isinstance(error, LiteclError) or not is_refusal(error):
+            raise
+        raise DelegateError(f"{doing}: {error}") from error
 
 
 def place(subgraph: int, node: int) -> str:

@@ -123,8 +123,10 @@ def _tasks() -> list[Path]:
 
 
 def _runs(task: Path) -> bool:
+    """Return whether a thread runs, if it is not one of litecl's own, which lock nothing (kernels_cl/crew.c)."""
     try:
-        return (task / "stat").read_text().rpartition(")")[2].split()[0] == "R"
+        before, _, after = (task / "stat").read_text().rpartition(")")
+        return after.split()[0] == "R" and "(litecl" not in before
     except OSError:  # the thread has ended
         return False
 

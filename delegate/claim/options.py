@@ -36,12 +36,13 @@ class CLOptions:
     """The keywords of ``CLDelegate``, declared here only: checked and frozen, with flags for the command.
 
     device: its index in ``litecl devices``, its name, a fragment of exactly one name, a pyopencl Device, a Context of
-        one, in which models then run, or a device found by a back end of yours; None picks a GPU if there is one, else
-        the CPU device that suits the model. A name that matches no device, or a fragment of several names, raises
-        DeviceNotFound; if there is no device at all, a warning says what to install.
-    num_threads: on a CPU, 1 picks the device that runs in the calling thread; with other numbers that thread has
-        helpers, one fewer than the number (docs/threads.md). Where a runtime has no such device they are a limit, if
-        its device can be partitioned.
+        one, in which models then run, or a device found by a back end of yours; a part of a platform's name ("pocl")
+        is its device that suits the model. None picks a GPU if there is one, else the processor itself ("native"), else
+        another OpenCL device. A name that matches no device, or a fragment of several names, raises DeviceNotFound; if
+        there is no device at all, a warning says what to install.
+    num_threads: on the processor, 1 is the calling thread; with other numbers that thread has helpers, one fewer than
+        the number (docs/threads.md). None is one thread for models with little arithmetic, and all for others. For an
+        OpenCL device of the processor's it is a limit, if the device can be partitioned.
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
         LSTMs in half precision, except those for Winograd's algorithm. On a GPU whose matrix units kernels reach,
         "fp16" also rounds to half precision what products and convolutions multiply, activations included: numbers
@@ -54,6 +55,8 @@ class CLOptions:
     deny_nodes: node positions of subgraph 0, or (subgraph, node) pairs.
     cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``
         (``XDG_CACHE_HOME``, or the system's folder), None keeps none.
+    compiler: a clang, 16 or newer, that is used in place of the one that litecl finds (docs/native.md). The device is
+        then the processor itself, "native".
     programs: a pack that ``litecl compile --for`` has made, with the programs of models for machines that have no
         compiler (docs/native.md). The device is then the processor itself, "native". A pack that is damaged, or is not
         for this machine, the model or this version of litecl is a failure of the device.
@@ -97,6 +100,9 @@ class CLOptions:
     deny_nodes: Collection[int | tuple[int, int]] | None = None
     cache_dir: str | PathLike[str] | None = field(
         default="auto", metadata=_flag("--cache", "where compiled programs are kept (default: see `litecl cache`)")
+    )
+    compiler: str | PathLike[str] | None = field(
+        default=None, metadata=_flag("--compiler", "a clang, 16 or newer, for the processor itself", "PATH")
     )
     programs: str | PathLike[str] | None = field(
         default=None,

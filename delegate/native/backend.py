@@ -8,8 +8,8 @@ from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuff
 from litecl.delegate.backend.sources import Defines
 from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.native import compiler
-from litecl.delegate.native.compiler import Compiler
+from litecl.delegate.native import clang, compiler
+from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.execution import NativeExecution
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.native.memory import ALIGNMENT
@@ -100,13 +100,16 @@ class NativeDevice:
         """All was saved when it was compiled."""
 
 
+@dataclass(frozen=True)
 class Native:
-    """The back end."""
+    """The back end. named: a compiler of the user's."""
+
+    named: Path | None = None
 
     def devices(self) -> list[FoundDevice]:
         """Return the processor, if there is a compiler for it."""
-        found = compiler.found()
-        return [] if found is None else [NativeFound(found, compiler.processors())]
+        found = self._compiler(None)
+        return [] if found is None else [NativeFound(found, clang.processors())]
 
     def candidates(
         self,
@@ -120,13 +123,16 @@ class Native:
         """
         if platform:
             return
-        found = compiler.found()
+        found = self._compiler(directory)
         if found is None:
             raise DeviceNotFound(compiler.MISSING)
-        most = compiler.processors()
+        most = clang.processors()
         whole = NativeFound(found, most)
         suitable = 1 if demand.flops < tuned(whole).small_flops else most
         yield NativeFound(found, min(demand.num_threads or suitable, most))
+
+    def _compiler(self, directory: Path | None) -> Compiler | None:
+        return compiler.found(directory) if self.named is None else compiler.named(self.named, directory)
 
     def of(self, device: object) -> FoundDevice | None:
         """Return None: no other library represents the processor."""

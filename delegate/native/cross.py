@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from litecl.delegate.native import compiler
-from litecl.delegate.native.compiler import MISSING, Compiler
+from litecl.delegate.native import clang, compiler
+from litecl.delegate.native.clang import Compiler
+from litecl.delegate.native.compiler import MISSING
 from litecl.delegate.native.kinds import Machine
 from litecl.interpreter.errors import DeviceNotFound, KernelBuildError
 
@@ -47,14 +48,14 @@ class ForWindows(Compiler):
 
     def link(self, objects: Sequence[bytes]) -> bytes:
         """See ``Compiler.link``."""
-        with compiler.folder() as folder:
+        with clang.folder() as folder:
             imports = []
             for name, functions in _WINDOWS.items():
                 listed, library = folder / f"{name}.def", folder / f"{name}.lib"
                 listed.write_text(f'LIBRARY "{name}"\nEXPORTS\n' + "\n".join(functions) + "\n")
                 self._run((*self.linker, "dlltool", "-m", "i386:x86-64", "-d", str(listed), "-l", str(library)))
                 imports.append(str(library))
-            paths = compiler.written(objects, folder)
+            paths = clang.written(objects, folder)
             made = folder / "library.dll"
             flags = "-dll", "-noentry", "-lldmingw", "-machine:x64", f"-out:{made}"
             self._run((*self.linker, "lld-link", *flags, *paths, *imports))

@@ -113,6 +113,11 @@ def required(architecture: str, macros: Mapping[str, str], base: Mapping[str, st
     return tuple(name for name in checked if name in macros)
 
 
+def known(architecture: str) -> list[str]:
+    """Return the features of an architecture, as macros, that a machine can be asked for."""
+    return list(_CHECKED[architecture])
+
+
 def missing(architecture: str, features: Collection[str]) -> list[str]:
     """Return those features, as macros, that this machine's processor does not have, as far as can be told."""
     has = _x86() if architecture == "x86_64" else _others(architecture)
@@ -120,17 +125,23 @@ def missing(architecture: str, features: Collection[str]) -> list[str]:
 
 
 def _x86() -> Callable[[str], bool]:
+    seen, flags = seen_by_numpy(), _flags()
+
+    def has(name: str) -> bool:
+        listed, of_numpy = _X86.get(name, ("", ""))
+        return bool(seen[of_numpy]) if of_numpy in seen else listed in flags
+
+    return has
+
+
+def seen_by_numpy() -> Mapping[str, bool]:
+    """Return, for the features that numpy knows, whether the processor has them as this very process sees it."""
     try:
         module = import_module("numpy._core._multiarray_umath")
     except ImportError:  # before numpy 2
         module = import_module("numpy.core._multiarray_umath")
-    known, flags = module.__cpu_features__, _flags()
-
-    def has(name: str) -> bool:
-        listed, of_numpy = _X86.get(name, ("", ""))
-        return bool(known[of_numpy]) if of_numpy in known else listed in flags
-
-    return has
+    found: Mapping[str, bool] = module.__cpu_features__
+    return found
 
 
 def _flags() -> frozenset[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from litecl import kernels_cl
-from litecl.delegate.native.compiler import OPTIONS
+from litecl.delegate.native.clang import OPTIONS
 from litecl.interpreter.errors import DelegateError, KernelBuildError
 
 _FORMAT = 1

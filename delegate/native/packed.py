@@ -6,9 +6,9 @@ from functools import cached_property
 from os import PathLike
 from pathlib import Path
 
-from litecl.delegate.native import compiler, features, pack
+from litecl.delegate.native import clang, features, pack
 from litecl.delegate.native.backend import NativeFound
-from litecl.delegate.native.compiler import Compiler, Unit
+from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.native.kinds import KINDS, Kind, described, here
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.native.pack import Pack, Packed
@@ -80,16 +80,14 @@ class PackedFound(NativeFound):
         return PackedLibraries(self)
 
 
-def packed_device(programs: str | PathLike[str], wanted: object, demand: Demand) -> PackedFound:
+def packed_device(programs: str | PathLike[str], demand: Demand) -> PackedFound:
     """Return the processor with a pack, and with as many threads as are wanted or suit a model.
 
-    wanted: the device that a user names. Raises DelegateError if the pack cannot be read, or is not for this machine.
+    Raises DelegateError if the pack cannot be read, or is not for this machine.
     """
-    if wanted not in (None, "native"):
-        raise DelegateError(f"programs: a pack is for the processor itself: expected device='native', got {wanted!r}")
     found = pack.read(Path(programs))
     packed = _fitting(found, here(), features.missing)
-    threads = compiler.processors()
+    threads = clang.processors()
     suitable = 1 if demand.flops < Tuning().small_flops else threads
     most = min(demand.num_threads or suitable, threads)
     absent = Absent((str(found.path), found.digest), f"of {found.path}", (), packed.options, packed=packed)

@@ -7,7 +7,7 @@ from pathlib import Path
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.native import features
 from litecl.delegate.native.backend import NativeDevice, NativeFound
-from litecl.delegate.native.compiler import Compiler
+from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.cross import compiler_for
 from litecl.delegate.native.execution import program_of
 from litecl.delegate.native.kinds import Machine

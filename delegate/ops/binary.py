@@ -114,6 +114,14 @@ def _division(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Ref
     return activated(options, a.type) if hasattr(options, "fused_activation_function") else None
 
 
+def _floor_division(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    """Refuse constants with zeros of floats too, for which the CPU raises an error."""
+    divisor = given(inputs, 1).data
+    if divisor is not None and not np.all(divisor):
+        return Refusal("a divisor of 0")
+    return _division(options, inputs, outputs)
+
+
 def _add_n(call: Call) -> list[Step]:
     """Add one input after another, with the running sum in the output."""
     (y,) = call.outputs
@@ -132,7 +140,7 @@ CL_OPS = (
     _cl_op(binary.MAXIMUM, _extreme),
     _cl_op(binary.MINIMUM, _extreme),
     _cl_op(binary.SQUARED_DIFFERENCE, takes(_FLOAT, _INT)),
-    _cl_op(binary.FLOOR_DIV, _division, of_integers="FLOOR_DIV_INT"),
+    _cl_op(binary.FLOOR_DIV, _floor_division, of_integers="FLOOR_DIV_INT"),
     _cl_op(binary.FLOOR_MOD, _division, of_integers="FLOOR_MOD_INT"),
     _cl_op(binary.POW, takes(_FLOAT)),
     _cl_op(binary.ATAN2, takes(_FLOAT)),

@@ -18,8 +18,9 @@ _INT32 = np.iinfo(np.int32)
 HALF = {4: np.asarray(np.nextafter(np.float32(0.5), np.float32(0))), 8: np.asarray(np.nextafter(0.5, 0.0))}
 """A little less than a half, by the size of a float: what lies just below a half must not round up."""
 
-# Bounds of the activations that clamp, in real numbers; the others leave the range of the type.
+# Bounds of the activations that integers may have, in real numbers.
 _BOUNDS: dict[ActivationFunctionType, tuple[float | None, float | None]] = {
+    ActivationFunctionType.NONE: (None, None),
     ActivationFunctionType.RELU: (0.0, None),
     ActivationFunctionType.RELU6: (0.0, 6.0),
     ActivationFunctionType.RELU_N1_TO_1: (-1.0, 1.0),
@@ -134,11 +135,16 @@ def zero_point_of(spec: TensorSpec) -> int:
 
 
 def activation_range(function: ActivationFunctionType, output: TensorSpec) -> tuple[int, int]:
-    """Return the integers that a fused activation leaves of the output's range (CalculateActivationRangeQuantized)."""
+    """Return the integers that a fused activation leaves of the output's range (CalculateActivationRangeQuantized).
+
+    Raises UnsupportedOp for one that does not clamp, which TensorFlow Lite leaves out without a word.
+    """
+    if function not in _BOUNDS:
+        raise UnsupportedOp(f"no kernel for fused {getattr(function, 'name', function)} of {output.type.name}")
     if output.type not in (TensorType.INT8, TensorType.UINT8, TensorType.INT16):
         raise UnsupportedOp(f"expected an output of type INT8, UINT8 or INT16, got {output.type.name}")
     low, high = types.integer_limits(output.type)
-    least, most = _BOUNDS.get(function, (None, None))
+    least, most = _BOUNDS[function]
     if least is not None:
         low = max(low, _quantized(least, output))
     if most is not None:

@@ -4,6 +4,7 @@ An options dataclass is named after its schema table and its fields after the ta
 Custom operators carry bytes. Options of an operator that litecl has no record of are kept as they were read.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from enum import IntEnum
@@ -17,6 +18,16 @@ from litecl.interpreter.file.flatbuffer import Record
 from litecl.interpreter.file.tables import TABLES
 from litecl.interpreter.op import ControlOp, NoOptions, Op
 from litecl.interpreter.options import CustomOptions, RawOptions, flexbuffer_map
+
+_NUMBER = (int, float, np.number, np.bool_)
+_TAKEN: dict[type, tuple[type, ...]] = {
+    bool: _NUMBER,
+    int: _NUMBER,
+    float: _NUMBER,
+    str: (str,),
+    tuple: (list, tuple, np.ndarray),
+}
+"""The types of which a field of each type may be given."""
 
 
 def decode_options(op: Op | ControlOp, table: Record | None) -> Any:
@@ -79,13 +90,19 @@ def _decoded(op: Op | ControlOp, name: str, hint: Any, values: Mapping[str, Any]
     if isinstance(hint, type) and issubclass(hint, IntEnum):
         return _enumerated(op, name, hint, value)
     if get_origin(hint) is tuple:
-        return () if value is None else tuple(np.asarray(value).tolist())
+        return () if value is None else tuple(np.asarray(_plain(op, name, tuple, value)).tolist())
     if hint is bytes:
         return b"" if value is None else bytes(value)
-    if hint is str:
-        return "" if value is None else value
-    if hint in (bool, int, float):
-        return hint(value)
+    if hint is str and value is None:
+        return ""
+    return hint(_plain(op, name, hint, value)) if isinstance(hint, type) and hint in _TAKEN else value
+
+
+def _plain(op: Op | ControlOp, name: str, hint: type, value: Any) -> Any:
+    """Return a value that becomes a field of some type: custom options may hold anything under a name."""
+    is_taken = isinstance(value, _TAKEN[hint])
+    if not is_taken or (hint in (bool, int) and not math.isfinite(value)):
+        raise ModelError(f"{op.name}: expected {name} of type {hint.__name__}, got {value!r:.60}")
     return value
 
 

@@ -75,9 +75,9 @@ def _opened(source: str | os.PathLike[str]) -> FileIO:
     try:
         return Path(source).open("rb", buffering=0)
     except FileNotFoundError as error:
-        raise ModelFileNotFound(error.errno, error.strerror, os.fspath(source)) from error
+        raise ModelFileNotFound(error.errno, error.strerror, os.fspath(source)) from None
     except OSError as error:
-        raise ModelFileError(error.errno, error.strerror, os.fspath(source)) from error
+        raise ModelFileError(error.errno, error.strerror, os.fspath(source)) from None
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"expected a path, the bytes of a file or a Model, got {source!r:.100}") from error
 

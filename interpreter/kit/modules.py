@@ -19,12 +19,17 @@ class Modules:
 
     @cached_property
     def index(self) -> dict[str, frozenset[str] | None]:
-        """The names in every module, by module; None for one that comes without its source, so may have any."""
+        """The names in every module, by module; None for one that comes without its source, so may have any.
+
+        Raises ImportError for a folder that cannot be listed, which ``iter_modules`` takes for an empty one.
+        """
         index: dict[str, frozenset[str] | None] = {}
         for finder, module, is_package in iter_modules(self._path, f"{self._package}."):
             if not is_package:
                 source = _source(finder, module)
                 index[module] = None if source is None else frozenset(self._names(source))
+        if not index:
+            raise ImportError(f"the modules of {self._package} cannot be listed: is there a file descriptor left?")
         return index
 
     @cached_property

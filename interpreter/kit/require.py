@@ -89,6 +89,13 @@ def rank(spec: TensorSpec, *, at_least: int = 0, at_most: int = 8, exactly: int 
     return got
 
 
+def filled(spec: TensorSpec, axes: Iterable[int]) -> None:
+    """Refuse a tensor that has no element along one of some axes, counted from the front."""
+    for index in axes:
+        if spec.static_shape[index] == 0:
+            raise ShapeError(f"expected at least one element along axis {index}, got shape {list(spec.static_shape)}")
+
+
 def types(spec: TensorSpec, allowed: Collection[TensorType]) -> TensorType:
     """Return the type of a tensor, one of ``allowed``."""
     if spec.type not in allowed:

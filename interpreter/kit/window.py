@@ -67,7 +67,8 @@ def pad(x: Array, windows: Sequence[Window], value: float = 0.0) -> Array:
 def convolve(x: Array, multiply: Callable[[Array], Array], windows: Sequence[Window], border: float = 0) -> Array:
     """``multiply`` of every patch of ``x`` [batch, *spatial, channels], given as rows [taps * channels]."""
     if all(w.size == w.stride == 1 and not (w.before or w.after) for w in windows):
-        return multiply(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
+        pixels = multiply(x.reshape(-1, x.shape[-1]))
+        return pixels.reshape(*x.shape[:-1], pixels.shape[1])
     view = patches(pad(x, windows, border), windows)
     outer, inner = view.shape[: len(windows) + 1], prod(view.shape[len(windows) + 1 :])
     result: Array | None = None

@@ -46,6 +46,7 @@ def _arg(name: str, options: type, function: Callable[..., Any], lost: float) ->
         if value is None:
             return [TensorSpec(options.output_type, None)]
         dropped = require.axis(value, require.rank(x, at_least=1))
+        require.filled(x, (dropped,))
         return [TensorSpec(options.output_type, x.static_shape[:dropped] + x.static_shape[dropped + 1 :])]
 
     def run(options: Any, inputs: Inputs) -> list[Array]:

@@ -62,7 +62,7 @@ def _run_scaled(options: BatchMatMulOptions, inputs: Inputs, scales: hybrid.Scal
     x, y = operands(options, inputs)
     rows, scale = hybrid.quantize(x.reshape(-1, x.shape[-1]), options.asymmetric_quantize_inputs)
     products = exact.matmul(rows.reshape(x.shape), hybrid.integers(y), 255 * 128).astype(np.float32)
-    return [products * scale.reshape(*x.shape[:-1], 1) * scales[1].scales]
+    return [products * (scale.reshape(*x.shape[:-1], 1) * scales[1].scales)]
 
 
 _bind_hybrid = hybrid.bind(_run_scaled)

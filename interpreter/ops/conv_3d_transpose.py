@@ -29,6 +29,7 @@ def _infer(options: Conv3DOptions, inputs: Specs) -> list[TensorSpec]:
     for spec in (filter_, x):
         require.types(spec, types.FLOAT)
         require.rank(spec, exactly=5)
+    require.filled(x, (1, 2, 3))
     channels, (outputs, depth) = x.static_shape[4], filter_.static_shape[3:]
     if channels != depth:
         raise ShapeError(f"expected a filter of {channels} channels, got {list(filter_.static_shape)}")

@@ -55,7 +55,8 @@ def dequantize(x: Array, quantization: Quantization) -> Array:
 def quantize(x: Array, quantization: Quantization, type_: TensorType) -> Array:
     """``round(x / scale) + zero_point``, halves away from zero, within the range of the type: of NaN its end."""
     zero = spread(quantization.zero_point.astype(np.int64), quantization, x.ndim) if quantization.zero_point.size else 0
-    steps = x / spread(quantization.scale.astype(np.float32), quantization, x.ndim)
+    with np.errstate(over="ignore"):
+        steps = x / spread(quantization.scale.astype(np.float32), quantization, x.ndim)
     low, high = types.integer_limits(type_)
     rounded = np.trunc(steps.astype(np.float64) + np.copysign(0.5, steps))
     return np.asarray(np.nan_to_num(np.clip(rounded + zero, low, high), nan=high), type_.dtype)
@@ -120,13 +121,18 @@ def _bind_dequantize(options: NoOptions, inputs: Specs, outputs: Sequence[Tensor
     return run
 
 
+def _infer_fake_quant(options: FakeQuantOptions, inputs: Specs) -> list[TensorSpec]:
+    require.bits(num_bits=options.num_bits)
+    return like_input(types.FLOAT)(options, inputs)
+
+
 def _fake_quant(options: FakeQuantOptions, x: Array) -> Array:
-    """The range is nudged so that zero is one of its steps (Jacob et al., 2018, section 3)."""
+    """The range is nudged so that zero is one of its steps (Jacob et al., 2018, section 3; FakeQuantizeArray)."""
     low, high = int(options.narrow_range), (1 << options.num_bits) - 1
     scale = (np.float32(options.max) - np.float32(options.min)) / np.float32(high - low)
     zero = np.clip(np.floor(low - options.min / scale + 0.5), low, high)
     bottom, top = np.float32((low - zero) * scale), np.float32((high - zero) * scale)
-    steps = np.floor((np.clip(x, bottom, top) - bottom) / scale + np.float32(0.5))
+    steps = fixed_point.round_half_away((np.clip(x, bottom, top) - bottom) * (np.float32(1) / scale))
     return np.asarray(steps * scale + bottom)
 
 
@@ -150,7 +156,7 @@ DEQUANTIZE = Op(
 FAKE_QUANT = Op(
     "FAKE_QUANT",
     options=FakeQuantOptions,
-    infer=like_input(types.FLOAT),
+    infer=_infer_fake_quant,
     run=each(_fake_quant),
     versions=range(1, 3),
 )

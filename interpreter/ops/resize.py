@@ -75,6 +75,7 @@ def _infer(allowed: Collection[TensorType]) -> Infer:
         x, size = require.present(inputs, 2)
         require.types(x, allowed)
         require.rank(x, exactly=4)
+        require.filled(x, (1, 2))
         require.types(size, (TensorType.INT32,))
         require.rank(size, exactly=1)
         if options.align_corners and options.half_pixel_centers:

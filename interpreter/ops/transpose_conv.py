@@ -68,6 +68,7 @@ def scatter(
 def _check(x: TensorSpec, filter_: TensorSpec, inputs: Specs, bias: int) -> None:
     require.types(filter_, hybrid.WEIGHTS)
     require.rank(x, exactly=4)
+    require.filled(x, (1, 2))
     require.rank(filter_, exactly=4)
     if x.static_shape[3] != filter_.static_shape[3]:
         raise ShapeError(f"expected filters of {x.static_shape[3]} channels, got {list(filter_.static_shape)}")

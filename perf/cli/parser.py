@@ -16,6 +16,7 @@ import litecl
 
 _COMMANDS = Path(__file__).parent / "commands"
 _PIPED_WIDTH = 160  # if there is no terminal
+_MOST_TOLD = 20_000  # characters of an error
 _INTERRUPTED = 130  # as shells number it: 128 + SIGINT
 
 
@@ -91,9 +92,11 @@ def _tell(error: Exception) -> None:
     from rich.console import Console
     from rich.markup import escape
 
+    from litecl.interpreter.errors import brief
+
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     message = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
-    console.print(f"[bold red]{type(error).__name__}[/]: {escape(message)}")
+    console.print(f"[bold red]{type(error).__name__}[/]: {escape(brief(message, _MOST_TOLD))}")
     for note in getattr(error, "__notes__", ()):
         console.print(f"  {note}", markup=False)
 

@@ -7,14 +7,12 @@ has claimed one must not fall back to the CPU. docs/differences.md says where Li
 """
 
 import argparse
-import multiprocessing
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import IntEnum
 from itertools import islice
-from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
@@ -23,18 +21,15 @@ from rich.progress import track
 from litecl.cases import Case
 from litecl.cases.tables import TABLES
 from litecl.cases.tolerances import DEVICE, INTERPRETER
-from litecl.delegate import CLDelegate
-from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.gather import GATHER, GATHER_ND
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
+from litecl.perf.compare.edge_peers import Outcome, Peer, serve_device, serve_interpreter, serve_litert
 
 _INTEGERS = (0, 1, -1, 2, 7, -7, 2**31 - 1, -(2**31))
 _FLOATS = (0.0, -0.0, 1.0, -1.0, -0.5, 1e-30, 3e38, -3e38, float("inf"), float("-inf"), float("nan"))
-_PATIENCE_S = 20.0
 _LIMITED = "refused: LimitError"
 _KINDS = 2  # of cases of an operator, for each set of types
 _GROWN = 0.02
@@ -48,14 +43,16 @@ _OTHERS: tuple[tuple[str, str, Container[Any]], ...] = (
     ("MUL", "fused_activation_function", (ActivationFunctionType.RELU_N1_TO_1,)),  # of UINT32
     ("", "quantized_bias_type", (TensorType.FLOAT32,)),
     ("STRIDED_SLICE", "new_axis_mask", (-1, -7, 7, 2**31 - 1)),
+    ("STRIDED_SLICE", "shrink_axis_mask", _INTEGERS),  # of a stride below 0
     ("STRIDED_SLICE", "offset", (True,)),
     ("LOCAL_RESPONSE_NORMALIZATION", "alpha", (3e38, -3e38, np.inf, -np.inf)),
     ("LOCAL_RESPONSE_NORMALIZATION", "bias", (3e38, -3e38, np.inf, -np.inf)),
     ("LOCAL_RESPONSE_NORMALIZATION", "beta", (3e38, -3e38, np.inf, -np.inf)),
-    *(("PostProcess", f"{side}_scale", (0.0,)) for side in "yxhw"),  # which divides, so that boxes are not finite
+    *(("PostProcess", f"{side}_scale", (0.0, 1e-30)) for side in "yxhw"),  # which divides: boxes are not finite
     ("GELU", "approximate", (True,)),  # far below zero, where LiteRT has 0
 )
-_UNCLEARED = "nms_score_threshold"  # LiteRT leaves rows of detections that there are not as they were
+# With which there are fewer detections: LiteRT leaves rows past the last one as they were.
+_UNCLEARED = ("nms_score_threshold", "nms_iou_threshold", "max_classes_per_detection")
 
 
 @dataclass
@@ -103,7 +100,7 @@ def _differs(case: Case, name: str, value: Any) -> bool:
     if name == "fused_activation_function" and case.op.name.endswith(("LSTM", "RNN")) and value == _TANH:
         return False
     others = (case.op.name.endswith(end) and name == of and value in values for end, of, values in _OTHERS)
-    return name == _UNCLEARED or any(others)
+    return name in _UNCLEARED or any(others)
 
 
 def _values(before: Any) -> Sequence[Any]:
@@ -129,31 +126,6 @@ def chosen(most: int = _KINDS) -> dict[str, list[Case]]:
 
 def _is_small(case: Case) -> bool:
     return sum(x.size for x in case.inputs if x is not None) < 1 << 14
-
-
-Outcome = list[Array] | str
-"""Outputs, or the error: of a type of litecl's, or else "untyped"."""
-
-
-def _outcome(content: bytes, feeds: Sequence[Array], **options: Any) -> Outcome:
-    try:
-        return _ran(Interpreter(model_content=content, memory_limit=1 << 28, **options), feeds)
-    except LiteclError as error:
-        return f"refused: {type(error).__name__}"
-    except Exception as error:  # which nobody expects
-        return f"untyped: {type(error).__name__}: {error}"
-
-
-def _ran(interpreter: Any, feeds: Sequence[Array]) -> list[Array]:
-    details = interpreter.get_input_details()
-    for detail, feed in zip(details, feeds, strict=True):
-        if tuple(detail["shape"]) != feed.shape:
-            interpreter.resize_tensor_input(detail["index"], feed.shape)
-    interpreter.allocate_tensors()
-    for detail, feed in zip(details, feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
-    return [np.array(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
 
 
 def difference(got: Outcome, wanted: Outcome, tolerances: dict[str, float], given: float | None = None) -> str:
@@ -189,72 +161,10 @@ def _said(outcome: Outcome) -> str:
     return outcome if isinstance(outcome, str) else "outputs"
 
 
-class Peer:
-    """Something that runs edges, in a process of its own, which is started again where an edge ends it or hangs."""
-
-    def __init__(self, serve: Callable[[Connection, Any], None], argument: Any = None) -> None:
-        self._serve, self._argument = serve, argument
-        self._process: Any = None
-        self._pipe: Any = None
-
-    def outcomes(self, content: bytes, case: Case) -> tuple[Outcome, ...] | None:
-        """Return what it makes of the model of a case; None if it died or hung."""
-        if self._process is None:
-            context = multiprocessing.get_context("spawn")
-            self._pipe, theirs = context.Pipe()
-            self._process = context.Process(target=self._serve, args=(theirs, self._argument), daemon=True)
-            self._process.start()
-            theirs.close()
-        try:
-            self._pipe.send((content, case.feeds, case.kernels))
-            if self._pipe.poll(_PATIENCE_S):
-                answer: tuple[Outcome, ...] = self._pipe.recv()
-                return answer
-        except (EOFError, OSError):
-            pass
-        self.close()
-        return None
-
-    def close(self) -> None:
-        """End the process."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-        self._process = None
-
-
-def _litert(pipe: Connection, _: Any) -> None:
-    from ai_edge_litert.interpreter import Interpreter as TheirInterpreter
-    from ai_edge_litert.interpreter import OpResolverType
-
-    resolvers = {"reference": OpResolverType.BUILTIN_REF, "default": OpResolverType.BUILTIN}
-    while True:
-        content, feeds, kernels = pipe.recv()
-        try:
-            resolver = resolvers.get(kernels, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
-            made = TheirInterpreter(model_content=content, num_threads=1, experimental_op_resolver_type=resolver)
-            pipe.send((_ran(made, feeds),))
-        except Exception as error:
-            pipe.send((f"refused: {error}",))
-
-
-def _interpreter(pipe: Connection, _: Any) -> None:
-    while True:
-        content, feeds, _ = pipe.recv()
-        pipe.send((_outcome(content, feeds),))
-
-
-def serve_device(pipe: Connection, device: object) -> None:
-    """Run cases on a device (``CLDelegate(device=...)``) that must not fail."""
-    while True:
-        content, feeds, _ = pipe.recv()
-        pipe.send((_outcome(content, feeds, delegates=[CLDelegate(device, num_threads=1, strict=True)]),))
-
-
 def search(table: dict[str, list[Case]], device: Peer, *, litert: bool = True, every: int = 1) -> Findings:
     """Compare the edges of some cases, or every n-th of them. device: serves ``serve_device``."""
     findings = Findings()
-    peers = (Peer(_interpreter), device, *([Peer(_litert)] if litert else []))
+    peers = (Peer(serve_interpreter), device, *([Peer(serve_litert)] if litert else []))
     listed = (edge for cases in table.values() for case in cases for edge in edges(case))
     for edge in track([*islice(listed, 0, None, every)], "edges", disable=not sys.stderr.isatty()):
         compare(edge, findings, *peers)

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 import litecl
-from litecl.interpreter.errors import DelegateError, ModelError
+from litecl.interpreter.errors import DelegateError, ModelError, brief
 from litecl.perf.measure.devices import DeviceRow, device_rows
 
 SCHEMA = 1
-_MOST_SAID = 200  # characters of somebody else's error
 _PACKAGES = ("pyopencl", "pocl-binary-distribution", "intel-opencl-rt", "flatbuffers")
 _VARIABLES = ("POCL_", "OCL_", "CL_", "OPENCL_", "PYOPENCL_")
 
@@ -50,16 +49,22 @@ def header(kind: str) -> dict[str, Any]:
     }
 
 
-def read_results(path: Path, kind: str) -> dict[str, Any]:
-    """Return what a file of results holds. kind: of ``header``. Raises ModelError for another kind or schema."""
+def read_results(path: Path, kind: str, header: str | None = None) -> dict[str, Any]:
+    """Return what a file of results holds. Raises ModelError for another kind or schema.
+
+    kind: of ``header``, which are the first keys of a file, or lie within the key that is given.
+    """
     try:
         data = json.loads(path.read_text())
-        found = data["kind"], data["schema"]
+        head = data if header is None else data[header]
+        found = head["kind"], head["schema"]
     except (ValueError, KeyError, TypeError) as error:
-        fault = f"{type(error).__name__}: {str(error)[:_MOST_SAID]}"  # not its repr, which may hold the whole file
-        raise ModelError(f"{path}: expected results of `{kind} --json`, got another file ({fault})") from error
+        fault = f"{type(error).__name__}: {brief(str(error))}"  # not its repr, which may hold the whole file
+        wanted = f"`{kind} --json`" if header is None else f"{kind} as JSON"
+        raise ModelError(f"{path}: expected results of {wanted}, got another file ({fault})") from error
     if found != (kind, SCHEMA):
-        raise ModelError(f"{path}: expected results of {kind}, schema {SCHEMA}, got {found[0]}, schema {found[1]}")
+        got, schema = (brief(str(each)) for each in found)
+        raise ModelError(f"{path}: expected results of {kind}, schema {SCHEMA}, got {got}, schema {schema}")
     return dict(data)
 
 

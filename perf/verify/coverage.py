@@ -23,24 +23,11 @@ from litecl.interpreter.ops import every_op
 from litecl.interpreter.schema import TensorType
 from litecl.perf.verify.catalogue import named_cases
 from litecl.perf.verify.check import main_input, types_of
+from litecl.perf.verify.in_tflite import CUSTOM_IN_TFLITE, NOT_IN_TFLITE
 from litecl.perf.verify.record import PASS, REFUSED, Result, labels
 from litecl.perf.verify.refusals import RefusedOption, by_reason, converter_refusals, device_refusal, refused_options
 
 _PLACEHOLDERS = {"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"}
-_NOT_IN_TFLITE = """
-    CALL CONCAT_EMBEDDINGS STABLEHLO_LOGISTIC STABLEHLO_DIVIDE STABLEHLO_RESHAPE STABLEHLO_CLAMP STABLEHLO_CONCATENATE
-    STABLEHLO_BROADCAST_IN_DIM STABLEHLO_CONVOLUTION STABLEHLO_SLICE STABLEHLO_CUSTOM_CALL STABLEHLO_REDUCE
-    STABLEHLO_ABS STABLEHLO_COSINE STABLEHLO_EXPONENTIAL STABLEHLO_FLOOR STABLEHLO_LOG STABLEHLO_NEGATE STABLEHLO_OR
-    STABLEHLO_POWER STABLEHLO_REMAINDER STABLEHLO_RSQRT STABLEHLO_SELECT STABLEHLO_SUBTRACT STABLEHLO_TANH
-    STABLEHLO_COMPARE STABLEHLO_CONVERT STABLEHLO_DYNAMIC_SLICE STABLEHLO_DYNAMIC_UPDATE_SLICE STABLEHLO_IOTA
-    STABLEHLO_DOT_GENERAL STABLEHLO_SORT STABLEHLO_WHILE STABLEHLO_TRANSPOSE STABLEHLO_CBRT
-"""
-NOT_IN_TFLITE = frozenset(_NOT_IN_TFLITE.split())
-"""Builtin operators of the schema that LiteRT's interpreter has no kernel for."""
-
-CUSTOM_IN_TFLITE = frozenset({"TFLite_Detection_PostProcess", "AudioSpectrogram", "Mfcc"})
-"""Custom operators that LiteRT's interpreter knows."""
-
 _OF_ALL = ("input ", "output ", "type ", "quantized")  # reasons that the columns of types tell already
 
 
@@ -129,9 +116,9 @@ def _verified(results: Sequence[Result]) -> Mapping[str, Mapping[str, str]]:
 
 
 def missing() -> list[str]:
-    """Return the builtin operators of the schema that the interpreter does not run."""
+    """Return the builtin operators of the schema, and LiteRT's custom ones, that the interpreter does not run."""
     known = {op.name for op in every_op()} | _PLACEHOLDERS
-    return [name for name in BUILTIN_OPERATORS if name not in known]
+    return [name for name in (*BUILTIN_OPERATORS, *sorted(CUSTOM_IN_TFLITE)) if name not in known]
 
 
 COLUMNS = ("operator", "versions", "CPU", "ranks", "device", "ranks", "converter", "cases", "TFLite")
@@ -168,7 +155,14 @@ def markdown(table: Sequence[Row]) -> str:
         lines.append(_line((f"`{name}`", *others)))
     only = [name for name in missing() if name not in NOT_IN_TFLITE]
     neither = [name for name in missing() if name in NOT_IN_TFLITE]
-    lines += ["", f"Only in TensorFlow Lite: {_names(only)}.", "", f"In neither: {_names(neither)}.", "", _REFUSED]
+    lines += [
+        "",
+        f"Only in TensorFlow Lite: {_names(only)}.{_ONLY}",
+        "",
+        f"In neither: {_names(neither)}.",
+        "",
+        _REFUSED,
+    ]
     lines += [_line((f"`{row.name}`", "; ".join(row.refused))) for row in table if row.refused]
     lines += ["", _OPTIONS]
     lines += [
@@ -194,13 +188,19 @@ FILE.json` adds what `litecl verify -o FILE.json` found on a device; [devices.md
   refused: all but floats for FAKE_QUANT, for example.
 - **converter**: whether the converter emits it.
 - **cases**: how many test cases it has. Operators without any run subgraphs or keep state, and have tests of their own.
-- **TFLite**: whether LiteRT's interpreter runs it.
+- **TFLite**: whether LiteRT's interpreter runs it, by its own kernels or by XNNPACK, which it takes by default.
+
+[differences.md](differences.md) lists where LiteRT computes something else.
 
 Indices that are out of range raise ModelError on the CPU. A kernel cannot raise: on the device GATHER, GATHER_ND and
 EMBEDDING_LOOKUP take the nearest existing element (-1 means the first, not the last), and nothing outside
 the tensor is read. Indices that are constant are looked at before, and left to the CPU where one is out of range. For
 ONE_HOT such an index is a row without a one, on either side.
 """
+
+_ONLY = """ They are
+custom operators of language models, which LiteRT runs by XNNPACK or where a program registers them. A model with one is
+refused (UnsupportedOp) unless it is given by `Interpreter(custom_ops=...)`; composites of these names run."""
 
 _REFUSED = """## What the device leaves to the CPU
 

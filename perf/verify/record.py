@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from litecl.interpreter.errors import ModelError
+from litecl.interpreter.errors import ModelError, brief
 from litecl.perf.measure.environment import SCHEMA, read_results
 
 KIND = "litecl verify"
@@ -174,7 +174,7 @@ def load(path: Path) -> Result:
     try:
         return from_dict(data)
     except (KeyError, TypeError) as error:
-        raise ModelError(f"{path}: expected results of {KIND}: {error!r}") from error
+        raise ModelError(f"{path}: expected results of {KIND}: {type(error).__name__}: {brief(str(error))}") from error
 
 
 def from_dict(data: Mapping[str, Any]) -> Result:

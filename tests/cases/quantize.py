@@ -56,6 +56,7 @@ CASES = (
     Case("float16", DEQUANTIZE, NoOptions(), [_half], device=unfit(_half)),
     Case("float16 constant", DEQUANTIZE, NoOptions(), [_half], frozenset({0}), device="constant"),
     _fake("8 bits", -1.0, 1.0, 8),
+    _fake("a half that a division would round the other way", -0.5, 2.5, 8),
     _fake("asymmetric", -0.3, 2.5, 8),
     _fake("4 bits", 0.0, 6.0, 4),
     _fake("16 bits", -30.0, 30.0, 16),

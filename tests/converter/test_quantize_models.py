@@ -11,7 +11,7 @@ from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Signature
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import unary
-from litecl.interpreter.ops.binary import ADD, SQUARED_DIFFERENCE, AddOptions
+from litecl.interpreter.ops.binary import ADD, DIV, SQUARED_DIFFERENCE, AddOptions, DivOptions
 from litecl.interpreter.ops.concatenation import CONCATENATION
 from litecl.interpreter.ops.control import WhileOptions
 from litecl.interpreter.ops.reduce import SUM, ReducerOptions
@@ -154,6 +154,32 @@ def test_a_shape_that_follows_from_the_batch() -> None:
     assert all(layer.sqnr_db is not None and layer.sqnr_db > 25 for layer in report.layers)
     with pytest.raises(ConversionError, match=r"cannot be run on sample 1: RESHAPE: 24 elements \(shape \[3, 8\]\)"):
         quantized(of, data=[[np.ones((n, 8), np.float32)] for n in (4, 3)])
+
+
+@pytest.mark.parametrize("least", [0.001, 5.0])
+@pytest.mark.parametrize("known", ["given", "computed", "constant"])
+def test_divisors_that_would_be_rounded_to_zero(known: str, least: float) -> None:
+    """The division stays in float, and so does what computes its divisor."""
+    g, wide = Net(), randn(np.random.default_rng(3), 1, 6) ** 2 * 50 + np.float32(least)
+    wide[0, :2] = least, 90
+    x, given = g.input((1, 6)), g.input((1, 6))
+    divisor = {"given": given, "computed": g.unary(unary.ABS, given), "constant": g.const(wide)}[known]
+    of = model(g.build(g.dense(g.op(DIV, [g.dense(x, 6), divisor], DivOptions()), 3), g.dense(given, 2)))
+    samples = [[randn(np.random.default_rng(i), 1, 6), wide] for i in range(4)]
+    after, report = quantized(of, data=samples)
+    reasons = {layer.op: layer.reason for layer in report.layers if layer.reason}
+    if least > 1:
+        assert not reasons
+    else:
+        blamed = {"ABS": "its result is a divisor, which would be rounded to zero"} if known == "computed" else {}
+        assert reasons == {"DIV": "its divisor would be rounded to zero", **blamed}
+        assert "rounded to zero" in str(report)
+    got = run(Interpreter(write(after)), samples[0])
+    for value, exact, wanted in zip(
+        got, oracle.run(write(after), samples[0]), run(Interpreter(of), samples[0]), strict=True
+    ):
+        np.testing.assert_allclose(value, exact, rtol=1e-5)
+        np.testing.assert_allclose(value, wanted, atol=0.05 * np.abs(wanted).max())
 
 
 def test_signatures() -> None:

@@ -260,7 +260,7 @@ def test_all_of_this_needs_no_opencl() -> None:
         "if compiler.found() is not None:\n"
         "    assert_right(interpreter := prepared(small()))\n"
         "    assert interpreter.delegation_report().device == 'native'\n"
-        "compiler.found = lambda: None\n"
+        "compiler.found = lambda directory=None: None\n"
         "assert_right(interpreter := prepared(small()))\n"
         "assert 'OpenCL cannot be used' in interpreter.delegation_report().failures[0]\n"
         "sys.exit(code)\n"

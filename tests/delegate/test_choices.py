@@ -85,7 +85,7 @@ def test_one_that_is_not_there_or_not_the_only_one(wanted: int | str, said: str)
 @pytest.mark.parametrize(
     ("system", "machine", "package"),
     [
-        ("Linux", "x86_64", "pip install pocl-binary-distribution"),
+        ("Linux", "x86_64", "pip install 'litecl[pocl]'"),
         ("Linux", "aarch64", "apt install pocl-opencl-icd"),
         ("Darwin", "arm64", "conda install -c conda-forge pocl"),
         ("Windows", "AMD64", "pip install intel-opencl-rt"),
@@ -122,7 +122,7 @@ def _no_opencl() -> Any:
 
 def test_without_opencl_there_is_one_warning(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(pyopencl, "get_platforms", _no_opencl)
-    monkeypatch.setattr("litecl.delegate.native.compiler.found", lambda: None)
+    monkeypatch.setattr("litecl.delegate.native.compiler.found", lambda directory=None: None)
     monkeypatch.setattr("litecl.delegate.report._said", set())
     for _ in range(2):
         interpreter = prepared(CLDelegate())

@@ -1,5 +1,6 @@
 """The back end for the processor itself: compiling in other processes, sharing what was compiled, threads."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -16,11 +17,12 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.sources import source_of
 from litecl.delegate.native import backend, compiler, library, workers
-from litecl.delegate.native.compiler import Compiler, Unit
+from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.progress import BuildStep
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import DeviceNotFound, KernelBuildError, LimitError, ModelError
+from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuildError, LimitError, ModelError
 from litecl.interpreter.file.writer import write
+from litecl.perf.cli.command import progress
 from support import compare, small_models
 from support.loop_models import COUNTER, below, growing, int32, while_model
 from support.small_models import prepared, reference, run
@@ -80,6 +82,73 @@ def test_an_interrupt_ends_every_compiler(tmp_path: Path) -> None:
     compare.assert_close(run(native(cache_dir=tmp_path), X), run(reference(CHAIN), X), compare.DEVICE["float32"])
 
 
+def test_what_was_compiled_before_an_interrupt_is_kept(tmp_path: Path) -> None:
+    def interrupt(step: BuildStep) -> None:
+        if step.done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        native(cache_dir=tmp_path, progress=interrupt)
+    assert not _children()
+    kept = {path.stem for path in tmp_path.rglob("*.bin")}
+    assert len(kept) == 2
+    assert {path.suffix for path in tmp_path.rglob("*")} <= {".bin", ".json"}
+    steps = list[BuildStep]()
+    again = native(cache_dir=tmp_path, progress=steps.append)
+    (left,) = {step.total for step in steps}
+    steps.clear()
+    native(cache_dir=tmp_path / "another", progress=steps.append)
+    (all_of_them,) = {step.total for step in steps}
+    assert left == all_of_them - 2
+    compare.assert_close(run(again, X), run(reference(CHAIN), X), compare.DEVICE["float32"])
+
+
+def test_ctrl_c_ends_a_process_that_compiles(tmp_path: Path) -> None:
+    """At several moments: no file that is half-written is left, neither in the cache nor beside it."""
+    (tmp_path / "model.tflite").write_bytes(write(CHAIN))
+    cache, temporary = tmp_path / "cache", tmp_path / "temporary"
+    temporary.mkdir()
+    code = """
+        import sys
+        from litecl.delegate import CLDelegate
+        from litecl.interpreter import Interpreter
+
+        print("begin", flush=True)
+        Interpreter("model.tflite", delegates=[CLDelegate("native", cache_dir="cache")]).allocate_tensors()
+    """
+    for after_s in (0.0, 0.05, 0.1, 0.2, 0.3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code)],
+            cwd=tmp_path,
+            env={**os.environ, "TMPDIR": str(temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(after_s)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode in (-signal.SIGINT, 0)
+        assert not [*temporary.iterdir()]
+        assert {path.suffix for path in cache.rglob("*")} <= {".bin", ".json"}
+
+
+def test_slow_compiling_is_told_of(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Once: to the log, and by commands on stderr where that is no terminal."""
+    monkeypatch.setattr("litecl.delegate.progress._LONG_S", 0.0)
+    monkeypatch.setattr("litecl.perf.cli.command._LONG_S", 0.0)
+    with caplog.at_level(logging.INFO, "litecl"), progress("preparing", None) as bar:
+        native(cache_dir=tmp_path, progress=bar.building)
+    assert caplog.text.count("files are done, and will be kept") == 1
+    assert capsys.readouterr().err.count("this is done once") == 1
+
+
 def _children() -> list[str]:
     """The processes that this one has started and that run a compiler."""
     found = subprocess.run(
@@ -105,8 +174,24 @@ def test_a_compiler_that_is_gone_is_an_error_or_the_cpu_takes_over(tmp_path: Pat
         broken._libraries.crew()
 
 
+def test_a_compiler_of_the_users(tmp_path: Path) -> None:
+    path = tmp_path / "my-clang"
+    path.write_text(f'#!/bin/sh\nexec {" ".join(_found().command)} "$@"\n')
+    path.chmod(0o755)
+    interpreter = prepared(CHAIN, compiler=path, strict=True, cache_dir=tmp_path / "cache")
+    compare.assert_close(run(interpreter, X), run(reference(CHAIN), X), compare.DEVICE["float32"])
+    assert interpreter.delegation_report().device == "native"
+    old = tmp_path / "old-clang"
+    old.write_text("#!/bin/sh\necho clang version 9.0.0 >&2\n")
+    old.chmod(0o755)
+    with pytest.raises(KernelBuildError, match=r"expected clang 16 or newer, got 'clang version 9\.0\.0"):
+        prepared(CHAIN, compiler=old, strict=True, cache_dir=None)
+    with pytest.raises(DelegateError, match="compiler is for the processor itself"):
+        prepared(CHAIN, compiler=path, device="pocl", strict=True)
+
+
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "found", lambda: None)
+    monkeypatch.setattr(compiler, "found", lambda directory=None: None)
     assert backend.Native().devices() == []
     with pytest.raises(DeviceNotFound, match="pip install ziglang"):
         native()
@@ -205,6 +290,13 @@ def test_times_of_launches(threads: int) -> None:
     rows = interpreter.delegation_report().kernels
     assert len(rows) == sum(partition.launches for partition in interpreter.delegation_report().partitions)
     assert all(0 < row.duration_ms < 1e3 for row in rows)
+
+
+@pytest.mark.parametrize("options", [{}, {"queue_loops": True}], ids=["one function", "one by one"])
+def test_no_times_without_profile(options: dict[str, Any]) -> None:
+    interpreter = native(**options)
+    run(interpreter, X)
+    assert not interpreter.delegation_report().kernels
 
 
 def test_states_stay_between_invokes() -> None:

@@ -15,7 +15,7 @@ from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.slice import SLICE
-from support import oracle
+from support import devices, oracle
 from support.build import Graph
 from support.loop_models import (
     FLOAT,
@@ -127,3 +127,10 @@ def test_interpreter(name: str, trips: int) -> None:
     theirs = oracle.run(write(model_), FEEDS)
     same = all(np.array_equal(a, b) for a, b in zip(theirs, expected, strict=True))
     assert same == (name not in OF_LITERT), "LiteRT's behaviour has changed: see docs/differences.md"
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_as_on_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """One group runs such loops; OpenCL's memory model is all that differs from a CPU."""
+    options = devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "swapped")
+    check(_model(BODIES[name], 3), FEEDS, _expected(BODIES[name], 3), strict=True, **options)

@@ -9,7 +9,7 @@ import pytest
 
 from litecl.delegate.backend.sources import source_of
 from litecl.delegate.native import compiler, library
-from litecl.delegate.native.compiler import Compiler, Unit
+from litecl.delegate.native.clang import Compiler, Unit
 from litecl.interpreter.graph import Array
 
 _FOUND = compiler.found()

@@ -1,12 +1,16 @@
 """Errors say which operator they come from, whoever runs it: the guards that raise them do not know."""
 
 import pickle
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
+from litecl.converter import Converter, Quantization
+from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.errors import ConversionError, DelegateError, LiteclError, ModelError, ShapeError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import NoOptions
@@ -49,3 +53,32 @@ def test_while_running_in_a_loop_the_innermost_operator_is_named() -> None:
         "while running DIV (subgraph 2, node 0)",
         "while running WHILE (subgraph 0, node 0)",
     ]
+
+
+_CONTENT = "\u00ac" * 300_000
+
+
+@pytest.mark.parametrize(
+    ("given", "most"),
+    [
+        (lambda: Interpreter(_CONTENT), 5100),
+        (lambda: Converter.from_tflite(b"", quantize=_CONTENT.encode()), 400),  # type: ignore[arg-type]
+        (lambda: Quantization(activations=_CONTENT), 400),  # type: ignore[arg-type]
+        (lambda: setattr(Converter.from_tflite(b""), "optimizations", _CONTENT), 400),
+        (lambda: CLDelegate(precision=_CONTENT), 20_100),  # type: ignore[arg-type]
+    ],
+)
+def test_errors_quote_no_whole_files(given: Callable[[], Any], most: int) -> None:
+    with pytest.raises(LiteclError) as caught:
+        given()
+    assert 100 < len(str(caught.value)) < most
+    assert caught.value.__cause__ is None or len(str(caught.value.__cause__)) < most
+
+
+@pytest.mark.parametrize("kind", [ConversionError, DelegateError, ModelError])
+def test_long_errors_keep_both_ends(kind: type[LiteclError]) -> None:
+    said = str(kind("first" + "." * 100_000 + "last"))
+    assert said.startswith("first.")
+    assert said.endswith(".last")
+    assert " ... 80009 characters ... " in said
+    assert str(kind("short")) == "short"

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litecl.interpreter.arithmetic import fixed_point, gemmlowp, rescale
+from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.kit import types
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
@@ -112,12 +113,18 @@ def test_outputs_that_are_known_do_not_keep_the_others_from_float64(monkeypatch:
         (ActivationFunctionType.RELU, (-20, 127)),
         (ActivationFunctionType.RELU6, (-20, 100)),
         (ActivationFunctionType.RELU_N1_TO_1, (-40, 0)),
-        (ActivationFunctionType.TANH, (-128, 127)),
     ],
 )
 def test_activation_ranges(function: ActivationFunctionType, expected: tuple[int, int]) -> None:
     output = TensorSpec(TensorType.INT8, (1,), quantization=Quantization(np.float32([0.05]), np.int64([-20])))
     assert fixed_point.activation_range(function, output) == expected
+
+
+@pytest.mark.parametrize("function", [ActivationFunctionType.TANH, ActivationFunctionType.SIGN_BIT])
+def test_activations_that_do_not_clamp_are_refused(function: ActivationFunctionType) -> None:
+    output = TensorSpec(TensorType.INT8, (1,), quantization=Quantization(np.float32([0.05]), np.int64([-20])))
+    with pytest.raises(UnsupportedOp, match=f"no kernel for fused {function.name} of INT8"):
+        fixed_point.activation_range(function, output)
 
 
 @pytest.mark.parametrize(("bits", "accuracy"), [(32, 3e-7), (16, 4e-4)])

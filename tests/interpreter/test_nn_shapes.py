@@ -62,6 +62,7 @@ WRONG: tuple[tuple[Op, Any, list[Shape | None], str], ...] = (
     (DEPTHWISE_CONV_2D, DepthwiseConv2DOptions(stride_w=1, stride_h=1), [(1, 4, 4, 3), (1, 3, 3, 4)], "multiple of 3"),
     (CONV_3D, Conv3DOptions(stride_d=1, stride_w=1, stride_h=1), [(1, 4, 4, 4, 3), (2, 2, 2, 4, 5)], "3 channels"),
     (MAX_POOL_2D, Pool2DOptions(Padding.VALID, 1, 1, 5, 5), [(1, 4, 4, 3)], "at least 5 elements"),
+    (RESIZE_BILINEAR, ResizeBilinearOptions(), [(1, 0, 4, 3), (2,)], "at least one element along axis 1"),
     (FULLY_CONNECTED, FullyConnectedOptions(), [(3, 7), (4, 5)], "expected a multiple of 5 elements, got shape [3, 7]"),
     (FULLY_CONNECTED, FullyConnectedOptions(keep_num_dims=True), [(5, 2), (4, 5)], "last dimension of 5"),
     (FULLY_CONNECTED, FullyConnectedOptions(), [(3, 5), (4, 5, 1)], "expected rank 2, got 3"),

@@ -52,6 +52,13 @@ REFUSED: list[tuple[str, Any, list[Array], type[LiteclError], str]] = [
     ("POW", _NONE, [i32(2), i32(-1)], ModelError, "negative exponent"),
     ("SUM", ReducerOptions(), [_X, i32(3)], ShapeError, "axis 3 out of range for rank 3"),
     ("ARG_MAX", ArgMaxOptions(), [_X, scalar(0)], ShapeError, "expected output_type INT32 or INT64, got FLOAT32"),
+    (
+        "ARG_MAX",
+        ArgMaxOptions(TensorType.INT32),
+        [_X[:, :0], scalar(1)],
+        ShapeError,
+        "at least one element along axis 1",
+    ),
     ("CONCATENATION", ConcatenationOptions(5), [_X, _X], ShapeError, "axis 5 out of range for rank 3"),
     ("CONCATENATION", ConcatenationOptions(0), [_X, _X[:, :2]], ShapeError, "differ beyond axis 0"),
     ("PACK", PackOptions(2, 0), [_X, _X[0]], ShapeError, "shapes differ"),

@@ -43,7 +43,7 @@ def test_which_gpu_comes_first(capsys: pytest.CaptureFixture[str], monkeypatch: 
     monkeypatch.setattr(listing, "device_rows", lambda: (*gpus, row))
     shown = text(capsys, "devices")
     assert "memory of its own" in shown and "memory of the host" in shown
-    assert "a GPU comes before a processor, and one with memory of its own before one with the host's" in shown
+    assert "prefers a GPU, discrete over integrated" in shown
     monkeypatch.setattr(listing, "device_rows", lambda: (row,))
     assert "memory of" not in text(capsys, "devices")
 

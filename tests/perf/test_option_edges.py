@@ -8,7 +8,8 @@ import pytest
 from litecl.cases.tables import TABLES
 from litecl.interpreter.errors import ModelError
 from litecl.perf.compare import option_edges
-from litecl.perf.compare.option_edges import Edge, Findings, Outcome, difference
+from litecl.perf.compare.edge_peers import Outcome, Peer, outcome_of
+from litecl.perf.compare.option_edges import Edge, Findings, difference
 from support import devices, edge_peer
 
 # Of one case of an operator for each set of types so many edges are left out, and more where PoCL compiles.
@@ -20,7 +21,7 @@ EVERY_BUILT = 240
 def test_edges(device: Any) -> None:
     name = devices.named(device)
     every = EVERY.get(name, EVERY_BUILT)
-    findings = option_edges.search(option_edges.chosen(1), option_edges.Peer(edge_peer.serve, name), every=every)
+    findings = option_edges.search(option_edges.chosen(1), Peer(edge_peer.serve, name), every=every)
     assert not findings.faults, "\n".join(findings.faults[:5])
     assert not findings.by_litert, "\n".join(findings.by_litert[:5])
     assert min(findings.counts["computed"], findings.counts["computed by LiteRT"]) > 2000 / every
@@ -48,7 +49,7 @@ def test_differences(got: Outcome, wanted: Outcome, said: str) -> None:
     assert difference(got, wanted, {"float32": 1e-5}) == said
 
 
-class Peer:
+class Answer:
     """Answers every edge alike."""
 
     def __init__(self, *answer: Outcome) -> None:
@@ -61,12 +62,12 @@ class Peer:
 @pytest.mark.parametrize(
     "peers, faults",
     [
-        ((Peer([X]), Peer([X])), []),
-        ((Peer([X]), Peer([X + 1])), ["an edge: the device: 2 of 2 elements differ, first 2.0 for 1.0"]),
-        ((Peer([X]), Peer()), ["an edge: the device died or hung"]),
-        ((Peer("untyped: KeyError"), Peer("refused: ModelError")), ["an edge: the interpreter: untyped: KeyError"]),
+        ((Answer([X]), Answer([X])), []),
+        ((Answer([X]), Answer([X + 1])), ["an edge: the device: 2 of 2 elements differ, first 2.0 for 1.0"]),
+        ((Answer([X]), Answer()), ["an edge: the device died or hung"]),
+        ((Answer("untyped: KeyError"), Answer("refused: ModelError")), ["an edge: the interpreter: untyped: KeyError"]),
         (
-            (Peer([X]), Peer("refused: DelegateError")),
+            (Answer([X]), Answer("refused: DelegateError")),
             ["an edge: the device: refused: DelegateError, expected outputs"],
         ),
     ],
@@ -79,4 +80,4 @@ def test_faults_are_told(peers: Any, faults: list[str]) -> None:
 
 def test_an_error_is_typed_or_told() -> None:
     assert issubclass(ModelError, ValueError)
-    assert option_edges._outcome(b"no model", []) == "refused: ModelError"
+    assert outcome_of(b"no model", []) == "refused: ModelError"

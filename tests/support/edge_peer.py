@@ -2,7 +2,7 @@
 
 from multiprocessing.connection import Connection
 
-from litecl.perf.compare.option_edges import serve_device
+from litecl.perf.compare.edge_peers import serve_device
 from support import pocl_processor
 
 

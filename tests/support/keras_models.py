@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from litecl.interpreter.graph import Array
+from support.tf_functions import spread_filters
 
 L = keras.layers
 
@@ -18,12 +19,14 @@ class KerasModel:
 
     operators: how many operators its conversion may have.
     batches: the sizes of batch that it is run with, one conversion for all of them.
+    reference: of the model, one of the same results, where TensorFlow computes the model with oneDNN only.
     """
 
     name: str
     build: Callable[[], Any]
     operators: int
     batches: tuple[int, ...] = (1, 3)
+    reference: Callable[[Any], Any] = lambda model: model
 
     def __repr__(self) -> str:
         return self.name
@@ -35,6 +38,15 @@ def stack(*layers: Any, shape: Sequence[int | None] = (8, 8, 3), **inputs: Any) 
     for layer in layers:
         x = layer(x)
     return keras.Model(first, x)
+
+
+def _undilated(model: Any) -> Any:
+    """Return a transposed convolution with zeros in its filters in place of dilation."""
+    filters, bias = model.get_weights()
+    filters = np.asarray(spread_filters(filters, 2))
+    plain = stack(L.Conv2DTranspose(4, filters.shape[0]))
+    plain.set_weights([filters, bias])
+    return plain
 
 
 def randomise(model: Any, seed: int = 1) -> Any:
@@ -142,7 +154,9 @@ FEED_FORWARD = (
         "separable", lambda: stack(L.SeparableConv2D(4, 3, padding="same"), L.BatchNormalization(), L.ReLU()), 2
     ),
     KerasModel("transposed conv", lambda: stack(L.Conv2DTranspose(4, 3, strides=2, padding="same")), 5),
-    KerasModel("dilated transposed conv", lambda: stack(L.Conv2DTranspose(4, 3, dilation_rate=2)), 5),
+    KerasModel(
+        "dilated transposed conv", lambda: stack(L.Conv2DTranspose(4, 3, dilation_rate=2)), 5, reference=_undilated
+    ),
     KerasModel("conv 3d", lambda: stack(L.Conv3D(2, 2, activation="relu"), shape=(4, 4, 4, 2)), 1),
     KerasModel(
         "conv 1d",

@@ -44,6 +44,15 @@ class TfFunction:
         ]
 
 
+def spread_filters(w: Any, dilation: int) -> Any:
+    """Return filters with zeros between their elements: a plain convolution with them is a dilated one."""
+    height, width, *channels = w.shape
+    gap = [0, dilation - 1]
+    spread = tf.pad(w[:, None, :, None], [[0, 0], gap, [0, 0], gap, [0, 0], [0, 0]])
+    spread = tf.reshape(spread, [height * dilation, width * dilation, *channels])
+    return spread[: (height - 1) * dilation + 1, : (width - 1) * dilation + 1]
+
+
 def _int(x: Any, below: int) -> Any:
     """Integers from 0 up to ``below``, made of floats."""
     return tf.cast(tf.abs(x) * 100, tf.int32) % below

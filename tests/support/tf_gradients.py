@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from support.tf_functions import TfFunction
+from support.tf_functions import TfFunction, spread_filters
 
 _IMAGE = (None, 7, 6, 3)
 _STATIC_IMAGE = (2, 7, 6, 3)
@@ -55,19 +55,10 @@ def _convolution(size: Any, stride: int, padding: Any, dilation: int) -> TfFunct
         return tf.nn.conv2d(x, w, stride, padding, dilations=dilation)
 
     def convolve_spread(x: Any, w: Any) -> Any:
-        return tf.nn.conv2d(x, _spread(w, dilation), stride, padding)
+        return tf.nn.conv2d(x, spread_filters(w, dilation), stride, padding)
 
     case = _f(f"conv {size} {stride} {padding} {dilation}", convolve, _IMAGE, (*_kernel(size), 3, 4))
     return case if dilation == 1 else replace(case, reference=gradients(convolve_spread))
-
-
-def _spread(w: Any, dilation: int) -> Any:
-    """Return filters with zeros between their elements: a plain convolution with them is a dilated one."""
-    height, width, *channels = w.shape
-    gap = [0, dilation - 1]
-    spread = tf.pad(w[:, None, :, None], [[0, 0], gap, [0, 0], gap, [0, 0], [0, 0]])
-    spread = tf.reshape(spread, [height * dilation, width * dilation, *channels])
-    return spread[: (height - 1) * dilation + 1, : (width - 1) * dilation + 1]
 
 
 CONVOLUTIONS = tuple(_convolution(*options) for options in _CONVOLUTIONS)

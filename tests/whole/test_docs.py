@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import ai_edge_litert
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
@@ -20,8 +21,9 @@ from litecl.perf.cli import main
 from litecl.perf.cli.parser import helps
 from litecl.perf.measure import peak
 from litecl.perf.verify import coverage
+from litecl.perf.verify.in_tflite import CUSTOM_IN_TFLITE, NOT_IN_TFLITE
 from litecl.perf.verify.record import load
-from support import oracle
+from support import devices, oracle
 from support.pattern_models import classifier
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,7 +74,22 @@ def test_litert_has_the_operators_that_the_table_says_it_has() -> None:
             LiteRT(model_content=write(Model((graph,))), experimental_op_resolver_type=oracle.WITH_OPTIMISED_KERNELS)
         except ValueError as error:
             found = "Didn't find op" not in str(error)
-        assert found == (name not in coverage.NOT_IN_TFLITE), name
+        assert found == (name not in NOT_IN_TFLITE), name
+
+
+def test_litert_has_no_custom_operators_but_those_that_the_table_knows() -> None:
+    """Its library names the functions that register them, and XNNPACK's kernel of moe."""
+    library = Path(ai_edge_litert.__file__).parent / "libpywrap_litert_common.so"
+    symbols = library.read_bytes() if library.exists() else b""
+    found = {name.decode() for name in re.findall(rb"_ZN6tflite3ops6custom\d+Register_([A-Z_]+)Ev\0", symbols)}
+    if not found:
+        pytest.skip("this LiteRT's library has no symbols")
+    known = {"AUDIO_SPECTROGRAM", "DETECTION_POSTPROCESS", "HADAMARD_ROTATION", "MFCC", "NUMERIC_VERIFY"}
+    of_language_models = {"SDPA", "KV_CACHE", "EXTERNAL_KV_CACHE"}
+    assert found - {"NUMERIC_VERIFY_REF", "NUMERIC_VERIFY_OPT"} == known | of_language_models
+    assert b"kMoeCustomOp" in symbols
+    assert len(CUSTOM_IN_TFLITE) == len(known | of_language_models | {"moe"})
+    assert len([name for name in coverage.missing() if name.startswith("odml.")]) == len(of_language_models)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -164,6 +181,7 @@ def test_the_examples_of_standing_in_run(
 ) -> None:
     (tmp_path / "model.tflite").write_bytes(write(classifier()))
     monkeypatch.chdir(tmp_path)
+    devices.tested()  # which PoCL may need help to compile for
     examples = re.findall(r"```python\n(.*?)```", _text("docs/drop_in.md"), re.S)
     assert len(examples) == 4
     with litecl.install_as("ai_edge_litert"):  # which undoes the example's, too

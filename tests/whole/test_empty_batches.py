@@ -1,4 +1,4 @@
-"""Recurrent operators on batches of no rows: empty outputs, as LiteRT's reference kernels have them."""
+"""Recurrent operators and convolutions on batches of no rows: empty outputs, as LiteRT's kernels have them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 from ai_edge_litert.interpreter import OpResolverType
 
-from litecl.cases import Case, hybrid, integer_lstm, lstm, rnn
+from litecl.cases import Case, conv_2d, conv_3d, hybrid, integer_conv, integer_lstm, lstm, rnn
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
@@ -21,7 +21,9 @@ RECURRENT = ("LSTM", "RNN", "SVDF")
 
 
 def _kinds() -> Iterator[Case]:
-    """Yield the cases of recurrent operators whose states a variable holds."""
+    """Yield the cases of recurrent operators whose states a variable holds, and of 1x1 convolutions."""
+    for module in (conv_2d, conv_3d, integer_conv):
+        yield from (case for case in module.CASES if "CONV" in case.op.name and "1x1" in case.name)
     for module in (lstm, rnn, hybrid, integer_lstm):
         for case in module.CASES:
             if case.op.name.endswith(RECURRENT) and case.op.states:
@@ -40,7 +42,7 @@ def _without_rows(case: Case) -> bytes:
     def emptied(tensor: int, spec: TensorSpec) -> TensorSpec:
         rank, data = len(spec.static_shape), spec.data
         if not (spec.is_variable or tensor in graph.inputs or rank == 3):
-            return spec
+            return spec  # a weight, or an output, whose shape is inferred
         axis = int(rank == 3 and time_major)
         shape = [0 if i == axis else dim for i, dim in enumerate(spec.static_shape)]
         return replace(spec, shape=tuple(shape), data=None if data is None else data.take([], axis))

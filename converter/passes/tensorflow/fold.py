@@ -35,7 +35,7 @@ def fold_constants(function: Function, evaluate: Evaluate) -> None:
         return
     for value, data in zip(wanted, evaluate(list(nodes), wanted), strict=True):
         assert value.producer is not None
-        function.replace(value, constant(data, value.name, grid_of(value.producer)))
+        function.replace(value, constant(data, value.name, grid_of(value.producer, data)))
     function.tidy()
 
 

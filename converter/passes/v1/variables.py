@@ -1,6 +1,9 @@
 """Variables of TensorFlow 1, which are tensors that operators write in place, as the handles of TensorFlow 2."""
 
+from collections.abc import Iterator
+
 from litecl.converter.graph import Function, Node, Value
+from litecl.converter.passes.v1.views import Views, refuse_shared
 from litecl.converter.traits import Effects
 from litecl.interpreter.schema import TensorType
 
@@ -12,39 +15,65 @@ _WRITES = {
     **{f"Scatter{kind}": f"ResourceScatter{kind}" for kind in ("Update", "Add", "Sub")},
     **{f"ScatterNd{kind}": f"ResourceScatterNd{kind}" for kind in ("Update", "Add", "Sub")},
 }
-_PASS_ON = ("RefEnter", "RefSwitch", "RefIdentity")
+_PASS_ON = ("RefEnter", "RefSwitch", "RefIdentity", "Enter", "Switch")
 
 
 def raise_variables(function: Function) -> None:
-    """Make every use of a variable as a tensor a read right there, every write one by its handle."""
+    """Make every use of a variable as a tensor a read right there, every write one by its handle.
+
+    A use tells of all that was written before it, even where an Identity between variable and use ran earlier:
+    TensorFlow copies nothing there.
+    """
     for node in list(function.nodes):
-        if node.op in ("VariableV2", "Variable") and node.output.variable is not None:
-            handle = Value(TensorType.RESOURCE, (), node.output.name, variable=node.output.variable)
-            _raise(function, node.output, handle)
+        variable = node.output.variable if node.op in ("VariableV2", "Variable") else None
+        if variable is not None:
+            handle = Value(TensorType.RESOURCE, (), node.output.name, variable=variable)
+            refuse_shared(function, list(_raise(function, node.output, handle)), variable)
 
 
-def _raise(function: Function, made: Value, handle: Value) -> None:
-    for user in list(dict.fromkeys(made.users)):
-        if _by_handle(user) is not None and user.input(0) is made:
-            _write(function, user, handle)
-        elif _is_step(user):
-            user.rewire([handle if value is made else value for value in user.inputs])
-        elif user.op in _PASS_ON:
-            inputs = [handle if value is made else value for value in user.inputs]
-            user.become(user.op_name.removeprefix("Ref"), inputs, user.options)
-            for inner in user.outputs:
-                readers, inner.users = inner.users, []
-                passed = Value(TensorType.RESOURCE, (), inner.name, variable=made.variable, producer=user)
-                like = Value(made.type, made.shape, inner.name, variable=made.variable, users=readers)
-                for reader in set(readers):
-                    reader.inputs = tuple(like if value is inner else value for value in reader.inputs)
-                user.outputs = tuple(passed if value is inner else value for value in user.outputs)
-                _raise(function, like, passed)
-        else:
-            read = _read(function, handle, made, user)
-            user.rewire([read if value is made else value for value in user.inputs])
-    if function.is_output(made):
-        function.replace(made, _read(function, handle, made, None))
+def _raise(function: Function, made: Value, handle: Value) -> Iterator[Node]:
+    """Let all that uses a variable read it where it does, or have its handle; return the readers."""
+    _write_by_handle(function, made, handle)
+    views = Views(function, made, handle)
+    for user in views.users():
+        if user.op in _PASS_ON and views.is_whole(user.input(0)):
+            yield from _pass_on(function, user, made, handle)
+        elif not views.is_view(user):
+            user.rewire([value and views.now(value, user) for value in user.inputs])
+            yield user
+    function.outputs = [views.now(value, None) for value in function.outputs]
+
+
+def _write_by_handle(function: Function, made: Value, handle: Value) -> None:
+    """Make writes of a variable ones by its handle; their results are the variable again."""
+    while found := [user for user in dict.fromkeys(made.users) if _is_write(user, made)]:
+        for node in found:
+            _become_write(function, node, made, handle)
+
+
+def _become_write(function: Function, node: Node, made: Value, handle: Value) -> None:
+    position = node.inputs.index(made)
+    if position:  # what an optimizer keeps beside the variable that it steps
+        node.rewire([*node.inputs[:position], handle, *node.inputs[position + 1 :]])
+        return
+    results, node.outputs = node.outputs, ()
+    node.become(_by_handle(node) or node.op, [handle, *node.inputs[1:]], node.options)
+    node.effects = Effects.WRITES
+    for value in results:
+        function.replace(value, made)
+
+
+def _pass_on(function: Function, user: Node, made: Value, handle: Value) -> Iterator[Node]:
+    """Let a Switch or an Enter hand on the handle, and those behind it read."""
+    user.become(user.op_name.removeprefix("Ref"), [handle, *user.inputs[1:]], user.options)
+    for inner in user.outputs:
+        readers, inner.users = inner.users, []
+        passed = Value(TensorType.RESOURCE, (), inner.name, variable=made.variable, producer=user)
+        like = Value(made.type, made.shape, inner.name, variable=made.variable, users=readers)
+        for reader in set(readers):
+            reader.inputs = tuple(like if value is inner else value for value in reader.inputs)
+        user.outputs = tuple(passed if value is inner else value for value in user.outputs)
+        yield from _raise(function, like, passed)
 
 
 def _by_handle(node: Node) -> str | None:
@@ -57,17 +86,5 @@ def _is_step(node: Node) -> bool:
     return node.op_name.removeprefix("Resource").startswith("Apply")
 
 
-def _read(function: Function, handle: Value, made: Value, before: Node | None) -> Value:
-    result = Value(made.type, made.shape, made.name)
-    return function.add(Node("ReadVariableOp", [handle], [result], {}, made.name), before=before).output
-
-
-def _write(function: Function, node: Node, handle: Value) -> None:
-    """Make a write one by a handle; readers of its result read the variable as it is afterwards."""
-    after = node.output
-    follower = function.nodes[function.nodes.index(node) + 1 :][:1]
-    node.outputs = ()
-    node.become(_by_handle(node) or node.op, [handle, *node.inputs[1:]], node.options)
-    node.effects = Effects.WRITES
-    if after.users or function.is_output(after):
-        function.replace(after, _read(function, handle, after, follower[0] if follower else None))
+def _is_write(node: Node, made: Value) -> bool:
+    return made in node.inputs and (_is_step(node) or (_by_handle(node) is not None and node.input(0) is made))

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
-    """Return the OpenCL devices, and which of them litecl takes unasked."""
+    """Return the devices, and what each is the default for."""
     made = table("index", "name", "type", "units", "memory", "default for")
     for row in rows:
         compiled = f"vectors of {row.vector_width} floats" + (f", for {row.processor}" if row.processor else "")
@@ -63,7 +63,9 @@ def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
 def _why(rows: Sequence[DeviceRow]) -> list[RenderableType]:
     """Return why one of several devices is the default, or one of several runtimes for the processor."""
     if len(rows) > 1 and any(row.type == "GPU" for row in rows):
-        return [Text("a GPU comes before a processor, and one with memory of its own before one with the host's")]
+        return [Text("litecl prefers a GPU, discrete over integrated")]
+    if len(rows) > 1 and any(row.name == "native" for row in rows):
+        return [Text("litecl prefers native, the processor's own back end, over OpenCL devices of the processor")]
     cpus = [row for row in rows if row.type == "CPU"]
     if len({(row.platform, row.platform_version) for row in cpus}) < 2 or len(cpus) < len(rows):
         return []

@@ -1,13 +1,11 @@
 """A report against an earlier one: what became slower, and whether that is chance."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from litecl.interpreter.errors import ModelError
 from litecl.perf.measure.compare import compared
-from litecl.perf.measure.environment import SCHEMA
+from litecl.perf.measure.environment import read_results
 from litecl.perf.report.document import Run
 from litecl.perf.report.facts import Changed, Earlier, Latency, ModelFacts
 
@@ -20,14 +18,7 @@ Data = Mapping[str, Any]
 
 def load(path: Path) -> Data:
     """Read what ``litecl report -o FILE.json`` wrote. Raises ModelError for anything else."""
-    try:
-        data: Data = json.loads(path.read_text())
-        found = data["header"]["kind"], data["header"]["schema"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path}: expected results of {_KIND} as JSON: {error!r}") from error
-    if found != (_KIND, SCHEMA):
-        raise ModelError(f"{path}: expected results of {_KIND}, schema {SCHEMA}, got {found[0]}, schema {found[1]}")
-    return data
+    return read_results(path, _KIND, "header")
 
 
 def earlier_of(name: str, old: Data, header: Data, model: ModelFacts, runs: Sequence[Run]) -> Earlier:

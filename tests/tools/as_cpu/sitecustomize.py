@@ -8,6 +8,7 @@ import pyopencl as cl
 
 sys.path.append(str(Path(__file__).parents[2]))
 
+from litecl.delegate.native import backend, compiler
 from litecl.delegate.opencl import environment, identity
 from support import pocl_processor
 
@@ -45,5 +46,8 @@ def features() -> frozenset[str]:
 pocl_processor.name_in = name_in
 identity.features = environment.features = features
 pocl_processor.watch()
+compiler.native_target = lambda: (f"-march={'znver4' if _wanted == _ZEN_4 else _in_record}",)
+compiler.found.cache_clear()
 if _wanted == _WIDE:
+    backend._WIDTHS = (("__AVX__", 16),)
     cl.Device.native_vector_width_float = property(lambda device: 16)

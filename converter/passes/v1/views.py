@@ -1,0 +1,92 @@
+"""The tensors that lie in the memory of a variable of TensorFlow 1, and so tell of what is written there later."""
+
+from collections.abc import Iterable
+
+from litecl.converter.graph import Function, Node, Value
+from litecl.converter.records import Variable
+from litecl.interpreter.errors import ConversionError
+
+_SAME = (
+    *("CheckNumerics", "CheckNumericsV2", "EnsureShape", "GuaranteeConst", "Identity", "PlaceholderWithDefault"),
+    *("PreventGradient", "Print", "StopGradient"),
+)
+_RESHAPED = ("Bitcast", "ExpandDims", "Reshape", "Squeeze")
+# Their results share memory with an operand if they happen to be equal to it, or a part of it that lies right.
+_MAY_SHARE = (
+    *("AddN", "BatchToSpaceND", "BroadcastTo", "Exit", "IdentityN", "MatrixBandPart", "Merge", "MirrorPad"),
+    *("NextIteration", "Pack", "Pad", "PadV2", "ReverseV2", "Select", "SelectV2", "Slice", "SpaceToBatchND", "Split"),
+    *("SplitV", "StridedSlice", "Tile", "Transpose", "Unpack"),
+    *("All", "Any", "Max", "Mean", "Min", "Prod", "Sum"),
+)
+
+
+class Views:
+    """The views of a variable: ``made``, which is the variable itself, and what is the same memory by another name."""
+
+    def __init__(self, function: Function, made: Value, handle: Value) -> None:
+        self.function, self.made, self.handle = function, made, handle
+        self._values: dict[Value, None] = {made: None}
+        pending = [made]
+        while pending:
+            found = [user.output for user in pending.pop().users if self.is_view(user)]
+            pending += [value for value in found if value not in self._values]
+            self._values.update(dict.fromkeys(found))
+
+    def is_view(self, node: Node) -> bool:
+        """Return whether a node makes a view of a view."""
+        same_type = node.op == "Cast" and node.input(0).type == node.output.type
+        return (same_type or node.op in (*_SAME, *_RESHAPED)) and node.input(0) in self._values
+
+    def users(self) -> list[Node]:
+        """Return the nodes that read a view."""
+        return list(dict.fromkeys(user for view in self._values for user in view.users))
+
+    def is_whole(self, value: Value) -> bool:
+        """Return whether a value is a view of the type and shape of the variable."""
+        while value is not self.made and value in self._values and value.producer is not None:
+            if value.producer.op in _RESHAPED:
+                return False
+            value = value.producer.input(0)
+        return value is self.made
+
+    def now(self, value: Value, before: Node | None) -> Value:
+        """Return a value as it is right before a node: a view is made anew from a read of the variable.
+
+        The nodes that do so have the name of that node, by which a body keeps the order of effects.
+        """
+        if value not in self._values:
+            return value
+        name = value.name if before is None else before.name
+        result = Value(value.type, value.shape, value.name)
+        if value is self.made or value.producer is None:
+            return self.function.add(Node("ReadVariableOp", [self.handle], [result], {}, name), before).output
+        view = value.producer
+        operands = [self.now(view.input(0), before), *view.inputs[1:]]
+        return self.function.add(Node(view.op, operands, [result], view.options, name), before).output
+
+
+def refuse_shared(function: Function, readers: Iterable[Node], variable: Variable) -> None:
+    """Raise ConversionError where a reader's result may be a view, and is used after a later write of the variable."""
+    place = {node: i for i, node in enumerate(function.nodes)}
+    writes = [node for node in function.nodes if node.writes and any(v and v.variable is variable for v in node.inputs)]
+    for node in readers:
+        if node.op not in _MAY_SHARE:
+            continue
+        last = max((place[user] for user in _users_of(node)), default=0)
+        write = next((write for write in writes if place[node] < place[write] < last), None)
+        if write is not None:
+            raise ConversionError(
+                f"{node} reads the variable {variable.name!r}, which {write} writes before the result is used: "
+                "TensorFlow may give the old value or the new one; make the variable with use_resource=True"
+            )
+
+
+def _users_of(node: Node) -> Iterable[Node]:
+    """Return the nodes that read the results of a node, straight or by way of what may share their memory."""
+    seen: dict[Node, None] = {}
+    pending = [node]
+    while pending:
+        found = [user for value in pending.pop().outputs for user in value.users if user not in seen]
+        seen.update(dict.fromkeys(found))
+        pending += [user for user in found if user.op in (*_SAME, *_RESHAPED, *_MAY_SHARE)]
+    return seen

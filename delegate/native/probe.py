@@ -1,0 +1,128 @@
+"""The target of a compiler, tried: emulators and masked processors promise instructions that they do not run.
+
+A small program with one instruction of each set runs as a child. If it is killed, the next lower level of processors is
+tried. This is done once for a compiler and a processor, and kept on disk with the compiler's facts.
+"""
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from litecl.delegate import disk
+from litecl.delegate.backend.sources import source_of
+from litecl.delegate.native import features
+from litecl.delegate.native.clang import Compiler, Facts, Unit, folder
+from litecl.delegate.report import warn
+from litecl.interpreter.errors import KernelBuildError
+
+_LOG = logging.getLogger("litecl")
+_PROGRAM = "probe.c"
+_LEVELS = {  # lower targets, by a macro of the architecture
+    "__x86_64__": tuple((f"-march={name}",) for name in ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")),
+    "__aarch64__": (("-mcpu=generic",),),
+}
+_LONGEST_S = 10.0
+
+
+def checked(compiler: Compiler, directory: Path | None) -> Compiler:
+    """Return a compiler whose target the processor runs. directory: where that is kept, or None.
+
+    Raises nothing: a compiler that does not work is returned as it is, and says so when it is used.
+    """
+    path = _path(compiler, directory)
+    if path is not None and (kept := disk.read_sealed(path)) is not None:
+        return _restored(compiler, json.loads(kept))
+    try:
+        found = _tried(compiler)
+    except KernelBuildError as error:
+        _LOG.info("the compiler %s: %s", compiler.source, error)
+        return compiler
+    if path is not None:
+        content = {"source": found.source, "target": found.target, "facts": asdict(found.facts)}
+        disk.write_sealed(path, json.dumps(content).encode())
+    return found
+
+
+def _restored(compiler: Compiler, kept: dict[str, Any]) -> Compiler:
+    told = Facts(**kept["facts"])
+    return replace(compiler, source=kept["source"], target=tuple(kept["target"]), told=told)
+
+
+@cache
+def _tried(compiler: Compiler) -> Compiler:
+    """Return a compiler for its target, or for the highest lower level that runs. Raises KernelBuildError."""
+    if not (lacks := _lacks(compiler)):
+        return compiler
+    promised = compiler.processor
+    for target in next((levels for name, levels in _LEVELS.items() if name in compiler.macros), ()):
+        lower = replace(compiler, target=target, told=None)
+        if not _lacks(lower):
+            break
+    else:
+        return compiler
+    warn(
+        f"the processor does not run all that {promised} promises ({lacks}): kernels are compiled for {lower.processor}"
+    )
+    return replace(
+        lower, source=f"{compiler.source}, for {lower.processor} as {promised} does not run", told=lower.facts
+    )
+
+
+def _lacks(compiler: Compiler) -> str:
+    """Return what the processor lacks of a compiler's target; empty if nothing is known to be missing."""
+    if sys.platform != "linux":
+        return ""
+    if "__x86_64__" in compiler.macros and (names := features.missing("x86_64", _x86_of(compiler))):
+        return ", ".join(names)  # to this very process: a child may run elsewhere than in its emulator
+    return "" if _runs(compiler) else "an illegal instruction"
+
+
+def _x86_of(compiler: Compiler) -> Sequence[str]:
+    return [name for name in features.known("x86_64") if name in compiler.macros]
+
+
+def _runs(compiler: Compiler) -> bool:
+    """Return whether a program with one instruction of each set ends; True where it cannot be made or started."""
+    if not compiler.macros.keys() & _LEVELS.keys():
+        return True
+    content = compiler.program(compiler.compile([Unit(_PROGRAM, source_of(_PROGRAM))]))
+    with folder() as place:
+        path = place / "probe"
+        path.write_bytes(content)
+        path.chmod(0o700)
+        try:
+            ran = subprocess.run([str(path)], cwd=place, check=False, timeout=_LONGEST_S)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            _LOG.info("instructions could not be tried: %s", error)
+            return True
+    return ran.returncode not in (-signal.SIGILL, 128 + signal.SIGILL)
+
+
+def _path(compiler: Compiler, directory: Path | None) -> Path | None:
+    """Return where facts are kept, by the compiler's file, the processor, and the program that tries it; None where the
+    processor cannot be told from others.
+    """
+    if directory is None:
+        return None
+    try:
+        path = Path(compiler.command[0]).resolve()
+        status, processor = path.stat(), _first_processor()
+    except OSError:
+        return None
+    seen = [name for name, there in features.seen_by_numpy().items() if there]
+    made_from = (str(path), str(status.st_mtime_ns), str(status.st_size), *compiler.command[1:], *compiler.target)
+    return directory / f"{disk.key('compiler', made_from, (processor, *seen, source_of(_PROGRAM)))}.json"
+
+
+def _first_processor() -> str:
+    """Return what Linux says of the first processor, without its speed. Raises OSError elsewhere."""
+    with Path("/proc/cpuinfo").open() as file:
+        lines = file.read(1 << 13).partition("\n\n")[0].splitlines()
+    return "\n".join(line for line in lines if not line.lower().startswith(("cpu mhz", "bogomips", "processor")))
