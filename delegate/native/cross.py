@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from litecl.delegate.native import clang, compiler
 from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.compiler import MISSING
-from litecl.delegate.native.kinds import Machine
+from litecl.delegate.native.kinds import NATIVE, Machine
 from litecl.interpreter.errors import DeviceNotFound, KernelBuildError
 
 # All that libraries for Windows import, by the library that has it: nothing else is in every process.
@@ -30,16 +30,17 @@ def compiler_for(machine: Machine) -> Compiler:
         raise DeviceNotFound(MISSING)
     given = found.command, found.source
     system, is_zig = machine.kind.system, bool(found.linker)
+    options = machine.options if machine.processor != NATIVE else ("-target", machine.kind.triple, *found.target)
     if system == "linux":
-        linker = found.linker or (*found.command, *machine.options, "-nostdlib", "-fuse-ld=lld")
-        return Compiler(*given, linker, machine.options)
+        linker = found.linker or (*found.command, *options, "-nostdlib", "-fuse-ld=lld")
+        return Compiler(*given, linker, options)
     if not is_zig:
         raise KernelBuildError(f"to link for {machine.kind.name}: expected the package ziglang, got {found.source}")
     zig = found.command[0]
     if system == "darwin":
         architecture = machine.kind.architecture
-        return Compiler(*given, (zig, "cc", "-target", f"{architecture}-macos.11.0", "-nostdlib"), machine.options)
-    return ForWindows(*given, (zig,), machine.options)
+        return Compiler(*given, (zig, "cc", "-target", f"{architecture}-macos.11.0", "-nostdlib"), options)
+    return ForWindows(*given, (zig,), options)
 
 
 @dataclass(frozen=True)

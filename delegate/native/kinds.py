@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from litecl.interpreter.errors import DelegateError
 
-HOST = "host"
+HOST, NATIVE = "host", "native"  # this machine, and its processor
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Machine:
 def machine(name: str) -> Machine:
     """Return the machine of a name: KIND, KIND:PROCESSOR, or "host". Raises DelegateError."""
     if name == HOST:
-        return Machine(here(), "native")
+        return Machine(here(), NATIVE)
     kind, _, processor = name.partition(":")
     if kind not in KINDS:
         raise DelegateError(f"no machine is called {name!r}: expected {HOST}, or one of {', '.join(KINDS)}, "

@@ -2,44 +2,17 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from os import PathLike
 from pathlib import Path
 
 from litecl.delegate.native import clang, features, pack
 from litecl.delegate.native.backend import NativeFound
-from litecl.delegate.native.clang import Compiler, Unit
+from litecl.delegate.native.clang import Compiler, Facts, Unit
 from litecl.delegate.native.kinds import KINDS, Kind, described, here
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.native.pack import Pack, Packed
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.errors import DelegateError, KernelBuildError
-
-
-@dataclass(frozen=True)
-class Absent(Compiler):
-    """The compiler that made the libraries of a pack. It is not there, and says of itself what the pack says."""
-
-    packed: Packed = field(kw_only=True, compare=False)
-
-    @cached_property
-    def version(self) -> str:
-        """See ``Compiler``."""
-        return self.packed.version
-
-    @cached_property
-    def macros(self) -> dict[str, str]:
-        """See ``Compiler``."""
-        return dict(self.packed.macros)
-
-    @cached_property
-    def processor(self) -> str:
-        """See ``Compiler``."""
-        return self.packed.processor
-
-    def compile(self, units: Sequence[Unit], done: Callable[[int], None] = lambda count: None) -> list[bytes]:
-        """Raise KernelBuildError: libraries are there, or are not."""
-        raise KernelBuildError(f"{self.source} has no compiler")
 
 
 class PackedLibraries(Libraries):
@@ -90,8 +63,9 @@ def packed_device(programs: str | PathLike[str], demand: Demand) -> PackedFound:
     threads = clang.processors()
     suitable = 1 if demand.flops < Tuning().small_flops else threads
     most = min(demand.num_threads or suitable, threads)
-    absent = Absent((str(found.path), found.digest), f"of {found.path}", (), packed.options, packed=packed)
-    return PackedFound(absent, max(n for n in found.threads if n <= most), pack=found, packed=packed)
+    facts = Facts(packed.version, packed.processor, packed.macros)  # of the compiler, which is not there
+    made_by = Compiler((str(found.path), found.digest), f"of {found.path}", (), packed.options, told=facts)
+    return PackedFound(made_by, max(n for n in found.threads if n <= most), pack=found, packed=packed)
 
 
 def _fitting(found: Pack, kind: Kind, missing: Callable[[str, Collection[str]], list[str]]) -> Packed:

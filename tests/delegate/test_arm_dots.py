@@ -9,7 +9,7 @@ import pytest
 
 from litecl.delegate.backend.sources import source_of
 from litecl.delegate.native import compiler, kinds
-from litecl.delegate.native.compiler import Unit
+from litecl.delegate.native.clang import Unit
 from litecl.delegate.native.cross import compiler_for
 
 FOUND = compiler.found()

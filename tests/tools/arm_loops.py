@@ -13,7 +13,7 @@ from pathlib import Path
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.native import kinds, packing
-from litecl.delegate.native.compiler import Unit
+from litecl.delegate.native.clang import Unit
 from litecl.delegate.native.cross import compiler_for
 from litecl.delegate.native.library import Libraries
 from litecl.interpreter import Interpreter
