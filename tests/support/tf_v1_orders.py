@@ -80,6 +80,15 @@ def _in_a_branch(v: Any, x: Any) -> Any:
         return result + v * 10.0
 
 
+def _decided_by_a_variable(v: Any, x: Any) -> Any:
+    """All Switches of a branch have one condition, which is a variable itself."""
+    decides = v1.get_variable("decides", initializer=True, use_resource=False)
+    with _after([v.assign_add(x), decides.assign(tf.reduce_sum(x) > 0)]):
+        condition = tf.identity(decides)
+    a, b = v1.cond(condition, lambda: (x * 2.0, v + x), lambda: (x - 1.0, v * 3.0))
+    return a + b
+
+
 def _in_a_loop(v: Any, x: Any) -> Any:
     def step(i: Any, y: Any) -> Any:
         before = v * y
@@ -102,10 +111,22 @@ ORDERS: dict[str, Build] = {
             _the_result_of_a_write,
             _two_variables,
             _in_a_branch,
+            _decided_by_a_variable,
             _in_a_loop,
         )
     },
 }
+
+
+def decided_twice(v: Any, x: Any) -> Any:
+    """Two branches have one Identity of the variable that decides, and a write is between them."""
+    decides = v1.get_variable("decides", initializer=True, use_resource=False)
+    first = v1.cond(decides, lambda: x * 2.0, lambda: x - 1.0)
+    with _after([first]):
+        written = decides.assign(tf.reduce_sum(x) > 0)
+    with _after([written]):
+        return first + v1.cond(decides, lambda: v + x, lambda: v * 3.0)
+
 
 # TensorFlow gives what the variable holds later, or held before, depending on sizes.
 UNDECIDED: dict[str, Callable[[Any], Any]] = {
