@@ -22,7 +22,7 @@ from support.tf_v1 import (  # noqa: E402
     read_in_loop,
     written_in_branch,
 )
-from support.tf_v1_orders import ORDERS, UNDECIDED, decided_twice  # noqa: E402
+from support.tf_v1_orders import ORDERS, UNDECIDED  # noqa: E402
 
 v1 = tf.compat.v1
 
@@ -121,25 +121,21 @@ def test_a_model_that_tensorflow_cannot_load_is_refused(tmp_path: Path) -> None:
         Converter.from_saved_model(path).convert()
 
 
-@pytest.mark.parametrize("op", [*UNDECIDED, "Switch"])
+@pytest.mark.parametrize("op", UNDECIDED)
 def test_what_may_share_the_memory_of_a_variable_is_refused(op: str, tmp_path: Path) -> None:
     path = tmp_path / "model"
     with old_control_flow(), v1.Session() as session:
         x = v1.placeholder(tf.float32, (4, 3), "x")
         variable = _variable("w", use_resource=False)
-        y = decided_twice(variable, x) if op == "Switch" else _used_after_a_write(UNDECIDED[op], variable, x)
+        shared = UNDECIDED[op](variable)
+        with tf.control_dependencies([shared]):
+            written = variable.assign_add(x)
+        with tf.control_dependencies([written]):
+            y = shared * 2.0
         session.run(v1.global_variables_initializer())
         v1.saved_model.simple_save(session, str(path), {"x": x}, {"y": y})
-    with pytest.raises(ConversionError, match=f"{op} .* reads the variable .*Assign.*use_resource"):
+    with pytest.raises(ConversionError, match=f"{op} .* reads the variable 'w'.*AssignAdd.*use_resource"):
         Converter.from_saved_model(path).convert()
-
-
-def _used_after_a_write(view: Callable[[Any], Any], variable: Any, x: Any) -> Any:
-    shared = view(variable)
-    with tf.control_dependencies([shared]):
-        written = variable.assign_add(x)
-    with tf.control_dependencies([written]):
-        return shared * 2.0
 
 
 def _variable(name: str, use_resource: bool) -> Any:

@@ -37,10 +37,11 @@ def _raise(function: Function, made: Value, handle: Value) -> Iterator[Node]:
     views = Views(function, made, handle)
     for user in views.users():
         if user.op in _PASS_ON and views.is_whole(user.input(0)):
-            user.become(user.op_name.removeprefix("Ref"), [handle, *views.operands(user)[1:]], user.options)
+            others = [value and views.now(value, user) for value in user.inputs[1:]]
+            user.become(user.op_name.removeprefix("Ref"), [handle, *others], user.options)
             yield from _raise_behind(function, user, made)
         elif not views.is_view(user):
-            user.rewire(views.operands(user))
+            user.rewire([value and views.now(value, user) for value in user.inputs])
             yield user
     function.outputs = [views.now(value, None) for value in function.outputs]
 

@@ -10,7 +10,6 @@ _SAME = (
     *("CheckNumerics", "CheckNumericsV2", "EnsureShape", "GuaranteeConst", "Identity", "PlaceholderWithDefault"),
     *("PreventGradient", "Print", "StopGradient"),
 )
-_SWITCHES = ("RefSwitch", "Switch")
 _RESHAPED = ("Bitcast", "ExpandDims", "Reshape", "Squeeze")
 # Their results share memory with an operand if they happen to be equal to it, or a part of it that lies right.
 _MAY_SHARE = (
@@ -27,17 +26,11 @@ class Views:
     def __init__(self, function: Function, made: Value, handle: Value) -> None:
         self.function, self.made, self.handle = function, made, handle
         self._values: dict[Value, None] = {made: None}
-        self._conditions: dict[Value, Value] = {}
-        self._deciding: dict[Value, Node] = {}
         pending = [made]
         while pending:
             found = [user.output for user in pending.pop().users if self.is_view(user)]
             pending += [value for value in found if value not in self._values]
             self._values.update(dict.fromkeys(found))
-
-        for node in function.nodes:
-            if node.op in _SWITCHES and node.input(1) in self._values:
-                self._deciding.setdefault(node.input(1), node)
 
     def is_view(self, node: Node) -> bool:
         """Return whether a node makes a view of a view."""
@@ -56,22 +49,6 @@ class Views:
             value = value.producer.input(0)
         return value is self.made
 
-    def operands(self, node: Node) -> list[Value | None]:
-        """Return the operands of a node as they are right before it."""
-        is_switch = node.op in _SWITCHES
-        return [
-            value and (self._condition(value) if is_switch and position == 1 else self.now(value, node))
-            for position, value in enumerate(node.inputs)
-        ]
-
-    def _condition(self, value: Value) -> Value:
-        """Return what decides a branch, once for all of its Switches, as it is where the first of them is."""
-        while (view := value.producer) is not None and self.is_view(view) and view.input(0) in self._deciding:
-            value = view.input(0)
-        if value not in self._conditions:
-            self._conditions[value] = self.now(value, self._deciding.get(value))
-        return self._conditions[value]
-
     def now(self, value: Value, before: Node | None) -> Value:
         """Return a value as it is right before a node: a view is made anew from a read of the variable.
 
@@ -89,34 +66,17 @@ class Views:
 
 
 def refuse_shared(function: Function, readers: Iterable[Node], variable: Variable) -> None:
-    """Raise ConversionError where a reader's result may be a view, and is used after a later write of the variable, and
-    where a write is between Switches of one condition.
-    """
+    """Raise ConversionError where a reader's result may be a view, and is used after a later write of the variable."""
     place = {node: i for i, node in enumerate(function.nodes)}
     writes = [node for node in function.nodes if node.writes and any(v and v.variable is variable for v in node.inputs)]
-    uses = {node: list(_users_of(node)) for node in readers if node.op in _MAY_SHARE}
-    for switches in _by_condition(function, variable).values():
-        uses[switches[0]] = switches
-    for node, users in uses.items():
-        last = max((place[user] for user in users), default=0)
+    for node in (reader for reader in readers if reader.op in _MAY_SHARE):
+        last = max((place[user] for user in _users_of(node)), default=0)
         write = next((write for write in writes if place[node] < place[write] < last), None)
         if write is not None:
             raise ConversionError(
                 f"{node} reads the variable {variable.name!r}, which {write} writes before the result is used: "
                 "TensorFlow may give the old value or the new one; make the variable with use_resource=True"
             )
-
-
-def _by_condition(function: Function, variable: Variable) -> dict[Value, list[Node]]:
-    """Return the Switches that a variable decides, by what was read of it."""
-    found: dict[Value, list[Node]] = {}
-    for node in function.nodes:
-        read = node.input(1).producer if node.op in _SWITCHES else None
-        while read is not None and read.op in (*_SAME, *_RESHAPED):
-            read = read.input(0).producer
-        if read is not None and read.op == "ReadVariableOp" and read.input(0).variable is variable:
-            found.setdefault(node.input(1), []).append(node)
-    return found
 
 
 def _users_of(node: Node) -> Iterable[Node]:
