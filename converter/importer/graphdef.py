@@ -88,7 +88,12 @@ def _value(concrete: Any, name: str) -> Any:
     """Return the present value of a variable of TensorFlow 1, which lives as long as the function that reads it."""
     with concrete.graph.as_default():
         value = tf.identity(concrete.graph.as_graph_element(f"{name}:0"))
-    return concrete.prune([], value)().numpy()
+    try:
+        return concrete.prune([], value)().numpy()
+    except tf.errors.FailedPreconditionError as error:
+        raise ConversionError(
+            f"the variable {name!r} has no value: convert a SavedModel, or a graph that was frozen with values"
+        ) from error
 
 
 def _table_of_graph(concrete: Any, name: str) -> Table | None:
@@ -118,8 +123,8 @@ def _bind(value: Value, captured: Any, definition: Any) -> None:
         value.variable = _table(value.name, captured, definition)
     elif captured.dtype == tf.variant:
         raise ConversionError(
-            f"the model captures {value.name!r}, of a type that a .tflite file cannot hold (a data set or a ragged "
-            "tensor as a variant); make it inside of the function that is converted, or keep it out"
+            f"the model captures {value.name!r}, of a type that a .tflite file cannot hold (a list, a data set or "
+            "a ragged tensor as a variant); make it inside of the function that is converted, or keep it out"
         )
     else:
         data = captured.numpy()

@@ -79,8 +79,8 @@ class _Comparison:
         fed = [None if s is None else _exact(s, t, values) for s, t in zip(specs, old_node.inputs, strict=True)]
         actual = [(s and x is not None and replace(s, shape=x.shape)) or None for s, x in zip(specs, fed, strict=True)]
         # Declared dimensions may be open; kernels are bound to those of the sample.
-        results = [replace(part.graph.tensors[t], shape=values[old].shape) for t, old in written]
-        outputs = [*results, *(part.graph.tensors[t] for t in node.intermediates)]
+        outputs = [replace(part.graph.tensors[t], shape=values[old].shape) for t, old in written]
+        outputs += [part.graph.tensors[t] for t in node.intermediates]
         key = (index, number, *(None if x is None else x.shape for x in fed))
         if key not in self._bound:
             assert isinstance(node.op, Op)

@@ -101,6 +101,15 @@ def test_order_of_reads_and_writes(use_resource: bool, tmp_path: Path) -> None:
                 np.testing.assert_allclose(got[name], wanted[name], 1e-4, 1e-4, err_msg=name)
 
 
+def test_a_graph_that_is_not_frozen_is_refused(tmp_path: Path) -> None:
+    with tf.Graph().as_default() as graph:
+        tf.identity(v1.placeholder(tf.float32, (4, 3), "x") * _variable("w", use_resource=False), "y")
+    path = tmp_path / "graph.pb"
+    path.write_bytes(graph.as_graph_def().SerializeToString())
+    with pytest.raises(ConversionError, match="variable 'w' has no value"):
+        Converter.from_frozen_graph(path, ["x"], ["y"]).convert()
+
+
 def test_a_model_that_tensorflow_cannot_load_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model"
     with tf.Graph().as_default(), v1.Session() as session:

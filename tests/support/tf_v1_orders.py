@@ -24,6 +24,11 @@ WRITES: dict[str, Build] = {
 }
 
 
+def _beside(v: Any, name: str, value: Any) -> Any:
+    """Another variable, of the kind that one is of: a resource or a reference."""
+    return v1.get_variable(name, initializer=value, use_resource=v.dtype == v.dtype.base_dtype)
+
+
 def read_before_and_after(write: Build) -> Build:
     """Read, write, read the same tensor, write again, read."""
 
@@ -59,7 +64,7 @@ def _the_result_of_a_write(v: Any, x: Any) -> Any:
 
 
 def _two_variables(v: Any, x: Any) -> Any:
-    other = v1.get_variable("other", initializer=tf.ones([4, 3]), use_resource=False)
+    other = _beside(v, "other", tf.ones([4, 3]))
     a, b = v + 0.5, other + x
     with _after([a, b]):
         swapped = tf.group(v.assign(b), other.assign(a))
@@ -78,6 +83,27 @@ def _in_a_branch(v: Any, x: Any) -> Any:
     result = v1.cond(tf.reduce_sum(x) > 0, written, lambda: v - 1.0)
     with _after([result]):
         return result + v * 10.0
+
+
+def _decided_by_a_variable(v: Any, x: Any) -> Any:
+    """All Switches of a branch have one condition, which is a variable itself."""
+    decides = _beside(v, "decides", True)
+    with _after([v.assign_add(x), decides.assign(tf.reduce_sum(x) > 0)]):
+        condition = tf.identity(decides)
+    a, b = v1.cond(condition, lambda: (x * 2.0, v + x), lambda: (x - 1.0, v * 3.0))
+    return a + b
+
+
+def _decided_twice(v: Any, x: Any) -> Any:
+    """Two branches are decided by one variable, and a write is between them."""
+    decides = _beside(v, "decides_twice", True)
+    first = v1.cond(decides, lambda: x * 2.0, lambda: x - 1.0)
+    with _after([first]):
+        written = decides.assign(tf.reduce_sum(x) > 0)
+    with _after([written]):
+        second = v1.cond(decides, lambda: v + x, lambda: v * 3.0)
+    with _after([second]):
+        return first + second + tf.cast(decides.assign(True), tf.float32)
 
 
 def _in_a_loop(v: Any, x: Any) -> Any:
@@ -102,10 +128,13 @@ ORDERS: dict[str, Build] = {
             _the_result_of_a_write,
             _two_variables,
             _in_a_branch,
+            _decided_by_a_variable,
+            _decided_twice,
             _in_a_loop,
         )
     },
 }
+
 
 # TensorFlow gives what the variable holds later, or held before, depending on sizes.
 UNDECIDED: dict[str, Callable[[Any], Any]] = {

@@ -19,6 +19,7 @@ _Alive = dict[Value, frozenset[_Literal]]
 def raise_branches(function: Function) -> None:
     """Replace every pair of Switch and Merge by an If, in the function and in all that its nodes own."""
     function.tidy()
+    _join_conditions(function)
     _pair_merges(function)
     while True:
         alive = _alive(function)
@@ -36,6 +37,17 @@ def raise_branches(function: Function) -> None:
     left = next((node for node in function.nodes if node.op in ("Switch", "Merge")), None)
     if left is not None:
         raise ConversionError(f"{left}: a branch of TensorFlow 1 whose result is never merged cannot be converted")
+
+
+def _join_conditions(function: Function) -> None:
+    """Let reads of a variable between which nothing is written be one: a branch reads what decides it several times."""
+    reads: dict[Value, Value] = {}
+    for node in function.nodes:
+        if node.writes:
+            reads.clear()
+        elif node.op == "ReadVariableOp" and node.output.type == TensorType.BOOL:
+            function.replace(node.output, reads.setdefault(node.input(0), node.output))
+    function.tidy()
 
 
 def _pair_merges(function: Function) -> None:

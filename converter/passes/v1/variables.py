@@ -37,7 +37,9 @@ def _raise(function: Function, made: Value, handle: Value) -> Iterator[Node]:
     views = Views(function, made, handle)
     for user in views.users():
         if user.op in _PASS_ON and views.is_whole(user.input(0)):
-            yield from _pass_on(function, user, made, handle)
+            others = [value and views.now(value, user) for value in user.inputs[1:]]
+            user.become(user.op_name.removeprefix("Ref"), [handle, *others], user.options)
+            yield from _raise_behind(function, user, made)
         elif not views.is_view(user):
             user.rewire([value and views.now(value, user) for value in user.inputs])
             yield user
@@ -46,7 +48,7 @@ def _raise(function: Function, made: Value, handle: Value) -> Iterator[Node]:
 
 def _write_by_handle(function: Function, made: Value, handle: Value) -> None:
     """Make writes of a variable ones by its handle; their results are the variable again."""
-    while found := [user for user in dict.fromkeys(made.users) if _is_write(user, made)]:
+    while found := [user for user in dict.fromkeys(made.users) if _is_write(user, made, handle)]:
         for node in found:
             _become_write(function, node, made, handle)
 
@@ -63,9 +65,8 @@ def _become_write(function: Function, node: Node, made: Value, handle: Value) ->
         function.replace(value, made)
 
 
-def _pass_on(function: Function, user: Node, made: Value, handle: Value) -> Iterator[Node]:
-    """Let a Switch or an Enter hand on the handle, and those behind it read."""
-    user.become(user.op_name.removeprefix("Ref"), [handle, *user.inputs[1:]], user.options)
+def _raise_behind(function: Function, user: Node, made: Value) -> Iterator[Node]:
+    """Let those read that are behind a Switch or an Enter which hands on the handle; return them."""
     for inner in user.outputs:
         readers, inner.users = inner.users, []
         passed = Value(TensorType.RESOURCE, (), inner.name, variable=made.variable, producer=user)
@@ -86,5 +87,8 @@ def _is_step(node: Node) -> bool:
     return node.op_name.removeprefix("Resource").startswith("Apply")
 
 
-def _is_write(node: Node, made: Value) -> bool:
-    return made in node.inputs and (_is_step(node) or (_by_handle(node) is not None and node.input(0) is made))
+def _is_write(node: Node, made: Value, handle: Value) -> bool:
+    """Return whether a node writes a variable that it does not have the handle of yet."""
+    if handle in node.inputs or made not in node.inputs:
+        return False
+    return _is_step(node) or (_by_handle(node) is not None and node.input(0) is made)

@@ -69,9 +69,7 @@ def refuse_shared(function: Function, readers: Iterable[Node], variable: Variabl
     """Raise ConversionError where a reader's result may be a view, and is used after a later write of the variable."""
     place = {node: i for i, node in enumerate(function.nodes)}
     writes = [node for node in function.nodes if node.writes and any(v and v.variable is variable for v in node.inputs)]
-    for node in readers:
-        if node.op not in _MAY_SHARE:
-            continue
+    for node in (reader for reader in readers if reader.op in _MAY_SHARE):
         last = max((place[user] for user in _users_of(node)), default=0)
         write = next((write for write in writes if place[node] < place[write] < last), None)
         if write is not None:
