@@ -9,8 +9,10 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from litecl.converter import Converter  # noqa: E402
+from litecl.delegate import CLDelegate  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
+from litecl.interpreter.file.reader import read  # noqa: E402
 from litecl.interpreter.graph import Array  # noqa: E402
 from support.conversion import assert_all_close, invoke, litert, operators, runtimes, sizes  # noqa: E402
 from support.tf_control_flow import CONTROL_FLOW, Counters  # noqa: E402
@@ -48,6 +50,25 @@ def test_lists_of_fixed_size_are_written_in_place_and_others_joined() -> None:
     grown = operators(_converted("array that grows"))
     assert grown["CONCATENATION"] == 1
     assert not grown["DYNAMIC_UPDATE_SLICE"]
+
+
+def test_windows_of_any_batch_are_not_taken_for_growth() -> None:
+    """A loop whose states keep their shapes runs on the device; one of which a state grows does not."""
+
+    def window(x: Any) -> Any:
+        body = lambda i, y, z: (i + 1, tf.concat([y[:, 1:], x[:, :1]], 1), tf.pad(z[:, :-1], [[0, 0], [1, 0]]))  # noqa: E731
+        return tf.while_loop(lambda i, *_: i < 3, body, [0, x, x * 2])[1:]
+
+    concrete = tf.function(window, autograph=False).get_concrete_function(tf.TensorSpec((None, 4)))
+    content = Converter.from_concrete_functions([concrete]).convert()
+    (loop,) = [node for node in read(content).subgraphs[0].nodes if node.op.name == "WHILE"]
+    assert len(loop.inputs) <= 4
+    x = np.random.default_rng(1).standard_normal((3, 4)).astype(np.float32)
+    delegated = Interpreter(model_content=content, delegates=[CLDelegate()])
+    for runtime in (litert(content), delegated):
+        assert_all_close(invoke(runtime, [x]), [np.asarray(y) for y in concrete(tf.constant(x))])
+    report = delegated.delegation_report()
+    assert all(row.claimed for row in report.nodes), str(report)
 
 
 def _feeds() -> list[Array]:

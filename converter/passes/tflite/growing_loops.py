@@ -13,8 +13,6 @@ from litecl.interpreter.ops.pad import PAD, PADV2
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE
 
-_RESIZING = (CONCATENATION, PAD, PADV2, SLICE, STRIDED_SLICE)
-
 
 def show_growth(function: Function) -> None:
     """Give loops whose growth LiteRT may overlook a state that visibly grows, which nothing reads."""
@@ -29,10 +27,27 @@ def _may_be_overlooked(loop: Node, position: int) -> bool:
     start, argument, result = loop.input(position).shape, body.inputs[position], body.outputs[position]
     if not start or not argument.shape or result is argument:
         return False
-    maker = None if result.producer is None or argument not in result.producer.inputs else result.producer.op
+    maker = result.producer if result.producer is not None and argument in result.producer.inputs else None
     if start[0] is None:  # most often a batch, which stays as it is
-        return maker in _RESIZING
-    return argument.shape[0] is None and (start[0] == 0 or (start[0] == 1 and maker is not CONCATENATION))
+        return maker is not None and _changes_rows(maker)
+    joined = maker is not None and maker.op is CONCATENATION
+    return argument.shape[0] is None and (start[0] == 0 or (start[0] == 1 and not joined))
+
+
+def _changes_rows(node: Node) -> bool:
+    """Return whether a result has certainly other rows than the operand. LiteRT sees it where sizes are computed."""
+    sizes = [None if value is None or value.data is None else value.data.reshape(-1) for value in node.inputs[1:]]
+    if node.op is CONCATENATION:
+        return bool(node.options.axis % (node.output.rank or 1) == 0)
+    if node.op in (PAD, PADV2):
+        return sizes[0] is not None and bool(sizes[0][:2].any())
+    begin, end = sizes[:2] if node.op in (SLICE, STRIDED_SLICE) else (None, None)
+    if begin is None or end is None or not begin.size:
+        return False
+    if node.op is SLICE:
+        return bool(begin[0] or end[0] >= 0)
+    whole = (node.options.begin_mask & 1 or begin[0] == 0) and node.options.end_mask & 1
+    return not (whole or node.options.ellipsis_mask & 1 or node.options.new_axis_mask & 1)
 
 
 def _add_state(loop: Node) -> None:
