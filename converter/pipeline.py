@@ -52,6 +52,7 @@ from litecl.converter.passes.v1.variables import raise_variables
 from litecl.converter.records import Variable
 from litecl.converter.report import ConversionReport, FusionRecord, OwnOperator, is_own
 from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.schema import TensorType
 
 # On TensorFlow's operators, and again on what the lowering made of them, until nothing changes.
 _TENSORFLOW: tuple[Callable[[Function], None], ...] = (
@@ -67,6 +68,7 @@ _TENSORFLOW: tuple[Callable[[Function], None], ...] = (
 )
 _TFLITE: tuple[Callable[[Function], bool], ...] = (join_reshapes, keep_dims, fold_linear, fuse_activation, fold_padding)
 _MAX_ROUNDS = 20
+_SHAPELESS = (TensorType.RESOURCE, TensorType.VARIANT)
 _LAYERS: Mapping[Any, str] = {LSTM: "LSTM", RNN: "SimpleRNN", BIDIRECTIONAL_LSTM: "Bidirectional LSTM"}
 
 Observe = Callable[[str, Module], None]
@@ -136,7 +138,7 @@ class Pipeline:
         main = module.main
         self._simplify_control(module)
         self._whole(module, "refuse_effects", lambda m: refuse_effects(m.main, LOWERINGS))
-        if module.reshaped:
+        if module.reshaped or _lacks_shapes(main):
             shape_reads(Scope(main))
             self._whole(module, "infer_shapes", lambda m: self.tools.infer_shapes(m.main))
         self._each(module, widen_integers)
@@ -226,6 +228,13 @@ def _own(module: Module) -> Iterator[OwnOperator]:
     for node in (node for function in module.main.walk() for node in function.nodes):
         if is_own(node.op_name):
             yield OwnOperator(node.op_name, node.name, module.place(node.name))
+
+
+def _lacks_shapes(function: Function) -> bool:
+    """Return whether values within bodies have no shapes: old SavedModels keep none for functions."""
+    bodies = (body for body in function.walk() if body is not function)
+    made = (value for body in bodies for node in body.nodes for value in node.outputs)
+    return any(value.shape is None and value.type not in _SHAPELESS for value in made)
 
 
 def _has_bodies(function: Function) -> bool:

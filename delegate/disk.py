@@ -16,6 +16,7 @@ _LIMIT = "limit.json"  # the name of a file that holds it, in bytes
 _TIDIED = "tidied.json"  # of one whose age is that of the last look
 _TIDY_EVERY_S = 3600.0
 _MOST_BYTES = 1 << 30
+_MOST_DIGITS = 30  # of a limit
 _READABLE = 0o644  # by other users too: the folder may be made by one, such as root in an image, and used by another
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
@@ -117,7 +118,7 @@ def write_atomically(path: Path, *content: bytes) -> bool:
 def limit(folder: Path) -> int:
     """Return the most bytes that programs may take in a folder: what ``set_limit`` said, or a GiB."""
     content = read(folder / _LIMIT) or b""
-    return int(content) if content.isdigit() else _MOST_BYTES
+    return int(content) if content.isdigit() and len(content) <= _MOST_DIGITS else _MOST_BYTES
 
 
 def set_limit(folder: Path, size_bytes: int) -> None:

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 _LOG = logging.getLogger("litecl")
+_LONG_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class BuildStep:
 
 
 Progress = Callable[[BuildStep], None]
+Progressed = Callable[[int, int], None]
 PHASES = ("open", "partition", "plan", "load", "compile", "upload")
 """Phases of preparing a model: opening the device, choosing nodes, planning regions, loading programs from the cache,
 compiling others, and the rest of binding a region: memory, constants, kernels with their arguments."""
@@ -93,6 +95,19 @@ def phase(name: str) -> Iterator[None]:
         yield
     finally:
         watch.turn(None)
+
+
+def slow(doing: str) -> Progressed:
+    """Return a function that is told how much of something is done, and logs that once, if it takes long."""
+    start_s, said = time.perf_counter(), False
+
+    def progressed(done: int, total: int) -> None:
+        nonlocal said
+        if not said and done < total and time.perf_counter() - start_s > _LONG_S:
+            said = True
+            _LOG.info("%s: %d of %d files are done, and will be kept", doing, done, total)
+
+    return progressed
 
 
 @contextmanager

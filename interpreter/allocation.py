@@ -76,9 +76,8 @@ class Allocation(Introspection):
             return
         if self._busy:
             raise ModelError("allocate_tensors: this interpreter is running")
-        shelved = self._shelf.take(self._entries, self._variables)
         with refusals("allocate_tensors"):
-            self._take(shelved or limits.within(self._budget, self._prepared, self._entries))
+            self._take(limits.within(self._budget, self._found))
 
     @property
     def is_allocated(self) -> bool:
@@ -101,6 +100,9 @@ class Allocation(Introspection):
             if not self._shelf.holds_ahead(entries):
                 limits.within(self._budget, self._prepared, entries, True)
 
+    def _found(self) -> Prepared:
+        return self._shelf.take(self._entries, self._variables) or self._prepared(self._entries)
+
     def _prepared(self, entries: Entries, ahead: bool = False) -> Prepared:
         if not ahead:
             self._delegations = ()
@@ -111,15 +113,19 @@ class Allocation(Introspection):
 
     def _take(self, prepared: Prepared) -> None:
         """Run what was prepared from now on. Inputs of the same shape keep their values, variables are reset."""
-        self._install(prepared)
         self._variables.reset()
         self._results, self._values, self._seen = ExitStack(), {}, set()
+        self._install(prepared)
 
     def _install(self, prepared: Prepared) -> None:
-        self._inputs = prepared.inputs(self._model, self._inputs)
+        """Change what the next invoke runs: all at once, for nothing is called from the first store on, so that no
+        interrupt comes in between.
+        """
+        inputs, preliminary = prepared.inputs(self._model, self._inputs), prepared.preliminary
+        limits_apply = self._budget is not None or not isinstance(prepared.threads, nullcontext)
+        self._inputs, self._limits_apply = inputs, limits_apply
         self._specs, self._delegations, self._shared = prepared.specs, prepared.delegations, prepared.shared
-        self._threads, self._in_place, self._preliminary = prepared.threads, prepared.in_place, prepared.preliminary
-        self._limits_apply = self._budget is not None or not isinstance(self._threads, nullcontext)
+        self._threads, self._in_place, self._preliminary = prepared.threads, prepared.in_place, preliminary
         self._executor = prepared.executor
 
     def _hand_over(self) -> None:

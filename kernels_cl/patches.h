@@ -189,12 +189,22 @@ INLINE __global const char *weights_at(__global const char *weights, const int b
     return weights + (size_t)(n0 / PANEL) * PANEL * bytes + n0 % PANEL * 4;
 }
 
-// tile[r][j] += four elements of row r times the i-th of the packed weights w.
-INLINE void multiply_fours(intv tile[MR][NV], __global const uchar *restrict rows, const intv w[NV], const int row_step,
-                           const int i) {
+#if defined(PART4) && !defined(WORDS)
+#define PART PART4
+#define REST REST4
+#else
+#define PART DOT
+#define REST(rest, w) (rest)
+#endif
+
+// tile[r][j] += four elements of row r times the i-th of the packed weights w, less what rest[j] gets, the same for all
+// rows.
+INLINE void multiply_fours(intv tile[MR][NV], intv rest[NV], __global const uchar *restrict rows, const intv w[NV],
+                           const int row_step, const int i) {
+    UNROLL for (int j = 0; j < NV; ++j) rest[j] = REST(rest[j], UPPER(w[j], i));
     UNROLL for (int r = 0; r < MR; ++r) {
         const intv x = *(__global const int_u *)(rows + r * row_step + 4 * i);
-        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = DOT(tile[r][j], x, UPPER(w[j], i));
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = PART(tile[r][j], x, UPPER(w[j], i));
     }
 }
 
@@ -202,20 +212,23 @@ INLINE void multiply_fours(intv tile[MR][NV], __global const uchar *restrict row
 INLINE void multiply_patches(intv tile[MR][NV], __global const uchar *restrict rows,
                              __global const char *restrict weights, const int row_step, const int runs,
                              const int run_bytes, const int run_step) {
+    intv rest[NV];
+    UNROLL for (int j = 0; j < NV; ++j) rest[j] = 0;
     for (int run = 0; run < runs; ++run, rows += run_step) {
         int k = 0;
         intv w[NV];
         for (; k + 4 * PACKED <= run_bytes; k += 4 * PACKED, weights += PANEL * 4) {
             UNROLL for (int j = 0; j < NV; ++j) w[j] = LOADI(weights + j * VW * 4);
-            UNROLL for (int i = 0; i < PACKED; ++i) multiply_fours(tile, rows + k, w, row_step, i);
+            UNROLL for (int i = 0; i < PACKED; ++i) multiply_fours(tile, rest, rows + k, w, row_step, i);
         }
 #if PACKED > 1
         if (k < run_bytes) {  // nothing is read past the run
             UNROLL for (int j = 0; j < NV; ++j) w[j] = LOADI(weights + j * VW * 4);
             UNROLL for (int i = 0; i < PACKED - 1; ++i)
-                if (k + 4 * i < run_bytes) multiply_fours(tile, rows + k, w, row_step, i);
+                if (k + 4 * i < run_bytes) multiply_fours(tile, rest, rows + k, w, row_step, i);
             weights += PANEL * 4;
         }
 #endif
     }
+    UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] -= rest[j];
 }

@@ -40,6 +40,7 @@ typedef intv intv_b __attribute__((aligned(1)));
 #endif
 
 #include "x86_dots.h"
+#include "arm_dots.h"
 
 // sum + the dot product of the four unsigned bytes of x and the four signed bytes of w, lane by lane.
 #if defined(DOT4)

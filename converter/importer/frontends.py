@@ -87,6 +87,8 @@ def from_saved_model(
             loaded = tf.saved_model.load(str(path), tags=list(tags) if tags else None)
     except OSError as error:
         raise ConversionError(f"{path} is no SavedModel that TensorFlow can load: {error}") from error
+    except (ValueError, tf.errors.OpError) as error:  # of operators that it does not know, or of references in frames
+        raise ConversionError(f"{path}: TensorFlow itself cannot load this SavedModel: {error}") from error
     keys = list(signature_keys or _all_signatures(loaded))
     missing = [key for key in keys if key not in loaded.signatures]
     if missing or not keys:

@@ -7,6 +7,7 @@ from litecl.converter.quantization.aware import absorb, is_trained, without_grid
 from litecl.converter.quantization.bias_correction import correct_biases
 from litecl.converter.quantization.calibrate import Known, calibrate
 from litecl.converter.quantization.choose import check_names
+from litecl.converter.quantization.constants import with_constant_weights
 from litecl.converter.quantization.data import Sample, samples, signatures_of
 from litecl.converter.quantization.divisors import small_divisors
 from litecl.converter.quantization.dynamic_range import dynamic_range
@@ -49,7 +50,7 @@ def _with_narrow_weights(graph: Subgraph, how: Quantization) -> Subgraph:
 def _on_integers(model: Model, how: Quantization) -> tuple[Model, QuantizationReport]:
     assert how.activations is not None
     trained, type_ = is_trained(model), TensorType[how.activations.upper()]
-    floats, known = absorb(with_integer_kernels(model, type_), type_)
+    floats, known = absorb(with_integer_kernels(with_constant_weights(model), type_), type_)
     floats = equalize(floats) if how.equalize else floats
     used = [] if trained and how.data is None else samples(how, floats)
     known = _measured(floats, how, used, known)

@@ -9,7 +9,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,10 +25,11 @@ _OPENCL = (
     "-Xclang",
     "-cl-ext=+cl_khr_fp64,+__cl_clang_function_pointers",
 )
-# Kernels are written in vectors, and say which loops to unroll: more of both takes time, and makes them slower.
-_OPTIMISED = ("-O2", "-fno-slp-vectorize", "-fno-unroll-loops", "-fno-math-errno", "-ffp-contract=on")
+# Kernels are written in vectors, and say what to unroll and inline: more passes take longer, and make few faster.
+_OPTIMISED = ("-O1", "-fvectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-fno-math-errno", "-ffp-contract=on")
 _COMMON = (*_OPTIMISED, "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-w")
 _LANGUAGES = {".cl": _OPENCL, ".c": ("-x", "c", "-ffreestanding")}
+OPTIONS = *_COMMON, *(option for language in _LANGUAGES.values() for option in language)
 _POLL_S = 0.002
 _MOST_SAID = 10_000  # characters
 
@@ -103,19 +104,23 @@ class Compiler:
     @cached_property
     def identity(self) -> tuple[str, ...]:
         """Return what its results depend on: version, options, target, and the processor as it takes it to be."""
-        options = *_COMMON, *(option for language in _LANGUAGES.values() for option in language)
-        return self.version, *options, *self.target, *sorted(f"{name}={value}" for name, value in self.macros.items())
+        return self.version, *OPTIONS, *self.target, *sorted(f"{name}={value}" for name, value in self.macros.items())
 
-    def compile(self, units: Sequence[Unit], done: Callable[[int], None] = lambda count: None) -> list[bytes]:
-        """Return an object file for each source, several of which are compiled at a time. done: is told how many are.
+    def compile(self, units: Sequence[Unit]) -> list[bytes]:
+        """Return an object file for each source. Raises KernelBuildError with the compiler's messages."""
+        made = dict(self.compiled(units))
+        return [made[number] for number in range(len(units))]
 
-        Raises KernelBuildError with the compiler's messages. Whatever else is raised meanwhile, no process is left.
+    def compiled(self, units: Sequence[Unit]) -> Generator[tuple[int, bytes], None, None]:
+        """Yield the number of each source and its object file as soon as it is done; several are compiled at a time.
+
+        Raises KernelBuildError with the compiler's messages. Whatever ends this, no process is left.
         """
         with folder() as place:
             paths = [place / f"{number}.o" for number in range(len(units))]
             commands = [(self._compiling(unit, path), unit) for unit, path in zip(units, paths, strict=True)]
-            _run_all(commands, place, done)
-            return [path.read_bytes() for path in paths]
+            for number in _run_all(commands, place):
+                yield number, paths[number].read_bytes()
 
     def link(self, objects: Sequence[bytes]) -> bytes:
         """Return the shared library that object files make up. Raises KernelBuildError."""
@@ -167,29 +172,30 @@ def written(objects: Sequence[bytes], place: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class _Job:
-    """A compiler that runs. log: where its messages go."""
+    """A compiler that runs. number: of its source. log: where its messages go."""
 
     process: "subprocess.Popen[bytes]"
+    number: int
     unit: Unit
     log: Path
 
 
-def _run_all(commands: Sequence[tuple[tuple[str, ...], Unit]], folder: Path, done: Callable[[int], None]) -> None:
-    """Run compilers, as many at a time as there are processors; end all of them if one fails, or at an interrupt."""
-    waiting, running, finished = list(enumerate(commands))[::-1], list[_Job](), 0
-    done(0)
+def _run_all(commands: Sequence[tuple[tuple[str, ...], Unit]], folder: Path) -> Iterator[int]:
+    """Run compilers, as many at a time as there are processors, and yield the number of each that is done; end all of
+    them if one fails, or at an interrupt.
+    """
+    waiting, running = list(enumerate(commands))[::-1], list[_Job]()
     try:
         while waiting or running:
             while waiting and len(running) < processors():
                 number, (command, unit) = waiting.pop()
-                running.append(_started(command, unit, folder / str(number)))
+                running.append(_started(command, number, unit, folder))
             time.sleep(_POLL_S)
             for job in [job for job in running if job.process.poll() is not None]:
                 if job.process.returncode:
                     raise KernelBuildError(_fault(job))
                 running.remove(job)
-                finished += 1
-                done(finished)
+                yield job.number
     finally:
         for job in running:
             job.process.kill()
@@ -197,15 +203,14 @@ def _run_all(commands: Sequence[tuple[tuple[str, ...], Unit]], folder: Path, don
             job.process.wait()
 
 
-def _started(command: Sequence[str], unit: Unit, path: Path) -> _Job:
+def _started(command: Sequence[str], number: int, unit: Unit, folder: Path) -> _Job:
     """Start a compiler on a source, which it reads from a file, lest it waits for us."""
-    source, log = Path(f"{path}.source"), Path(f"{path}.log")
+    source, log = folder / f"{number}.source", folder / f"{number}.log"
     source.write_text(unit.source)
     try:
         with source.open("rb") as given, log.open("wb") as said:
-            return _Job(
-                subprocess.Popen(command, stdin=given, stdout=said, stderr=said, start_new_session=True), unit, log
-            )
+            process = subprocess.Popen(command, stdin=given, stdout=said, stderr=said, start_new_session=True)
+            return _Job(process, number, unit, log)
     except OSError as error:
         raise KernelBuildError(f"{command[0]}: {error.strerror}") from error
 

@@ -7,8 +7,8 @@ objects.
 import ctypes
 import os
 import tempfile
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from litecl.delegate import disk
@@ -16,7 +16,7 @@ from litecl.delegate.backend import binaries, fork
 from litecl.delegate.backend.sources import Defines, render, source_of
 from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.plan.region_program import RegionProgram
-from litecl.delegate.progress import logged, phase, tell
+from litecl.delegate.progress import logged, phase, slow, tell
 from litecl.interpreter.errors import KernelBuildError
 
 _PRELUDE, _ENTRY, _CREW, _RUNTIME = "native.h", "region_native.c", "crew.c", "runtime.c"
@@ -97,15 +97,23 @@ class Libraries:
         """Return object files, of which those are compiled that the cache does not have."""
         with phase("load"):
             objects = {key: self._kept(key) for key in keys}
-        missing = [(key, unit) for key, unit in zip(keys, units, strict=True) if objects[key] is None]
+        missing = {key: unit for key, unit in zip(keys, units, strict=True) if objects[key] is None}
         if missing:
-            sources = [unit for _, unit in missing]
             with phase("compile"), logged(f"compiling {len(missing)} files"):
-                made = self._compiler.compile(sources, partial(_tell, sources))
-            for (key, _), content in zip(missing, made, strict=True):
-                objects[key] = content
-                binaries.keep(self._directory, key, content)
+                objects.update(self._compiled(missing))
         return [content for content in objects.values() if content is not None]
+
+    def _compiled(self, units: Mapping[str, Unit]) -> Iterator[tuple[str, bytes]]:
+        """Yield objects by name, each of which is kept at once: whoever is interrupted goes on from there."""
+        names, sources = [*units], [*units.values()]
+        say_if_slow = slow("compiling for the processor")
+        tell(sources[0].name, 0, len(units))
+        with closing(self._compiler.compiled(sources)) as compiled:
+            for count, (number, content) in enumerate(compiled, start=1):
+                binaries.keep(self._directory, names[number], content)
+                yield names[number], content
+                say_if_slow(count, len(units))
+                tell("the region" if count == len(units) else sources[count].name, count, len(units))
 
     def _key(self, unit: Unit) -> str:
         return disk.key(Path(unit.name).stem, self._compiler.identity, (unit.name, unit.source, *unit.options))
@@ -114,11 +122,6 @@ class Libraries:
         content = binaries.read(self._directory, key)
         self.loaded += content is not None
         return content
-
-
-def _tell(units: Sequence[Unit], done: int) -> None:
-    """Tell whoever listens how many of a region's files have been compiled."""
-    tell("the region" if done == len(units) else units[done].name, done, len(units))
 
 
 def _loaded(content: bytes) -> ctypes.CDLL:

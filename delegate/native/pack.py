@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from litecl import kernels_cl
+from litecl.delegate.native.clang import OPTIONS
 from litecl.interpreter.errors import DelegateError, KernelBuildError
 
 _FORMAT = 1
@@ -134,8 +135,8 @@ def digests(libraries: Mapping[str, bytes], names: Collection[str]) -> dict[str,
 
 @cache
 def kernels_digest() -> str:
-    """Return the SHA-256 of litecl's kernel files."""
-    digest = hashlib.sha256()
+    """Return the SHA-256 of litecl's kernel files, and of how they are compiled."""
+    digest = hashlib.sha256("\0".join(OPTIONS).encode())
     for path in sorted(Path(kernels_cl.__file__).parent.iterdir()):
         if path.suffix in (".c", ".cl", ".h"):
             digest.update(path.name.encode() + b"\0" + path.read_text(encoding="utf-8").encode() + b"\0")

@@ -66,7 +66,11 @@ class Stepped:
         return launches
 
     def times(self) -> Sequence[tuple[Work, LaunchTime]]:
-        """Return the times of launches in the last run, by the host's clock, in the order of the table."""
+        """Return the times of launches in the last run, by the host's clock, in the order of the table; none if they
+        were not taken.
+        """
+        if not self._timed:
+            return []
         begin_s = min((first_s for first_s, _, _ in self._times.values()), default=0.0)
         zero = (begin_s, 0.0, 0)
         return [

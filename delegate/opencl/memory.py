@@ -1,15 +1,14 @@
 """The device memory of a plan."""
 
 import copy
-import ctypes
-import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
-from litecl.delegate.cl_op import Arg, Const, Local, Operand
+from litecl.delegate.backend.places import Places, part_of
+from litecl.delegate.cl_op import Arg, Local, Operand
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.opencl.shared import host_memory
@@ -20,7 +19,6 @@ from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_tables import RegionSize, Shift
 from litecl.interpreter.graph import Array
 
-_WORTH_RETURNING = 16 << 20  # bytes
 _HOSTS = "the host's memory"  # what ``Memory.own`` knows it by
 
 
@@ -35,6 +33,7 @@ class Memory:
 
     def __init__(self, plan: Plan, device: Device) -> None:
         self._plan, self._device, self._turns = plan, device, plan.turns
+        self._places = Places(plan, device.alignment)
         self.under_way: list[Any] = []
         self.own: dict[Any, CLUserBuffer] = {}
         self.users: dict[Any, CLUserBuffer] = {}
@@ -43,10 +42,9 @@ class Memory:
         self.arena, self.host = device.shared_buffer(plan.arena.size_bytes)
         if device.is_integrated:
             self._place_with_the_host()
-        self._constants: dict[Const | Operand, tuple[int, int]] = {}  # offset and size
-        arrays, self.constant_bytes = self._place_constants()
+        self.constant_bytes = self._places.constant_bytes
         self.constants = device.buffer(self.constant_bytes)
-        self._send(arrays)
+        self._send()
         named = [(operand, False) for operand in (*plan.inputs, *plan.outputs)]
         named += [(state.before, turned) for state in plan.states for turned in (False, True)]
         copied = {place: None for place in named if self.view(*place) is None}
@@ -77,22 +75,12 @@ class Memory:
         return range(first, first + len(self.own))
 
     def region_address(self, arg: Arg) -> int:
-        """Return where region.cl finds something: an offset, and above its bits the shift that is added to it
-        (region.h).
-
-        For a loop variable that is the offset of its loop's first set.
-        """
-        root, start = self._place(arg)
-        if root in self._within:
-            key, at = self._within[root]
-            return (at + start) | self.own_shifts[[*self.own].index(key)] << RegionSize.OFFSET_BITS
-        if root in self._constants:
-            return self._constants[root][0] | Shift.CONSTANTS << RegionSize.OFFSET_BITS
-        if root in self._plan.slots:
-            slot = self._plan.slots[root]
-            offset = self._plan.arena.offsets[slot.sets] + slot.offset + start
-            return offset | (Shift.SETS + 2 * slot.loop + slot.written) << RegionSize.OFFSET_BITS
-        return self._plan.arena.offsets[root] + start
+        """Return where region.cl finds something: see ``Places.address``; what has its own buffer has a shift."""
+        root, start = self._places.root(arg)
+        if root not in self._within:
+            return self._places.address(arg)
+        key, at = self._within[root]
+        return (at + start) | self.own_shifts[[*self.own].index(key)] << RegionSize.OFFSET_BITS
 
     def argument(self, arg: Arg, swapped: Collection[int] = ()) -> Any:
         """Return a kernel's argument: a scalar, a group's memory, or a sub-buffer.
@@ -103,37 +91,29 @@ class Memory:
             return arg
         if isinstance(arg, Local):
             return cl.LocalMemory(arg.size_bytes)
-        root, _ = self._place(arg)
-        if root in self._constants:
-            offset, size = self._constants[root]
+        root, _ = self._places.root(arg)
+        if root in self._places.constants:
+            offset, size = self._places.constants[root]
             return self.constants.get_sub_region(offset, max(1, size))
         return self.buffer(arg, swapped)
 
     def buffer(self, item: Any, swapped: Collection[int] = ()) -> Any:
         """Return the part of the arena that an operand or scratch memory occupies."""
-        root, start = self._place(item)
+        root, start = self._places.root(item)
         if root in self._within:
             key, at = self._within[root]
             return self.own[key].part(at + start, max(1, item.size_bytes))
-        return self.arena.get_sub_region(self._start(root, swapped) + start, max(1, item.size_bytes))
-
-    def _start(self, root: Any, swapped: Collection[int]) -> int:
-        """Where something that has a place of its own begins in the arena."""
-        if root not in self._plan.slots:
-            return self._plan.arena.offsets[root]
-        slot = self._plan.slots[root]
-        second = slot.written != (slot.loop in swapped)
-        return self._plan.arena.offsets[slot.sets] + slot.offset + second * slot.set_bytes
+        return self.arena.get_sub_region(self._places.start(root, swapped) + start, max(1, item.size_bytes))
 
     def view(self, operand: Operand, turned: bool = False) -> Array | None:
         """An operand's memory as the host sees it, if device and host share the arena."""
-        root, offset = self._place(operand)
+        root, offset = self._places.root(operand)
         if self._seen is not None and root in self._within:
-            return _part(self._seen, self._within[root][1] + offset, operand)
+            return part_of(self._seen, self._within[root][1] + offset, operand)
         if self.host is None or (root not in self._plan.arena.offsets and root not in self._plan.slots):
             return None
-        start = self._start(root, self._swapped(turned)) + offset
-        return _part(self.host, start, operand)
+        start = self._places.start(root, self._swapped(turned)) + offset
+        return part_of(self.host, start, operand)
 
     def upload(self, operand: Operand, value: Array, turned: bool = False) -> None:
         """Move an array from the host, at once or by a copy that is queued."""
@@ -168,24 +148,21 @@ class Memory:
 
     def is_own(self, arg: Arg) -> bool:
         """Return whether something lies in a buffer of the user's."""
-        return self._place(arg)[0] in self.users
+        return self._places.root(arg)[0] in self.users
 
     def _swapped(self, turned: bool) -> Collection[int]:
         return (self._turns,) if turned else ()
 
     def loops_of(self, arg: Arg) -> set[int]:
         """Return the loop whose sets contain something; None if none does."""
-        root, _ = self._place(arg)
+        root, _ = self._places.root(arg)
         return {self._plan.slots[root].loop} if root in self._plan.slots else set()
-
-    def _place(self, arg: Any) -> tuple[Any, int]:
-        return self._plan.place(arg) if isinstance(arg, Operand) else (arg, 0)
 
     def _place_with_the_host(self) -> None:
         """Place inputs and outputs in memory of the host's, except for those in sets of loops."""
         end = 0
         for operand in (*self._plan.inputs, *self._plan.outputs):
-            root, _ = self._place(operand)
+            root, _ = self._places.root(operand)
             if root in self._plan.arena.offsets and root not in self._within:
                 self._within[root] = _HOSTS, end
                 end = align(end + max(1, root.size_bytes), self._device.alignment)
@@ -193,45 +170,8 @@ class Memory:
             buffer, self._seen = host_memory(self._device, end)
             self.own[_HOSTS] = CLUserBuffer(buffer)
 
-    def _place_constants(self) -> tuple[list[tuple[Array, int]], int]:
-        """Return every constant that a launch, a predicate or an output names, its offset, and their total size."""
-        named: list[Any] = [arg for work in self._plan.works for arg in work.launch.args]
-        placed: dict[int, tuple[Array, int]] = {}
-        end = 0
-        for arg in (*named, *self._plan.predicates, *self._plan.outputs):
-            root, _ = self._place(arg)
-            data = root.data if isinstance(root, Const | Operand) else None
-            if data is None:
-                continue
-            if id(data) not in placed:
-                placed[id(data)] = data, end
-                end = align(end + max(1, data.nbytes), self._device.alignment)
-            self._constants[root] = placed[id(data)][1], data.nbytes
-        return list(placed.values()), end
-
-    def _send(self, arrays: list[tuple[Array, int]]) -> None:
-        """Copy constants to the device, and release each on the host."""
-        for constant in self._constants:
-            if isinstance(constant, Const):
-                constant.data = None
-        let_go = 0
-        while arrays:
-            data, offset = arrays.pop()
+    def _send(self) -> None:
+        """Copy constants to the device."""
+        for data, offset in self._places.released():
             if data.nbytes:  # OpenCL before 2.1 refuses to copy nothing
                 cl.enqueue_copy(self._device.queue, self.constants, np.ascontiguousarray(data), dst_offset=offset)
-            let_go += data.nbytes
-            del data
-            if let_go >= _WORTH_RETURNING or not arrays:
-                _return_memory()
-                let_go = 0
-
-
-def _part(memory: Array, start: int, operand: Operand) -> Array:
-    """Return an operand in memory that the host sees."""
-    return memory[start : start + operand.size_bytes].view(operand.spec.dtype).reshape(operand.shape)
-
-
-def _return_memory() -> None:
-    """Return to the system the memory that glibc has been given back and would keep for reuse."""
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
-        trim(0)

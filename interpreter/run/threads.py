@@ -7,7 +7,6 @@ once the smallest number applies, and when none runs the old setting is restored
 
 import os
 import threading
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -75,27 +74,27 @@ class _Blas:
 
     def _start_over(self) -> None:
         self._lock = threading.RLock()  # a signal handler may run a model meanwhile, and ends it before we go on
-        self._wanted: Counter[int] = Counter()
+        self._wanted: dict[int, int] = {}  # by user
         self._before: list[int] = []
         self._now = _NO_LIMIT
 
-    def enter(self, count: int) -> None:
-        """Let BLAS take at most ``count`` threads until ``leave`` is called with the same number."""
+    def enter(self, user: int, count: int) -> None:
+        """Let BLAS take at most ``count`` threads until ``leave`` is called for the same user.
+
+        A user whom an interrupt has kept from leaving leaves when it has entered again.
+        """
         with self._lock:
-            if not self._wanted:
+            if self._now == _NO_LIMIT and not self._wanted:
                 self._before = [library.get() for library in self._libraries]
-            self._wanted[count] += 1
+            self._wanted[user] = count
             if count < self._now:
                 self._set(count)
 
-    def leave(self, count: int) -> None:
-        """Take one ``enter`` back."""
+    def leave(self, user: int) -> None:
+        """Take ``enter`` back."""
         with self._lock:
-            self._wanted[count] -= 1
-            if not self._wanted[count]:
-                del self._wanted[count]
-                if count == self._now:
-                    self._set(min(self._wanted, default=_NO_LIMIT))
+            if self._wanted.pop(user, None) == self._now:
+                self._set(min(self._wanted.values(), default=_NO_LIMIT))
 
     def _set(self, most: int) -> None:
         for library, before in zip(self._libraries, self._before, strict=True):
@@ -110,17 +109,25 @@ class _Blas:
         self._start_over()
 
 
-@cache
+_known: dict[str, _Blas] = {}
+
+
 def _blas() -> _Blas:
+    """Return the only one of the process, which threads may ask for at the same time."""
+    if not _known:
+        blas = _Blas([_Library(found) for found in _controllers() if found.user_api == "blas"])
+        if _known.setdefault("blas", blas) is blas and hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=blas.forked)
+    return _known["blas"]
+
+
+def _controllers() -> list[Any]:
+    """Return what threadpoolctl finds among all libraries of the process, which models on a device do without."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:  # a board may have numpy and litecl alone: BLAS then takes as many threads as it likes
-        return _Blas([])
-    # It looks through all libraries, which models on a device do without.
-    blas = _Blas([_Library(found) for found in ThreadpoolController().lib_controllers if found.user_api == "blas"])
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=blas.forked)
-    return blas
+        return []
+    return list(ThreadpoolController().lib_controllers)
 
 
 class _Limited(AbstractContextManager[None]):
@@ -129,10 +136,10 @@ class _Limited(AbstractContextManager[None]):
         self._blas = _blas()
 
     def __enter__(self) -> None:
-        self._blas.enter(self._count)
+        self._blas.enter(id(self), self._count)
 
     def __exit__(self, *error: object) -> None:
-        self._blas.leave(self._count)
+        self._blas.leave(id(self))
 
 
 def limited(model: Model, specs: Sequence[Sequence[TensorSpec]], count: int | None) -> AbstractContextManager[None]:

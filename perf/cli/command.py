@@ -2,9 +2,11 @@
 
 import argparse
 import math
+import sys
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -22,7 +24,8 @@ from litecl.perf.measure.given import Pixels, load_inputs
 from litecl.perf.measure.hub import is_hub
 
 A_MODEL = "a .tflite file, or hf://OWNER/REPOSITORY/FILE"
-_FLAGS = [field for field in fields(CLOptions) if "flag" in field.metadata]
+_FLAGS = [option for option in fields(CLOptions) if "flag" in option.metadata]
+_LONG_S = 2.0  # of compiling, of which it is then told
 
 
 @dataclass(frozen=True)
@@ -118,13 +121,13 @@ def device_arguments(
     """
     place = parser.add_mutually_exclusive_group()
     hints = get_type_hints(CLOptions)
-    for field in [field for field in _FLAGS if field.name not in without]:
-        kind, default = _kind(hints[field.name], field.metadata["file"]), field.default
-        group = place if field.name == "device" else parser
-        if field.name in several:
+    for option in [option for option in _FLAGS if option.name not in without]:
+        kind, default = _kind(hints[option.name], option.metadata["file"]), option.default
+        group = place if option.name == "device" else parser
+        if option.name in several:
             kind, default = kind | {"action": "append"}, []
-        flag, text = field.metadata["flag"], field.metadata["help"]
-        group.add_argument(flag, dest=field.name, default=default, help=text, **kind)
+        flag, text = option.metadata["flag"], option.metadata["help"]
+        group.add_argument(flag, dest=option.name, default=default, help=text, **kind)
     if cpu:
         place.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
         parser.add_argument("--require-device", action="store_true", help="fail unless the device runs every node")
@@ -187,12 +190,14 @@ def require_device(args: argparse.Namespace, report: DelegationReport | None) ->
 @dataclass(frozen=True)
 class Bar:
     """A progress bar on stderr; calling it advances it by one. ``building`` is the progress callback of a
-    ``CLDelegate``.
+    ``CLDelegate``. Where stderr is no terminal, it says once what is being compiled, if that takes long.
     """
 
     bar: Progress
     task: TaskID
     doing: str
+    said: list[str] = field(default_factory=list)
+    start_s: float = field(default_factory=time.monotonic)
 
     def __call__(self) -> None:
         self.bar.advance(self.task)
@@ -205,6 +210,9 @@ class Bar:
         """Show what is being compiled."""
         going_on = f"compiling {step.what} ({step.done + 1} of {step.total})"
         self.bar.update(self.task, description=self.doing if step.done == step.total else going_on)
+        if self.bar.disable and not self.said and time.monotonic() - self.start_s > _LONG_S:
+            self.said.append(going_on)
+            print(f"{going_on}; this is done once", file=sys.stderr)
 
 
 @contextmanager

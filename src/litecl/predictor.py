@@ -17,7 +17,7 @@ from litecl.delegate.devices import devices
 from litecl.delegate.required import require_all
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, ModelError, ShapeError
-from litecl.interpreter.feeding import told_apart
+from litecl.interpreter.feeding import texts, told_apart
 from litecl.interpreter.graph import Array, Shape
 
 Batch = Mapping[str, Any]
@@ -199,6 +199,8 @@ class _Lane:
         return {name: (np.concatenate if step else np.stack)([part[name] for part in parts]) for name in self.outputs}
 
     def _checked(self, name: str, value: Any) -> Array:
+        if self.inputs[name].dtype == np.object_:
+            return texts(value, f"input {name!r}")
         array = np.asarray(value)
         if array.dtype != self.inputs[name].dtype:
             raise ShapeError(f"input {name!r}: expected {self.inputs[name].dtype}, got {array.dtype}")

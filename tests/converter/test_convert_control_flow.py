@@ -22,10 +22,10 @@ def test_control_flow(case: TfFunction) -> None:
     function = tf.function(case.function, autograph=case.autograph)
     concrete = function.get_concrete_function(*case.specs)
     content = Converter.from_concrete_functions([concrete]).convert()
+    fed = [case.feeds(seed) for seed in (0, 1, 2)]
+    wanted = [[np.asarray(y) for y in tf.nest.flatten(concrete(*map(tf.constant, values)))] for values in fed]
     for runtime in runtimes(content):
-        for seed in (0, 1, 2):
-            values = case.feeds(seed)
-            expected = [np.asarray(y) for y in tf.nest.flatten(concrete(*map(tf.constant, values)))]
+        for values, expected in zip(fed, wanted, strict=True):
             assert_all_close(invoke(runtime, values), expected)
 
 

@@ -1,5 +1,6 @@
 """Weights with fewer bits: smaller files that LiteRT and litecl run, nearly as exact as the model."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,16 @@ _MODELS = {
 }
 
 
+@cache
+def _in_float(name: str) -> tuple[Any, bytes]:
+    model = randomise(_MODELS[name]())
+    return model, Converter.from_keras_model(model).convert()
+
+
 @pytest.mark.parametrize("name", _MODELS)
 @pytest.mark.parametrize(("how", "tolerance"), [("float16", 2e-3), ("int8", 5e-2)])
 def test_quantized(name: str, how: Any, tolerance: float) -> None:
-    model = randomise(_MODELS[name]())
-    whole = Converter.from_keras_model(model).convert()
+    model, whole = _in_float(name)
     content = Converter.from_keras_model(model, quantize=how).convert()
     assert len(content) < len(whole)
     wanted = TensorType.FLOAT16 if how == "float16" else TensorType.INT8

@@ -10,6 +10,7 @@ keras = pytest.importorskip("keras")
 
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
+from litecl.interpreter.file.reader import read  # noqa: E402
 from support.conversion import assert_all_close, invoke, runtimes, sizes  # noqa: E402
 from support.keras_models import KerasModel, feeds, randomise, stack  # noqa: E402
 from support.keras_recurrent import FUSED, LOOPS, STATEFUL  # noqa: E402
@@ -19,19 +20,20 @@ _EXPORTED = ("gru", "gru sequence", "masked lstm", "convolutional lstm")
 
 
 def _check(content: bytes, model: Any, batches: tuple[int, ...]) -> None:
+    fed = [feeds(model, batch, seed) for seed, batch in enumerate(batches)]
+    wanted = [[np.asarray(model(*values, training=False))] for values in fed]
     for runtime in runtimes(content):
-        for seed, batch in enumerate(batches):
-            values = feeds(model, batch, seed)
-            assert_all_close(invoke(runtime, values), [np.asarray(model(*values, training=False))])
+        for values, expected in zip(fed, wanted, strict=True):
+            assert_all_close(invoke(runtime, values), expected)
 
 
 @pytest.mark.parametrize("case", LOOPS, ids=repr)
 def test_loop(case: KerasModel) -> None:
     model = randomise(case.build())
-    converter = Converter.from_keras_model(model)
-    converted = converter.convert_to_model()
-    assert sum(sizes(converted)) <= case.operators, sizes(converted)
-    _check(converter.convert(), model, case.batches)
+    content = Converter.from_keras_model(model).convert()
+    found = sizes(read(content))
+    assert sum(found) <= case.operators, found
+    _check(content, model, case.batches)
 
 
 @pytest.mark.parametrize("case", [case for case in LOOPS if case.name in _EXPORTED], ids=repr)
@@ -44,22 +46,21 @@ def test_exported_loop(case: KerasModel, tmp_path: Path) -> None:
 def test_input_shapes_give_back_what_an_export_lost(tmp_path: Path) -> None:
     model = randomise(stack(L.Masking(), L.GRU(5, return_sequences=True), shape=(None, 6), name="x"))
     model.export(tmp_path, verbose=False)
-    converter = Converter.from_saved_model(tmp_path, input_shapes={"x": (1, 8, 6)})
-    tensors = [tensor for graph in converter.convert_to_model().subgraphs for tensor in graph.tensors]
+    content = Converter.from_saved_model(tmp_path, input_shapes={"x": (1, 8, 6)}).convert()
+    tensors = [tensor for graph in read(content).subgraphs for tensor in graph.tensors]
     assert all(tensor.shape is not None and tensor.shape_signature is None for tensor in tensors)
-    content = converter.convert()
+    (values,) = feeds(model, 1, length=8)
+    expected = [np.asarray(model(values, training=False))]
     for runtime in runtimes(content):
-        (values,) = feeds(model, 1, length=8)
-        assert_all_close(invoke(runtime, [values]), [np.asarray(model(values, training=False))])
+        assert_all_close(invoke(runtime, [values]), expected)
 
 
 @pytest.mark.parametrize("case", STATEFUL, ids=repr)
 def test_stateful_layers_go_on_where_they_stopped(case: KerasModel) -> None:
     model = randomise(case.build())
     (layer,) = [layer for layer in model.layers if getattr(layer, "stateful", False)]
-    converter = Converter.from_keras_model(model)
-    assert sum(sizes(converter.convert_to_model())) <= case.operators
-    content = converter.convert()
+    content = Converter.from_keras_model(model).convert()
+    assert sum(sizes(read(content))) <= case.operators
     for runtime in runtimes(content):
         layer.reset_states()
         _check_in_turn(runtime, model)

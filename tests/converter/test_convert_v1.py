@@ -101,6 +101,17 @@ def test_order_of_reads_and_writes(use_resource: bool, tmp_path: Path) -> None:
                 np.testing.assert_allclose(got[name], wanted[name], 1e-4, 1e-4, err_msg=name)
 
 
+def test_a_model_that_tensorflow_cannot_load_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, (4, 3), "x")
+        v1.saved_model.simple_save(session, str(path), {"x": x}, {"y": tf.math.xlogy(x, 2.0)})
+    file = path / "saved_model.pb"
+    file.write_bytes(file.read_bytes().replace(b"Xlogy", b"Ylogx"))
+    with pytest.raises(ConversionError, match=r"TensorFlow itself cannot load.*Ylogx"):
+        Converter.from_saved_model(path).convert()
+
+
 @pytest.mark.parametrize("op", UNDECIDED)
 def test_what_may_share_the_memory_of_a_variable_is_refused(op: str, tmp_path: Path) -> None:
     path = tmp_path / "model"
@@ -121,3 +132,22 @@ def test_what_may_share_the_memory_of_a_variable_is_refused(op: str, tmp_path: P
 def _variable(name: str, use_resource: bool) -> Any:
     value = np.random.default_rng(len(name)).normal(size=(4, 3)).astype(np.float32)
     return v1.get_variable(name, initializer=value, use_resource=use_resource)
+
+
+def test_lists_in_bodies_without_shapes(tmp_path: Path) -> None:
+    """A SavedModel made in a session keeps no shapes of what the bodies of its loops compute."""
+    raw, path = tf.raw_ops, tmp_path / "model"
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, (3, 4), "x")
+        made = raw.TensorListReserve(element_shape=-1, num_elements=5, element_dtype=tf.float32)
+        loop = tf.while_loop(
+            lambda i, _: i < 5,
+            lambda i, made: (i + 1, raw.TensorListSetItem(input_handle=made, index=i, item=x * tf.cast(i, tf.float32))),
+            [0, made],
+        )
+        y = raw.TensorListStack(input_handle=loop[1], element_shape=-1, element_dtype=tf.float32)
+        v1.saved_model.simple_save(session, str(path), {"x": x}, {"y": y})
+        (value, *_) = feeds((3, 4))
+        expected = session.run(y, {x: value})
+    for runtime in runtimes(Converter.from_saved_model(path).convert()):
+        assert_all_close(invoke(runtime, [value]), [expected])

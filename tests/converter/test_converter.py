@@ -13,6 +13,7 @@ from litecl.converter import Converter  # noqa: E402
 from litecl.delegate import CLDelegate  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
+from litecl.interpreter.file.reader import read  # noqa: E402
 from litecl.interpreter.graph import Array  # noqa: E402
 from litecl.interpreter.ops.unidirectional_sequence_lstm import UNIDIRECTIONAL_SEQUENCE_LSTM  # noqa: E402
 from support.compare import assert_close  # noqa: E402
@@ -30,20 +31,21 @@ def _expected(model: Any, values: list[Array]) -> list[Array]:
 
 def _check(content: bytes, model: Any, batches: tuple[int, ...]) -> None:
     """Every runtime gives what Keras gives, for sequences that follow each other in one interpreter."""
+    fed = [feeds(model, batch, seed) for seed, batch in enumerate((*batches, batches[0]))]
+    wanted = [_expected(model, values) for values in fed]
     for runtime in (*runtimes(content), litert(content, "default")):
-        for seed, batch in enumerate((*batches, batches[0])):
-            values = feeds(model, batch, seed)
-            for got, expected in zip(invoke(runtime, values), _expected(model, values), strict=True):
+        for values, results in zip(fed, wanted, strict=True):
+            for got, expected in zip(invoke(runtime, values), results, strict=True):
                 assert_close(got, expected, TOLERANCE)
 
 
 @pytest.mark.parametrize("case", [*FEED_FORWARD, *LSTMS], ids=repr)
 def test_keras_model(case: KerasModel) -> None:
     model = randomise(case.build())
-    converter = Converter.from_keras_model(model)
-    found = operators(converter.convert_to_model())
+    content = Converter.from_keras_model(model).convert()
+    found = operators(read(content))
     assert found.total() <= case.operators, found
-    _check(converter.convert(), case.reference(model), case.batches)
+    _check(content, case.reference(model), case.batches)
 
 
 def test_mobilenet_v2_has_no_batch_norm_and_no_pad() -> None:
@@ -52,8 +54,8 @@ def test_mobilenet_v2_has_no_batch_norm_and_no_pad() -> None:
     # A softmax over 1000 random logits is nearly uniform, whatever they are: the logits are a layer of their own.
     logits = L.Dense(1000)(L.GlobalAveragePooling2D()(network.get_layer("out_relu").output))
     model = randomise(keras.Model(network.inputs, L.Softmax()(logits)))
-    converter = Converter.from_keras_model(model)
-    converted = converter.convert_to_model()
+    content = Converter.from_keras_model(model).convert()
+    converted = read(content)
     found = operators(converted)
     assert found.total() <= 65
     assert not {"PAD", "MUL", "SUB"} & set(found)
@@ -61,10 +63,10 @@ def test_mobilenet_v2_has_no_batch_norm_and_no_pad() -> None:
     layers: dict[tuple[int, ...], list[Array]] = {}
     for y in keras.Model(model.inputs, [layer.output for layer in model.layers])([values[0]], training=False):
         layers.setdefault(tuple(y.shape), []).append(np.asarray(y))
-    _check(converter.convert(), model, (1,))
+    _check(content, model, (1,))
     made = [t for node in converted.subgraphs[0].nodes for t in node.outputs]
     for delegates in ([], [CLDelegate()]):
-        runtime = Interpreter(converter.convert(), delegates=delegates, experimental_preserve_all_tensors=True)
+        runtime = Interpreter(content, delegates=delegates, experimental_preserve_all_tensors=True)
         invoke(runtime, values)
         for tensor in made:
             got = runtime.get_tensor(tensor)
@@ -80,11 +82,11 @@ def _relative_difference(got: Array, expected: Array) -> float:
 def test_exported_lstm(case: KerasModel, tmp_path: Path) -> None:
     model = randomise(case.build())
     model.export(tmp_path, verbose=False)
-    converter = Converter.from_saved_model(tmp_path)
-    found = operators(converter.convert_to_model())
+    content = Converter.from_saved_model(tmp_path).convert()
+    found = operators(read(content))
     assert found["WHILE"] == 0
     assert found.total() <= case.operators + 1, found
-    _check(converter.convert(), case.reference(model), case.batches)
+    _check(content, case.reference(model), case.batches)
 
 
 def test_fused_lstm_starts_anew_and_does_not_clip() -> None:

@@ -1,7 +1,7 @@
 """Shapes that come again: the results of a first time, and no second preparation."""
 
-import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from ai_edge_litert.interpreter import OpResolverType
 import litecl.compiled_model as ours
 import litecl.interpreter.prepared
 from litecl.delegate import CLDelegate
-from litecl.interpreter import Interpreter
+from litecl.interpreter import Interpreter, limits
 from litecl.interpreter.errors import LimitError, ModelError, ShapeError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model, TensorSpec
@@ -89,8 +89,9 @@ def test_states_begin_anew_as_in_litert(mode: str, monkeypatch: pytest.MonkeyPat
         assert all(row.claimed for row in interpreter.delegation_report().nodes)
 
 
-def test_random_numbers_begin_anew() -> None:
-    g = Graph()
+def test_random_numbers_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s, g = [0.0], Graph()
+    monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
     x = g.input((3,))
     (numbers,) = g.node(
         RANDOM_UNIFORM, (g.const(np.array([3], np.int32)),), (TensorSpec(TensorType.FLOAT32, (3,)),), RandomOptions(7)
@@ -98,7 +99,7 @@ def test_random_numbers_begin_anew() -> None:
     model_, inputs = model(g.build(g.op(ADD, [x, numbers], AddOptions()))), [np.zeros(n, np.float32) for n in (3, 1, 3)]
     kept, fresh = Interpreter(model_, time_limit=0.2), Interpreter(model_, shapes_kept=1)
     first = in_turn(kept, inputs[:2])
-    time.sleep(0.3)  # which is between calls
+    now_s[0] += 0.3  # which is between calls
     first += in_turn(kept, inputs[2:])
     np.testing.assert_array_equal(first[0], first[2])
     for got, right in zip(first, in_turn(fresh, inputs), strict=True):

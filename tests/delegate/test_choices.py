@@ -85,7 +85,7 @@ def test_one_that_is_not_there_or_not_the_only_one(wanted: int | str, said: str)
 @pytest.mark.parametrize(
     ("system", "machine", "package"),
     [
-        ("Linux", "x86_64", "pip install pocl-binary-distribution"),
+        ("Linux", "x86_64", "pip install 'litecl[pocl]'"),
         ("Linux", "aarch64", "apt install pocl-opencl-icd"),
         ("Darwin", "arm64", "conda install -c conda-forge pocl"),
         ("Windows", "AMD64", "pip install intel-opencl-rt"),

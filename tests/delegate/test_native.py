@@ -1,5 +1,6 @@
 """The back end for the processor itself: compiling in other processes, sharing what was compiled, threads."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from litecl.delegate.progress import BuildStep
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuildError, LimitError, ModelError
 from litecl.interpreter.file.writer import write
+from litecl.perf.cli.command import progress
 from support import compare, small_models
 from support.loop_models import COUNTER, below, growing, int32, while_model
 from support.small_models import prepared, reference, run
@@ -78,6 +80,73 @@ def test_an_interrupt_ends_every_compiler(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.rglob("*") if path.suffix == ".bin"]
     assert not _children()
     compare.assert_close(run(native(cache_dir=tmp_path), X), run(reference(CHAIN), X), compare.DEVICE["float32"])
+
+
+def test_what_was_compiled_before_an_interrupt_is_kept(tmp_path: Path) -> None:
+    def interrupt(step: BuildStep) -> None:
+        if step.done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        native(cache_dir=tmp_path, progress=interrupt)
+    assert not _children()
+    kept = {path.stem for path in tmp_path.rglob("*.bin")}
+    assert len(kept) == 2
+    assert {path.suffix for path in tmp_path.rglob("*")} <= {".bin", ".json"}
+    steps = list[BuildStep]()
+    again = native(cache_dir=tmp_path, progress=steps.append)
+    (left,) = {step.total for step in steps}
+    steps.clear()
+    native(cache_dir=tmp_path / "another", progress=steps.append)
+    (all_of_them,) = {step.total for step in steps}
+    assert left == all_of_them - 2
+    compare.assert_close(run(again, X), run(reference(CHAIN), X), compare.DEVICE["float32"])
+
+
+def test_ctrl_c_ends_a_process_that_compiles(tmp_path: Path) -> None:
+    """At several moments: no file that is half-written is left, neither in the cache nor beside it."""
+    (tmp_path / "model.tflite").write_bytes(write(CHAIN))
+    cache, temporary = tmp_path / "cache", tmp_path / "temporary"
+    temporary.mkdir()
+    code = """
+        import sys
+        from litecl.delegate import CLDelegate
+        from litecl.interpreter import Interpreter
+
+        print("begin", flush=True)
+        Interpreter("model.tflite", delegates=[CLDelegate("native", cache_dir="cache")]).allocate_tensors()
+    """
+    for after_s in (0.0, 0.05, 0.1, 0.2, 0.3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code)],
+            cwd=tmp_path,
+            env={**os.environ, "TMPDIR": str(temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(after_s)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode in (-signal.SIGINT, 0)
+        assert not [*temporary.iterdir()]
+        assert {path.suffix for path in cache.rglob("*")} <= {".bin", ".json"}
+
+
+def test_slow_compiling_is_told_of(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Once: to the log, and by commands on stderr where that is no terminal."""
+    monkeypatch.setattr("litecl.delegate.progress._LONG_S", 0.0)
+    monkeypatch.setattr("litecl.perf.cli.command._LONG_S", 0.0)
+    with caplog.at_level(logging.INFO, "litecl"), progress("preparing", None) as bar:
+        native(cache_dir=tmp_path, progress=bar.building)
+    assert caplog.text.count("files are done, and will be kept") == 1
+    assert capsys.readouterr().err.count("this is done once") == 1
 
 
 def _children() -> list[str]:
@@ -221,6 +290,13 @@ def test_times_of_launches(threads: int) -> None:
     rows = interpreter.delegation_report().kernels
     assert len(rows) == sum(partition.launches for partition in interpreter.delegation_report().partitions)
     assert all(0 < row.duration_ms < 1e3 for row in rows)
+
+
+@pytest.mark.parametrize("options", [{}, {"queue_loops": True}], ids=["one function", "one by one"])
+def test_no_times_without_profile(options: dict[str, Any]) -> None:
+    interpreter = native(**options)
+    run(interpreter, X)
+    assert not interpreter.delegation_report().kernels
 
 
 def test_states_stay_between_invokes() -> None:

@@ -2,9 +2,12 @@
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import textwrap
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +27,7 @@ from litecl.interpreter.ops.unary import NEG
 from litecl.perf.cli import main
 from support import compare, small_models
 from support.build import Graph, model, randn
-from support.command import failure
+from support.command import data, failure
 from support.small_models import prepared, reference, run
 
 pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
@@ -257,3 +260,36 @@ def test_a_pack_made_again_is_the_same_file(folder: Path, tmp_path: Path) -> Non
     machines = "--for", kinds.here().name, "--for", "host"
     assert main(["compile", *models, *machines, "-o", str(again), "--threads", "2", "--json"]) == 0
     assert again.read_bytes() == (folder / "both.pack").read_bytes()
+
+
+def test_the_example_of_the_document(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (Path(__file__).parents[2] / "docs/native.md").read_text()
+    (command,) = re.findall(r"^    litecl (compile .*)$", text, re.MULTILINE)
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "model.tflite").write_bytes((folder / "chain.tflite").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(command)) == 0
+    assert "aarch64-linux:cortex-a76" in capsys.readouterr().out
+    exec(compile(example, "docs/native.md", "exec"), {})
+    assert capsys.readouterr().out == f"one kernel (from model.pack, for {kinds.machine('host').name})\n"
+
+
+def test_the_command_takes_a_pack(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = data(capsys, "run", folder / "chain.tflite", "--programs", folder / "both.pack", "--require-device")
+    (region,) = ran["delegation"]["partitions"]
+    assert region["manner"]["reason"] == f"from both.pack, for {_used(folder)}"
+    told = failure(capsys, "run", folder / "chain.tflite", "--programs", folder / "none.pack", "--require-device")
+    assert "none.pack: No such file" in told
+
+
+def test_a_pack_in_the_background(folder: Path) -> None:
+    """The CPU runs the model until the pack's libraries are there."""
+    interpreter = with_pack(folder, warm_up="background")
+    for _ in range(500):
+        compare.assert_close(run(interpreter, X), run(reference(CHAIN), X), compare.DEVICE["float32"])
+        if interpreter.delegation_report().claimed:
+            break
+        time.sleep(0.01)
+    assert interpreter.delegation_report().claimed == 4

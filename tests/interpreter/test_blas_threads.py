@@ -2,12 +2,14 @@
 
 import os
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import threadpoolctl
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from litecl.interpreter import Interpreter
@@ -15,6 +17,7 @@ from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.ops.control import CALL, CallOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.options import CustomOptions, unknown_op
+from litecl.interpreter.run import threads
 from litecl.interpreter.run.threads import limited
 from litecl.interpreter.schema import TensorType
 from support.build import Graph, model
@@ -94,6 +97,24 @@ def test_the_smallest_number_counts_while_several_run() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_threads_that_begin_together_have_one_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two accounts of who wishes what would leave the setting of the one to the other."""
+    real, found = threadpoolctl.ThreadpoolController, list[object]()
+
+    def slow() -> ThreadpoolController:
+        time.sleep(0.05)
+        return real()
+
+    monkeypatch.setattr(threads, "_known", {})
+    monkeypatch.setattr(threadpoolctl, "ThreadpoolController", slow)
+    beginning = [threading.Thread(target=lambda: found.append(threads._blas())) for _ in range(3)]
+    for thread in beginning:
+        thread.start()
+    for thread in beginning:
+        thread.join()
+    assert len({*map(id, found)}) == 1
+
+
 def test_a_child_forked_while_a_model_runs_has_the_setting_of_before() -> None:
     def fork(options: bytes, inputs: Sequence[Array | None]) -> list[Array]:
         child = os.fork()

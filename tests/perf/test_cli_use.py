@@ -75,17 +75,17 @@ def test_version_and_help_import_no_model(capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/full")
 @pytest.mark.parametrize(
-    ("wrapped", "flags", "told"),
+    ("wrapped", "asked", "told"),
     [
-        ("{} | head -1", ["--json"], ""),
-        ("{} | head -1", [], ""),
-        ("{} > /dev/full", [], "OSError: [Errno 28] No space left on device"),
-        ("{} >&-", [], ""),
+        ("{} | head -1", ["coverage", "--json"], ""),  # more than a pipe holds
+        ("{} | true", ["completion", "bash"], ""),
+        ("{} > /dev/full", ["completion", "bash"], "OSError: [Errno 28] No space left on device"),
+        ("{} >&-", ["completion", "bash"], ""),
     ],
 )
-def test_a_stdout_that_takes_no_more_ends_without_a_traceback(wrapped: str, flags: list[str], told: str) -> None:
+def test_a_stdout_that_takes_no_more_ends_without_a_traceback(wrapped: str, asked: list[str], told: str) -> None:
     script = "from litecl.perf.cli import main; raise SystemExit(main())"
-    command = shlex.join([sys.executable, "-c", script, "coverage", *flags])
+    command = shlex.join([sys.executable, "-c", script, *asked])
     done = subprocess.run(["bash", "-c", wrapped.format(command)], capture_output=True, text=True)
     assert done.stderr.strip() == told
 

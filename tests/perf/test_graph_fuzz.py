@@ -19,14 +19,21 @@ from litecl.perf.compare import fuzz_graphs
 from litecl.perf.compare.graph_fuzz import elementwise, oracle, pairs, work
 from litecl.perf.compare.graph_fuzz.graphs import THEMES, Call, Drawn, draw, families_of, kind_of
 from litecl.perf.compare.graph_fuzz.modes import MODES
+from support import pocl_processor
 from support.build import Graph, model, randn
 
 
 @pytest.mark.parametrize(
-    ("mode", "batch", "graphs"), [("one thread", 2, 30), ("two threads", 7, 30), ("as a GPU", 17, 4)]
+    ("mode", "batch", "graphs"),
+    [("one thread", 2, 30), ("two threads", 7, 30), ("OpenCL, several groups", 12, 8), ("as a GPU", 17, 4)],
 )
-def test_random_graphs(mode: str, batch: int, graphs: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_random_graphs(
+    mode: str, batch: int, graphs: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No graph of a batch differs; ``python -m litecl.perf.compare.fuzz_graphs`` is the long form."""
+    if MODES[mode].options["device"] != "native":
+        for name, value in pocl_processor.environment().items():
+            monkeypatch.setenv(name, value)
     arguments = ["--graphs", str(graphs), "--families", "3", "--start", str(batch), "--modes", mode, "--json"]
     assert fuzz_graphs.main(arguments) == 0, capsys.readouterr().out
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from litecl.delegate import CLDelegate, DelegationReport
-from litecl.delegate.opencl import execution
 from litecl.delegate.report_details import kernel_name
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
@@ -42,8 +41,8 @@ def test_nodes_lie_within_their_invoke(made: dict[str, Any]) -> None:
     assert {e["pid"] for e in made["traceEvents"]} == {1}
 
 
-def test_what_is_not_the_program_that_runs_is_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "_can_time_itself", lambda device: False)
+@pytest.mark.opencl
+def test_what_is_not_the_program_that_runs_is_a_process_of_its_own() -> None:
     made = trace(write(sound()), {}, {}, runs=1)
     assert spans(made, 1, 1)[1]["args"]["runs as"] == "one kernel"
     assert "profile=True" in spans(made, 2, 1)[1]["args"]["runs as"]

@@ -20,6 +20,7 @@ def leave() -> None:
     """Leave gaps, for the rest of this process."""
     if find_spec("pyopencl") is None:
         return
+    from litecl.delegate.backend import places
     from litecl.delegate.opencl import memory
     from litecl.delegate.plan import control, plan, states
     from litecl.delegate.plan.memory import Arena, Usage, align, place
@@ -46,7 +47,7 @@ def leave() -> None:
 
     for place_, name, value in (
         (plan, "place", apart),
-        *((module, "align", aligned) for module in (control, memory, states)),
+        *((module, "align", aligned) for module in (control, memory, places, states)),
         (memory.Memory, "__init__", made),
         (memory.Memory, "_send", sent),
     ):

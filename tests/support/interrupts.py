@@ -4,27 +4,41 @@ import dis
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 _HEARS = ("CALL", "JUMP_BACKWARD")  # how the names of instructions begin behind which signals are looked for
 
 
-def interrupted(function: Callable[[], object], number: int) -> bool:
-    """Call a function and raise KeyboardInterrupt at the numbered place; return whether it came so far.
+def interrupted(function: Callable[[], object], number: int) -> Literal["raised", "ignored", "returned"]:
+    """Call a function and raise KeyboardInterrupt at the numbered place; return what came of it.
 
+    ignored: Python ignores what is raised where something is released. returned: the function does not come so far.
     A return of a Python function to the one that called it is no place: CPython looks for signals when it begins.
     """
-    tracer = _Tracer(number)
-    before = sys.gettrace()
+    tracer, ignored = _Tracer(number), list[object]()
+    before, hook = sys.gettrace(), sys.unraisablehook
+    sys.unraisablehook = ignored.append
     sys.settrace(tracer.called)
     try:
         function()
     except KeyboardInterrupt:
-        return True
+        return "raised"
     finally:
         sys.settrace(before)
-    assert tracer.left >= 0, "something has caught KeyboardInterrupt"
-    return False
+        sys.unraisablehook = hook
+    assert tracer.left >= 0 or ignored, "something has caught KeyboardInterrupt"
+    return "ignored" if ignored else "returned"
+
+
+def places(function: Callable[[], object]) -> int:
+    """Call a function and return how many places it comes to."""
+    tracer, before = _Tracer(sys.maxsize), sys.gettrace()
+    sys.settrace(tracer.called)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    return sys.maxsize - tracer.left
 
 
 class _Tracer:

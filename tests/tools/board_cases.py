@@ -1,10 +1,13 @@
 """Writes models with inputs and expected outputs to a folder, for ``board_run.py``: files given, against the
-interpreter, and every so many of the operators' device cases, against LiteRT's reference kernels.
+interpreter, and the operators' device cases, against LiteRT's reference kernels: every so many, or those whose names a
+regular expression finds.
 
-Usage: tests/tools/board_cases.py FOLDER EVERY [MODEL...]
+Usage: tests/tools/board_cases.py FOLDER NUMBER|EXPRESSION [MODEL...]
 """
 
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,16 +22,22 @@ from support import compare
 from support.all_cases import DEVICE_CASES, content, expected
 
 
-def main(folder: Path, every: int, models: list[Path]) -> None:
+def main(folder: Path, wanted: str, models: list[Path]) -> None:
     """Write them."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in [*folder.glob("*.tflite"), *folder.glob("*.npz")]:
         path.unlink()
     for model in models:
         _write(folder, model.stem, model.read_bytes(), *_run(model.read_bytes()), None)
-    for case in DEVICE_CASES[::every] if every else ():
-        if (wanted := _expected(case)) is not None:
-            _write(folder, repr(case), content(case), list(case.feeds), wanted, case)
+    for case in _cases(wanted):
+        if (results := _expected(case)) is not None:
+            _write(folder, repr(case), content(case), list(case.feeds), results, case)
+
+
+def _cases(wanted: str) -> Sequence[Case]:
+    if wanted.isdecimal():
+        return DEVICE_CASES[:: int(wanted)] if int(wanted) else ()
+    return [case for case in DEVICE_CASES if re.search(wanted, repr(case))]
 
 
 def _run(model: bytes) -> tuple[list[Array], list[Array]]:
@@ -65,4 +74,4 @@ def _is_on_device(case: Case | None) -> bool:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), [*map(Path, sys.argv[3:])])
+    main(Path(sys.argv[1]), sys.argv[2], [*map(Path, sys.argv[3:])])

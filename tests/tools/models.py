@@ -1,9 +1,9 @@
-"""Runs model files on OpenCL devices and on the interpreter, twice each, and compares. Exits with 1 if any differ.
+"""Runs model files on devices and on the interpreter, twice each, and compares. Exits with 1 if any differ.
 
 The device must not fail (``strict``); what it refuses, the CPU runs. For checks on processors and drivers that the
 tests do not run on: ``tests/tools/qemu_cpu.sh`` calls it.
 
-Usage: python tests/tools/models.py [--device NAME]... FILE_OR_FOLDER...
+Usage: python tests/tools/models.py [--device NAME]... [--threads N]... FILE_OR_FOLDER...
 """
 
 import argparse
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl.device import devices
+from litecl.delegate.devices import devices
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.perf.measure import feeds
@@ -30,9 +30,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--device", action="append", help="a fragment of a name; all devices by default")
+    parser.add_argument("--threads", action="append", type=int, help="of the processor's own device; all by default")
     arguments = parser.parse_args()
     names = arguments.device or [""]
-    chosen = [device for device in devices() if any(name in device.name for name in names)]
+    found = [device for device in devices() if any(name in device.name for name in names)]
+    chosen = [(device, threads) for device in found for threads in arguments.threads or [None]]
     bad = 0
     for path in _files(arguments.models):
         try:
@@ -40,11 +42,11 @@ def main() -> int:
         except LiteclError as error:
             print(f"-     {path}: not on the interpreter: {_first_line(error)}", flush=True)
             continue
-        for device in chosen:
+        for device, threads in chosen:
             start_s = time.monotonic()
-            verdict, good = _compared(path, device, expected)
+            verdict, good = _compared(path, device, threads, expected)
             bad += not good
-            took = f"{time.monotonic() - start_s:.0f} s"
+            took = f"{threads or 'all'} threads, {time.monotonic() - start_s:.0f} s"
             print(f"{'ok   ' if good else 'WRONG'} {path}, {device.name}, {took}: {verdict}", flush=True)
     return min(bad, 1)
 
@@ -68,9 +70,11 @@ def _outputs(path: Path, **options: Any) -> list[Any]:
     return [*outputs, (sum(row.claimed for row in rows), len(rows))]
 
 
-def _compared(path: Path, device: Any, expected: list[Any]) -> tuple[str, bool]:
+def _compared(path: Path, device: Any, threads: int | None, expected: list[Any]) -> tuple[str, bool]:
+    wanted = device if threads is None or device.name != "native" else "native"  # with so many threads
     try:
-        *got, (claimed, nodes) = _outputs(path, delegates=[CLDelegate(device=device, strict=True)])
+        delegate = CLDelegate(device=wanted, num_threads=threads, strict=True)
+        *got, (claimed, nodes) = _outputs(path, delegates=[delegate])
     except LiteclError as error:
         return f"{type(error).__name__}: {_first_line(error)}", False
     worst = feeds.difference(got, expected[:-1])

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Makes a pack for a processor of ARM here, and runs it by qemu-user, with numpy, flatbuffers and litecl alone: real models
-# against the interpreter, and every so many of the operators' device cases against LiteRT.
-# Usage: tests/tools/native_arm.sh [EVERY [PROCESSOR]], every 40th and cortex-a76 if they are not given; 0 for none
+# against the interpreter, and operators' device cases against LiteRT: every so many, or those that an expression finds.
+# Usage: tests/tools/native_arm.sh [NUMBER|EXPRESSION [PROCESSOR]], every 40th (0: none), and cortex-a76 unless given
+# The emulated processor is that one, or QEMU_CPU (max has all that qemu knows).
 # Needs qemu-user (Debian: apt-get install qemu-user) and the package ziglang.
 set -euo pipefail
-every=${1:-40} processor=${2:-cortex-a76}
+cases=${1:-40} processor=${2:-cortex-a76}
 cd "$(dirname "$0")/../.."
 folder="${XDG_CACHE_HOME:-$HOME/.cache}/litecl-tests/native-arm-$processor"
 export PYTHONPATH=$PWD/src
@@ -13,8 +14,8 @@ if [ -d $shared ]; then
     models=($shared/mlcommons-tiny/{kws_ref_model,ad01_int8,ad01_fp32,pretrainedResnet,pretrainedResnet_quant,vww_96_int8}.tflite
         $shared/MycroftAI-plugin-wake-word-precise-lite/hey_mycroft.tflite)
 fi
-.venv/bin/python tests/tools/board_cases.py "$folder" "$every" "${models[@]}"
+.venv/bin/python tests/tools/board_cases.py "$folder" "$cases" "${models[@]}"
 .venv/bin/python -m litecl compile "$folder"/*.tflite --for "aarch64-linux:$processor" --threads 2 \
     -o "$folder/arm.pack" --json > "$folder/compile.json"
 ls -l "$folder/arm.pack"
-QEMU_CPU=$processor tests/tools/arm.sh tests/tools/board_run.py "$folder" "$folder/arm.pack"
+QEMU_CPU=${QEMU_CPU:-$processor} tests/tools/arm.sh tests/tools/board_run.py "$folder" "$folder/arm.pack"

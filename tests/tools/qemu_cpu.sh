@@ -24,7 +24,7 @@ if [ $# -gt 0 ]; then
 fi
 models=../shared/models/mlcommons-tiny
 if [ -d "$models" ]; then
-    run tests/tools/models.py --device basic "$models"/{ad01_fp32,pretrainedResnet,pretrainedResnet_quant,kws_ref_model,model_ToyCar_quant}.tflite
+    run tests/tools/models.py --device basic --device native "$models"/{ad01_fp32,pretrainedResnet,pretrainedResnet_quant,kws_ref_model,model_ToyCar_quant}.tflite
 fi
 cases="(ADD_N and three) or (SOFTMAX and 65537) or (LSTM and batch and 20 and 33) or (DEPTHWISE and INT8 and SAME)"
 cases+=" or (CONV_2D and INT8 and stride and 1x1) or (CONV_2D and 8 and bits and 64 and 130) or (INT16 and 1x1)"

@@ -12,7 +12,9 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.native import compiler
 from litecl.interpreter import Interpreter, limits
 from litecl.interpreter.graph import Array
-from support.interrupts import interrupted
+from litecl.interpreter.run import threads
+from support.build import randn
+from support.interrupts import interrupted, places
 from tools.fault_models import Subject, subjects
 
 _STEP = 7  # of many places every so manyth is tried; no divisor of what a loop may take
@@ -47,6 +49,11 @@ def _feed(interpreter: Interpreter, feeds: Sequence[Array]) -> None:
         interpreter.set_tensor(tensor, value)
 
 
+def blas_threads() -> list[int]:
+    """How many threads each BLAS of the process takes."""
+    return [library.get() for library in threads._blas()._libraries]
+
+
 @pytest.mark.parametrize("name", ["lstm", "two LSTMs", "variables"])
 @pytest.mark.parametrize("mode", [pytest.param(mode, marks=() if "interp" in mode else _NATIVE) for mode in _MODES])
 def test_an_interrupt_anywhere_in_an_invoke(name: str, mode: str) -> None:
@@ -54,23 +61,54 @@ def test_an_interrupt_anywhere_in_an_invoke(name: str, mode: str) -> None:
     subject, rng = _subjects()[name], np.random.default_rng(8)
     interpreter, wanted = _made(subject, mode), _made(subject, "interpreter")
     outputs = interpreter.model.subgraphs[0].outputs
-    heard, number = 0, 0
+    heard, number, given = 0, 0, blas_threads()
     for number in count():
         at = number if number < _FEW else _FEW + (number - _FEW) * _STEP
         feeds = [rng.standard_normal(x.shape).astype(x.dtype) for x in subject.feeds[0]]
         for each in (interpreter, wanted):
             _feed(each, feeds)
         wanted.invoke()
-        raised = interrupted(interpreter.invoke, at)
+        outcome = interrupted(interpreter.invoke, at)
         assert limits.active() is None, f"a limit outlasts the call, interrupted at place {at}"
-        if raised:
+        if outcome == "raised":
             interpreter.invoke()
+        assert blas_threads() == given, f"BLAS has other threads than before, interrupted at place {at}"
         for tensor in outputs:
             where = f"interrupted at place {at}"
             np.testing.assert_allclose(
                 interpreter.get_tensor(tensor), wanted.get_tensor(tensor), rtol=1e-3, atol=1e-4, err_msg=where
             )
-        heard += raised
-        if not raised:
+        heard += outcome == "raised"
+        if outcome == "returned":
             break
     assert heard == number > 10
+
+
+@pytest.mark.parametrize("mode", ["interpreter", pytest.param("in place", marks=_NATIVE)])
+def test_an_interrupt_anywhere_in_a_preparation(mode: str) -> None:
+    """Shapes that were interrupted while they were prepared are prepared at the next try, and states begin anew."""
+    subject, rng = _subjects()["lstm"], np.random.default_rng(8)
+    feeds = {steps: randn(rng, 1, steps, 4) for steps in (3, 5)}
+    wanted = {steps: _answer(_made(subject, "interpreter"), x) for steps, x in feeds.items()}
+    interpreter = _made(subject, mode)
+    for x in (feeds[5], feeds[3]):
+        _answer(interpreter, x)  # from now on both are kept prepared
+    for number in range(places(lambda: _prepared(interpreter, feeds[5]))):
+        _answer(interpreter, feeds[3])
+        interrupted(lambda: _prepared(interpreter, feeds[5]), number)
+        np.testing.assert_allclose(_answer(interpreter, feeds[5]), wanted[5], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(_answer(interpreter, feeds[3]), wanted[3], rtol=1e-4, atol=1e-5)
+
+
+def _prepared(interpreter: Interpreter, x: Array) -> None:
+    (tensor,) = interpreter.model.subgraphs[0].inputs
+    interpreter.resize_tensor_input(tensor, x.shape)
+    interpreter.allocate_tensors()
+
+
+def _answer(interpreter: Interpreter, x: Array) -> Array:
+    """Return the first answer of new states: nothing resets them but the preparation."""
+    _prepared(interpreter, x)
+    _feed(interpreter, [x])
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.model.subgraphs[0].outputs[0])

@@ -186,6 +186,7 @@ thread.start()
 within.wait()
 forked(child)
 leave.set()
+thread.join()
 """)
 
 

@@ -13,11 +13,12 @@ from litecl.delegate.opencl import programs
 from litecl.interpreter import Interpreter
 from litecl.interpreter.run import threads
 from support import compare, small_models
+from support import devices as opencl
 
 X = np.random.default_rng(5).standard_normal((2, 5)).astype(np.float32)
 CHAIN = small_models.chain()
 _NATIVE: dict[str, Any] = {"device": "native", "num_threads": 2, "strict": True, "cache_dir": None}
-_OPENCL: dict[str, Any] = {"device": 0, "queue_loops": True, "strict": True, "cache_dir": None}
+_OPENCL: dict[str, Any] = {"device": opencl.tested()[0], "queue_loops": True, "strict": True, "cache_dir": None}
 
 _SECTIONS: dict[str, tuple[Any, str, dict[str, Any] | None]] = {
     "opening a device": (backend.NativeFound, "open", _NATIVE),

@@ -1,0 +1,71 @@
+"""Weights that a model computes from constants, such as the filter that cuts an image into patches."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from litecl.converter.quantization.rules import RULES
+from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops.quantize import FAKE_QUANT
+from litecl.interpreter.run.shapes import outputs_of
+
+
+def with_constant_weights(model: Model) -> Model:
+    """Return a model in which weights are constants where they follow from constants alone.
+
+    Large ones of few numbers were left to be computed when the model runs; kernels of integers take constants only.
+    """
+    return replace(model, subgraphs=tuple(map(_folded, model.subgraphs)))
+
+
+def _folded(graph: Subgraph) -> Subgraph:
+    made = {tensor: number for number, node in enumerate(graph.nodes) for tensor in node.outputs}
+    needed: set[int] = set()
+    for tensor in _weights(graph):
+        needed |= _makers(graph, made, tensor) or set()
+    tensors, nodes = list(graph.tensors), []
+    for number, node in enumerate(graph.nodes):
+        if number in needed:
+            _compute(tensors, node)
+        if number not in needed or any(tensors[t].data is None for t in node.outputs):
+            nodes.append(node)
+    return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes)) if needed else graph
+
+
+def _weights(graph: Subgraph) -> Iterator[int]:
+    """Return what rules want to be constants and is none."""
+    for node in graph.nodes:
+        rule = RULES.get(node.op)
+        for position in (*rule.weights, *rule.sums) if rule is not None else ():
+            tensor = node.inputs[position] if position < len(node.inputs) else ABSENT
+            if tensor != ABSENT and graph.tensors[tensor].data is None:
+                yield tensor
+
+
+def _makers(graph: Subgraph, made: Mapping[int, int], tensor: int) -> set[int] | None:
+    """Return the nodes that compute a tensor from constants; None if it depends on anything else."""
+    found: set[int] = set()
+    pending = [tensor]
+    while pending:
+        number = made.get(pending.pop())
+        if number is None or not _is_foldable(graph, graph.nodes[number]):
+            return None
+        if number not in found:
+            found.add(number)
+            inputs = (t for t in graph.nodes[number].inputs if t != ABSENT)
+            pending += [t for t in inputs if graph.tensors[t].data is None]
+    return found
+
+
+def _is_foldable(graph: Subgraph, node: Node) -> bool:
+    """Return whether a node only computes; what training has rounded keeps the node that tells how."""
+    pure = isinstance(node.op, Op) and node.op.pure and not node.op.states and node.op is not FAKE_QUANT
+    return pure and not set(node.outputs) & set(graph.outputs)
+
+
+def _compute(tensors: list[TensorSpec], node: Node) -> None:
+    inputs = [None if t == ABSENT else tensors[t] for t in node.inputs]
+    results = outputs_of(node, inputs, [tensors[t] for t in node.outputs], sys.maxsize)
+    for tensor, result in zip(node.outputs, results, strict=True):
+        tensors[tensor] = result

@@ -1,0 +1,60 @@
+"""Dot products of bytes by ARM's instructions (kernels_cl/arm_dots.h), in what is compiled.
+
+`tests/tools/native_arm.sh` runs such code, on an emulated processor.
+"""
+
+import re
+
+import pytest
+
+from litecl.delegate.backend.sources import source_of
+from litecl.delegate.native import compiler, kinds
+from litecl.delegate.native.compiler import Unit
+from litecl.delegate.native.cross import compiler_for
+
+FOUND = compiler.found()
+pytestmark = pytest.mark.skipif(
+    FOUND is None or FOUND.source != "of ziglang", reason="no compiler for all machines: pip install ziglang"
+)
+FUNCTIONS = """
+__attribute__((visibility("default"))) void bytes(__global const int *x, __global const int *w, __global int *sum) {
+    *(__global intv_u *)sum = DOT4(*(__global intv_u *)sum, *(__global const intv_u *)x, *(__global const intv_u *)w);
+}
+"""
+MACHINES = {  # the instructions: signed ones are needed a second time, for what is missing
+    "aarch64-linux:cortex-a76": ["sdot"] * 2,
+    "aarch64-linux:neoverse-v1": ["usdot"],
+    "aarch64-macos:apple-m1": ["sdot"] * 2,
+    "aarch64-macos:apple-m2": ["usdot"],
+    "armv7-linux:cortex-a76": ["vsdot"] * 2,
+    "aarch64-linux:cortex-a72": ["smull", "smull2"] * 2,
+    "armv7-linux": ["vmull"] * 4,
+}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_instructions(machine: str) -> None:
+    text = source_of("native.h") + "#define T uchar\n" + source_of("quantized.h") + FUNCTIONS
+    unit = Unit("dots.cl", text, ("-DVW=4", "-DLITECL_REGION=1", "-S"))
+    (made,) = compiler_for(kinds.machine(machine)).compile([unit])
+    words = [word.partition(".")[0] for word in made.decode().split()]
+    assert sorted(word for word in words if re.fullmatch(r"\w*(dot|mull2?)", word)) == sorted(MACHINES[machine])
+
+
+def test_rows_of_a_tile_share_what_is_missing() -> None:
+    """Of a tile of 6 rows and 2 vectors: 12 products, and 2 for what all rows lack."""
+    macros = {"T": "char", "MR": 6, "NV": 2, "PANEL": 8, "WIDTH": 4, "VW": 4, "LITECL_REGION": 1}
+    call = """
+__attribute__((visibility("default"))) void rows(__global intv *sums, __global const uchar *x, __global const char *w,
+                                                 const int bytes) {
+    intv tile[MR][NV];
+    for (int i = 0; i < MR * NV; ++i) tile[i / NV][i % NV] = sums[i];
+    multiply_patches(tile, x, w, 1024, 1, bytes, 0);
+    for (int i = 0; i < MR * NV; ++i) sums[i] = tile[i / NV][i % NV];
+}
+"""
+    text = source_of("native.h") + source_of("quantized_conv_2d.cl") + call
+    unit = Unit("rows.cl", text, (*(f"-D{name}={value}" for name, value in macros.items()), "-S"))
+    (made,) = compiler_for(kinds.machine("aarch64-linux:cortex-a76")).compile([unit])
+    body = made.decode().partition("\nrows:")[2].partition(".Lfunc_end")[0]
+    assert body.count("sdot") == 12 + 2
