@@ -133,22 +133,6 @@ class Placement:
     pixel_step: int
 
 
-def reached(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    """Refuse a convolution whose taps are so far apart that kernels cannot count an image with its borders."""
-    x, kernel, out = (spec.static_shape for spec in (given(inputs, 0), given(inputs, 1), outputs[0]))
-    rows, columns = (max(x[i + 1], n) for i, n in enumerate(_reach(options, kernel[1:3], out)))
-    if rows * columns * x[3] < _COUNTED:
-        return None
-    return Refusal(f"dilations that make an image of {rows} x {columns}, borders included")
-
-
-def _reach(options: Any, kernel: Sequence[int], out: Shape) -> list[int]:
-    """Return the rows and columns from the first tap to the last, in all positions of the window."""
-    strides = options.stride_h, options.stride_w
-    dilations = getattr(options, "dilation_h_factor", 1), getattr(options, "dilation_w_factor", 1)
-    return [(out[i + 1] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 for i in range(2)]
-
-
 def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int, out: Shape, pads: Pads) -> Geometry:
     """Return the geometry of a convolution or a pool with these options: images of shape ``x`` become ``out``.
 
@@ -161,7 +145,7 @@ def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int,
     apart = getattr(options, "dilation_h_factor", 1), getattr(options, "dilation_w_factor", 1)
     dilations = [step if n > 1 else 1 for step, n in zip(apart, kernel, strict=True)]
     lengths = pads.top + height + pads.bottom, pads.left + width + pads.right
-    reach = _reach(options, kernel, out)
+    reach = [(out[i + 1] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 for i in range(2)]
     window = Geometry(
         images=images,
         height=height,
@@ -182,6 +166,16 @@ def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int,
         group_columns=out[3] * group_channels // channels,
     )
     return window.lying
+
+
+def reached(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    """Refuse a convolution whose taps are so far apart that kernels cannot count an image with its borders."""
+    x, kernel, out = (spec.static_shape for spec in (given(inputs, 0), given(inputs, 1), outputs[0]))
+    g = geometry(options, x, kernel[1:3], x[3], out, Pads())
+    rows, columns = g.height + 2 * g.pad_y + 1, g.width + 2 * g.pad_x + 1
+    if rows * columns * g.channels < _COUNTED:
+        return None
+    return Refusal(f"dilations that make an image of {rows} x {columns}, borders included")
 
 
 def abreast(g: Geometry, target: Target) -> int:
