@@ -42,7 +42,7 @@ class CompiledModel:
         self._interpreter = interpreter
         self._environment = environment
         self._entries = entries(interpreter.model)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler gets an error rather than wait for what it has interrupted
         self._worker: ThreadPoolExecutor | None = None
         self._exchange = Exchange(interpreter)
         interpreter.allocate_tensors()

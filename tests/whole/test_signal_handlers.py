@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litecl.compiled.exchange import Exchange
+from litecl.compiled_model import CompiledModel
 from litecl.delegate import CLDelegate, devices
 from litecl.delegate.native import backend, compiler, library, workers
 from litecl.delegate.opencl import programs
 from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.run import threads
 from support import compare, small_models
 from support import devices as opencl
@@ -77,3 +81,35 @@ def test_a_handler_uses_what_it_has_interrupted(section: str, monkeypatch: pytes
     assert len(results) == 2
     for result in results:
         compare.assert_close(result, small_models.run(small_models.reference(CHAIN), X), compare.DEVICE["float32"])
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGWINCH"), reason="no such signals here")
+def test_a_handler_runs_the_compiled_model_that_it_has_interrupted(
+    monkeypatch: pytest.MonkeyPatch, _no_hang: None
+) -> None:
+    """An error says that it is running; the run goes on, on its own inputs."""
+    compiled = CompiledModel.from_buffer(write(CHAIN))
+    inputs, outputs = compiled.create_input_buffers(0), compiled.create_output_buffers(0)
+    others = compiled.create_input_buffers(0), compiled.create_output_buffers(0)
+    inputs[0].write(X)
+    said, real = list[str](), Exchange._collect
+
+    def handle(number: int, frame: object) -> None:
+        try:
+            compiled.run_by_index(0, *others)
+        except ModelError as error:
+            said.append(str(error))
+
+    def interrupted(*arguments: Any) -> None:
+        signal.raise_signal(signal.SIGWINCH)
+        real(*arguments)
+
+    monkeypatch.setattr(Exchange, "_collect", interrupted)
+    before = signal.signal(signal.SIGWINCH, handle)
+    try:
+        compiled.run_by_index(0, inputs, outputs)
+    finally:
+        signal.signal(signal.SIGWINCH, before)
+    assert "running already" in said[0]
+    got = outputs[0].read(14, np.float32).reshape(2, 7)
+    compare.assert_close(got, small_models.run(small_models.reference(CHAIN), X), compare.INTERPRETER["float32"])

@@ -28,6 +28,7 @@ class Exchange:
         self._interpreter = interpreter
         self._bound: dict[tuple[int, int], ref[TensorBuffer]] = {}  # inputs, by subgraph and tensor
         self._lent: dict[tuple[int, int], ref[TensorBuffer]] = {}  # outputs
+        self._is_running = False
         nodes = [node for graph in interpreter.model.subgraphs for node in graph.nodes]
         self._has_used = False  # buffers of a device, which the model goes on using until it is told not to
         self._keeps_state = any(node.op is READ_VARIABLE for node in nodes)  # whose result is the variable itself
@@ -60,7 +61,18 @@ class Exchange:
         self._interpreter.allocate_tensors()
 
     def run(self, subgraph: int, inputs: Buffers, outputs: Buffers) -> None:
-        """Run a subgraph on buffers. Raises ShapeError for one that does not fit."""
+        """Run a subgraph on buffers. Raises ShapeError for one that does not fit, and ModelError in a signal handler
+        that has interrupted another run.
+        """
+        if self._is_running:
+            raise ModelError("this compiled model is running already: a signal handler needs one of its own")
+        self._is_running = True
+        try:
+            self._run(subgraph, inputs, outputs)
+        finally:
+            self._is_running = False
+
+    def _run(self, subgraph: int, inputs: Buffers, outputs: Buffers) -> None:
         memories = self._fit(subgraph, inputs)
         there, in_place = self._use(subgraph, inputs, outputs)
         for (tensor, buffer), memory in zip(inputs, memories, strict=True):
