@@ -43,10 +43,10 @@ inline intv is_across(floatv x, floatv b) { return (x < 0.0f && b > 0.0f) || (x 
 // may also round it to the float below.
 inline floatv floor_div(floatv a, floatv b) {
     const floatv quotient = floor(a / b);
+    const floatv remainder = fma(-quotient, b, a);  // rounded once: by a processor without an instruction for it, too
 #ifdef LITECL_CPU
-    return is_across(a - quotient * b, b) ? quotient - 1.0f : quotient;
+    return is_across(remainder, b) ? quotient - 1.0f : quotient;
 #else
-    const floatv remainder = fma(-quotient, b, a);
     const floatv more = fabs(remainder) >= fabs(b) ? quotient + 1.0f : quotient;
     return is_across(remainder, b) ? quotient - 1.0f : more;
 #endif
