@@ -55,6 +55,8 @@ def target(machine: Machine, directory: Path | None) -> Target:
     """Return what is needed to make libraries for a machine. Raises DelegateError if that cannot be."""
     compiler, oldest = compiler_for(machine), compiler_for(Machine(machine.kind, machine.kind.base))
     needed = features.required(machine.kind.architecture, compiler.macros, oldest.macros)
+    if machine.kind.system == "darwin":  # all Macs have what the oldest has, and not all versions of macOS tell of it
+        needed = tuple(name for name in needed if name not in oldest.macros)
     return Target(machine, compiler, needed, directory)
 
 

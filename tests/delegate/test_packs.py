@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.native import compiler, features, kinds, pack, packed
+from litecl.delegate.native import compiler, features, kinds, pack, packed, packing
 from litecl.delegate.native.cross import compiler_for
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, KernelBuildError
@@ -235,6 +235,14 @@ def test_processors_whose_features_a_board_can_be_asked_for(name: str) -> None:
         "znver5": "__AVX512VNNI__",
     }
     assert expected.get(machine.processor, next(iter(needed))) in needed
+
+
+def test_every_mac_has_what_the_oldest_has() -> None:
+    """Older versions of macOS do not tell of some features."""
+    assert packing.target(kinds.machine("aarch64-macos"), None).features == ()
+    newer = packing.target(kinds.machine("aarch64-macos:apple-m2"), None).features
+    assert "__ARM_FEATURE_MATMUL_INT8" in newer
+    assert "__ARM_FEATURE_DOTPROD" not in newer
 
 
 def test_what_compile_refuses(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
