@@ -18,6 +18,7 @@ _MAY_SHARE = (
     *("SplitV", "StridedSlice", "Tile", "Transpose", "Unpack"),
     *("All", "Any", "Max", "Mean", "Min", "Prod", "Sum"),
 )
+_MAY_HOLD = (*_SAME, *_RESHAPED, *_MAY_SHARE)
 
 
 class Views:
@@ -70,7 +71,9 @@ def refuse_shared(function: Function, readers: Iterable[Node], variable: Variabl
     place = {node: i for i, node in enumerate(function.nodes)}
     writes = [node for node in function.nodes if node.writes and any(v and v.variable is variable for v in node.inputs)]
     for node in (reader for reader in readers if reader.op in _MAY_SHARE):
-        last = max((place[user] for user in _users_of(node)), default=0)
+        users = [node, *_users_of(node)]
+        returned = any(function.is_output(value) for user in users if user.op in _MAY_HOLD for value in user.outputs)
+        last = len(place) if returned else max(place[user] for user in users)
         write = next((write for write in writes if place[node] < place[write] < last), None)
         if write is not None:
             raise ConversionError(
@@ -86,5 +89,5 @@ def _users_of(node: Node) -> Iterable[Node]:
     while pending:
         found = [user for value in pending.pop().outputs for user in value.users if user not in seen]
         seen.update(dict.fromkeys(found))
-        pending += [user for user in found if user.op in (*_SAME, *_RESHAPED, *_MAY_SHARE)]
+        pending += [user for user in found if user.op in _MAY_HOLD]
     return seen
