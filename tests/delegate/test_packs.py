@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.native import compiler, features, kinds, pack, packed, packing
-from litecl.delegate.native.cross import compiler_for
+from litecl.delegate.native import compiler, features, kinds, pack, packed
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, KernelBuildError
 from litecl.interpreter.file.writer import write_file
@@ -204,45 +203,6 @@ def test_the_processor_takes_what_uses_most_of_it(folder: Path) -> None:
         old = next(each for each in found.machines if each.machine == base)
         lacking = packed._fitting(found, kind, lambda architecture, features: list(set(features) - set(old.features)))
         assert lacking.machine == base
-
-
-def test_features_are_those_that_a_compiler_sees() -> None:
-    """Clang asks the processor itself; litecl asks numpy and the system."""
-    host = compiler_for(kinds.machine("host"))
-    kind = kinds.here()
-    base = compiler_for(kinds.Machine(kind, kind.base))
-    needed = features.required(kind.architecture, host.macros, base.macros)
-    assert features.missing(kind.architecture, needed) == []
-    assert features.missing(kind.architecture, ["__AVX1024__"]) == ["__AVX1024__"]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("x86_64-linux:znver5", "x86_64-linux:sapphirerapids", "x86_64-windows:alderlake", "x86_64-linux:x86-64-v4"),
-        *("aarch64-linux:cortex-a76", "aarch64-linux:neoverse-v2", "aarch64-macos:apple-m2", "armv7-linux:cortex-a9"),
-        *("armv7-linux:cortex-a72", "riscv64-linux:rv64gcv"),
-    ],
-)
-def test_processors_whose_features_a_board_can_be_asked_for(name: str) -> None:
-    machine = kinds.machine(name)
-    oldest = compiler_for(kinds.Machine(machine.kind, machine.kind.base))
-    needed = features.required(machine.kind.architecture, compiler_for(machine).macros, oldest.macros)
-    expected = {
-        "cortex-a76": "__ARM_FEATURE_DOTPROD",
-        "cortex-a9": "__ARM_NEON",
-        "rv64gcv": "__riscv_v",
-        "znver5": "__AVX512VNNI__",
-    }
-    assert expected.get(machine.processor, next(iter(needed))) in needed
-
-
-def test_every_mac_has_what_the_oldest_has() -> None:
-    """Older versions of macOS do not tell of some features."""
-    assert packing.target(kinds.machine("aarch64-macos"), None).features == ()
-    newer = packing.target(kinds.machine("aarch64-macos:apple-m2"), None).features
-    assert "__ARM_FEATURE_MATMUL_INT8" in newer
-    assert "__ARM_FEATURE_DOTPROD" not in newer
 
 
 def test_what_compile_refuses(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
