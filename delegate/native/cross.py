@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from litecl.delegate.native import clang, compiler
 from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.compiler import MISSING
-from litecl.delegate.native.kinds import NATIVE, Machine
+from litecl.delegate.native.kinds import NATIVE, Machine, is_here
 from litecl.interpreter.errors import DeviceNotFound, KernelBuildError
 
 # All that libraries for Windows import, by the library that has it: nothing else is in every process.
@@ -32,7 +32,8 @@ def compiler_for(machine: Machine) -> Compiler:
     system, is_zig = machine.kind.system, bool(found.linker)
     options = machine.options if machine.processor != NATIVE else ("-target", machine.kind.triple, *found.target)
     if system == "linux":
-        linker = found.linker or (*found.command, *options, "-nostdlib", "-fuse-ld=lld")
+        other = () if is_here(machine.kind) else ("-fuse-ld=lld",)  # the system's linker may know this machine alone
+        linker = found.linker or (*found.command, *options, "-nostdlib", *other)
         return Compiler(*given, linker, options)
     if not is_zig:
         raise KernelBuildError(f"to link for {machine.kind.name}: expected the package ziglang, got {found.source}")

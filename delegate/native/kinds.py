@@ -86,13 +86,14 @@ def machine(name: str) -> Machine:
 
 def here() -> Kind:
     """Return the kind of this machine. Raises DelegateError if it is none of these."""
-    found = next((kind for kind in KINDS.values() if _is_here(kind)), None)
+    found = next((kind for kind in KINDS.values() if is_here(kind)), None)
     if found is None:
         raise DelegateError(f"this machine is none that libraries can be made for: {described()}")
     return found
 
 
-def _is_here(kind: Kind) -> bool:
+def is_here(kind: Kind) -> bool:
+    """Return whether this machine is of a kind."""
     is_32_bits = sys.maxsize < 1 << 32
     return (
         sys.platform == kind.system and platform.machine().lower() in kind.machines and is_32_bits == (kind.bits == 32)
