@@ -16,7 +16,8 @@ inline void copy_row(__global const T *x, int x_step, __global T *y, int y_step,
         const Tv v = x[0];
         for (; i + VW <= count; i += VW) store_t(y + i, v);
     }
-    for (; i < count; ++i) y[i * y_step] = x[i * x_step];
+    x += i * x_step, y += i * y_step;
+    for (; i < count; ++i, x += x_step, y += y_step) *y = *x;
 }
 
 inline void copy_rows(__global const T *x, __global T *y, __global const int *nest, int start, int end, int row,

@@ -19,6 +19,7 @@ from litecl.delegate.plan.region_program import RegionProgram
 from litecl.delegate.progress import logged, phase, slow, tell
 from litecl.interpreter.errors import KernelBuildError
 
+_MORE_PASSES = {"copy.cl"}  # its rows are short, and of no known step: a sixth faster so
 _PRELUDE, _ENTRY, _CREW, _RUNTIME = "native.h", "region_native.c", "crew.c", "runtime.c"
 
 
@@ -68,7 +69,8 @@ class Libraries:
     def _unit(self, name: str, macros: Defines, before: str = "", after: str = "") -> Unit:
         text = source_of(_PRELUDE) + before + source_of(name) + after
         users = {"LITECL_USERS": 1} if Path(name).is_absolute() else {}
-        return Unit(name, text, render({**macros, **users, **self._macros}))
+        passes = ("-O2",) if name in _MORE_PASSES else ()
+        return Unit(name, text, (*render({**macros, **users, **self._macros}), *passes))
 
     def content(self, units: Sequence[Unit]) -> tuple[str, bytes]:
         """Return a library's name, by what it is made from, and its bytes. Raises KernelBuildError."""
