@@ -27,6 +27,7 @@ from litecl.interpreter.ops.leaky_relu import LEAKY_RELU
 from litecl.interpreter.ops.log_softmax import LOG_SOFTMAX
 from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTM
 from litecl.interpreter.ops.matrix_diag import MATRIX_DIAG, MATRIX_SET_DIAG
+from litecl.interpreter.ops.numeric_verify import NUMERIC_VERIFY
 from litecl.interpreter.ops.one_hot import ONE_HOT
 from litecl.interpreter.ops.pack import PACK, UNPACK
 from litecl.interpreter.ops.pad import MIRROR_PAD, PAD, PADV2
@@ -138,6 +139,7 @@ STAY: Mapping[Op | ControlOp, str] = {
     WHERE: "it looks for zeros, and small numbers would be rounded to zero",
     **dict.fromkeys((NEG, SUM, EMBEDDING_LOOKUP), "other operators take its place where they can"),
     **dict.fromkeys((QUANTIZE, DEQUANTIZE), "it is where floats begin or end"),
+    NUMERIC_VERIFY: "it compares integers with floats",
 }
 """The reasons why operators with kernels for quantized tensors stay in float."""
 

@@ -227,6 +227,7 @@ def test_a_device_that_fails_leaves_the_loop_to_the_cpu(monkeypatch: pytest.Monk
     assert all("device failure" in row.reason for row in report.nodes)
 
 
+@pytest.mark.opencl
 def test_a_runtime_that_cannot_link_queues(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Any, region: Any, *entry: str, **options: bool) -> Any:
         raise KernelBuildError("no linker")
