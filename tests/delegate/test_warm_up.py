@@ -13,7 +13,7 @@ import pytest
 
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.delegation import CLDelegation
-from litecl.delegate.opencl import programs
+from litecl.delegate.native.library import Libraries
 from litecl.delegate.progress import tell
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuildError
@@ -184,8 +184,7 @@ def test_a_build_that_fails(strict: bool, gate: threading.Event, monkeypatch: py
     def fails(*_: Any, **__: Any) -> Any:
         raise KernelBuildError("on purpose")
 
-    for name in ("kernel", "region_kernel"):
-        monkeypatch.setattr(programs.Programs, name, fails)
+    monkeypatch.setattr(Libraries, "region", fails)
     content = chain()
     ours, other = warming(content, strict=strict), reference(content)
     gate.set()
@@ -201,13 +200,13 @@ def test_a_build_that_fails(strict: bool, gate: threading.Event, monkeypatch: py
 
 def test_two_interpreters_build_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content, built = chain(), []
-    keep = programs.Programs._keep
+    content_of = Libraries._content
 
-    def counted(self: Any, key: str, *rest: Any) -> Any:
-        built.append(key)
-        return keep(self, key, *rest)
+    def counted(self: Any, units: Any, keys: Any, name: str) -> bytes:
+        built.append(name)
+        return content_of(self, units, keys, name)
 
-    monkeypatch.setattr(programs.Programs, "_keep", counted)
+    monkeypatch.setattr(Libraries, "_content", counted)
     pair = [warming(content, num_threads=1, cache_dir=tmp_path) for _ in range(2)]
     _join()
     for interpreter in pair:

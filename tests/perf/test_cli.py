@@ -39,7 +39,8 @@ def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
 def test_which_gpu_comes_first(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Both are told apart, and the order is explained."""
     row = measured.device_rows()[0]
-    gpus = [replace(row, type="GPU", own_memory=own, float_speed=0.0) for own in (True, False)]
+    shown_short = {"platform": "a driver", "processor": None, "float_speed": 0.0}
+    gpus = [replace(row, type="GPU", own_memory=own, **shown_short) for own in (True, False)]
     monkeypatch.setattr(listing, "device_rows", lambda: (*gpus, row))
     shown = text(capsys, "devices")
     assert "memory of its own" in shown and "memory of the host" in shown
