@@ -251,6 +251,7 @@ def test_the_command_shows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(measuring, "measure", lambda device, directory, tick: FOUND)
     assert main(["devices", "--json"]) == 0
     assert "tuning" not in json.loads(capsys.readouterr().out)
