@@ -19,7 +19,7 @@ from litecl.delegate.plan.region_program import RegionProgram
 from litecl.delegate.progress import logged, phase, slow, tell
 from litecl.interpreter.errors import KernelBuildError
 
-_MORE_PASSES = {"copy.cl"}  # its rows are short, and of no known step: a sixth faster so
+_MORE_PASSES = {"copy.cl", "region.cl"}  # rows that are short, and of no known step; the table of a small region
 _PRELUDE, _ENTRY, _CREW, _RUNTIME = "native.h", "region_native.c", "crew.c", "runtime.c"
 
 
