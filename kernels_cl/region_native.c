@@ -1,6 +1,7 @@
 // The function of a region's library that the host calls (delegate/native/execution.py): with helpers where they are
 // free (crew.c), else alone. It is C, which has pointers to functions; the rest of a region is OpenCL C.
 #include "float_mode.h"
+#include "gate.h"
 #include <NativeCall>
 
 typedef unsigned long long ulong;
@@ -22,7 +23,10 @@ static void run(ulong *call) {
 }
 
 __attribute__((visibility("default"))) void run_region(ulong *call) {
+    int *gate = (int *)(__UINTPTR_TYPE__)call[NATIVE_CALL_GATE];
     const FloatMode before = enter_float_mode();
+    leave_gate(gate);
     run(call);
     if (float_mode() != before) set_float_mode(before);
+    enter_gate(gate);
 }

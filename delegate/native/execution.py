@@ -30,6 +30,7 @@ from litecl.interpreter.graph import Array
 _SHORT_S = 2e-6  # from here on threads that release Python's lock get more done than one
 _FREE, _LOCKED = ctypes.CFUNCTYPE(None), ctypes.PYFUNCTYPE(None)  # a function that releases the lock, or holds it
 _HAS_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
+_GATE = aligned(RegionSize.LINE_BYTES)  # of all threads, before Python's lock: in a cache line of its own
 
 
 class NativeExecution:
@@ -49,10 +50,13 @@ class NativeExecution:
             self._shifts = self._first_shifts()
             self._call: AtOnce = _nothing  # the function expects at least one entry
             if program.works:
-                call = self._prepare(program, libraries, workers)
+                self._record = self._prepare(program, libraries, workers)
+                self._trials = Trials(_SHORT_S)
                 if reason:
-                    self._stepped = Stepped(plan, program, call, self._shifts, self._free, timed=options.profile)
-                    self._call = self._step
+                    stepped = Stepped(plan, program, self._record, self._shifts, self._free, timed=options.profile)
+                    self._stepped, self._call = stepped, self._step
+                else:
+                    self._call = self._tried if may_be_short(plan) and _HAS_LOCK else self._freely()
 
     def _prepare(self, program: RegionProgram, libraries: Libraries, workers: int) -> Array:
         """Make the tables that the function reads, and the function with its argument, which is returned."""
@@ -90,9 +94,13 @@ class NativeExecution:
         assert address is not None
         argument = ctypes.c_void_p.from_param(call.ctypes.data)
         self._free, self._locked = (partial(kind(address), argument) for kind in (_FREE, _LOCKED))
-        self._call = self._tried if may_be_short(self._plan) and _HAS_LOCK else self._free
-        self._trials = Trials(_SHORT_S)
         return call
+
+    def _freely(self) -> AtOnce:
+        """Return the function that releases Python's lock, and from now on waits at the gate before it takes it again."""
+        if _HAS_LOCK:
+            self._record[NativeCall.GATE] = _GATE.ctypes.data
+        return self._free
 
     def _first_shifts(self) -> Array:
         """Return region.cl's shifts at the beginning: every loop, and the region itself, reads its first set."""
@@ -141,7 +149,7 @@ class NativeExecution:
         self._trials.call(self._free, self._locked)
         if self._trials.short is None:
             return None
-        return Faster(self._locked if self._trials.short else self._free, alone=True)
+        return Faster(self._locked if self._trials.short else self._freely(), alone=True)
 
     def _check(self) -> None:
         """Raise ModelError if a loop ran too often."""

@@ -68,7 +68,7 @@ class NativeCall(IntEnum):
     numbers.
 
     DOOR, TAKE, LEAD: of the crew (kernels_cl/crew.c), unless there is one worker. TIMES: where the times of steps begin
-    behind progress. NUMBER: of the run, which the crew writes.
+    behind progress. NUMBER: of the run, which the crew writes. GATE: before Python's lock (kernels_cl/gate.h), or 0.
     """
 
     ARENA = 0
@@ -84,6 +84,7 @@ class NativeCall(IntEnum):
     WORKERS = 10
     TIMES = 11
     NUMBER = 12
+    GATE = 13
 
 
 class Shift(IntEnum):
