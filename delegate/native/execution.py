@@ -97,7 +97,7 @@ class NativeExecution:
         return call
 
     def _freely(self) -> AtOnce:
-        """Return the function that releases Python's lock, and from now on waits at the gate before it takes it again."""
+        """Return the function that releases Python's lock, and waits at the gate before it takes it again."""
         if _HAS_LOCK:
             self._record[NativeCall.GATE] = _GATE.ctypes.data
         return self._free
