@@ -109,7 +109,7 @@ static void *serve(void *argument) {
     return 0;
 }
 
-// Whether the calling thread may lead: then it must.
+// Returns 1 if the calling thread may lead: then it must.
 EXPORTED int take(void) {
     int nobody = 0;
     return GET(helpers) && !GET(taken) &&

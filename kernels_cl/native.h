@@ -1,4 +1,4 @@
-// What kernels need of OpenCL where a compiler for C has no library of it: types, and builtin functions written out. It
+// Kernels need this of OpenCL where a compiler for C has no library of it: types, and builtin functions written out. It
 // stands before every file that the back end for the processor itself compiles (delegate/native/compiler.py), which asks
 // nothing of a runtime. Functions of the system's mathematical library (sines, powers) are called.
 #define LITECL_CPU 1

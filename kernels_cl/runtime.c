@@ -1,4 +1,4 @@
-// What compilers call where a processor has no instruction for it. It comes with their own libraries, which need not be
+// Compilers call these where a processor has no instruction for it. They come with their own libraries, which need not be
 // where a region runs: halves, numbers of 64 bits on ARM of 32, and large frames on Windows.
 typedef unsigned short ushort;
 typedef unsigned int uint;

@@ -86,7 +86,7 @@ _CHECKED: Mapping[str, Collection[str]] = {
     "riscv64": _RISCV,
 }
 _PREFIXES = {"x86_64": "__", "aarch64": "__ARM_", "armv7": "__ARM_", "riscv64": "__riscv_"}
-# What else named processors have.
+# Further features of named processors.
 _NOT_COMPILED_TO = {
     "x86_64": r"__(ADX|AES|AMX_\w+|AVX512VP2INTERSECT|CLDEMOTE|CLFLUSHOPT|CLWB|CLZERO|ENQCMD|FSGSBASE|HRESET|INVPCID|"
     r"KL|LAHF_SAHF|MOVDIR64B|MOVDIRI|MOVRS|MWAITX|PCLMUL|PCONFIG|PKU|PREFETCHI|PRFCHW|PTWRITE|RDPID|RDPRU|RDRND|"

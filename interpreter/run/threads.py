@@ -28,7 +28,7 @@ from litecl.interpreter.ops.rnn import BIDIRECTIONAL_SEQUENCE_RNN, RNN, UNIDIREC
 from litecl.interpreter.ops.transpose_conv import CONVOLUTION_2D_TRANSPOSE_BIAS, TRANSPOSE_CONV
 from litecl.interpreter.ops.unidirectional_sequence_lstm import UNIDIRECTIONAL_SEQUENCE_LSTM
 
-# What OpenBLAS maps for its first product; where it cannot it ends the process.
+# OpenBLAS maps this much for its first product; where it cannot it ends the process.
 _BLAS_BYTES = 48 << 20
 
 # Multiplications of one operator, from which more threads than one are worth waking.
