@@ -23,13 +23,13 @@ from litecl.interpreter.errors import KernelBuildError
 from litecl.perf.measure import devices as listing
 from support import devices
 from support.all_cases import DEVICE_CASES, content
+from support.pocl_processor import as_itself
 
 _AS_CPU = Path(__file__).parents[1] / "tools" / "as_cpu.sh"
 
 needs_pocl = pytest.mark.skipif(
     not any(device.platform.name == POCL for device in devices.tested()), reason="PoCL only"
 )
-as_itself = pytest.mark.skipif("LITECL_AS_CPU" in os.environ, reason="as_cpu.sh stands in for what this tests")
 
 
 def case_of(fragment: str) -> Case:

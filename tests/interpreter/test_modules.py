@@ -14,6 +14,7 @@ from litecl.delegate.ops import CL_OPS, GENERAL, SPECIAL
 from litecl.interpreter.kit.modules import Modules
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops import BUILTINS, CUSTOMS, MODULES, every_op
+from support.pocl_processor import as_itself
 
 
 @pytest.fixture
@@ -100,6 +101,7 @@ assert [name for name in rest if f"litecl.{name}" in sys.modules] == []
 """
 
 
+@as_itself
 def test_threads_find_operators_in_a_fresh_process() -> None:
     """Modules are imported once, by whichever thread is first; those that nothing has asked for are not."""
     done = subprocess.run([sys.executable, "-c", _FRESH], capture_output=True, text=True, check=False)

@@ -16,6 +16,7 @@ from litecl.delegate.native import compiler
 from litecl.perf.cli import commands, parser
 from support.build import randn
 from support.command import RNG, data, failure, small_model, text
+from support.pocl_processor import as_itself
 
 
 @pytest.fixture
@@ -64,6 +65,7 @@ def test_completion_has_every_command_and_its_flags(shell: str, capsys: pytest.C
         assert subprocess.run(["bash", "-c", asked], capture_output=True, text=True).stdout == "--clean\n"
 
 
+@as_itself
 def test_version_and_help_import_no_model(capsys: pytest.CaptureFixture[str]) -> None:
     """What takes a second to import, numpy and rich above all, is imported by the commands that need it."""
     script = "import sys\nfrom litecl.perf.cli import main\ntry: main([sys.argv[1]])\nexcept SystemExit: pass\n"

@@ -1,6 +1,7 @@
 """Ctrl-C at every place where Python hears of signals: where functions begin, behind calls and where loops turn."""
 
 import dis
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -18,6 +19,7 @@ def interrupted(function: Callable[[], object], number: int) -> Literal["raised"
     tracer, ignored = _Tracer(number), list[object]()
     before, hook = sys.gettrace(), sys.unraisablehook
     sys.unraisablehook = ignored.append
+    gc.disable()  # which would come at any of these places, and ignore what is raised
     sys.settrace(tracer.called)
     try:
         function()
@@ -25,6 +27,7 @@ def interrupted(function: Callable[[], object], number: int) -> Literal["raised"
         return "raised"
     finally:
         sys.settrace(before)
+        gc.enable()
         sys.unraisablehook = hook
     assert tracer.left >= 0 or ignored, "something has caught KeyboardInterrupt"
     return "ignored" if ignored else "returned"

@@ -14,6 +14,7 @@ import pytest
 from litecl.delegate.native import compiler
 from litecl.interpreter.file.writer import write
 from support import small_models
+from support.pocl_processor import as_itself
 from support.shared import MODELS, needs_shared
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of a process are tried on Linux")
@@ -144,6 +145,7 @@ def test_no_address_space_for_products(model: str) -> None:
     )
 
 
+@as_itself
 @pytest.mark.parametrize("error", ["MemoryError()", "ImportError('failed to map segment')", "OSError(24, 'Too many')"])
 def test_a_back_end_that_cannot_be_imported(model: str, error: str) -> None:
     """The CPU runs the model, or an error says why the device cannot."""
