@@ -12,6 +12,7 @@ from litecl.delegate import devices
 from support import empty_copies, gaps, pocl_processor, red_zones
 
 _MOST_CASES = 1000  # of one test; of a longer table every n-th case is run
+_MOST_COMPILED = 80
 _EVERY = 20  # case is run on the back end for the processor, unless all are asked for
 _NEEDS_TENSORFLOW = re.compile(r"""^(?:\w+ = )?pytest\.importorskip\("(?:tensorflow|keras)"\)""", re.M)
 _LONG = frozenset(
@@ -75,6 +76,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if long else None
 
 
+def _most(path: Path, test: str) -> int:
+    """Return how many cases of a test a quick run has: few of those that an OpenCL driver compiles one by one."""
+    return _MOST_COMPILED if test == "test_device" or path.name.startswith("test_gpu_") else _MOST_CASES
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what needs TensorFlow where it is not installed; leave it out of a quick run, and thin out long tables."""
     if find_spec("tensorflow") is None:
@@ -93,6 +99,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("tensorflow"):
             continue
         tests[item.path, getattr(item, "originalname", item.name)].append(item)
-    kept = {item for cases in tests.values() for item in cases[:: -(-len(cases) // _MOST_CASES)]}
+    kept = {item for key, cases in tests.items() for item in cases[:: -(-len(cases) // _most(*key))]}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
