@@ -1,6 +1,6 @@
 """The protocols of a back end, which finds devices, opens them and binds plans to them (docs/backends.md).
 
-These protocols are all that code outside ``delegate/opencl/`` knows about devices. Memory is named by a plan's
+These protocols are all that code outside of back ends' folders knows about devices. Memory is named by a plan's
 operands: no handle of a runtime crosses these protocols. A back end raises every failure as a DelegateError
 (OutOfDeviceMemory, KernelBuildError); the CPU then runs the region, with variables as they were before the run.
 """
