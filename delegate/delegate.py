@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Self
 
+from litecl.delegate import disk
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.strings import parsed
 from litecl.delegate.delegation import CLDelegation
@@ -45,7 +46,7 @@ class CLDelegate(CLOptions):
         """
         _require_first(model)
         if self.warm_up == "background" and limits.active() is None:  # a limit counts what is prepared
-            check(self.device)
+            check(self.device, disk.folder(self.cache_dir))
             return Warming(model, partial(CLDelegation, model, specs, self, preserve_all_tensors), self.progress)
         delegation = CLDelegation(model, specs, self, preserve_all_tensors)
         with told_to(self.progress):

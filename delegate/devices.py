@@ -74,18 +74,23 @@ def _joined(errors: Sequence[DelegateError]) -> DelegateError:
     return kind("; ".join(dict.fromkeys(map(str, errors))))
 
 
-def check(wanted: object) -> None:
-    """Import every back end, and raise DeviceNotFound if a device that a user names does not exist."""
+def check(wanted: object, directory: Path | None = None) -> None:
+    """Import every back end, and raise DeviceNotFound if a device that a user names does not exist. directory: where
+    facts about devices are cached.
+    """
     for backend in BACKENDS:
         with suppress(DelegateError):
             backend()
     if wanted is not None:
-        next(candidates(wanted, Demand(), lambda found: Tuning()))
+        next(candidates(wanted, Demand(), lambda found: Tuning(), directory))
 
 
-def devices() -> list[FoundDevice]:
-    """Return every device of every back end. Raises DelegateError if there is none because of an error."""
-    return list(_of_each(lambda backend: backend.devices()))
+def devices(directory: Path | None = None, faults: list[DelegateError] | None = None) -> list[FoundDevice]:
+    """Return every device of every back end. Raises DelegateError if there is none because of an error.
+
+    directory: where facts about devices are cached. faults: gets the errors of back ends whose runtime is there.
+    """
+    return list(_of_each(lambda backend: backend.devices(directory), faults))
 
 
 def candidates(
@@ -137,7 +142,7 @@ def _named(wanted: int | str, demand: Demand, tuned: Tuned, directory: Path | No
     """
     errors = list[DelegateError]()
     try:
-        found = list(_of_each(lambda backend: backend.devices(), errors))
+        found = devices(directory, errors)
         try:
             return named(found, wanted)
         except DeviceNotFound:

@@ -214,8 +214,8 @@ class FoundDevice(Identified, Protocol):
 class Backend(Protocol):
     """Finds devices of one kind. All methods may raise DelegateError."""
 
-    def devices(self) -> Sequence[FoundDevice]:
-        """Return every device, always in the same order."""
+    def devices(self, directory: Path | None = None) -> Sequence[FoundDevice]:
+        """Return every device, always in the same order. directory: where facts about devices are cached."""
 
     def candidates(
         self,

@@ -106,9 +106,9 @@ class Native:
 
     named: Path | None = None
 
-    def devices(self) -> list[FoundDevice]:
+    def devices(self, directory: Path | None = None) -> list[FoundDevice]:
         """Return the processor, if there is a compiler for it."""
-        found = self._compiler(None)
+        found = self._compiler(directory)
         return [] if found is None else [NativeFound(found, clang.processors())]
 
     def candidates(

@@ -8,9 +8,9 @@ import ctypes
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
-from importlib import import_module
 from pathlib import Path
 
+from litecl.delegate.backend.cpu_features import seen_by_numpy
 from litecl.interpreter.errors import DelegateError
 
 # Macros of clang's, with the name by which Linux lists the feature in /proc/cpuinfo, and numpy's if it knows it. Every
@@ -132,16 +132,6 @@ def _x86() -> Callable[[str], bool]:
         return bool(seen[of_numpy]) if of_numpy in seen else listed in flags
 
     return has
-
-
-def seen_by_numpy() -> Mapping[str, bool]:
-    """Return, for the features that numpy knows, whether the processor has them as this very process sees it."""
-    try:
-        module = import_module("numpy._core._multiarray_umath")
-    except ImportError:  # before numpy 2
-        module = import_module("numpy.core._multiarray_umath")
-    found: Mapping[str, bool] = module.__cpu_features__
-    return found
 
 
 def _flags() -> frozenset[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from litecl.delegate import disk
+from litecl.delegate.backend.cpu_features import seen_by_numpy
 from litecl.delegate.backend.sources import source_of
 from litecl.delegate.native import features
 from litecl.delegate.native.clang import Compiler, Facts, Unit, folder
@@ -116,7 +117,7 @@ def _path(compiler: Compiler, directory: Path | None) -> Path | None:
         status, processor = path.stat(), _first_processor()
     except OSError:
         return None
-    seen = [name for name, there in features.seen_by_numpy().items() if there]
+    seen = [name for name, there in seen_by_numpy().items() if there]
     made_from = (str(path), str(status.st_mtime_ns), str(status.st_size), *compiler.command[1:], *compiler.target)
     return directory / f"{disk.key('compiler', made_from, (processor, *seen, source_of(_PROGRAM)))}.json"
 

@@ -109,7 +109,7 @@ class OpenCL:
 
     gpus: bool
 
-    def devices(self) -> list[FoundDevice]:
+    def devices(self, directory: Path | None = None) -> list[FoundDevice]:
         """Return every device of every platform. Raises DelegateError if there is no OpenCL at all, or no longer."""
         return [CLFoundDevice(device) for device in opencl.devices(gpus=self.gpus)]
 

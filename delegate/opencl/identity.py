@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-import numpy as np
+from litecl.delegate.backend.cpu_features import seen_by_numpy
 
 _OPTIONS = ("POCL_EXTRA_BUILD_FLAGS", "PYOPENCL_BUILD_OPTIONS")
 
@@ -12,9 +12,7 @@ def features() -> frozenset[str]:
     """Return the instruction sets that processor and system offer, by numpy's names, which asks ``cpuid``; empty if
     unknown.
     """
-    core: Any = getattr(np, "_core", None) or np.core  # the latter in numpy 1
-    known = getattr(core._multiarray_umath, "__cpu_features__", {})
-    return frozenset(name for name, there in known.items() if there)
+    return frozenset(name for name, there in seen_by_numpy().items() if there)
 
 
 def identity(device: Any) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def device_rows() -> tuple[DeviceRow, ...]:
         for kind in ("", " of integers")
         for size, flops in sizes.items()
     ]
-    return tuple(_row(index, device, _told(chosen, device)) for index, device in enumerate(devices()))
+    return tuple(_row(index, device, _told(chosen, device)) for index, device in enumerate(devices(folder)))
 
 
 def _told(chosen: Sequence[tuple[str, FoundDevice]], device: FoundDevice) -> tuple[str, ...]:

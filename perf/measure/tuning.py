@@ -59,7 +59,7 @@ def tuned(directory: Path, *, again: bool = False, tick: Tick = no_tick) -> list
     directory: the cache folder. again: measured for all. tick: called once for each round of timings.
     """
     rows = []
-    for index, device in enumerate(devices()):
+    for index, device in enumerate(devices(directory)):
         kept = measurement(directory, device.identity)
         found = None if again else kept
         if found is None or not found.timings:  # tiles alone are those of `litecl tune`

@@ -87,7 +87,7 @@ def test_what_is_kept_is_of_one_compiler_and_one_processor(monkeypatch: pytest.M
     copy.write_bytes(b"another")
     assert probe._path(replace(_for("native"), command=(str(copy),)), tmp_path) != before
     assert probe._path(_for("x86-64-v3"), tmp_path) != before
-    monkeypatch.setattr("litecl.delegate.native.features.seen_by_numpy", lambda: {"SSE2": True})
+    monkeypatch.setattr("litecl.delegate.native.probe.seen_by_numpy", lambda: {"SSE2": True})
     assert probe._path(_for("native"), tmp_path) != before
     monkeypatch.undo()
     monkeypatch.setattr(probe, "_first_processor", lambda: "model name: another")

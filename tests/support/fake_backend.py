@@ -212,7 +212,7 @@ class FakeBackend:
 
     found: Sequence[FakeDevice]
 
-    def devices(self) -> Sequence[FoundDevice]:
+    def devices(self, directory: Path | None = None) -> Sequence[FoundDevice]:
         return self.found
 
     def candidates(
