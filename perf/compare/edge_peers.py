@@ -5,13 +5,12 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-import numpy as np
-
 from litecl.cases import Case
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, fault
 from litecl.interpreter.graph import Array
+from litecl.perf.measure.feeds import labels, outputs_of, prepare
 
 _PATIENCE_S = 20.0
 _FAULT = str(fault(ValueError())).partition(" (")[0]  # what the executor says of errors that numpy raises
@@ -31,15 +30,9 @@ def outcome_of(content: bytes, feeds: Sequence[Array], **options: Any) -> Outcom
 
 
 def _ran(interpreter: Any, feeds: Sequence[Array]) -> list[Array]:
-    details = interpreter.get_input_details()
-    for detail, feed in zip(details, feeds, strict=True):
-        if tuple(detail["shape"]) != feed.shape:
-            interpreter.resize_tensor_input(detail["index"], feed.shape)
-    interpreter.allocate_tensors()
-    for detail, feed in zip(details, feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
+    prepare(interpreter, dict(zip(labels(interpreter.get_input_details()), feeds, strict=True)))
     interpreter.invoke()
-    return [np.array(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
+    return outputs_of(interpreter)
 
 
 class Peer:

@@ -8,7 +8,6 @@ import sys
 import textwrap
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +16,11 @@ from litecl.delegate.backend.sources import source_of
 from litecl.delegate.native import backend, compiler, library
 from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.progress import BuildStep
-from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, KernelBuildError
 from litecl.interpreter.file.writer import write
 from litecl.perf.cli.command import progress
 from support import compare, small_models
-from support.small_models import prepared, reference, run
+from support.small_models import native, prepared, reference, run
 
 pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
 RNG = np.random.default_rng(5)
@@ -30,15 +28,10 @@ X = RNG.standard_normal((2, 5)).astype(np.float32)
 CHAIN = small_models.chain()
 
 
-def native(model: Any = CHAIN, **options: Any) -> Interpreter:
-    """An interpreter with the processor's own back end, which must not fail."""
-    return prepared(model, **{"device": "native", "strict": True, **options})
-
-
 def test_objects_are_shared_by_models(tmp_path: Path) -> None:
     """A model whose kernels another one has had compiled needs the table of its functions alone."""
     steps = list[BuildStep]()
-    native(cache_dir=tmp_path, progress=steps.append)
+    native(CHAIN, cache_dir=tmp_path, progress=steps.append)
     (compiled,) = {step.total for step in steps}
     assert compiled == len(steps) - 1 > 2
     steps.clear()
@@ -46,7 +39,7 @@ def test_objects_are_shared_by_models(tmp_path: Path) -> None:
     assert dense.delegation_report().cache_hits > 0
     steps.clear()
     library.Libraries(_found(), {"VW": 4}, tmp_path)
-    native(cache_dir=tmp_path, profile=False, progress=steps.append)
+    native(CHAIN, cache_dir=tmp_path, profile=False, progress=steps.append)
     assert not steps
 
 
@@ -63,10 +56,10 @@ def test_an_interrupt_ends_every_compiler(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        native(cache_dir=tmp_path, progress=interrupt)
+        native(CHAIN, cache_dir=tmp_path, progress=interrupt)
     assert not [path for path in tmp_path.rglob("*") if path.suffix == ".bin"]
     assert not _children()
-    compare.assert_close(run(native(cache_dir=tmp_path), X), run(reference(CHAIN), X), compare.DEVICE["float32"])
+    compare.assert_close(run(native(CHAIN, cache_dir=tmp_path), X), run(reference(CHAIN), X), compare.DEVICE["float32"])
 
 
 def test_what_was_compiled_before_an_interrupt_is_kept(tmp_path: Path) -> None:
@@ -75,16 +68,16 @@ def test_what_was_compiled_before_an_interrupt_is_kept(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        native(cache_dir=tmp_path, progress=interrupt)
+        native(CHAIN, cache_dir=tmp_path, progress=interrupt)
     assert not _children()
     kept = {path.stem for path in tmp_path.rglob("*.bin")}
     assert len(kept) == 2
     assert {path.suffix for path in tmp_path.rglob("*")} <= {".bin", ".json"}
     steps = list[BuildStep]()
-    again = native(cache_dir=tmp_path, progress=steps.append)
+    again = native(CHAIN, cache_dir=tmp_path, progress=steps.append)
     (left,) = {step.total for step in steps}
     steps.clear()
-    native(cache_dir=tmp_path / "another", progress=steps.append)
+    native(CHAIN, cache_dir=tmp_path / "another", progress=steps.append)
     (all_of_them,) = {step.total for step in steps}
     assert left == all_of_them - 2
     compare.assert_close(run(again, X), run(reference(CHAIN), X), compare.DEVICE["float32"])
@@ -131,7 +124,7 @@ def test_slow_compiling_is_told_of(
     monkeypatch.setattr("litecl.delegate.progress._LONG_S", 0.0)
     monkeypatch.setattr("litecl.perf.cli.command._LONG_S", 0.0)
     with caplog.at_level(logging.INFO, "litecl"), progress("preparing", None) as bar:
-        native(cache_dir=tmp_path, progress=bar.building)
+        native(CHAIN, cache_dir=tmp_path, progress=bar.building)
     assert caplog.text.count("files are done, and will be kept") == 1
     assert capsys.readouterr().err.count("this is done once") == 1
 

@@ -22,7 +22,7 @@ from litecl.interpreter.errors import DeviceNotFound, LimitError, ModelError
 from litecl.interpreter.file.writer import write
 from support import compare, small_models
 from support.loop_models import COUNTER, below, growing, int32, while_model
-from support.small_models import prepared, reference, run
+from support.small_models import native, reference, run
 
 pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
 RNG = np.random.default_rng(5)
@@ -30,13 +30,8 @@ X = RNG.standard_normal((2, 5)).astype(np.float32)
 CHAIN = small_models.chain()
 
 
-def native(model: Any = CHAIN, **options: Any) -> Interpreter:
-    """An interpreter with the processor's own back end, which must not fail."""
-    return prepared(model, **{"device": "native", "strict": True, **options})
-
-
 def test_a_region_is_one_function() -> None:
-    interpreter = native()
+    interpreter = native(CHAIN)
     compare.assert_close(run(interpreter, X), run(reference(CHAIN), X), compare.DEVICE["float32"])
     report = interpreter.delegation_report()
     assert report.device == "native"
@@ -49,7 +44,7 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "found", lambda directory=None: None)
     assert backend.Native().devices() == []
     with pytest.raises(DeviceNotFound, match="pip install ziglang"):
-        native()
+        native(CHAIN)
 
 
 def test_neither_pyopencl_nor_a_driver_is_needed(tmp_path: Path) -> None:
@@ -85,7 +80,7 @@ def test_helpers_serve_many_threads() -> None:
     wanted = run(reference(CHAIN), X)
 
     def work() -> None:
-        interpreter = native(num_threads=2)
+        interpreter = native(CHAIN, num_threads=2)
         for _ in range(500):
             if not compare.is_close(run(interpreter, X), wanted, compare.DEVICE["float32"]):
                 faults.append("wrong")
@@ -123,14 +118,14 @@ def test_helpers_are_hired_once() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_goes_on_without_helpers() -> None:
-    interpreter = native(num_threads=2)
+    interpreter = native(CHAIN, num_threads=2)
     before = run(interpreter, X)
     child = os.fork()
     if not child:
         code = 1
         try:  # or the child would go on as the tests
             signal.alarm(20)
-            again = run(interpreter, X), run(native(num_threads=2), X)
+            again = run(interpreter, X), run(native(CHAIN, num_threads=2), X)
             code = 0 if all(np.array_equal(x, before) for x in again) else 2
         finally:
             os._exit(code)
@@ -140,7 +135,7 @@ def test_a_forked_child_goes_on_without_helpers() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_times_of_launches(threads: int) -> None:
-    interpreter = native(num_threads=threads, profile=True)
+    interpreter = native(CHAIN, num_threads=threads, profile=True)
     run(interpreter, X)
     rows = interpreter.delegation_report().kernels
     assert len(rows) == sum(partition.launches for partition in interpreter.delegation_report().partitions)
@@ -149,7 +144,7 @@ def test_times_of_launches(threads: int) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"queue_loops": True}], ids=["one function", "one by one"])
 def test_no_times_without_profile(options: dict[str, Any]) -> None:
-    interpreter = native(**options)
+    interpreter = native(CHAIN, **options)
     run(interpreter, X)
     assert not interpreter.delegation_report().kernels
 

@@ -38,6 +38,11 @@ def prepared(model_: Model, **options: Any) -> Interpreter:
     return interpreter
 
 
+def native(model_: Model, **options: Any) -> Interpreter:
+    """One with the processor's own back end, which must not fail."""
+    return prepared(model_, **{"device": "native", "strict": True, **options})
+
+
 def reference(model_: Model) -> Interpreter:
     """The same model on the CPU alone."""
     interpreter = Interpreter(model_)
