@@ -111,32 +111,6 @@ right(run(kept), 2)
     )
 
 
-def test_a_child_that_is_forked_while_threads_invoke(tmp_path: Path) -> None:
-    """Its models run, on the device or, where a thread was within a region at the fork, on the CPU."""
-    _python(
-        tmp_path,
-        """
-interpreters, stop, errors = [made() for _ in range(3)], threading.Event(), []
-def work(interpreter):
-    try:
-        while not stop.is_set():
-            run(interpreter)
-    except BaseException as error:
-        errors.append(error)
-threads = [threading.Thread(target=work, args=(i,)) for i in interpreters]
-for thread in threads:
-    thread.start()
-for _ in range(10):
-    forked(lambda: right(run(made())))
-stop.set()
-for thread in threads:
-    thread.join()
-assert not errors, errors
-assert not any(i.delegation_report().failures for i in interpreters)
-""",
-    )
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="counts what /proc shows")
 def test_many_interpreters_alive_at_once(tmp_path: Path) -> None:
     """They share helpers and libraries, and hold no files."""

@@ -33,7 +33,7 @@ from litecl.perf.measure.build_control import (
     while_model,
     while_node,
 )
-from support import compare, oracle
+from support import compare, devices, oracle
 
 __all__ = [
     "BOOL",
@@ -99,8 +99,8 @@ MODES: dict[str, dict[str, Any]] = {
     "one worker": {"num_threads": 1},
     "several workers": {"num_threads": 2},
     "queued": {"num_threads": 1, "queue_loops": True},
-    "native": {"device": "native", "num_threads": 1},
-    "native, several workers": {"device": "native", "num_threads": 2},
+    "OpenCL": {"device": devices.tested()[0]},
+    "OpenCL, queued": {"device": devices.tested()[0], "queue_loops": True},
 }
 in_every_mode = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
 COUNTER: State = [((), INT), ((5,), FLOAT)]

@@ -16,7 +16,7 @@ from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.ops.control import IF, IfOptions
 from litecl.interpreter.ops.pad import PAD
 from litecl.interpreter.schema import TensorType
-from support import compare, oracle
+from support import compare, devices, oracle
 from support.build import Graph, model
 from support.control_cases import CASES, LARGE, Case, grows, ints, known_late, unknown
 from support.loop_models import Part, State, outputs, plus, prepared, reasons, subgraph, times
@@ -24,7 +24,12 @@ from support.loop_models import Part, State, outputs, plus, prepared, reasons, s
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
-BACKENDS: dict[str, dict[str, Any] | None] = {"interpreter": None, "device": {}, "queued": {"queue_loops": True}}
+BACKENDS: dict[str, dict[str, Any] | None] = {
+    "interpreter": None,
+    "device": {},
+    "queued": {"queue_loops": True},
+    "OpenCL": {"device": devices.tested()[0]},
+}
 on_every_backend = pytest.mark.parametrize("options", BACKENDS.values(), ids=BACKENDS)
 
 

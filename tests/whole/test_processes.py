@@ -138,9 +138,11 @@ for interpreter in (*made.values(), strict):
 """)
 
 
-def test_a_child_that_is_forked_while_threads_invoke_never_hangs() -> None:
-    python("""
-made = [opened(CLDelegate(num_threads=1 + i % 2)) for i in range(4)]
+@pytest.mark.parametrize("device", ["native", "basic"])
+def test_a_child_that_is_forked_while_threads_invoke_never_hangs(device: str) -> None:
+    """Its own models run, whatever runs in the parent."""
+    script = """
+made = [opened(CLDelegate(sys.argv[1], num_threads=1 + i % 2)) for i in range(4)]
 for interpreter in made:
     run(interpreter)
 stop, errors = threading.Event(), []
@@ -150,17 +152,18 @@ def work(interpreter):
             run(interpreter)
     except BaseException as error:
         errors.append(error)
-threads = [threading.Thread(target=work, args=(i,)) for i in made]
+threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in made]
 for thread in threads:
     thread.start()
-for _ in range(8):
+for _ in range(10):
     forked(lambda: right(run(opened(CLDelegate()))))
 stop.set()
 for thread in threads:
     thread.join()
 assert not errors, errors
 assert not any(interpreter.delegation_report().failures for interpreter in made)
-""")
+"""
+    python(script, device)
 
 
 def test_an_interpreter_that_has_lost_opencl_altogether_goes_on_on_the_cpu() -> None:

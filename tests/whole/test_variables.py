@@ -116,7 +116,7 @@ def looped() -> Model:
 _GRAPHS = (residual, chained, leaving, twice, fed)
 
 
-@pytest.fixture(params=["several threads", "one thread", "queued", "as a GPU"])
+@pytest.fixture(params=["several threads", "one thread", "queued", "OpenCL", "as a GPU"])
 def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> dict[str, Any]:
     if request.param == "as a GPU":
         return devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "variables")
@@ -124,6 +124,7 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
         "several threads": {"num_threads": 2},
         "one thread": {"num_threads": 1},
         "queued": {"num_threads": 1, "queue_loops": True},
+        "OpenCL": {"device": devices.tested()[0]},
     }
     return modes[request.param]
 
