@@ -32,7 +32,6 @@ from support.loop_models import (
     concatenated,
     growing,
     if_node,
-    in_every_mode,
     int32,
     next_,
     one_element,
@@ -44,6 +43,7 @@ from support.loop_models import (
     while_model,
     while_node,
 )
+from support.modes import in_every_mode
 from support.shared import GOLDEN, needs_shared
 
 RNG = np.random.default_rng(3)

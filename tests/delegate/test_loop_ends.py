@@ -36,7 +36,6 @@ from support.loop_models import (
     below,
     check,
     growing,
-    in_every_mode,
     int32,
     next_,
     outputs,
@@ -49,6 +48,7 @@ from support.loop_models import (
     while_model,
     while_node,
 )
+from support.modes import in_every_mode
 
 RNG = np.random.default_rng(3)
 

@@ -30,7 +30,6 @@ from support.loop_models import (
     below,
     check,
     concatenated,
-    in_every_mode,
     int32,
     next_,
     one_element,
@@ -42,6 +41,7 @@ from support.loop_models import (
     while_model,
     while_node,
 )
+from support.modes import in_every_mode
 
 RNG = np.random.default_rng(3)
 

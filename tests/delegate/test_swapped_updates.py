@@ -23,7 +23,6 @@ from support.loop_models import (
     State,
     below,
     check,
-    in_every_mode,
     int32,
     next_,
     one_element,
@@ -31,6 +30,7 @@ from support.loop_models import (
     prepared,
     while_model,
 )
+from support.modes import in_every_mode
 
 pytestmark = pytest.mark.opencl
 NONE = NoOptions()

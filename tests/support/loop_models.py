@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
@@ -33,7 +32,7 @@ from litecl.perf.measure.build_control import (
     while_model,
     while_node,
 )
-from support import compare, devices, oracle
+from support import compare, oracle
 
 __all__ = [
     "BOOL",
@@ -95,14 +94,6 @@ def reasons(interpreter: Interpreter) -> dict[str, str]:
     return {row.op: row.reason for row in interpreter.delegation_report().nodes if not row.claimed}
 
 
-MODES: dict[str, dict[str, Any]] = {
-    "one worker": {"num_threads": 1},
-    "several workers": {"num_threads": 2},
-    "queued": {"num_threads": 1, "queue_loops": True},
-    "OpenCL": {"device": devices.tested()[0]},
-    "OpenCL, queued": {"device": devices.tested()[0], "queue_loops": True},
-}
-in_every_mode = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
 COUNTER: State = [((), INT), ((5,), FLOAT)]
 
 
