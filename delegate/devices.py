@@ -13,6 +13,7 @@ from litecl.delegate.backend.errors import NoRuntime, host_memory
 from litecl.delegate.backend.protocols import Backend, Device, FoundDevice, Identified, UserBuffer
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.naming import advice, named
+from litecl.delegate.opencl_drivers import may_have_gpus
 from litecl.delegate.report import summary, warn
 from litecl.delegate.tuning import Demand, Tuning, load
 from litecl.interpreter.errors import ArgumentError, DelegateError, DeviceNotFound
@@ -42,9 +43,32 @@ def _native(compiler: str | PathLike[str] | None = None) -> Backend:
     return Native(None if compiler is None else Path(compiler))
 
 
+class _Nothing:
+    """A back end without devices; see ``Backend`` in ``delegate/backend/protocols.py``."""
+
+    def devices(self, directory: Path | None = None) -> list[FoundDevice]:
+        return []
+
+    def candidates(
+        self, demand: Demand, tuned: "Tuned", directory: Path | None = None, platform: str = ""
+    ) -> Iterator[FoundDevice]:
+        return iter(())
+
+    def of(self, device: object) -> None:
+        return None
+
+    def buffer(self, handle: object) -> None:
+        return None
+
+
+def _gpus() -> Backend:
+    """Return the back end for GPUs. Importing it takes as long as all else that a process does before a model."""
+    return _opencl(gpus=True) if may_have_gpus() else _Nothing()
+
+
 # Every back end, the preferred one first: GPUs, then the processor itself, then what else runs OpenCL. Nothing else
 # outside their folders names them.
-BACKENDS: Sequence[Callable[[], Backend]] = (partial(_opencl, gpus=True), _native, partial(_opencl, gpus=False))
+BACKENDS: Sequence[Callable[[], Backend]] = (_gpus, _native, partial(_opencl, gpus=False))
 
 
 def _of_each(
