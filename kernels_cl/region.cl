@@ -17,7 +17,8 @@
 // Macros: FUNCTIONS(F), which expands to F(number, name) for every function that is called, precedes this file; OWN(F),
 // which expands to F(number, shift) for memory outside the arena that is an argument of its own, may precede it;
 // LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted; LITECL_GROUP, for a GPU;
-// LITECL_NATIVE, for the processor's own back end, and there LITECL_TIMED, for a library that measures its own steps,
+// LITECL_NATIVE, for the processor's own back end, where the host gives a table of functions in place of FUNCTIONS, so
+// that this file is compiled once for all regions; and there LITECL_TIMED, for a library that measures its own steps,
 // behind progress: in times the entries that one worker executes, in stamps a row for every worker: when it began, and
 // when it found each launch to be done.
 #include "common.h"
@@ -55,9 +56,6 @@
 #define ARGUMENT(number, shift) COMMA __global uchar *own_##number
 #define SHIFT_OWN(number, shift) shifts[shift] = (ulong)own_##number - (ulong)arena;
 
-#define PROTOTYPE(number, name) CALLER(name);
-FUNCTIONS(PROTOTYPE)
-
 typedef struct {
     ulong arena;
     __global const Entry *works;
@@ -67,6 +65,7 @@ typedef struct {
     __global volatile int *launch;
     TIMED(__global long *times;)
 #ifdef LITECL_NATIVE
+    __global const ulong *functions;
     __global volatile int *door;
     int number;  // of the run, as the door says it
     int count, workers;
@@ -74,15 +73,24 @@ typedef struct {
 #endif
 } Region;
 
-#define CASE(number, name) \
-    case number: name(item_0, item_1, item_2, r->arena, args, r->shifts); break;
-
 // The description of a block's launch for workers that help, each field on a cache line of its own.
 #define LAUNCH(r, name) ((r)->launch + LAUNCH_LINE_##name * LINE)
 
+#ifdef LITECL_NATIVE
+#pragma OPENCL EXTENSION __cl_clang_function_pointers : enable
+typedef void (*Function)(int, int, int, ulong, __global const ulong *, __global const ulong *);
+#define CALL(function) ((Function)(size_t)r->functions[function])(item_0, item_1, item_2, r->arena, args, r->shifts)
+#else
+#define PROTOTYPE(number, name) CALLER(name);
+#define CASE(number, name) \
+    case number: name(item_0, item_1, item_2, r->arena, args, r->shifts); break;
+#define CALL(function) switch (function) { FUNCTIONS(CASE) }
+FUNCTIONS(PROTOTYPE)
+#endif
+
 static void call_function(const Region *r, const int function, const int item_0, const int item_1, const int item_2,
                           __global const ulong *args) {
-    switch (function) { FUNCTIONS(CASE) }
+    CALL(function);
 }
 
 static int items_of(__global const Entry *work) { return work->size_0 * work->size_1 * work->size_2; }

@@ -5,7 +5,9 @@
 // not know their types.
 #include <RegionSize>
 
-#ifdef LITECL_CPU
+#if defined(LITECL_NATIVE)
+#define CALLED __attribute__((visibility("default")))
+#elif defined(LITECL_CPU)
 #define CALLED __attribute__((noinline))
 #else
 #define CALLED INLINED

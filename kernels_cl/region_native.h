@@ -9,7 +9,7 @@ static Region region_of(__global const ulong *call) {
     const Region region = {GIVEN(ARENA), (__global const Entry *)GIVEN(WORKS), (__global const ulong *)GIVEN(ARGS),
                            (__global ulong *)GIVEN(SHIFTS), (__global int *)GIVEN(COUNTS),
                            (__global volatile int *)GIVEN(PROGRESS) TIMED(COMMA times),
-                           (__global volatile int *)GIVEN(DOOR), (int)GIVEN(NUMBER), (int)GIVEN(COUNT), (int)GIVEN(WORKERS)
+                           (__global const ulong *)GIVEN(FUNCTIONS), (__global volatile int *)GIVEN(DOOR), (int)GIVEN(NUMBER), (int)GIVEN(COUNT), (int)GIVEN(WORKERS)
                            TIMED(COMMA STAMPS(times, GIVEN(COUNT)))};
     return region;
 }

@@ -75,6 +75,7 @@ class NativeExecution:
             NativeCall.SHIFTS: self._shifts,
             NativeCall.COUNTS: self._counts,
             NativeCall.PROGRESS: progress,
+            NativeCall.FUNCTIONS: np.array([_address(library, f.name) for f in program.functions], np.uint64),
         }
         for position, table in tables.items():
             call[position] = table.ctypes.data
@@ -90,8 +91,7 @@ class NativeExecution:
                 helpers.lead,
             )
         self._held = library, call, *tables.values()  # the function keeps none of what it is told the addresses of
-        address = ctypes.cast(library.run_region, ctypes.c_void_p).value
-        assert address is not None
+        address = _address(library, "run_region")
         argument = ctypes.c_void_p.from_param(call.ctypes.data)
         self._free, self._locked = (partial(kind(address), argument) for kind in (_FREE, _LOCKED))
         return call
@@ -172,6 +172,12 @@ class NativeExecution:
         if self._step_times is None:
             return []
         return self._step_times.found(cycle_s(self._libraries.crew()))
+
+
+def _address(library: ctypes.CDLL, function: str) -> int:
+    address = ctypes.cast(library[function], ctypes.c_void_p).value
+    assert address is not None
+    return address
 
 
 def _nothing() -> Faster | None:

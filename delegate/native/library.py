@@ -39,7 +39,7 @@ class Libraries:
         self.loaded = 0
 
     def region(self, program: RegionProgram, *, timed: bool) -> ctypes.CDLL:
-        """Return the library with the function ``run_region``. Raises KernelBuildError."""
+        """Return the library with the function ``run_region`` and all that it calls. Raises KernelBuildError."""
         return self._library(self.region_units(program, timed=timed))
 
     def crew(self) -> ctypes.CDLL:
@@ -53,8 +53,7 @@ class Libraries:
             for variant, callers in program.variants.items()
         ]
         macros = {"LITECL_REGION": 1, **({"LITECL_TIMED": 1} if timed else {})}
-        table = self._unit("region.cl", macros, before=program.functions_macro)
-        return [*units, table, Unit(_ENTRY, source_of(_ENTRY)), *self._runtime()]
+        return [*units, self._unit("region.cl", macros), Unit(_ENTRY, source_of(_ENTRY)), *self._runtime()]
 
     def crew_units(self) -> list[Unit]:
         """Return the sources of the library of helpers."""
@@ -66,8 +65,8 @@ class Libraries:
         has_all = "_WIN32" not in macros and not {"__aarch64__", "__F16C__"}.isdisjoint(macros)
         return [] if has_all else [Unit(_RUNTIME, source_of(_RUNTIME))]
 
-    def _unit(self, name: str, macros: Defines, before: str = "", after: str = "") -> Unit:
-        text = source_of(_PRELUDE) + before + source_of(name) + after
+    def _unit(self, name: str, macros: Defines, after: str = "") -> Unit:
+        text = source_of(_PRELUDE) + source_of(name) + after
         users = {"LITECL_USERS": 1} if Path(name).is_absolute() else {}
         passes = ("-O2",) if name in _MORE_PASSES else ()
         return Unit(name, text, (*render({**macros, **users, **self._macros}), *passes))

@@ -67,7 +67,7 @@ class NativeCall(IntEnum):
     """What a region's function is called with (kernels_cl/region_native.h), in units of 8 bytes: addresses, then
     numbers.
 
-    DOOR, TAKE, LEAD: of the crew (kernels_cl/crew.c), unless there is one worker. TIMES: where the times of steps begin
+    FUNCTIONS: of the addresses of functions, by number. DOOR, TAKE, LEAD: of the crew (kernels_cl/crew.c), unless there is one worker. TIMES: where the times of steps begin
     behind progress. NUMBER: of the run, which the crew writes. GATE: before Python's lock (kernels_cl/gate.h), or 0.
     """
 
@@ -77,14 +77,15 @@ class NativeCall(IntEnum):
     SHIFTS = 3
     COUNTS = 4
     PROGRESS = 5
-    DOOR = 6
-    TAKE = 7
-    LEAD = 8
-    COUNT = 9
-    WORKERS = 10
-    TIMES = 11
-    NUMBER = 12
-    GATE = 13
+    FUNCTIONS = 6
+    DOOR = 7
+    TAKE = 8
+    LEAD = 9
+    COUNT = 10
+    WORKERS = 11
+    TIMES = 12
+    NUMBER = 13
+    GATE = 14
 
 
 class Shift(IntEnum):
