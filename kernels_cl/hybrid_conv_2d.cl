@@ -2,12 +2,12 @@
 //
 // x are the bytes of the rows, with a zero point and a scale for each, zeros and scales (quantize_rows.cl): an image is
 // a row, or, in a plain product, image_pixels pixels. A work-item takes item_rows pixels x item_columns columns of one
-// group, whose patches it gathers (patches.h). out = activation(sums * scale * weight scale + bias + residual).
+// group, whose patches it gathers (gather_patches.h). out = activation(sums * scale * weight scale + bias + residual).
 // stage is [groups][columns / VW][3][VW]: sum of weights, scale and bias of every column.
 // With BLOCK_SCALES, 16 or 32, columns have a scale of so many bits for every block_bytes of a row, block_scales
 // [columns / PANEL][blocks][PANEL]; then the sums of weights in the stage are floats, of weights times scales.
 // Macros: MR, NV, PANEL; BLOCK_SCALES; WEIGHT_BITS (patches.h); ACTIVATION; T, which is uchar.
-#include "patches.h"
+#include "gather_patches.h"
 #include <HybridConvolution>
 #include <HybridRow>
 

@@ -1,12 +1,12 @@
 // 2-D convolutions and products of quantized activations and weights: out = requantize(conv(x) + bias).
 //
-// A work-item takes item_rows pixels x item_columns columns of one group, whose patches it gathers (patches.h).
+// A work-item takes item_rows pixels x item_columns columns of one group, whose patches it gathers (gather_patches.h).
 // stage is [groups][columns / VW][4][VW]: bias, multiplier and shifts of every column (finish_sum in quantized.h).
 // Weights with a zero point of their own (uint8) need the sum of each patch too: it counts row_factor times.
 // Sums of words may overflow 32 bits: those of BLOCK_BYTES of a row do not, and are added up as wide sums.
 // Macros: MR, NV, PANEL; WEIGHT_BITS (patches.h); T, OUT, WORDS, FOLDED, RECTIFIED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS,
 // where row_factor is not 0.
-#include "patches.h"
+#include "gather_patches.h"
 #include <QuantizedConvolution>
 
 #ifdef ROW_SUMS

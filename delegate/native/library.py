@@ -21,6 +21,9 @@ from litecl.interpreter.errors import KernelBuildError
 
 _MORE_PASSES = {"copy.cl", "region.cl"}  # rows that are short, and of no known step; the table of a small region
 _PRELUDE, _ENTRY, _CREW, _RUNTIME = "native.h", "region_native.c", "crew.c", "runtime.c"
+# Functions that variants of kernels share, in files of their own, by the header that declares them: the macros of those
+# files.
+_SHARED = {"gather_patches": ("T", "WIDTH", "WORDS")}
 
 
 class Libraries:
@@ -48,12 +51,20 @@ class Libraries:
 
     def region_units(self, program: RegionProgram, *, timed: bool) -> list[Unit]:
         """Return the sources of a region's library."""
-        units = [
-            self._unit(f"{variant.kernel}.cl", {**dict(variant.defines), "LITECL_REGION": 1}, after=callers)
-            for variant, callers in program.variants.items()
-        ]
+        units = dict[Unit, None]()  # each once
+        for variant, callers in program.variants.items():
+            defines = {**dict(variant.defines), "LITECL_REGION": 1}
+            unit = self._unit(f"{variant.kernel}.cl", defines, after=callers)
+            units |= {unit: None, **dict.fromkeys(self._shared(unit, defines))}
         macros = {"LITECL_REGION": 1, **({"LITECL_TIMED": 1} if timed else {})}
         return [*units, self._unit("region.cl", macros), Unit(_ENTRY, source_of(_ENTRY)), *self._runtime()]
+
+    def _shared(self, unit: Unit, defines: Defines) -> Iterator[Unit]:
+        """Yield the files with functions that a kernel file declares."""
+        for name, macros in _SHARED.items():
+            if f'"{name}.h"' in unit.source:
+                own = {macro: value for macro, value in defines.items() if macro in (*macros, "LITECL_REGION")}
+                yield self._unit(f"{name}.cl", own)
 
     def crew_units(self) -> list[Unit]:
         """Return the sources of the library of helpers."""
