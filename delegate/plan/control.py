@@ -8,7 +8,7 @@ not compute.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from litecl.delegate.analysis.loop_variables import Kind, kinds, live_nodes, trip_count
 from litecl.delegate.cl_op import Operand, Scratch
@@ -16,12 +16,14 @@ from litecl.delegate.plan.graph import RegionNode
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.steps import Branch, Loop, Part, Slot
 from litecl.delegate.plan.values import Planning, Values
-from litecl.delegate.recurrent import lstm_loop
 from litecl.interpreter.graph import Subgraph, TensorSpec, callees_of
 from litecl.interpreter.op import ControlOp
 from litecl.interpreter.ops.control import CALL, CALL_ONCE, IF, STABLEHLO_COMPOSITE, WHILE
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE
 from litecl.interpreter.schema import TensorType
+
+if TYPE_CHECKING:
+    from litecl.delegate.recurrent.lstm_loop import LstmLoop
 
 
 class Run(Protocol):
@@ -39,6 +41,8 @@ class Run(Protocol):
 
 
 def _while(values: Values, node: RegionNode, run: Run) -> list[Part]:
+    from litecl.delegate.recurrent import lstm_loop  # few models have loops
+
     planning, specs = values.planning, values.graph.specs
     initial = [values.newest(t) for t in node.inputs]
     trips = trip_count(node.node, planning.model, specs, planning.specs)
@@ -48,8 +52,10 @@ def _while(values: Values, node: RegionNode, run: Run) -> list[Part]:
     return _loop(values, node, run, initial, trips) if lstm is None else _lstm(values, node, lstm, initial)
 
 
-def _lstm(values: Values, node: RegionNode, loop: lstm_loop.LstmLoop, initial: Sequence[Operand]) -> list[Part]:
+def _lstm(values: Values, node: RegionNode, loop: "LstmLoop", initial: Sequence[Operand]) -> list[Part]:
     """Run a loop that is an LSTM as one launch over all time steps."""
+    from litecl.delegate.recurrent import lstm_loop
+
     planning, subgraph = values.planning, values.graph.subgraph
     planning.lstms.append((subgraph, node.position))
     time, (batch, units) = initial[loop.x].shape[0], initial[loop.h].shape

@@ -1,47 +1,11 @@
 """The records and codes that kernel files include by name: ``#include <Geometry>``."""
 
+from collections.abc import Mapping
 from enum import IntEnum
 from functools import cache
+from importlib import import_module
 
 from litecl.delegate.kit.shared import text
-from litecl.delegate.kit.strided import LocalSquare, Place, Square
-from litecl.delegate.matmul.attention import Attention, AttentionBegin
-from litecl.delegate.matmul.geometry import Geometry
-from litecl.delegate.matmul.heads import LocalAttention, LocalAttentionBegin
-from litecl.delegate.matmul.lines import LineConvolution
-from litecl.delegate.matmul.local_product import LocalProduct, Slice
-from litecl.delegate.matmul.patches import Gather, GatherSize
-from litecl.delegate.matmul.product import Begin
-from litecl.delegate.matmul.winograd import Winograd
-from litecl.delegate.ops.chain import ChainArray, ChainStep, StepCode
-from litecl.delegate.ops.conv_2d import Convolution
-from litecl.delegate.ops.depthwise_conv_2d import Depthwise
-from litecl.delegate.ops.gather import Axis
-from litecl.delegate.ops.gpu.integer_products import LocalBytes
-from litecl.delegate.ops.gpu.winograd import WinogradPatches
-from litecl.delegate.ops.inverted_residual import InvertedResidual
-from litecl.delegate.ops.quantized.batch_matmul_16 import WordProducts
-from litecl.delegate.ops.quantized.binary import LinearSum, ScaledPair
-from litecl.delegate.ops.quantized.depthwise_16 import WordDepthwise
-from litecl.delegate.ops.quantized.depthwise_conv_2d import QuantizedDepthwise
-from litecl.delegate.ops.resize import Between
-from litecl.delegate.plan.region_tables import (
-    BranchFlag,
-    Control,
-    Count,
-    Entry,
-    LaunchLine,
-    LoopFlag,
-    NativeCall,
-    RegionSize,
-    Shift,
-    StepTime,
-)
-from litecl.delegate.quantized.hybrid_product import HybridConvolution, HybridRow
-from litecl.delegate.quantized.integer_product import QuantizedConvolution
-from litecl.delegate.quantized.integers import Scale, StageRow, WideRow
-from litecl.delegate.recurrent.integer_cell import IntegerGate, IntegerRecurrence, IntegerTable
-from litecl.delegate.recurrent.time_loop import Gate, Peephole, Recurrence
 from litecl.interpreter.errors import KernelBuildError
 
 
@@ -52,36 +16,50 @@ class Peak(IntEnum):
     STREAMS = 8
 
 
-RECORDS: tuple[type, ...] = (
-    *(Attention, AttentionBegin, LocalAttention, LocalAttentionBegin),
-    *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, IntegerGate),
-    *(IntegerRecurrence, LinearSum, Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair),
-    *(InvertedResidual, LineConvolution, LocalBytes, LocalProduct, Slice, Winograd, WinogradPatches, WordDepthwise),
-    WordProducts,
-)
-CODES: tuple[type, ...] = (
-    *(
-        BranchFlag,
-        ChainArray,
-        Control,
-        Count,
-        Gate,
-        GatherSize,
-        HybridRow,
-        IntegerTable,
-        LaunchLine,
-        LocalSquare,
-        LoopFlag,
-        NativeCall,
-    ),
-    *(Peak, Peephole, RegionSize, Shift, Square, StageRow, StepCode, StepTime, WideRow),
-)
-_BY_NAME = {shared.__name__: shared for shared in (*RECORDS, *CODES)}
+# By the module that declares them, which is imported when a kernel file includes one.
+_DECLARED: Mapping[str, str] = {
+    "kit.strided": "LocalSquare Place Square",
+    "matmul.attention": "Attention AttentionBegin",
+    "matmul.geometry": "Geometry",
+    "matmul.heads": "LocalAttention LocalAttentionBegin",
+    "matmul.lines": "LineConvolution",
+    "matmul.local_product": "LocalProduct Slice",
+    "matmul.patches": "Gather GatherSize",
+    "matmul.product": "Begin",
+    "matmul.winograd": "Winograd",
+    "ops.chain": "ChainArray ChainStep StepCode",
+    "ops.conv_2d": "Convolution",
+    "ops.depthwise_conv_2d": "Depthwise",
+    "ops.gather": "Axis",
+    "ops.gpu.integer_products": "LocalBytes",
+    "ops.gpu.winograd": "WinogradPatches",
+    "ops.inverted_residual": "InvertedResidual",
+    "ops.quantized.batch_matmul_16": "WordProducts",
+    "ops.quantized.binary": "LinearSum ScaledPair",
+    "ops.quantized.depthwise_16": "WordDepthwise",
+    "ops.quantized.depthwise_conv_2d": "QuantizedDepthwise",
+    "ops.resize": "Between",
+    "plan.region_tables": "BranchFlag Control Count Entry LaunchLine LoopFlag NativeCall RegionSize Shift StepTime",
+    "quantized.hybrid_product": "HybridConvolution HybridRow",
+    "quantized.integer_product": "QuantizedConvolution",
+    "quantized.integers": "Scale StageRow WideRow",
+    "recurrent.integer_cell": "IntegerGate IntegerRecurrence IntegerTable",
+    "recurrent.time_loop": "Gate Peephole Recurrence",
+    "plan.headers": "Peak",
+}
+_MODULES = {name: module for module, names in _DECLARED.items() for name in names.split()}
+NAMES = tuple(_MODULES)
+
+
+def shared(name: str) -> type:
+    """Return a record or codes. Raises KernelBuildError if there is none of that name."""
+    if name not in _MODULES:
+        raise KernelBuildError(f"#include <{name}>: expected one of {', '.join(sorted(NAMES))}")
+    found: type = getattr(import_module(f"litecl.delegate.{_MODULES[name]}"), name)
+    return found
 
 
 @cache
 def header(name: str) -> str:
     """Return the OpenCL C of a record or of codes. Raises KernelBuildError if there is none of that name."""
-    if name not in _BY_NAME:
-        raise KernelBuildError(f"#include <{name}>: expected one of {', '.join(sorted(_BY_NAME))}")
-    return text(_BY_NAME[name])
+    return text(shared(name))

@@ -67,8 +67,9 @@ class NativeCall(IntEnum):
     """What a region's function is called with (kernels_cl/region_native.h), in units of 8 bytes: addresses, then
     numbers.
 
-    FUNCTIONS: of the addresses of functions, by number. DOOR, TAKE, LEAD: of the crew (kernels_cl/crew.c), unless there is one worker. TIMES: where the times of steps begin
-    behind progress. NUMBER: of the run, which the crew writes. GATE: before Python's lock (kernels_cl/gate.h), or 0.
+    FUNCTIONS: of the addresses of functions, by number. DOOR, TAKE, LEAD: of the crew (kernels_cl/crew.c), unless there
+    is one worker. TIMES: where the times of steps begin behind progress. NUMBER: of the run, which the crew writes.
+    GATE: before Python's lock (kernels_cl/gate.h), or 0.
     """
 
     ARENA = 0

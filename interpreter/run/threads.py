@@ -16,17 +16,6 @@ import numpy as np
 
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Model, Node, TensorSpec, entries, reached
-from litecl.interpreter.op import ControlOp, Op
-from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
-from litecl.interpreter.ops.bidirectional_sequence_lstm import BIDIRECTIONAL_SEQUENCE_LSTM
-from litecl.interpreter.ops.conv_2d import CONV_2D
-from litecl.interpreter.ops.conv_3d import CONV_3D
-from litecl.interpreter.ops.conv_3d_transpose import CONV_3D_TRANSPOSE
-from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
-from litecl.interpreter.ops.lstm import LSTM
-from litecl.interpreter.ops.rnn import BIDIRECTIONAL_SEQUENCE_RNN, RNN, UNIDIRECTIONAL_SEQUENCE_RNN
-from litecl.interpreter.ops.transpose_conv import CONVOLUTION_2D_TRANSPOSE_BIAS, TRANSPOSE_CONV
-from litecl.interpreter.ops.unidirectional_sequence_lstm import UNIDIRECTIONAL_SEQUENCE_LSTM
 
 # OpenBLAS maps this much for its first product; where it cannot it ends the process.
 _BLAS_BYTES = 48 << 20
@@ -35,22 +24,23 @@ _BLAS_BYTES = 48 << 20
 _WORTH_IT = 1 << 24
 _NO_LIMIT = 1 << 31
 
-# Operators that multiply matrices, by weights in their second operand whose first dimension is that of the outputs.
-_PRODUCTS: frozenset[Op | ControlOp] = frozenset(
+# Operators that multiply matrices, by weights in their second operand whose first dimension is that of the outputs. By
+# name: a process imports only the operators of its models.
+_PRODUCTS = frozenset(
     {
-        BATCH_MATMUL,
-        BIDIRECTIONAL_SEQUENCE_LSTM,
-        BIDIRECTIONAL_SEQUENCE_RNN,
-        CONV_2D,
-        CONV_3D,
-        CONV_3D_TRANSPOSE,
-        CONVOLUTION_2D_TRANSPOSE_BIAS,
-        FULLY_CONNECTED,
-        LSTM,
-        RNN,
-        TRANSPOSE_CONV,
-        UNIDIRECTIONAL_SEQUENCE_LSTM,
-        UNIDIRECTIONAL_SEQUENCE_RNN,
+        "BATCH_MATMUL",
+        "BIDIRECTIONAL_SEQUENCE_LSTM",
+        "BIDIRECTIONAL_SEQUENCE_RNN",
+        "CONV_2D",
+        "CONV_3D",
+        "CONV_3D_TRANSPOSE",
+        "Convolution2DTransposeBias",
+        "FULLY_CONNECTED",
+        "LSTM",
+        "RNN",
+        "TRANSPOSE_CONV",
+        "UNIDIRECTIONAL_SEQUENCE_LSTM",
+        "UNIDIRECTIONAL_SEQUENCE_RNN",
     }
 )
 
@@ -171,11 +161,11 @@ def _multiplications(node: Node, specs: Sequence[TensorSpec]) -> int:
     """Return the number of multiplications in an operator's matrix products; 0 if it has none, enough for threads
     if unknown.
     """
-    if node.op not in _PRODUCTS or len(node.inputs) < 2 or not node.outputs or ABSENT in node.inputs[:2]:
+    if node.op.name not in _PRODUCTS or len(node.inputs) < 2 or not node.outputs or ABSENT in node.inputs[:2]:
         return 0
     x, weights, output = specs[node.inputs[0]], specs[node.inputs[1]], specs[node.outputs[0]]
     if x.shape is None or weights.shape is None or output.shape is None:
         return _WORTH_IT
-    if node.op is BATCH_MATMUL:
+    if node.op.name == "BATCH_MATMUL":
         return output.size * (x.shape[-2] if node.options.adj_x else x.shape[-1])
     return output.size * (weights.size // max(1, *weights.shape[:1]))

@@ -18,7 +18,8 @@ from litecl.delegate.cl_op import Const, Launch, Target
 from litecl.delegate.kit import shared
 from litecl.delegate.matmul.product import Begin
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.plan.headers import CODES, RECORDS, header
+from litecl.delegate.plan import headers
+from litecl.delegate.plan.headers import header
 from litecl.delegate.plan.region_tables import Entry
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.file.writer import write
@@ -37,6 +38,8 @@ from support.by_name import Fed, agrees, case_of, launches
 from support.loop_models import FLOAT, INT, below, int32, next_, plus, while_model
 
 KERNELS = sorted(Path(kernels_cl.__file__).parent.glob("*.*"))
+SHARED = [headers.shared(name) for name in headers.NAMES]
+RECORDS, CODES = [t for t in SHARED if is_dataclass(t)], [t for t in SHARED if not is_dataclass(t)]
 TEXTS = {path.name: re.sub(r"//.*", "", path.read_text()) for path in KERNELS if path.suffix in (".cl", ".h")}
 
 

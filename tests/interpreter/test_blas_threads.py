@@ -14,6 +14,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.ops import every_op
 from litecl.interpreter.ops.control import CALL, CallOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.options import CustomOptions, unknown_op
@@ -54,6 +55,10 @@ def _three() -> object:
     with threadpool_limits(3, "blas"):
         yield
         assert [library.get_num_threads() for library in BLAS] == [3] * len(BLAS)
+
+
+def test_operators_that_multiply_matrices_are_ones_that_exist() -> None:
+    assert {op.name for op in every_op()} >= threads._PRODUCTS
 
 
 def test_large_products_get_what_is_asked_for() -> None:
