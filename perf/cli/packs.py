@@ -68,7 +68,7 @@ def packed(args: argparse.Namespace) -> Output:
     with progress("compiling", None) as bar:
         works = [_work(args, model, made_for, threads, bar) for made_for in targets for model in args.models]
         machines = [made_for.packed() for made_for in targets]
-    models = {Path(model).name: hashlib.sha256(Path(model).read_bytes()).hexdigest() for model in args.models}
+    models = {hashlib.sha256(Path(model).read_bytes()).hexdigest(): Path(model).name for model in args.models}
     libraries = {name: content for made_for in targets for name, content in made_for.made.items()}
     pack.write(args.output, models, threads, machines, libraries)
     return _output(args.output, works, threads)
