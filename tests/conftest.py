@@ -1,8 +1,8 @@
-"""``pytest --quick``: the part of the tests that `make check` runs, in under a minute and without TensorFlow."""
+"""``pytest --quick``: the part of the tests that `make check` runs, in about a minute and without TensorFlow."""
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,24 +10,21 @@ import pytest
 
 from litecl.delegate import devices
 from support import empty_copies, gaps, pocl_processor, red_zones
+from support.by_opencl import runs_by_opencl
 
 _MOST_CASES = 1000  # of one test; of a longer table every n-th case is run
-_MOST_COMPILED = 80
 _EVERY = 20  # case is run on the back end for the processor, unless all are asked for
+_EVERY_BY_OPENCL = 100  # test is run by a driver of OpenCL's in a quick run
 _NEEDS_TENSORFLOW = re.compile(r"""^(?:\w+ = )?pytest\.importorskip\("(?:tensorflow|keras)"\)""", re.M)
-_LONG = frozenset(
-    {
-        *("test_call_patterns.py", "test_capabilities.py", "test_fault_files.py", "test_faults.py", "test_fuzz.py"),
-        *("test_gpu_launches.py", "test_graph_fuzz.py", "test_peers.py", "test_processes.py", "test_processor.py"),
-        "test_option_edges.py",
-        *(
-            "test_quantized_models.py",
-            "test_real_models.py",
-            "test_side_by_side.py",
-            "test_tuning.py",
-            "test_verify.py",
-        ),
-    }
+_LONG = re.compile(
+    r"""
+    delegate/test_(attention|capabilities|compiling|fault_files|faults|float_mode|gaps|gpu_launches|gpu_winograd
+        |native_processes|packs_elsewhere|processor|side_by_side|tiles|tuning)\.py
+    |perf/test_(bench|board|cli_use|every_model|fuzz|gpu|graph_fuzz|many|option_edges|peers|report|streams|tune
+        |verify)\.py
+    |whole/test_(call_patterns|interrupts|processes|quantized_models|real_models|scarce)\.py
+    """,
+    re.VERBOSE,
 )
 
 
@@ -46,6 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
         gaps.leave()
     config.addinivalue_line("markers", "opencl: unless a test names a device, it is the one for OpenCL")
     config.addinivalue_line("markers", "native: one of many cases on the back end for the processor")
+    config.addinivalue_line("markers", "long: one test that a quick run leaves out")
     config.addinivalue_line("markers", "tensorflow: one test that needs TensorFlow, in a file that does not")
 
 
@@ -72,13 +70,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Leave out files, unread, so that TensorFlow is not loaded where it is installed."""
     if not config.getoption("quick") or collection_path.suffix != ".py":
         return None
-    long = collection_path.name in _LONG or _NEEDS_TENSORFLOW.search(collection_path.read_text())
+    long = _LONG.search(collection_path.as_posix()) or _NEEDS_TENSORFLOW.search(collection_path.read_text())
     return True if long else None
-
-
-def _most(path: Path, test: str) -> int:
-    """Return how many cases of a test a quick run has: few of those that an OpenCL driver compiles one by one."""
-    return _MOST_COMPILED if test == "test_device" or path.name.startswith("test_gpu_") else _MOST_CASES
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -89,16 +82,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason="TensorFlow is not installed"))
     if not config.getoption("native"):
         natives = [item for item in items if item.get_closest_marker("native")]
-        left_out = {*natives} - {*natives[::_EVERY]}
-        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-        items[:] = [item for item in items if item not in left_out]
-    if not config.getoption("quick"):
-        return
-    tests = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("tensorflow"):
-            continue
-        tests[item.path, getattr(item, "originalname", item.name)].append(item)
-    kept = {item for key, cases in tests.items() for item in cases[:: -(-len(cases) // _most(*key))]}
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = [item for item in items if item in kept]
+        _leave_out(config, items, {*natives} - {*natives[::_EVERY]})
+    if config.getoption("quick"):
+        _leave_out(
+            config, items, {i for i in items if i.get_closest_marker("tensorflow") or i.get_closest_marker("long")}
+        )
+        driven = [item for item in items if runs_by_opencl(item)]
+        _leave_out(config, items, {*driven} - {*driven[::_EVERY_BY_OPENCL]})
+        tests = defaultdict(list)
+        for item in items:
+            tests[item.path, getattr(item, "originalname", item.name)].append(item)
+        kept = {item for cases in tests.values() for item in cases[:: -(-len(cases) // _MOST_CASES)]}
+        _leave_out(config, items, {*items} - kept)
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], left_out: Set[pytest.Item]) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]

@@ -82,8 +82,8 @@ def _fitting(model: Model, sample: Sample) -> Iterator[Sample]:
     if count <= 1 or not count.is_integer():
         yield sample
         return
-    for i in range(int(count)):
-        yield signature, {name: np.split(value, int(count))[i] for name, value in values.items()}
+    split = {name: np.split(value, int(count)) for name, value in values.items()}
+    yield from ((signature, dict(zip(split, part, strict=True))) for part in zip(*split.values(), strict=True))
 
 
 def _dims(spec: Any) -> tuple[int, ...]:

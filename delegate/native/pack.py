@@ -20,9 +20,10 @@ from litecl import kernels_cl
 from litecl.delegate.native.clang import OPTIONS
 from litecl.interpreter.errors import DelegateError, KernelBuildError
 
-_FORMAT = 1
+_FORMAT = 2
 _MANIFEST, _FOLDER = "manifest.json", "libraries"
 _WHEN = (1980, 1, 1, 0, 0, 0)  # so that a pack made again is the same file
+# zipfile raises NotImplementedError for a method of compression that it does not know, RuntimeError for a password.
 _FAULTS = (zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError, EOFError)
 
 
@@ -45,7 +46,7 @@ class Packed:
 
 @dataclass(frozen=True)
 class Pack:
-    """A pack, of which the manifest was read and checked. digest: its SHA-256. models: their SHA-256 by file name.
+    """A pack, of which the manifest was read and checked. digest: its SHA-256. models: file names by their SHA-256.
 
     threads: the numbers of threads that regions were planned for.
     """

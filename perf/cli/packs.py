@@ -68,7 +68,7 @@ def packed(args: argparse.Namespace) -> Output:
     with progress("compiling", None) as bar:
         works = [_work(args, model, made_for, threads, bar) for made_for in targets for model in args.models]
         machines = [made_for.packed() for made_for in targets]
-    models = {Path(model).name: hashlib.sha256(Path(model).read_bytes()).hexdigest() for model in args.models}
+    models = {hashlib.sha256(Path(model).read_bytes()).hexdigest(): Path(model).name for model in args.models}
     libraries = {name: content for made_for in targets for name, content in made_for.made.items()}
     pack.write(args.output, models, threads, machines, libraries)
     return _output(args.output, works, threads)
@@ -101,13 +101,14 @@ def _output(path: Path, works: Sequence[_Work], threads: Sequence[int]) -> Outpu
         nodes = f"{work.report.claimed} of {len(work.report.nodes)}"
         libraries = f"{work.libraries} ({size(work.size_bytes)})"
         made.add_row(work.machine.name, Path(work.model).name, nodes, libraries, f"{work.s:.1f}")
-    line = f"{path}: {size(path.stat().st_size)}, for threads {', '.join(map(str, threads))}"
+    size_bytes = path.stat().st_size
+    line = f"{path}: {size(size_bytes)}, for threads {', '.join(map(str, threads))}"
     warnings = [
         f"WARNING: {work.machine.name}: {work.model}: {said}" for work in works for said in work.report.warnings
     ]
     data = {
         "pack": str(path),
-        "size_bytes": path.stat().st_size,
+        "size_bytes": size_bytes,
         "threads": [*threads],
         "models": [
             {

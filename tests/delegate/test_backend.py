@@ -246,6 +246,7 @@ def test_what_a_child_of_fork_loses(monkeypatch: pytest.MonkeyPatch) -> None:
             assert "forked" in interpreter.delegation_report().failures[0]
 
 
+@pytest.mark.long
 def test_all_of_this_needs_no_opencl() -> None:
     """Where pyopencl cannot be imported regions still run on another back end, and a user's model on the processor's
     own, or without a compiler on the CPU.

@@ -1,5 +1,6 @@
 """Packs: libraries of regions for machines without a compiler (``litecl compile --for``)."""
 
+import hashlib
 import json
 import os
 import re
@@ -127,6 +128,24 @@ def test_a_model_that_is_not_in_it(folder: Path) -> None:
     assert any("no library for this region" in said for said in fallen.delegation_report().warnings)
     with pytest.raises(KernelBuildError, match="without times of launches"):
         with_pack(folder, profile=True)
+
+
+def test_models_of_the_same_name(tmp_path: Path) -> None:
+    """A pack has both, and names both where it has no library for a third one."""
+    paths = [tmp_path / name / "model.tflite" for name in ("chain", "lstm")]
+    for path, content in zip(paths, (CHAIN, LSTM), strict=True):
+        path.parent.mkdir()
+        write_file(content, path)
+    arguments = "compile", *paths, "--for", "host", "-o", tmp_path / "both.pack", "--threads", 1, "--json"
+    assert main([*map(str, arguments)]) == 0
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
+    assert pack.read(tmp_path / "both.pack").models == dict.fromkeys(digests, "model.tflite")
+    compare.assert_close(run(with_pack(tmp_path), X), run(reference(CHAIN), X), compare.DEVICE["float32"])
+    x = randn(RNG, 1, 3, 4)
+    compare.assert_close(run(with_pack(tmp_path, LSTM), x), run(reference(LSTM), x), compare.DEVICE["float32"])
+    told = r"made for model\.tflite \(({}|{})\), model\.tflite \(({}|{})\)".format(*2 * [d[:12] for d in digests])
+    with pytest.raises(KernelBuildError, match=told):
+        with_pack(tmp_path, profile=True)
 
 
 def test_another_version_of_litecl(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

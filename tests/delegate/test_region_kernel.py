@@ -70,6 +70,7 @@ def test_one_kernel_equals_its_launches(device: Any) -> None:
     assert interpreter.delegation_report().counters.host_syncs == 1
 
 
+@pytest.mark.long
 def test_a_compiler_has_nothing_to_say(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """PoCL's prints on a user's terminal how many warnings there are."""
     if POCL not in CPUS[-1].platform.name:

@@ -75,6 +75,7 @@ def _tables() -> str:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="numpy's dispatch is limited by an environment variable")
+@pytest.mark.long
 def test_tables_are_the_same_without_the_processor_s_vectors() -> None:
     """In a process whose numpy may use only what every x86-64 processor has."""
     core = pytest.importorskip("numpy._core._multiarray_umath")

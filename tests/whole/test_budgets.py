@@ -179,6 +179,7 @@ def _endless() -> Model:
     [[], [CLDelegate(num_threads=1)], [CLDelegate(num_threads=2)], [CLDelegate(num_threads=1, profile=True)]],
     ids=["interpreter", "basic", "pthread", "profile"],
 )
+@pytest.mark.long
 def test_loops_without_an_end_are_stopped(delegates: list[CLDelegate]) -> None:
     interpreter = Interpreter(_endless(), delegates=delegates, time_limit=0.3)
     interpreter.allocate_tensors()

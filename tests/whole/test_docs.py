@@ -143,12 +143,14 @@ def test_results_of_devices_are_those_that_are_kept() -> None:
         assert path.stat().st_size < 200_000
 
 
+@pytest.mark.long
 def test_the_example_of_verifying_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", _text("docs/verify.md"), re.S)
     exec(compile(example, "verify.md", "exec"), {})
     assert re.search(r"\{'pass': \d+\}$", capsys.readouterr().out.strip())
 
 
+@pytest.mark.long
 def test_the_examples_of_reports_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

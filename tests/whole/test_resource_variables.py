@@ -71,6 +71,7 @@ def test_whole_on_the_device(name: str, mode: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.long
 def test_regions_around_every_node(name: str) -> None:
     """Whichever node the CPU runs: the variables go to and fro."""
     made = MODELS[name]()
