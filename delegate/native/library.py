@@ -49,7 +49,7 @@ class Libraries:
     def region_units(self, program: RegionProgram, *, timed: bool) -> list[Unit]:
         """Return the sources of a region's library."""
         units = [
-            self._unit(f"{variant.kernel}.cl", {**dict(variant.defines), "LITECL_REGION": 1}, after=callers)
+            self._unit(f"{variant.kernel}.cl", variant.macros, after=callers)
             for variant, callers in program.variants.items()
         ]
         macros = {"LITECL_REGION": 1, **({"LITECL_TIMED": 1} if timed else {})}
@@ -68,9 +68,8 @@ class Libraries:
 
     def _unit(self, name: str, macros: Defines, before: str = "", after: str = "") -> Unit:
         text = source_of(_PRELUDE) + before + source_of(name) + after
-        users = {"LITECL_USERS": 1} if Path(name).is_absolute() else {}
         passes = ("-O2",) if name in _MORE_PASSES else ()
-        return Unit(name, text, (*render({**macros, **users, **self._macros}), *passes))
+        return Unit(name, text, (*render({**macros, **self._macros}), *passes))
 
     def content(self, units: Sequence[Unit]) -> tuple[str, bytes]:
         """Return a library's name, by what it is made from, and its bytes. Raises KernelBuildError."""
