@@ -111,7 +111,7 @@ class Scratch:
 
 @dataclass(frozen=True)
 class Local:
-    """Local memory of a group of a GPU, of as many bytes."""
+    """Local memory of a group, of as many bytes."""
 
     size_bytes: int
 
@@ -247,7 +247,7 @@ class ClOp:
     """A device operator.
 
     claim: options, input specs (all shapes known), specs of outputs and intermediates -> a Refusal, or None: it runs.
-    lower: a Call -> its steps. The other fields describe this claim and this lowering only:
+    lower: a Call -> its steps (a user's is called twice). The other fields describe this claim and this lowering only:
     activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.
     chains: whether it is a step of chain.cl by its name, so that it may run as part of a chain.
     pads: the Pads that this operator is (with the node's inputs), if the reader of the image may apply them instead.

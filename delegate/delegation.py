@@ -177,9 +177,8 @@ class CLDelegation:
         try:
             if self._device is not None:
                 with typed_planning(f"partitioning subgraph {index}"), phase("partition"):
-                    float64 = self._device.target.float64
-                    basis = self._basis(index)
-                    return partition(index, basis, self.options, preserve=self.preserve, float64=float64)
+                    basis, target = self._basis(index), self.options.on(self._device.target)
+                    return partition(index, basis, self.options, preserve=self.preserve, target=target)
         except DelegateError as error:
             self._fail(error)
         return Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())

@@ -49,7 +49,11 @@
 
 #ifdef LITECL_REGION
 #define KERNEL __attribute__((always_inline)) inline WIDE
+#ifdef LITECL_USERS
+#include "users.h"
+#else
 #define ITEM const int item_0, const int item_1, const int item_2,
+#endif
 #define ITEM_INDEX(d) item_##d
 #include "region.h"
 #else

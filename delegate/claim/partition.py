@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from litecl.delegate.analysis.explicit import Explicit
-from litecl.delegate.cl_op import ClOp
+from litecl.delegate.cl_op import ClOp, Target
+from litecl.delegate.claim.abilities import beyond
 from litecl.delegate.claim.control import FOLDED, VARIABLE_OPS, refusal
 from litecl.delegate.claim.options import CLOptions
 from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec, acts, callees_of, updated_by
@@ -64,17 +65,17 @@ def partition(
     options: CLOptions,
     *,
     preserve: bool = False,
-    float64: bool = True,
+    target: Target | None = None,
 ) -> Partitioning:
     """Partition one subgraph. With ``preserve``, every tensor that a region computes is one of its outputs.
 
-    float64: whether the device computes in float64.
+    target: what is known of the device; one that runs every kernel if it is None.
     """
     graph = source.model.subgraphs[index]
     reasons = {
         i: reason
         for i in range(len(graph.nodes))
-        if (reason := why_not(index, i, source, options, preserve=preserve, float64=float64)) is not None
+        if (reason := why_not(index, i, source, options, preserve=preserve, target=target)) is not None
     }
     runs = _cluster(graph, reasons)
     candidates = [run for run in runs if run[0] not in reasons]
@@ -92,7 +93,7 @@ def why_not(
     options: CLOptions,
     *,
     preserve: bool = False,
-    float64: bool = True,
+    target: Target | None = None,
 ) -> str | None:
     """The reason why a node stays on the CPU, or None if the device takes it."""
     node, known = source.model.subgraphs[index].nodes[position], source.specs[index]
@@ -104,13 +105,16 @@ def why_not(
     if isinstance(node.op, ControlOp):
         if preserve and callees_of(node):
             return f"{node.op.name}: the tensors of its subgraphs are kept, so the CPU runs it"
-        inner = partial(why_not, source=source, options=options, float64=float64)
+        inner = partial(why_not, source=source, options=options, target=target)
         return refusal(index, position, source, inner) or _unfit(inputs, outputs)
     cl_op = options.cl_ops.get(node.op)
     if cl_op is None:
         return f"no device kernel for {node.op.name}"
-    results = [*outputs, *(known[t] for t in node.intermediates)]
-    return _unfit(inputs, outputs) or _refusal(cl_op.select(inputs, outputs), node, inputs, results, float64)
+    record, results = cl_op.select(inputs, outputs), [*outputs, *(known[t] for t in node.intermediates)]
+    reason = _unfit(inputs, outputs) or _refusal(record, node, inputs, results)
+    if reason is None and target is not None:
+        reason = beyond(target, record, node, inputs, results, is_users=record in options.custom_ops)
+    return reason
 
 
 def _unfit(inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -> str | None:
@@ -129,12 +133,8 @@ def _unfit(inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -
     return None
 
 
-def _refusal(
-    cl_op: ClOp, node: Node, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec], float64: bool
-) -> str | None:
+def _refusal(cl_op: ClOp, node: Node, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -> str | None:
     refusal = cl_op.claim(node.options, inputs, outputs)
-    if refusal is None and not float64 and cl_op.float64(node.options, inputs, outputs):
-        return "its kernel computes in float64, and the device does not"
     return None if refusal is None else refusal.reason
 
 

@@ -21,6 +21,8 @@ from litecl.interpreter.errors import DeviceNotFound
 _NAME = "native"
 _WIDTHS = (("__AVX512F__", 16), ("__AVX__", 8), ("__SSE2__", 4), ("__ARM_NEON", 4))  # floats in a register
 
+_LOCAL_BYTES = 1 << 15  # of a work-item, which is a group of its own: on the stack of its thread
+
 
 @dataclass(frozen=True)
 class NativeFound:
@@ -58,7 +60,7 @@ class NativeFound:
         """See ``FoundDevice``."""
         macros = self.compiler.macros
         width = next((width for macro, width in _WIDTHS if macro in macros), 4)
-        return Target("cpu", vector_width=width, compute_units=self.threads)
+        return Target("cpu", vector_width=width, compute_units=self.threads, local_mem_bytes=_LOCAL_BYTES)
 
     def open(self, *, profile: bool, directory: Path | None) -> "NativeDevice":
         """See ``FoundDevice``."""

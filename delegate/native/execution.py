@@ -187,7 +187,7 @@ def _nothing() -> Faster | None:
 
 def program_of(plan: Plan, memory: NativeMemory, options: CLOptions) -> RegionProgram:
     """Return the program of a plan. Raises KernelBuildError if it cannot be one function."""
-    program = region_program(plan.steps, memory.address, options.max_loop_iterations)
+    program = region_program(plan.steps, memory.address, options.max_loop_iterations, has_local=True)
     if program is None:
         raise KernelBuildError("a launch has groups of several work-items, or arguments that cannot be passed")
     return program

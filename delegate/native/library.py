@@ -53,9 +53,8 @@ class Libraries:
         """Return the sources of a region's library."""
         units = dict[Unit, None]()  # each once
         for variant, callers in program.variants.items():
-            defines = {**dict(variant.defines), "LITECL_REGION": 1}
-            unit = self._unit(f"{variant.kernel}.cl", defines, after=callers)
-            units |= {unit: None, **dict.fromkeys(self._shared(unit, defines))}
+            unit = self._unit(f"{variant.kernel}.cl", variant.macros, after=callers)
+            units |= {unit: None, **dict.fromkeys(self._shared(unit, variant.macros))}
         macros = {"LITECL_REGION": 1, **({"LITECL_TIMED": 1} if timed else {})}
         return [*units, self._unit("region.cl", macros), Unit(_ENTRY, source_of(_ENTRY)), *self._runtime()]
 
@@ -78,9 +77,8 @@ class Libraries:
 
     def _unit(self, name: str, macros: Defines, after: str = "") -> Unit:
         text = source_of(_PRELUDE) + source_of(name) + after
-        users = {"LITECL_USERS": 1} if Path(name).is_absolute() else {}
         passes = ("-O2",) if name in _MORE_PASSES else ()
-        return Unit(name, text, (*render({**macros, **users, **self._macros}), *passes))
+        return Unit(name, text, (*render({**macros, **self._macros}), *passes))
 
     def content(self, units: Sequence[Unit]) -> tuple[str, bytes]:
         """Return a library's name, by what it is made from, and its bytes. Raises KernelBuildError."""

@@ -7,6 +7,7 @@ from typing import Protocol, cast
 from litecl.delegate.backend.protocols import AtOnce, UserBuffer
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.kit.launches import local_bytes, waits
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import finisher
 from litecl.delegate.opencl.errors import typed_errors
@@ -98,9 +99,15 @@ def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
         (device.profile, "profile=True, and launches have times of their own"),
         (options.queue_loops, "queue_loops=True"),
         (limits.timed() and may_be_long(plan.steps), "time_limit does not interrupt a running kernel"),
+        (_share_memory(plan) and device.target.kind == "cpu", "work-items share local memory"),
         (len(plan.works) < _REGION_LAUNCHES and not plan.predicates, f"fewer than {_REGION_LAUNCHES} launches"),
     )
     return next((reason for holds, reason in reasons if holds), "")
+
+
+def _share_memory(plan: Plan) -> bool:
+    """Return whether a kernel, of a user's on a CPU, needs more of a group than a region's kernel has."""
+    return any(waits(work.launch) or local_bytes(work.launch) for work in plan.works)
 
 
 def _launches(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Launches, Manner]:

@@ -177,8 +177,7 @@ class Programs:
 
     def _part(self, variant: Variant, callers: str) -> File:
         """Return a kernel file whose kernels become functions, with what calls them."""
-        options = self._options(variant.kernel, {**dict(variant.defines), "LITECL_REGION": 1})
-        return File(f"{variant.kernel}.cl", options, after=callers)
+        return File(f"{variant.kernel}.cl", self._options(variant.kernel, variant.macros), after=callers)
 
     def _options(self, kernel: str, defines: Defines) -> tuple[str, ...]:
         """Return the options to compile a kernel file with."""

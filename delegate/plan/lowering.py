@@ -1,6 +1,7 @@
 """Turns a graph into steps: nodes are lowered in order, control operators with the subgraphs that they run."""
 
-from litecl.delegate.cl_op import Call, ClOp, Step
+from litecl.delegate.cl_op import Call
+from litecl.delegate.kit.launches import lowered
 from litecl.delegate.ops.chain import Link, chain
 from litecl.delegate.plan.control import CONTROL_STEPS, Run
 from litecl.delegate.plan.graph import RegionNode
@@ -25,13 +26,7 @@ def _node(values: Values, node: RegionNode, run: Run) -> list[Part]:
     inputs, outputs, target = values.inputs(node), values.outputs(node), values.planning.target
     intermediates = [values.graph.specs[t] for t in node.node.intermediates]
     call = Call(node.node.options, inputs, outputs, target, node.activation, residual, node.pads, intermediates)
-    return [part for step in _lowered(node.cl_op, call) for part in settled(values, node, step)]
-
-
-def _lowered(cl_op: ClOp, call: Call) -> list[Step]:
-    """Return the steps of a node, by the lowering for GPUs where there is one that suits."""
-    on_gpu = cl_op.on_gpu(call) if cl_op.on_gpu is not None and call.target.kind == "gpu" else None
-    return cl_op.lower(call) if on_gpu is None else on_gpu
+    return [part for step in lowered(node.cl_op, call) for part in settled(values, node, step)]
 
 
 def _chain(values: Values, node: RegionNode) -> Work:

@@ -9,10 +9,12 @@ the cache.
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Launch, Local, Operand
+from litecl.delegate.kit.launches import local_bytes, waits
 from litecl.delegate.plan.region_tables import Control, Entry
 from litecl.delegate.plan.steps import Branch, Loop, Part, Steps, Work, works_of
 from litecl.interpreter.graph import Array
@@ -27,6 +29,7 @@ _SCALARS = {
 }
 
 
+_LOCAL = "__local void *"
 _MOST = int(np.iinfo(np.int32).max)  # the largest count of iterations
 
 
@@ -41,6 +44,16 @@ class Variant:
     def suffix(self) -> str:
         """A name that follows from the macros."""
         return hashlib.sha256(repr((self.kernel, self.defines)).encode()).hexdigest()[:12]
+
+    @property
+    def is_users(self) -> bool:
+        """Whether the kernel is a user's, which may ask for what OpenCL C knows of groups (kernels_cl/users.h)."""
+        return Path(self.kernel).is_absolute()
+
+    @property
+    def macros(self) -> dict[str, str | int | float]:
+        """The macros to compile it with as part of a region."""
+        return dict(self.defines) | {"LITECL_REGION": 1} | ({"LITECL_USERS": 1} if self.is_users else {})
 
 
 @dataclass(frozen=True)
@@ -59,8 +72,10 @@ class Function:
     @property
     def caller(self) -> str:
         """The wrapper's source, appended to the kernel file so that both sides of the linker see the same types."""
+        count = len(self.parameters)
         given = ["item_0", "item_1", "item_2"]
-        given += [f"POINTER({i})" if t is None else f"SCALAR_{t}({i})" for i, t in enumerate(self.parameters)]
+        given += [f"SCALAR_int({count + d})" for d in range(3)] if self.variant.is_users else []
+        given += [_unpacked(t, i) for i, t in enumerate(self.parameters)]
         return f"CALLER({self.name}) {{ {self.entry}({', '.join(given)}); }}\n"
 
     @property
@@ -108,15 +123,17 @@ class RegionProgram:
 
 
 def region_program(
-    steps: Steps, address: Callable[[Arg], int], most_iterations: int | None = None
+    steps: Steps, address: Callable[[Arg], int], most_iterations: int | None = None, *, has_local: bool = False
 ) -> RegionProgram | None:
-    """Return the program that runs steps one after another, or None if a parameter has a type that it cannot pass.
-    address: of every argument but scalars, as region.cl's POINTER reads it. most_iterations: of a loop each time it
-    runs.
+    """Return the program that runs steps one after another, or None if a launch has groups whose work-items wait for
+    each other, or a parameter of a type that it cannot pass.
+
+    address: of every argument but scalars and local memory, as region.cl's POINTER reads it. most_iterations: of a loop
+    each time it runs. has_local: whether functions can be given local memory.
     """
     tables = _Tables(address, most_iterations)
     launches = [work.launch for work in works_of(steps)]
-    if not all((launch.apart or set(launch.local_size) == {1}) and function_of(launch) for launch in launches):
+    if any(waits(launch) or (local_bytes(launch) and not has_local) or not function_of(launch) for launch in launches):
         return None
     for part in steps:
         tables.outermost(part)
@@ -200,7 +217,14 @@ class _Tables:
         case = self.functions.setdefault(function, len(self.functions))
         x, y, z = [*launch.global_size, 1, 1][:3]
         self.works.append(Entry(case, x, y, z, first_arg=len(self.args), place=self.places))
-        self.args += [_bits(arg) if isinstance(arg, np.generic) else self._address(arg) for arg in launch.args]
+        self.args += map(self._packed, launch.args)
+        self.args += (x, y, z) if function.variant.is_users else ()
+
+    def _packed(self, arg: Arg) -> int:
+        """Return an argument as region.h unpacks it: of local memory its size."""
+        if isinstance(arg, Local):
+            return arg.size_bytes
+        return _bits(arg) if isinstance(arg, np.generic) else self._address(arg)
 
     def _control(self, code: Control, *, to: int = 0, loop: int = 0, times: int = 0) -> int:
         """Add an entry of control flow; return its position."""
@@ -231,8 +255,15 @@ def function_of(launch: Launch) -> Function | None:
 def _type(arg: Arg) -> str | None:
     """Return the C type of a parameter that is no pointer to global memory, and None for one that is."""
     if isinstance(arg, Local):
-        return "__local void *"
+        return _LOCAL
     return _SCALARS[arg.dtype] if isinstance(arg, np.generic) else None
+
+
+def _unpacked(kind: str | None, i: int) -> str:
+    """Return how a caller reads its i-th argument."""
+    if kind is None:
+        return f"POINTER({i})"
+    return f"LOCAL_MEMORY({i})" if kind == _LOCAL else f"SCALAR_{kind}({i})"
 
 
 def _bits(scalar: np.generic) -> int:
