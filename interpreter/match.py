@@ -143,8 +143,10 @@ def _match(
 def _match_node(
     graph: Graph[Tensor, Node], tree: Pattern, node: Node, found: Match[Tensor, Node]
 ) -> Iterator[Match[Tensor, Node]]:
+    if not graph.is_a(node, tree.op):  # which is the case for nearly all nodes
+        return
     operands, results = graph.operands(node), graph.results(node)
-    if not graph.is_a(node, tree.op) or tree.index >= len(results) or not _fits(tree.operands, len(operands)):
+    if tree.index >= len(results) or not _fits(tree.operands, len(operands)):
         return
     found = (found.named(tree.name, results[tree.index]) if tree.name else found).beside(node)
     for order in permutations(operands) if graph.commutes(node) else [tuple(operands)]:

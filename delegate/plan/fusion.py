@@ -33,7 +33,7 @@ def fuse(graph: RegionGraph, *rules: Rule) -> RegionGraph:
     taken: set[int] = set()
     for first in graph.nodes:
         node = wholes.get(first.at, first)
-        while node.at not in taken and (whole := _fused(graph, node, rules, taken | wholes.keys())) is not None:
+        while node.at not in taken and (whole := _fused(graph, node, rules, wholes, taken)) is not None:
             taken.update(part.at for part in whole.fused)
             wholes[whole.at] = node = whole
     if not wholes:
@@ -41,14 +41,13 @@ def fuse(graph: RegionGraph, *rules: Rule) -> RegionGraph:
     return graph.with_nodes([wholes.get(node.at, node) for node in graph.nodes if node.at not in taken])
 
 
-def _fused(graph: RegionGraph, node: RegionNode, rules: Sequence[Rule], others: Collection[int]) -> RegionNode | None:
+def _fused(graph: RegionGraph, node: RegionNode, rules: Sequence[Rule], *others: Collection[int]) -> RegionNode | None:
     """Return what the first rule makes of a node, of those whose result may be one node. others: what is fused."""
-    own = {node.at, *(part.at for part in node.fused)}
     for rule in rules:
         whole = rule(graph, node)
         if whole is not None and may_be_one(graph, whole):
-            added = {whole.at, *(part.at for part in whole.fused)} - own
-            if added.isdisjoint(others):
+            added = {part.at for part in (whole, *whole.fused)}.difference(part.at for part in (node, *node.fused))
+            if not any(at in some for at in added for some in others):
                 return whole
     return None
 
