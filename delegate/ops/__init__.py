@@ -1,9 +1,9 @@
 """The device operators, one file per operator or family, and the table of them all: every module's ``CL_OPS``.
 
-A module is imported when one of its operators is needed: their names stand in its source.
+``GENERAL`` and ``SPECIAL`` say where each operator is, so that a module is imported when one of its operators is
+needed.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 
 from litecl.delegate.cl_op import ClOp, DeviceOp, Variants
@@ -14,18 +14,78 @@ from litecl.interpreter import ops
 from litecl.interpreter.kit.modules import Modules
 from litecl.interpreter.op import Op
 
+_ELEMENTWISE = ("unary", "binary")  # which have what is in these modules of the interpreter, and more
 
-def _names(source: str) -> frozenset[str]:
-    """Return the names of operators in a source, and some other words."""
-    return ops.MODULES.names.intersection(re.findall(r"\w+", source))
-
-
-GENERAL = Modules(__name__, __path__, _names)
-# Modules with kernels of their own for nodes to which this applies.
-SPECIAL = (
-    (integers.applies, Modules(quantized.__name__, quantized.__path__, _names)),
-    (hybrid_weights.applies, Modules(hybrid.__name__, hybrid.__path__, _names)),
+GENERAL = Modules(
+    __name__,
+    {
+        "arg_max": "ARG_MAX ARG_MIN CUMSUM",
+        "batch_matmul": "BATCH_MATMUL",
+        "bidirectional_sequence_lstm": "BIDIRECTIONAL_SEQUENCE_LSTM",
+        "binary": "PRELU EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL ADD_N",
+        "cast": "CAST",
+        "concatenation": "CONCATENATION PACK",
+        "conv_2d": "CONV_2D",
+        "depthwise_conv_2d": "DEPTHWISE_CONV_2D",
+        "dilate": "DILATE",
+        "fill": "FILL ZEROS_LIKE",
+        "fully_connected": "FULLY_CONNECTED",
+        "gather": "GATHER EMBEDDING_LOOKUP GATHER_ND ONE_HOT",
+        "lstm": "LSTM",
+        "pad": "PAD PADV2 MIRROR_PAD",
+        "pool_2d": "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D",
+        "reduce": "SUM MEAN REDUCE_PROD REDUCE_MAX REDUCE_MIN REDUCE_ANY REDUCE_ALL",
+        "reshape": "RESHAPE SQUEEZE EXPAND_DIMS",
+        "resize": "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",
+        "rnn": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN",
+        "select": "SELECT SELECT_V2",
+        "slice": "SLICE STRIDED_SLICE DYNAMIC_UPDATE_SLICE",
+        "softmax": "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION",
+        "space_to_batch_nd": "SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND",
+        "split": "SPLIT SPLIT_V UNPACK",
+        "svdf": "SVDF",
+        "topk_v2": "TOPK_V2",
+        "transpose": "TRANSPOSE REVERSE_V2 TILE BROADCAST_TO SPACE_TO_DEPTH DEPTH_TO_SPACE",
+        "transpose_conv": "TRANSPOSE_CONV Convolution2DTransposeBias",
+        "unary": "GELU LEAKY_RELU",
+        "unidirectional_sequence_lstm": "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    },
+    others=_ELEMENTWISE,
+    elsewhere=ops.MODULES,
 )
+_QUANTIZED = Modules(
+    quantized.__name__,
+    {
+        "basic_lstm": "LSTM",
+        "batch_matmul": "BATCH_MATMUL",
+        "binary": "ADD SUB MUL",
+        "conv_2d": "CONV_2D FULLY_CONNECTED",
+        "depthwise_conv_2d": "DEPTHWISE_CONV_2D",
+        "lstm": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM",
+        "pool_2d": "AVERAGE_POOL_2D MAX_POOL_2D",
+        "reduce": "MEAN SUM",
+        "requantize": "QUANTIZE DEQUANTIZE",
+        "softmax": "SOFTMAX",
+        "svdf": "SVDF",
+        "table": (
+            "ABS NEG EXP LOG RSQRT RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 LOGISTIC TANH HARD_SWISH ELU GELU "
+            "LEAKY_RELU DIV SQUARED_DIFFERENCE PRELU EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL"
+        ),
+        "transpose_conv": "TRANSPOSE_CONV",
+    },
+)
+_HYBRID = Modules(
+    hybrid.__name__,
+    {
+        "conv_2d": "CONV_2D FULLY_CONNECTED",
+        "lstm": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
+        "rnn": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN",
+        "rounded": "BATCH_MATMUL DEPTHWISE_CONV_2D TRANSPOSE_CONV",
+        "svdf": "SVDF",
+    },
+)
+# Modules with kernels of their own for nodes to which this applies.
+SPECIAL = ((integers.applies, _QUANTIZED), (hybrid_weights.applies, _HYBRID))
 
 
 class _DeviceOps(Mapping[Op, DeviceOp]):

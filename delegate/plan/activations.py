@@ -3,10 +3,12 @@
 from litecl.delegate.cl_op import Activation
 from litecl.delegate.kit.claims import fused_activation
 from litecl.delegate.plan.graph import NONE, RegionGraph, RegionNode
+from litecl.interpreter.match import Any, Pattern, match_node
 from litecl.interpreter.ops.binary import MUL
 from litecl.interpreter.ops.unary import LOGISTIC
 
 _SWISH = Activation("SWISH", 0.0, 0.0)
+_SWISH_OF = Pattern(MUL, [Any("x"), Pattern(LOGISTIC, [Any("x")])])
 
 
 def activation_after(graph: RegionGraph, tensor: int) -> tuple[Activation, tuple[RegionNode, ...]] | None:
@@ -17,7 +19,7 @@ def activation_after(graph: RegionGraph, tensor: int) -> tuple[Activation, tuple
     if len(readers) == 1:
         applied = activation_of(readers[0])
         return None if applied is None else (applied, (readers[0],))
-    return (_SWISH, (readers[0], readers[1])) if _is_swish(graph, tensor) else None
+    return (_SWISH, (readers[0], readers[1])) if len(readers) == 2 and _is_swish(graph, *readers) else None
 
 
 def activation_of(node: RegionNode) -> Activation | None:
@@ -26,14 +28,8 @@ def activation_of(node: RegionNode) -> Activation | None:
     return None if activates is None else activates(node.node.options)
 
 
-def _is_swish(graph: RegionGraph, tensor: int) -> bool:
+def _is_swish(graph: RegionGraph, sigmoid: RegionNode, product: RegionNode) -> bool:
     """Return whether the readers of a tensor multiply it by its sigmoid."""
-    readers = graph.readers.get(tensor, ())
-    if len(readers) != 2:
-        return False
-    sigmoid, product = readers
-    if sigmoid.node.op is not LOGISTIC or product.node.op is not MUL:
-        return False
-    factor = sigmoid.outputs[0]
-    plain = fused_activation(product.node.options) == NONE
-    return plain and graph.only_reader(factor) is product and set(product.inputs) == {tensor, factor}
+    found = match_node(graph, _SWISH_OF, product)
+    alone = found is not None and found.nodes[1] is sigmoid and graph.only_reader(sigmoid.outputs[0]) is product
+    return alone and fused_activation(product.node.options) == NONE

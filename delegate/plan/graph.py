@@ -10,9 +10,11 @@ from litecl.delegate.cl_op import Activation, ClOp, DeviceOp, Operand, Pads
 from litecl.delegate.kit.claims import fused_activation
 from litecl.interpreter.graph import ABSENT, Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
+from litecl.interpreter.ops.binary import ADD, MAXIMUM, MINIMUM, MUL
 
 NONE = Activation()
 _NO_PADS = Pads()
+_COMMUTATIVE = frozenset({ADD, MUL, MAXIMUM, MINIMUM})
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,11 @@ class RegionNode:
         return tuple(t for t in (*self.inputs, *others) if t is not None and t != ABSENT)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the node computes what its operator does, and nothing besides."""
+        return not self.steps and (self.activation, self.residual, self.pads) == (NONE, None, _NO_PADS)
+
+    @property
     def writes_rows(self) -> bool:
         """Whether the first output may be written row by row within a wider tensor."""
         alone = self.cl_op is not None and self.cl_op.writes_rows and self.residual is None
@@ -86,6 +93,13 @@ class RegionNode:
         """Return the node with later ones fused in that continue with its result. changes: of other fields."""
         outputs = (*nodes[-1].outputs, *self.outputs[1:])
         return replace(self, outputs=outputs, fused=(*self.fused, *nodes), **changes)
+
+    def behind(self, *nodes: "RegionNode", kernel: ClOp, inputs: Sequence[int], options: Any) -> "RegionNode":
+        """Return the node with others fused in that it continues, for a kernel that computes all of them."""
+        whole = Node(kernel.op, tuple(inputs), self.outputs, options)
+        parts = (*self.fused, *(part for node in nodes for part in (node, *node.fused)))
+        fused = tuple(sorted(parts, key=lambda part: part.at))
+        return replace(self, node=whole, cl_op=kernel, inputs=whole.inputs, fused=fused)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +133,50 @@ class RegionGraph:
         return readers
 
     @cached_property
-    def _made_at(self) -> Mapping[int, int]:
-        return {tensor: node.at for node in self.nodes for tensor in node.outputs}
+    def at(self) -> Mapping[int, RegionNode]:
+        """The nodes by their numbers in running order."""
+        return {node.at: node for node in self.nodes}
+
+    @cached_property
+    def _producers(self) -> Mapping[int, RegionNode]:
+        return {tensor: node for node in self.nodes for tensor in node.outputs}
+
+    @cached_property
+    def _overwritten(self) -> Mapping[int, Sequence[int]]:
+        """By tensor, the numbers of the nodes that write into its memory."""
+        numbers: dict[int, list[int]] = {}
+        for node in self.nodes:
+            if node.in_place:
+                numbers.setdefault(node.inputs[0], []).append(node.at)
+        return numbers
+
+    def with_nodes(self, nodes: Sequence[RegionNode]) -> "RegionGraph":
+        """Return the graph with other nodes."""
+        return replace(self, nodes=tuple(nodes))
+
+    def producer(self, tensor: int) -> RegionNode | None:
+        """Return the node that computes a tensor, None if none of the graph does."""
+        return self._producers.get(tensor)
+
+    def consumers(self, tensor: int) -> Sequence[RegionNode]:
+        """Return the nodes that read a tensor, in order; one that reads it twice is listed twice."""
+        return self.readers.get(tensor, ())
+
+    def operands(self, node: RegionNode) -> Sequence[int | None]:
+        """Return a node's inputs, None for absent ones."""
+        return [None if tensor == ABSENT else tensor for tensor in node.inputs]
+
+    def results(self, node: RegionNode) -> Sequence[int]:
+        """Return a node's outputs."""
+        return node.outputs
+
+    def is_a(self, node: RegionNode, op: object) -> bool:
+        """Return whether a node is of an operator (``Op``), or of a kernel (``ClOp``), whatever is fused into it."""
+        return not node.steps and op in (node.node.op, node.cl_op)
+
+    def commutes(self, node: RegionNode) -> bool:
+        """Return whether the inputs of a node may change places."""
+        return node.node.op in _COMMUTATIVE
 
     def only_reader(self, tensor: int) -> RegionNode | None:
         """Return the only reader of a tensor; None if there is another, or none."""
@@ -133,12 +189,13 @@ class RegionGraph:
 
     def is_there(self, tensor: int, node: RegionNode) -> bool:
         """Return whether a tensor is computed before a node and not changed afterwards."""
-        return self._made_at.get(tensor, -1) < node.at and self.is_steady(tensor)
+        maker = self.producer(tensor)
+        return (maker is None or maker.at < node.at) and self.is_steady(tensor)
 
     def may_change(self, tensor: int, first: RegionNode, last: RegionNode) -> bool:
         """Return whether a tensor may change between two nodes."""
-        between = (node for node in self.nodes if first.at < node.at < last.at)
-        return not self.is_steady(tensor) or any(node.in_place and node.inputs[0] == tensor for node in between)
+        writes = self._overwritten.get(tensor, ())
+        return not self.is_steady(tensor) or any(first.at < at < last.at for at in writes)
 
     def are_constant(self, tensors: Sequence[int]) -> bool:
         """Return whether all tensors that are there are constants."""

@@ -1,54 +1,44 @@
-"""The modules of a package, each imported when a name is needed that stands in its source."""
+"""The modules of a package by the names of what they define: a table, of which few modules are imported."""
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from importlib import import_module
-from pkgutil import iter_modules
 from types import ModuleType
 
 
 class Modules:
-    """The modules of a package, found by what their sources name: nothing lists them, and few are imported.
+    """The modules of a package, each imported when a name is asked for that is in its row.
 
-    package, path: its name and ``__path__``; packages within it stay apart.
-    names: returns the names in a source.
+    package: its name. rows: by module, the names of what is in it, in one text. others: modules of many small things,
+    where a name may be that is in no row. elsewhere: names that these do not have.
     """
 
-    def __init__(self, package: str, path: Iterable[str], names: Callable[[str], Iterable[str]]) -> None:
-        self._package, self._path, self._names = package, path, names
+    def __init__(
+        self, package: str, rows: Mapping[str, str], others: Sequence[str] = (), elsewhere: Container[str] = ()
+    ) -> None:
+        self._package, self._others, self._elsewhere = package, tuple(others), elsewhere
+        self._modules = tuple(sorted({*rows, *others}))
+        self._by_name: dict[str, list[str]] = {}
+        for module, names in rows.items():
+            for name in names.split():
+                self._by_name.setdefault(name, []).append(module)
 
-    @cached_property
-    def index(self) -> dict[str, frozenset[str] | None]:
-        """The names in every module, by module; None for one that comes without its source, so may have any.
+    @property
+    def names(self) -> Collection[str]:
+        """The names in all rows."""
+        return self._by_name.keys()
 
-        Raises ImportError for a folder that cannot be listed, which ``iter_modules`` takes for an empty one.
-        """
-        index: dict[str, frozenset[str] | None] = {}
-        for finder, module, is_package in iter_modules(self._path, f"{self._package}."):
-            if not is_package:
-                source = _source(finder, module)
-                index[module] = None if source is None else frozenset(self._names(source))
-        if not index:
-            raise ImportError(f"the modules of {self._package} cannot be listed: is there a file descriptor left?")
-        return index
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """The names in all modules."""
-        return frozenset(name for names in self.index.values() for name in names or ())
+    def __contains__(self, name: object) -> bool:
+        """Return whether a name is in a row."""
+        return name in self._by_name
 
     def naming(self, name: str) -> Iterator[ModuleType]:
-        """Yield the modules in whose source a name stands."""
-        for module, names in self.index.items():
-            if names is None or name in names:
-                yield import_module(module)
+        """Yield the modules that have a name, or may have it."""
+        default = () if name in self._elsewhere else self._others
+        return map(self._imported, self._by_name.get(name, default))
 
     def __iter__(self) -> Iterator[ModuleType]:
         """Yield all modules."""
-        return map(import_module, self.index)
+        return map(self._imported, self._modules)
 
-
-def _source(finder: object, module: str) -> str | None:
-    spec = finder.find_spec(module, None)  # type: ignore[attr-defined]  # of a path entry, or of what is frozen
-    get_source = getattr(spec and spec.loader, "get_source", None)
-    return get_source(module) if get_source else None
+    def _imported(self, module: str) -> ModuleType:
+        return import_module(f"{self._package}.{module}")

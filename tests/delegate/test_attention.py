@@ -11,6 +11,7 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array, Shape
+from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from support import devices
 from support.attention_nets import Attended
 from support.build import model, randn
@@ -136,6 +137,28 @@ def test_the_smallest_weight_counts() -> None:
         interpreter.set_tensor(tensor, value)
     interpreter.invoke()
     np.testing.assert_allclose(interpreter.get_tensor(g.y), expected(c, q, k, v, mask), rtol=1e-4)
+
+
+def test_attention_of_attention() -> None:
+    """The weights of a second attention are made of the result of the first, which is the first product of both."""
+    g = Attended()
+    first = g.seen(g.scores())
+    weights, values = g.softmax(first), g.input((2, 3, 6, 4))
+    y = g.op(BATCH_MATMUL, [weights, values], BatchMatMulOptions())
+    interpreter = Interpreter(model(g.build(y)), delegates=[CLDelegate(strict=True)])
+    interpreter.allocate_tensors()
+    rng = np.random.default_rng(5)
+    q, k, v, w = (randn(rng, *g.tensors[t].static_shape) for t in (g.q, g.k, g.v, values))
+    for tensor, value in zip((g.q, g.k, g.v, values), (q, k, v, w), strict=True):
+        interpreter.set_tensor(tensor, value)
+    interpreter.invoke()
+    inner = _softmax(q.astype(np.float64) @ k.swapaxes(-1, -2)) @ v
+    np.testing.assert_allclose(interpreter.get_tensor(y), _softmax(inner) @ w, rtol=1e-4, atol=1e-5)
+
+
+def _softmax(scores: Array) -> Array:
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.asarray(weights / weights.sum(-1, keepdims=True))
 
 
 def test_attention_on_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -116,6 +116,17 @@ def test_left_alone(build: Build) -> None:
     assert "ATTENTION" not in names(after([attention], g, g.y))
 
 
+def test_attention_of_attention() -> None:
+    """A product that ends one and would begin another belongs to the first; the second stays as it is."""
+    g = Attended()
+    weights = g.softmax(g.seen(g.scores()))
+    y = g.op(BATCH_MATMUL, [weights, g.input((2, 3, 6, 4))], BatchMatMulOptions())
+    graph = after([attention], g, y)
+    assert names(graph) == ["ATTENTION", "SOFTMAX", "BATCH_MATMUL"]
+    made = {t for node in graph.nodes for t in node.outputs}
+    assert {t for node in graph.nodes for t in node.reads} <= made | {*g.inputs}
+
+
 @pytest.mark.parametrize("position", [0, 1, 2])
 def test_scores_that_are_read_elsewhere(position: int) -> None:
     """By another node, or by the caller."""

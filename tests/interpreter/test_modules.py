@@ -2,15 +2,18 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
-from py_compile import compile as compiled
+from pkgutil import iter_modules
 from types import ModuleType
 
 import pytest
 
+from litecl.delegate import ops as delegate_ops
 from litecl.delegate.cl_op import ClOp, Variants
-from litecl.delegate.ops import CL_OPS, GENERAL, SPECIAL
+from litecl.delegate.ops import CL_OPS, GENERAL, SPECIAL, hybrid, quantized
+from litecl.interpreter import ops
 from litecl.interpreter.kit.modules import Modules
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops import BUILTINS, CUSTOMS, MODULES, every_op
@@ -19,31 +22,73 @@ from support.pocl_processor import as_itself
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Modules]:
-    """A package of three modules; the last comes without its source."""
+    """A package of four modules, one of which has what is in no row."""
     folder = tmp_path / "some_operators"
-    (folder / "inner").mkdir(parents=True)
-    for name, source in {"__init__": "", "one": "A", "two": "A, B", "three": "C", "inner/__init__": "A"}.items():
-        (folder / f"{name}.py").write_text(f'"""{source}"""')
-    compiled(str(folder / "three.py"), str(folder / "three.pyc"))
-    (folder / "three.py").unlink()
+    folder.mkdir()
+    for name in ("__init__", "one", "two", "three", "rest"):
+        (folder / f"{name}.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    yield Modules("some_operators", [str(folder)], lambda source: source.strip('"').split(", "))
+    rows = {"one": "A", "two": "A B", "three": "C"}
+    yield Modules("some_operators", rows, others=("rest",), elsewhere=("E",))
     for name in [name for name in sys.modules if name.startswith("some_operators")]:
         del sys.modules[name]
 
 
-def _imported(found: Iterator[ModuleType] | Modules) -> list[str]:
-    return sorted(module.__name__.removeprefix("some_operators.") for module in found)
+def _imported(found: Iterable[ModuleType]) -> list[str]:
+    return [module.__name__.removeprefix("some_operators.") for module in found]
 
 
 def test_modules_are_imported_when_named(package: Modules) -> None:
-    """A module without its source may name anything; packages within stay apart."""
-    assert _imported(package.naming("B")) == ["three", "two"]
+    """By their rows, and what is in none by those that may have it."""
+    assert _imported(package.naming("B")) == ["two"]
     assert "some_operators.one" not in sys.modules
-    assert _imported(package.naming("A")) == ["one", "three", "two"]
-    assert _imported(package.naming("D")) == ["three"]
-    assert _imported(package) == ["one", "three", "two"]
-    assert package.names == {"A", "B"}
+    assert _imported(package.naming("A")) == ["one", "two"]
+    assert _imported(package.naming("E")) == []
+    assert "some_operators.rest" not in sys.modules
+    assert _imported(package.naming("D")) == ["rest"]
+    assert _imported(package) == ["one", "rest", "three", "two"]
+    assert ("A" in package, "D" in package) == (True, False)
+
+
+def _all_of(package: ModuleType) -> Iterator[ModuleType]:
+    """Every module in the folder of a package."""
+    for _, name, is_package in iter_modules(package.__path__, f"{package.__name__}."):
+        if not is_package:
+            yield import_module(name)
+
+
+def _made_in(module: ModuleType) -> set[str]:
+    """The operators that a module defines: those whose names stand in it, not those that it imports."""
+    source = Path(module.__file__ or "").read_text()
+    return {op.name for op in _records(module) if f'"{op.name}"' in source}
+
+
+def test_every_operator_has_a_row() -> None:
+    """Where it is defined, and nothing else is in that row; those of unary.py and binary.py need none."""
+    for module in _all_of(ops):
+        short, made = module.__name__.rpartition(".")[2], _made_in(module)
+        if short in ("unary", "binary"):
+            assert not [name for name in made if name in MODULES]
+            continue
+        for name in made:
+            assert module in MODULES.naming(name), f"{name}: expected it in the row of {short!r} in {ops.__name__}"
+    rows = {(name, module) for name in MODULES.names for module in MODULES.naming(name)}
+    assert not [(name, module) for name, module in rows if name not in _made_in(module)]
+
+
+@pytest.mark.parametrize(
+    ("package", "modules"),
+    [(delegate_ops, GENERAL), (quantized, SPECIAL[0][1]), (hybrid, SPECIAL[1][1])],
+    ids=["general", "quantized", "hybrid"],
+)
+def test_every_device_operator_has_a_row(package: ModuleType, modules: Modules) -> None:
+    """In the table of its package, unless it is one of the interpreter's unary.py or binary.py and here, too."""
+    made = {module: {cl_op.op.name for cl_op in getattr(module, "CL_OPS", ())} for module in _all_of(package)}
+    for module, names in made.items():
+        for name in names:
+            assert module in modules.naming(name), f"{name}: expected it in the row of {module.__name__}"
+    rows = {(name, module) for name in modules.names for module in modules.naming(name)}
+    assert not [(name, module) for name, module in rows if name not in made[module]]
 
 
 def _records(module: ModuleType) -> Iterator[Op | ControlOp]:

@@ -175,7 +175,7 @@ def test_few_file_descriptors(model: str, more: int) -> None:
         content, more = open(sys.argv[1], "rb").read(), int(sys.argv[2])
         descriptors(more)
         if not more:
-            assert "listed" in message(ModelError, Interpreter, content)
+            assert "open files" in message(ModelError, Interpreter, content)
             descriptors(20)
         interpreter = native(content)
         wanted = answer(Interpreter(content))

@@ -69,7 +69,7 @@ class ListLoop:
         (result,) = self.cond.outputs
         conditions = match(_AND, result)
         wanted = sizes.dimension(tensor, 0)
-        comparisons = [result] if conditions is None else list(conditions.values())
+        comparisons = [result] if conditions is None else list(conditions.tensors.values())
         seen = set()
         for comparison in comparisons:
             less = match(_LESS, comparison)
@@ -80,7 +80,8 @@ class ListLoop:
             known = None if limit is None else sizes.of(limit)
             if start is None or start != 0 or known is None or known.size != 1 or known.item() != wanted:
                 return False
-            if match(_INCREMENT, self.body.outputs[count]) != {"time": self.body.inputs[count]}:
+            step = match(_INCREMENT, self.body.outputs[count])
+            if step is None or step["time"] is not self.body.inputs[count]:
                 return False
             seen.add(count)
         return time in seen

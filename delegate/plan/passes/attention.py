@@ -6,100 +6,81 @@ from dataclasses import dataclass, replace
 from litecl.delegate.matmul.attention import AttentionOptions
 from litecl.delegate.ops import batch_matmul, softmax
 from litecl.delegate.ops.attention import ATTENTION
-from litecl.delegate.plan.graph import NONE, RegionGraph, RegionNode
-from litecl.interpreter.graph import Node, Shape
+from litecl.delegate.plan.fusion import Found, fuse, matching
+from litecl.delegate.plan.graph import RegionGraph, RegionNode
+from litecl.interpreter.graph import Shape
+from litecl.interpreter.match import Any, Behind, Pattern
 from litecl.interpreter.ops.binary import ADD, DIV, MUL
 from litecl.interpreter.ops.reshape import RESHAPE
 
 (_PRODUCT,), _SOFTMAX = batch_matmul.CL_OPS, softmax.CL_OPS[0]
+_SCORES = Behind((RESHAPE, ADD, MUL, DIV), Pattern(_PRODUCT, [Any("queries"), Any("keys")]))
+_WEIGHTS = Behind((RESHAPE,), Pattern(_SOFTMAX, [_SCORES]))
+_ATTENTION = Pattern(_PRODUCT, [_WEIGHTS, Any("values")])
 
 
 def attention(graph: RegionGraph) -> RegionGraph:
     """Fuse BATCH_MATMUL of floats, a scale, a mask that is added, SOFTMAX and BATCH_MATMUL."""
-    found = [whole for node in graph.nodes if (whole := _found(graph, node)) is not None]
-    if not found:
-        return graph
-    last = {whole.at: whole for whole in found}
-    taken = {part for whole in found for part in whole.fused}
-    nodes = (last.get(node.at, node) for node in graph.nodes if node not in taken)
-    return replace(graph, nodes=tuple(nodes))
+    return fuse(graph, matching(_ATTENTION, _attention))
 
 
 @dataclass(frozen=True)
-class _Path:
-    """The nodes from a product on, each the only reader of the one before, and what they have done to its scores."""
+class _Scores:
+    """What nodes after a product have done to its result, a tensor. seen: its dimensions before the last two."""
 
-    nodes: tuple[RegionNode, ...]
+    tensor: int
+    seen: Shape
     scale: float = 1.0
     mask: int | None = None
-    seen: Shape = ()
-    is_weights: bool = False
-
-    @property
-    def result(self) -> int:
-        return self.nodes[-1].outputs[0]
 
 
-def _found(graph: RegionGraph, first: RegionNode) -> RegionNode | None:
-    if first.cl_op is not _PRODUCT or first.node.options.adj_x:
-        return None
-    path: _Path | None = _Path((first,), seen=_shape(graph, first.outputs[0])[:-2])
-    while path is not None:
-        reader = graph.only_reader(path.result)
-        if reader is None:
-            return None
-        if path.is_weights and reader.cl_op is _PRODUCT:
-            return _fused(graph, path, reader)
-        path = _next(graph, path, reader)
-    return None
-
-
-def _next(graph: RegionGraph, path: _Path, reader: RegionNode) -> _Path | None:
-    """Return a path with the next node, None if that is no part of attention."""
-    before, after = _shape(graph, path.result), _shape(graph, reader.outputs[0])
-    longer, op = replace(path, nodes=(*path.nodes, reader)), reader.node.op
-    if op is RESHAPE:  # which groups products in another way
-        return replace(longer, seen=after[:-2]) if len(after) > 1 and before[-2:] == after[-2:] else None
-    if path.is_weights or before != after or reader.activation != NONE:
-        return None
-    if reader.cl_op is _SOFTMAX:
-        return replace(longer, is_weights=True) if reader.node.options.beta == 1 else None
-    if op not in (ADD, MUL, DIV) or path.mask is not None or len(set(reader.inputs)) != 2:
-        return None
-    (other,) = set(reader.inputs) - {path.result}
-    if op is ADD:
-        fits = path.seen == _shape(graph, path.nodes[0].outputs[0])[:-2]  # the mask broadcasts to what it is added to
-        return replace(longer, mask=other) if fits else None
-    number = graph.value(other)
-    if number is None or number.size != 1 or (op is DIV and reader.inputs[0] != path.result):
-        return None
-    factor = float(number.reshape(()))
-    return replace(longer, scale=path.scale * factor if op is MUL else path.scale / factor)
-
-
-def _fused(graph: RegionGraph, path: _Path, last: RegionNode) -> RegionNode | None:
-    """Return the node for a path that ends in a product with values; None if it may not run there as one."""
-    first, values = path.nodes[0], last.inputs[1]
-    if last.inputs[0] != path.result or values == path.result or last.node.options.adj_x:
-        return None
-    operands = (*first.inputs, values, *(() if path.mask is None else (path.mask,)))
-    constant = any(graph.value(t) is not None for t in operands[:3])  # which would be packed beforehand
-    if constant or not all(map(graph.is_steady, operands)) or _overwritten(graph, first, last, operands):
+def _attention(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode | None:
+    """Return the node for two products and what is between them; None if no kernel computes just that."""
+    *between, first = found.nodes[1:]
+    scores = _scores(graph, first, between[::-1])
+    operands = (found["queries"], found["keys"], found["values"])
+    constant = any(graph.value(t) is not None for t in operands)  # which would be packed beforehand
+    if scores is None or constant or first.node.options.adj_x or last.node.options.adj_x:
         return None
     options = AttentionOptions(
-        scale=path.scale,
+        scale=scores.scale,
         keys_in_rows=first.node.options.adj_y,
         values_in_rows=not last.node.options.adj_y,
         batch=_shape(graph, first.outputs[0])[:-2],
-        seen=path.seen,
+        seen=scores.seen,
     )
-    node = Node(ATTENTION.op, operands, last.outputs, options)
-    return replace(last, node=node, cl_op=ATTENTION, inputs=operands, fused=path.nodes)
+    inputs = operands if scores.mask is None else (*operands, scores.mask)
+    return last.behind(first, *between, kernel=ATTENTION, inputs=inputs, options=options)
 
 
-def _overwritten(graph: RegionGraph, first: RegionNode, last: RegionNode, operands: Sequence[int]) -> bool:
-    """Return whether a node between two others writes into one of the operands."""
-    return any(node.in_place and node.inputs[0] in operands for node in graph.nodes if first.at < node.at < last.at)
+def _scores(graph: RegionGraph, first: RegionNode, nodes: Sequence[RegionNode]) -> _Scores | None:
+    """Return what nodes, each a reader of the one before, do to the result of a product; None if it is unknown."""
+    batch = _shape(graph, first.outputs[0])[:-2]
+    scores: _Scores | None = _Scores(first.outputs[0], seen=batch)
+    for node in nodes:
+        scores = None if scores is None else _next(graph, scores, node, batch)
+    return scores
+
+
+def _next(graph: RegionGraph, scores: _Scores, node: RegionNode, batch: Shape) -> _Scores | None:
+    before, after = _shape(graph, scores.tensor), _shape(graph, node.outputs[0])
+    then, op = replace(scores, tensor=node.outputs[0]), node.node.op
+    if op is RESHAPE:  # which groups products in another way
+        return replace(then, seen=after[:-2]) if len(after) > 1 and before[-2:] == after[-2:] else None
+    if before != after or not node.is_plain:
+        return None
+    if node.cl_op is _SOFTMAX:
+        return then if node.node.options.beta == 1 else None
+    if scores.mask is not None or len(set(node.inputs)) != 2:
+        return None
+    (other,) = set(node.inputs) - {scores.tensor}
+    if op is ADD:  # the mask broadcasts to what it is added to
+        return replace(then, mask=other) if scores.seen == batch else None
+    number = graph.value(other)
+    if number is None or number.size != 1 or (op is DIV and node.inputs[0] != scores.tensor):
+        return None
+    factor = float(number.reshape(()))
+    return replace(then, scale=scores.scale * factor if op is MUL else scores.scale / factor)
 
 
 def _shape(graph: RegionGraph, tensor: int) -> Shape:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from litecl.delegate.cl_op import Activation
 from litecl.delegate.ops.chain import OPERANDS, step_of
 from litecl.delegate.plan.activations import activation_after, activation_of
+from litecl.delegate.plan.fusion import fuse
 from litecl.delegate.plan.graph import NONE, ElementwiseStep, RegionGraph, RegionNode
 from litecl.interpreter.graph import ABSENT
 from litecl.interpreter.schema import TensorType
@@ -15,27 +16,23 @@ Steps = tuple[ElementwiseStep, ...]
 
 def chains(graph: RegionGraph) -> RegionGraph:
     """Fuse sequences of element-wise nodes, each the only reader of the result before it."""
-    taken: set[RegionNode] = set()
-    nodes: list[RegionNode] = []
-    for node in graph.nodes:
-        if node not in taken:
-            nodes.append(_chained(graph, node))
-            taken.update(nodes[-1].fused)
-    return replace(graph, nodes=tuple(nodes)) if taken else graph
+    return fuse(graph, _chained)
 
 
-def _chained(graph: RegionGraph, node: RegionNode) -> RegionNode:
-    """Return the chain that begins with a node, or the node itself if nothing can follow it."""
+def _chained(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
+    """Return the chain that begins with a node, as long as it can be; None if nothing can follow it."""
+    if node.steps:
+        return None
     starts = ((x, _steps(graph, node, node, x)) for x in node.inputs)
     found = next(((x, steps) for x, steps in starts if steps is not None), None)
     if found is None:
-        return node
+        return None
     x, steps = found
     fused: list[RegionNode] = []
     while (following := _following(graph, node, fused[-1] if fused else node, steps)) is not None:
         nodes, steps = following
         fused += nodes
-    return node.followed_by(*fused, inputs=(x,), activation=NONE, steps=steps) if fused else node
+    return node.followed_by(*fused, inputs=(x,), activation=NONE, steps=steps) if fused else None
 
 
 def _following(

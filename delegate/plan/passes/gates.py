@@ -1,58 +1,34 @@
 """Gates of channels, as squeeze-and-excite has them, that are part of the 1x1 convolution behind them, on a GPU."""
 
-from dataclasses import replace
-
-from litecl.delegate.ops import conv_2d
 from litecl.delegate.ops.gated_conv_2d import GATED, GatedOptions
-from litecl.delegate.plan.graph import NONE, RegionGraph, RegionNode
-from litecl.interpreter.graph import Node
+from litecl.delegate.plan.convolutions import POINTWISE, is_pointwise
+from litecl.delegate.plan.fusion import Found, fuse, matching
+from litecl.delegate.plan.graph import RegionGraph, RegionNode
+from litecl.interpreter.match import Any, Pattern
 from litecl.interpreter.ops.binary import MUL
 
-(_POINTWISE,) = conv_2d.CL_OPS
+_GATED = Pattern(POINTWISE, [Pattern(MUL, [Any("a"), Any("b")], name="gated"), ...])
 _VECTOR = 4  # channels that are loaded at once
 
 
 def gates(graph: RegionGraph) -> RegionGraph:
     """Fuse the multiplication of an image's channels into the 1x1 convolution that alone reads the result."""
-    found = {node: whole for node in graph.nodes if (whole := _found(graph, node)) is not None}
-    taken = {whole.fused[0] for whole in found.values()}
-    if not found:
-        return graph
-    return replace(graph, nodes=tuple(found.get(node, node) for node in graph.nodes if node not in taken))
+    return fuse(graph, matching(_GATED, _gated))
 
 
-def _found(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
-    """Return the node for a convolution with the multiplication before it; None if that is no part of it."""
-    if node.cl_op is not _POINTWISE or not _is_pointwise(graph, node):
+def _gated(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | None:
+    first, operands = found.nodes[1], _operands(graph, found)
+    if operands is None or not first.is_plain or not is_pointwise(graph, node):
         return None
-    middle = node.inputs[0]
-    first = next((other for other in graph.nodes if middle in other.outputs), None)
-    if first is None or first.node.op is not MUL or graph.only_reader(middle) is not node or middle in graph.given:
-        return None
-    operands = _operands(graph, first)
-    if operands is None or any(graph.may_change(t, first, node) for t in operands):
-        return None
-    options = GatedOptions(node.node.options, graph.specs[middle])
-    inputs = (*operands, *node.inputs[1:])
-    whole = Node(GATED.op, inputs, node.outputs, options)
-    return replace(node, node=whole, cl_op=GATED, inputs=inputs, fused=(first, *first.fused, *node.fused))
+    options = GatedOptions(node.node.options, graph.specs[found["gated"]])
+    return node.behind(first, kernel=GATED, inputs=(*operands, *node.inputs[1:]), options=options)
 
 
-def _operands(graph: RegionGraph, node: RegionNode) -> tuple[int, int] | None:
-    """Return the image and the gates that a node multiplies, of one image; None if it multiplies something else."""
-    out = graph.specs[node.outputs[0]].static_shape
-    by_shape = {graph.specs[t].static_shape: t for t in node.inputs}
+def _operands(graph: RegionGraph, found: Found) -> tuple[int, int] | None:
+    """Return the image and the gates that are multiplied, of one image; None if it is something else."""
+    out = graph.specs[found["gated"]].static_shape
+    by_shape = {graph.specs[t].static_shape: t for t in (found["a"], found["b"])}
     image, gate = by_shape.get(out), by_shape.get((1, 1, 1, *out[-1:]))
-    computed = image is not None and gate is not None and graph.value(gate) is None
-    if node.activation != NONE or node.steps or image is None or gate is None or image == gate or not computed:
+    if image is None or gate is None or image == gate or graph.value(gate) is not None:
         return None
     return (image, gate) if out[0] == 1 and out[-1] % _VECTOR == 0 else None
-
-
-def _is_pointwise(graph: RegionGraph, node: RegionNode) -> bool:
-    """Return whether a convolution has one tap, no groups and known weights."""
-    filter_, options = graph.value(node.inputs[1]), node.node.options
-    if filter_ is None or not graph.are_constant(node.inputs[1:]) or node.pads != type(node.pads)():
-        return False
-    alone = filter_.shape[1:3] == (1, 1) and (options.stride_h, options.stride_w) == (1, 1)
-    return alone and filter_.shape[3] == graph.specs[node.inputs[0]].static_shape[-1]

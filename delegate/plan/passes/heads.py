@@ -1,57 +1,67 @@
 """Attention on a GPU reads words as layers put them out, with all heads of a word side by side."""
 
 from dataclasses import replace
+from functools import partial
 
 from litecl.delegate.kit.claims import integers
 from litecl.delegate.matmul.attention import AttentionOptions
 from litecl.delegate.ops.attention import ATTENTION
-from litecl.delegate.plan.graph import NONE, RegionGraph, RegionNode
-from litecl.interpreter.graph import Node
+from litecl.delegate.plan.fusion import Found, Rule, fuse, matching
+from litecl.delegate.plan.graph import RegionGraph, RegionNode
+from litecl.interpreter.match import Any, Constant, Pattern
 from litecl.interpreter.ops.transpose import TRANSPOSE
+
+_QUERIES, _KEYS, _VALUES, _RESULT = range(4)
+_TURNED = Pattern(TRANSPOSE, [Any("x"), Constant("turn")])
 
 
 def heads(graph: RegionGraph) -> RegionGraph:
     """Fuse transpositions before and after attention that leave the elements of a word beside each other."""
-    found = [whole for node in graph.nodes if node.cl_op is ATTENTION and (whole := _found(graph, node)) is not None]
-    last, taken = {whole.at: whole for whole in found}, {part.at for whole in found for part in whole.fused}
-    if not found:
-        return graph
-    return replace(graph, nodes=tuple(last.get(node.at, node) for node in graph.nodes if node.at not in taken))
+    return fuse(graph, *(_operand(position) for position in (_QUERIES, _KEYS, _VALUES)), _result)
 
 
-def _found(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
-    """Return the node for attention and the transpositions around it; None if there are none."""
-    o: AttentionOptions = node.node.options
-    # By operand, the dimension that must stay beside the next element's: of a word's elements.
-    inner = (-1, -1 if o.keys_in_rows else -2, -1 if o.values_in_rows else None)
-    makers = [_maker(graph, node, t, axis) for t, axis in zip(node.inputs, inner, strict=False)]
-    reader = graph.only_reader(node.outputs[0])
-    after = reader if reader is not None and node.outputs[0] not in graph.given and _turn(graph, reader, -1) else None
-    last, before = node if after is None else after, [maker for maker in makers if maker is not None]
-    inputs = (*(t if m is None else m.inputs[0] for t, m in zip(node.inputs, makers, strict=False)), *node.inputs[3:])
-    first = min(before, key=lambda maker: maker.at, default=node)
-    if (not before and after is None) or any(graph.may_change(t, first, last) for t in inputs):
+def _operand(position: int) -> Rule:
+    """Return the rule that attention reads what an operand is the transpose of."""
+    others = [Any(str(i)) for i in range(position)]
+    return matching(Pattern(ATTENTION, [*others, _TURNED, ...]), partial(_read, position))
+
+
+def _read(position: int, graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | None:
+    turn = _turn(graph, found["turn"], _inner(node.node.options, position))
+    inputs = (*node.inputs[:position], found["x"], *node.inputs[position + 1 :])
+    options = _with_turn(node.node.options, position, turn)
+    return None if options is None else node.behind(found.nodes[1], kernel=ATTENTION, inputs=inputs, options=options)
+
+
+def _result(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
+    """Return attention that writes the transpose of its result, where alone that is read."""
+    reader = graph.only_reader(node.outputs[0]) if node.cl_op is ATTENTION else None
+    if reader is None or not graph.is_a(reader, TRANSPOSE):
         return None
-    turns = tuple(() if m is None else _turn(graph, m, axis) for m, axis in zip(makers, inner, strict=True))
-    options = replace(o, turns=(*turns, () if after is None else _turn(graph, after, -1)))
-    fused = (*before, *node.fused, *(() if after is None else (node,)))
-    whole = Node(ATTENTION.op, inputs, last.outputs, options)
-    return replace(last, node=whole, cl_op=ATTENTION, inputs=inputs, fused=tuple(sorted(fused, key=lambda n: n.at)))
+    options = _with_turn(node.node.options, _RESULT, _turn(graph, reader.inputs[1], -1))
+    return None if options is None else reader.behind(node, kernel=ATTENTION, inputs=node.inputs, options=options)
 
 
-def _maker(graph: RegionGraph, node: RegionNode, tensor: int, inner: int | None) -> RegionNode | None:
-    """Return the transposition that computes an operand for attention alone."""
-    maker = next((other for other in graph.nodes if tensor in other.outputs), None)
-    if maker is None or inner is None or graph.only_reader(tensor) is not node or tensor in graph.given:
-        return None
-    return maker if _turn(graph, maker, inner) else None
+def _inner(options: AttentionOptions, position: int) -> int | None:
+    """Return the dimension of an operand that must stay beside the next element's: of a word's elements."""
+    values = -1 if options.values_in_rows else None
+    return {_QUERIES: -1, _KEYS: -1 if options.keys_in_rows else -2, _VALUES: values}[position]
 
 
-def _turn(graph: RegionGraph, node: RegionNode, inner: int | None) -> tuple[int, ...]:
-    """Return a node's permutation, if it is a transposition that makes the last dimension the ``inner`` one."""
-    permutation = graph.value(node.inputs[1]) if node.node.op is TRANSPOSE and node.activation == NONE else None
-    if permutation is None or inner is None:
+def _turn(graph: RegionGraph, permutation: int, inner: int | None) -> tuple[int, ...]:
+    """Return a permutation, if it is one that makes the last dimension the ``inner`` one."""
+    axes = graph.value(permutation)
+    if axes is None or inner is None:
         return ()
-    rank = permutation.size
-    turn = tuple(axis % rank for axis in integers(permutation))
+    rank = axes.size
+    turn = tuple(axis % rank for axis in integers(axes))
     return turn if rank > 2 and turn[inner] == rank - 1 else ()
+
+
+def _with_turn(options: AttentionOptions, position: int, turn: tuple[int, ...]) -> AttentionOptions | None:
+    """Return the options with a permutation, unless it is none or there is one already."""
+    turns = [*options.turns]
+    if not turn or turns[position]:
+        return None
+    turns[position] = turn
+    return replace(options, turns=tuple(turns))

@@ -5,14 +5,15 @@ compute is followed as sums of multiples of x, of the mean m, and of these times
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
 
 from litecl.delegate.ops.layer_norm import LAYER_NORM, LayerNormOptions
+from litecl.delegate.plan.fusion import fuse, may_be_one
 from litecl.delegate.plan.graph import NONE, RegionGraph, RegionNode
-from litecl.interpreter.graph import Array, Node
+from litecl.interpreter.graph import Array
 from litecl.interpreter.ops import binary, unary
 from litecl.interpreter.ops.reduce import MEAN
 from litecl.interpreter.schema import TensorType
@@ -27,35 +28,30 @@ _TIMES_R = {"x": "xr", "m": "mr", "1": "r"}
 
 def layer_norms(graph: RegionGraph) -> RegionGraph:
     """Fuse the nodes from the mean of rows on to what the rows are in the end."""
-    found = [whole for node in graph.nodes if node.node.op is MEAN and (whole := _found(graph, node)) is not None]
-    if not found:
-        return graph
-    last, taken = {whole.at: whole for whole in found}, {part for whole in found for part in whole.fused}
-    return replace(graph, nodes=tuple(last.get(node.at, node) for node in graph.nodes if node not in taken))
+    return fuse(graph, _norm)
 
 
 @dataclass
 class _Known:
-    """What has been found out about a row's nodes. by: the node that computes each tensor. epsilon: what is added to
-    the variance.
-    """
+    """What has been found out about a row's tensors. epsilon: what is added to the variance."""
 
     sums: dict[int, _Sum]
-    by: dict[int, RegionNode] = field(default_factory=dict)
     epsilon: float | None = None
 
 
-def _found(graph: RegionGraph, mean: RegionNode) -> RegionNode | None:
+def _norm(graph: RegionGraph, mean: RegionNode) -> RegionNode | None:
     """Return the node for a layer norm that begins with a mean; None if none does."""
-    x, m = mean.inputs[0], mean.outputs[0]
-    if not _is_mean(graph, mean) or graph.specs[x].type != TensorType.FLOAT32:
+    if not _is_mean(graph, mean):
         return None
-    known, best = _Known({x: _X, m: _M}, {m: mean}), None
+    x, m = mean.inputs[0], mean.outputs[0]
+    if graph.specs[x].type != TensorType.FLOAT32:
+        return None
+    known, best = _Known({x: _X, m: _M}), None
     queue: list[tuple[int, RegionNode]] = []
     seen: set[int] = set()
     reached = [m]
     while True:
-        for reader in (node for t in reached for node in graph.readers.get(t, ())):
+        for reader in (node for t in reached for node in graph.consumers(t)):
             if reader.at not in seen:
                 seen.add(reader.at)
                 heappush(queue, (reader.at, reader))
@@ -65,14 +61,16 @@ def _found(graph: RegionGraph, mean: RegionNode) -> RegionNode | None:
         total = _total(graph, known, node)
         reached = [] if total is None else [node.outputs[0]]
         if total is not None:
-            known.sums[node.outputs[0]], known.by[node.outputs[0]] = total, node
-            best = _whole(graph, known, mean, node) or best
+            known.sums[node.outputs[0]] = total
+            best = _whole(graph, known, x, node) or best
 
 
 def _is_mean(graph: RegionGraph, node: RegionNode) -> bool:
     """Return whether a node computes the means of rows, as columns."""
+    if not graph.is_a(node, MEAN):
+        return False
     before, after = (graph.specs[t].static_shape for t in (node.inputs[0], node.outputs[0]))
-    return node.node.op is MEAN and len(before) > 1 and before[-1] > 1 and after == (*before[:-1], 1)
+    return len(before) > 1 and before[-1] > 1 and after == (*before[:-1], 1)
 
 
 def _total(graph: RegionGraph, known: _Known, node: RegionNode) -> _Sum | None:
@@ -158,33 +156,28 @@ _RULES: Mapping[object, Callable[..., _Sum | None]] = {
 }
 
 
-def _whole(graph: RegionGraph, known: _Known, mean: RegionNode, last: RegionNode) -> RegionNode | None:
+def _whole(graph: RegionGraph, known: _Known, x: int, last: RegionNode) -> RegionNode | None:
     """Return the node for all up to the last one; None if that is no layer norm, or others read what is between."""
-    x, total, shape = mean.inputs[0], known.sums[last.outputs[0]], graph.specs[last.outputs[0]].static_shape
+    total, shape = known.sums[last.outputs[0]], graph.specs[last.outputs[0]].static_shape
     if not {"xr", "mr"} <= {*total} <= {"xr", "mr", "1"} or shape != graph.specs[x].static_shape:
         return None
     gamma, beta = (np.broadcast_to(total.get(name, _ZERO), shape[-1:]) for name in ("xr", "1"))
-    parts = _parts(known, last)
-    between = [part.outputs[0] for part in parts if part is not last]
-    alone = all(t not in graph.kept and t not in graph.given and {*graph.readers[t]} <= {*parts} for t in between)
-    if not np.array_equal(gamma, np.broadcast_to(-total["mr"], shape[-1:])) or not alone:
-        return None
-    if graph.may_change(x, mean, last):
+    if not np.array_equal(gamma, np.broadcast_to(-total["mr"], shape[-1:])):
         return None
     assert known.epsilon is not None, "an inverse deviation that no variance was shifted for"
     options = LayerNormOptions(known.epsilon, *(np.ascontiguousarray(a, np.float32) for a in (gamma, beta)))
-    node = Node(LAYER_NORM.op, (x,), last.outputs, options)
-    fused = tuple(part for part in parts if part is not last)
-    return replace(last, node=node, cl_op=LAYER_NORM, inputs=(x,), fused=fused)
+    whole = last.behind(*_parts(graph, known, x, last), kernel=LAYER_NORM, inputs=(x,), options=options)
+    return whole if may_be_one(graph, whole) else None
 
 
-def _parts(known: _Known, last: RegionNode) -> list[RegionNode]:
-    """Return the nodes that the last one depends on, and itself, in order."""
-    found, open_ = {last.at: last}, [last]
+def _parts(graph: RegionGraph, known: _Known, x: int, last: RegionNode) -> Sequence[RegionNode]:
+    """Return the nodes that the last one depends on, back to x."""
+    found: dict[int, RegionNode] = {}
+    open_ = [last]
     while open_:
         for tensor in open_.pop().inputs:
-            part = known.by.get(tensor)
+            part = graph.producer(tensor) if tensor in known.sums and tensor != x else None
             if part is not None and part.at not in found:
                 found[part.at] = part
                 open_.append(part)
-    return [found[at] for at in sorted(found)]
+    return [*found.values()]

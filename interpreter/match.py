@@ -1,0 +1,185 @@
+"""Patterns over graphs of operators: trees to be found above a tensor.
+
+``Pattern("Mul", [Any("x"), Pattern("Sigmoid", [Any("x")])])`` matches x * sigmoid(x), and sigmoid(x) * x, in any graph
+that has the few methods of ``Graph``: the converter's, and a region's on a device.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from types import EllipsisType
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from litecl.interpreter.graph import Array
+
+Tensor = TypeVar("Tensor")
+Node = TypeVar("Node")
+
+
+class Graph(Protocol[Tensor, Node]):
+    """What a matcher asks of a graph. Tensors are compared with ``==``."""
+
+    def producer(self, tensor: Tensor) -> Node | None:
+        """Return the node that computes a tensor, None if none does."""
+
+    def consumers(self, tensor: Tensor) -> Sequence[Node]:
+        """Return the nodes that read a tensor; one that reads it twice is listed twice."""
+
+    def operands(self, node: Node) -> Sequence[Tensor | None]:
+        """Return what a node reads, None where an operand is absent."""
+
+    def results(self, node: Node) -> Sequence[Tensor]:
+        """Return what a node computes."""
+
+    def is_a(self, node: Node, op: object) -> bool:
+        """Return whether a node is of an operator, as patterns name it."""
+
+    def commutes(self, node: Node) -> bool:
+        """Return whether the operands of a node may change places."""
+
+    def value(self, tensor: Tensor) -> Array | None:
+        """Return the value of a constant, None for any other tensor."""
+
+
+@dataclass(frozen=True)
+class Any:
+    """Any tensor; the same one wherever the same name is."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Number:
+    """A constant whose elements all equal a number, nearly."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Any constant."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """A result of an operator whose operands match.
+
+    op: as the graph's ``is_a`` takes it. operands: ``...`` at the end for any others, or none. index: of the result.
+    name: of the result itself.
+    """
+
+    op: object
+    operands: Sequence["Tree | EllipsisType"]
+    index: int = 0
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Behind:
+    """A tensor that a tree describes, or what operators of ``ops`` make of it, each alone reading the one before."""
+
+    ops: Sequence[object]
+    tree: "Tree"
+
+
+Tree = Any | Number | Constant | Pattern | Behind
+
+
+@dataclass(frozen=True)
+class Match(Generic[Tensor, Node]):
+    """What a pattern was found to be: the tensors by the names in it, and the nodes, the last one first."""
+
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    nodes: tuple[Node, ...] = ()
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Return the tensor that has a name."""
+        return self.tensors[name]
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether a tensor has a name."""
+        return name in self.tensors
+
+    def named(self, name: str, tensor: Tensor) -> "Match[Tensor, Node]":
+        """Return the match with one more name."""
+        return Match({**self.tensors, name: tensor}, self.nodes)
+
+    def beside(self, node: Node) -> "Match[Tensor, Node]":
+        """Return the match with one more node."""
+        return Match(self.tensors, (*self.nodes, node))
+
+
+def match(graph: Graph[Tensor, Node], tree: Tree, tensor: Tensor) -> Match[Tensor, Node] | None:
+    """Return what the names of a tree are bound to, if ``tensor`` is what it describes."""
+    return next(_match(graph, tree, tensor, Match()), None)
+
+
+def match_node(graph: Graph[Tensor, Node], tree: Pattern, node: Node, **known: Tensor) -> Match[Tensor, Node] | None:
+    """Return the same for a node, if a result of it is what the tree describes. known: names that are bound already."""
+    return next(_match_node(graph, tree, node, Match(known)), None)
+
+
+def _match(
+    graph: Graph[Tensor, Node], tree: Tree, tensor: Tensor, found: Match[Tensor, Node]
+) -> Iterator[Match[Tensor, Node]]:
+    if isinstance(tree, Number):
+        data = graph.value(tensor)
+        if data is not None and data.size and np.allclose(data, tree.value, rtol=1e-5, atol=0):
+            yield found
+    elif isinstance(tree, Pattern):
+        node = graph.producer(tensor)
+        if node is not None and list(graph.results(node)[tree.index : tree.index + 1]) == [tensor]:
+            yield from _match_node(graph, tree, node, found)
+    elif isinstance(tree, Behind):
+        yield from _match_behind(graph, tree, tensor, found)
+    elif (isinstance(tree, Any) or graph.value(tensor) is not None) and found.tensors.get(tree.name, tensor) == tensor:
+        yield found.named(tree.name, tensor)
+
+
+def _match_node(
+    graph: Graph[Tensor, Node], tree: Pattern, node: Node, found: Match[Tensor, Node]
+) -> Iterator[Match[Tensor, Node]]:
+    if not graph.is_a(node, tree.op):  # which is the case for nearly all nodes
+        return
+    operands, results = graph.operands(node), graph.results(node)
+    if tree.index >= len(results) or not _fits(tree.operands, len(operands)):
+        return
+    found = (found.named(tree.name, results[tree.index]) if tree.name else found).beside(node)
+    for order in permutations(operands) if graph.commutes(node) else [tuple(operands)]:
+        yield from _match_all(graph, tree.operands, order, found)
+
+
+def _fits(trees: Sequence[Tree | EllipsisType], count: int) -> bool:
+    """Return whether a pattern is of so many operands."""
+    return count >= len(trees) - 1 if trees and trees[-1] is ... else count == len(trees)
+
+
+def _match_behind(
+    graph: Graph[Tensor, Node], tree: Behind, tensor: Tensor, found: Match[Tensor, Node]
+) -> Iterator[Match[Tensor, Node]]:
+    yield from _match(graph, tree.tree, tensor, found)
+    node = graph.producer(tensor)
+    if node is None or not any(graph.is_a(node, op) for op in tree.ops):
+        return
+    for operand in graph.operands(node):
+        if operand is not None and len(graph.consumers(operand)) == 1:  # so that nothing is visited twice
+            yield from _match_behind(graph, tree, operand, found.beside(node))
+
+
+def _match_all(
+    graph: Graph[Tensor, Node],
+    trees: Sequence[Tree | EllipsisType],
+    tensors: Sequence[Tensor | None],
+    found: Match[Tensor, Node],
+) -> Iterator[Match[Tensor, Node]]:
+    if not trees or isinstance(trees[0], EllipsisType):
+        yield found
+        return
+    if tensors[0] is None:
+        return
+    for further in _match(graph, trees[0], tensors[0], found):
+        yield from _match_all(graph, trees[1:], tensors[1:], further)
