@@ -19,7 +19,6 @@ from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import TensorType
 from litecl.perf.cli.tables import size, to_json
-from litecl.perf.compare import reference
 from litecl.perf.measure.bench import BenchOptions, bench, profile
 from litecl.perf.measure.contenders import PEERS
 from litecl.perf.measure.feeds import (
@@ -35,6 +34,7 @@ from litecl.perf.measure.summary import describe, node_lines, summarize
 from litecl.perf.measure.timing import Stats, in_turns
 from litecl.perf.measure.trace import Trace
 from support.build import Graph, model, randn
+from tools import reference
 
 RNG = np.random.default_rng(5)
 
