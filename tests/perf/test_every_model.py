@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from litecl.perf.measure import peer_models
+from litecl.perf.models import peer_models
 from tools.every_model import main
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from litecl import Predictor
+from litecl.cli import main
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.ops.binary import SUB, SubOptions
-from litecl.perf.cli import main
-from litecl.perf.many import engines, job
-from litecl.perf.many.job import ITEM, Job, run_part
+from litecl.jobs import engines, job
+from litecl.jobs.job import ITEM, Job, run_part
 from support.build import Graph, model, randn
 from support.command import RNG, data, failure, small_model, text
 from tools import workers

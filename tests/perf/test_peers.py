@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from litecl.interpreter import Interpreter
-from litecl.perf.measure import peer_models
+from litecl.perf.models import peer_models
 from tools.chart import Bar, chart
 from tools.peers import Peer, main, measure
 

@@ -23,8 +23,8 @@ from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
-from litecl.perf.measure.build import Graph, model, randn
-from litecl.perf.measure.timing import PAUSE_S
+from litecl.perf.models.build import Graph, model, randn
+from litecl.perf.timing import PAUSE_S
 
 _RUNS = 12
 

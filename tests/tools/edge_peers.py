@@ -10,7 +10,7 @@ from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, fault
 from litecl.interpreter.graph import Array
-from litecl.perf.measure.feeds import labels, outputs_of, prepare
+from litecl.perf.feeds import labels, outputs_of, prepare
 
 _PATIENCE_S = 20.0
 _FAULT = str(fault(ValueError())).partition(" (")[0]  # what the executor says of errors that numpy raises

@@ -28,7 +28,7 @@ from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.reader import read
-from litecl.perf.measure.feeds import random_inputs
+from litecl.perf.feeds import random_inputs
 from tools.mutants import Plan, seeds
 
 _SLACK_BYTES = 1 << 26

@@ -5,8 +5,8 @@ from functools import lru_cache
 from typing import Any
 
 from litecl.interpreter.graph import Array
-from litecl.perf.many import engines, job
-from litecl.perf.many.job import Done, Job
+from litecl.jobs import engines, job
+from litecl.jobs.job import Done, Job
 
 
 class LiteRTPredictor:

@@ -24,7 +24,7 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.report import DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
-from litecl.perf.measure.timing import PAUSE_S
+from litecl.perf.timing import PAUSE_S
 
 _RUNS = 15
 _FLOAT = tf.float32

@@ -17,9 +17,9 @@ from rich.table import Table
 from litecl.delegate import CLDelegate
 from litecl.delegate.devices import devices
 from litecl.interpreter import Interpreter
-from litecl.perf.measure.contenders import peer_package
-from litecl.perf.measure.feeds import Runtime, prepare, random_inputs
-from litecl.perf.measure.resident import Usage, usage
+from litecl.perf.contenders import peer_package
+from litecl.perf.feeds import Runtime, prepare, random_inputs
+from litecl.perf.resident import Usage, usage
 
 
 def _litert(path: str, threads: int) -> Runtime:

@@ -21,11 +21,11 @@ from rich.table import Table
 from litecl.delegate import CLDelegate
 from litecl.delegate.devices import choose
 from litecl.interpreter import Interpreter
-from litecl.perf.measure import peer_models
-from litecl.perf.measure.contenders import PEERS, cores
-from litecl.perf.measure.feeds import Runtime, difference, outputs_of, prepare, random_inputs
-from litecl.perf.measure.peak import fma_flops
-from litecl.perf.measure.timing import elapsed_ms, in_turns
+from litecl.perf.contenders import PEERS, cores
+from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, random_inputs
+from litecl.perf.models import peer_models
+from litecl.perf.peak import fma_flops
+from litecl.perf.timing import elapsed_ms, in_turns
 from tools.chart import Bar, chart
 
 _TURN_MS = 4.0  # the least duration of a turn of one runtime

@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.table import Table
 
 from litecl.interpreter import Interpreter
-from litecl.perf.measure.contenders import PEERS
-from litecl.perf.measure.feeds import difference, outputs_of, prepare, random_inputs
-from litecl.perf.measure.timing import Stats, in_turns
+from litecl.perf.contenders import PEERS
+from litecl.perf.feeds import difference, outputs_of, prepare, random_inputs
+from litecl.perf.timing import Stats, in_turns
 
 _THREADS = "OPENBLAS_NUM_THREADS"
 

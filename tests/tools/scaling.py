@@ -16,8 +16,8 @@ from rich.table import Table
 
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
-from litecl.perf.measure.feeds import Runtime, prepare, random_inputs
-from litecl.perf.measure.streams import throughput
+from litecl.perf.feeds import Runtime, prepare, random_inputs
+from litecl.perf.streams import throughput
 
 Rates = dict[tuple[str, int], float]  # invokes a second by runtime and number of interpreters
 

@@ -21,7 +21,7 @@ from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
-from litecl.perf.measure.feeds import prepare, random_inputs
+from litecl.perf.feeds import prepare, random_inputs
 
 MODES: dict[str, dict[str, Any]] = {
     "one": {"device": "native", "num_threads": 1},

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from litecl.perf.many import engines
-from litecl.perf.many.job import ITEM, Done, Job
-from litecl.perf.measure.feeds import random_inputs
+from litecl.jobs import engines
+from litecl.jobs.job import ITEM, Done, Job
+from litecl.perf.feeds import random_inputs
 from litecl.predictor import Predictor
 from tools.litert_workers import LiteRTParts, litert_part
 
