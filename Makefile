@@ -15,7 +15,7 @@ endif
 .PHONY: demo check quick test lint models docs packages hooks clean
 
 demo: .venv/installed
-	$(BIN)/python -m litecl.perf.demo
+	$(BIN)/python examples/demo.py
 
 # Linters, types, import rules, and the tests of interpreter and delegate that are quick and need no TensorFlow.
 check: lint quick

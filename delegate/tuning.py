@@ -1,6 +1,6 @@
 """Performance settings of a device, measured once and kept in the cache folder.
 
-They change how long a model takes, never what it computes. ``perf/measure/tuning.py`` measures them.
+They change how long a model takes, never what it computes. ``perf/tuning.py`` measures them.
 """
 
 import json

@@ -6,8 +6,8 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-from litecl.perf.report.board import board
-from litecl.perf.verify.record import load
+from litecl.report.board import board
+from litecl.verify.record import load
 
 _ROOT = Path(__file__).resolve().parents[1]
 _PAGES = {

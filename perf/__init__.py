@@ -1,1 +1,1 @@
-"""The command ``litecl``, benchmarks and traces, the demonstration, and developers' comparisons."""
+"""Figures of models and devices: times, memory, operators, tuning; and what a peer takes. Nothing is shown here."""

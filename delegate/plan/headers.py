@@ -10,7 +10,7 @@ from litecl.interpreter.errors import KernelBuildError
 
 
 class Peak(IntEnum):
-    """CHAINS: independent multiply-adds in flight in peak.cl; STREAMS: independent reads (``perf/measure/peak.py``)."""
+    """CHAINS: independent multiply-adds in flight in peak.cl; STREAMS: independent reads (``perf/peak.py``)."""
 
     CHAINS = 12
     STREAMS = 8

@@ -2,7 +2,7 @@
 
 import sys
 
-from litecl.perf.cli import main
+from litecl.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

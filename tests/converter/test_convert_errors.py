@@ -9,6 +9,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
 
+from litecl.cli.parser import main  # noqa: E402
 from litecl.converter import Converter  # noqa: E402
 from litecl.converter.graph import Function, Module  # noqa: E402
 from litecl.converter.hints import HINTS  # noqa: E402
@@ -17,7 +18,6 @@ from litecl.converter.lower import LOWERINGS  # noqa: E402
 from litecl.converter.passes.tensorflow.complex_rules import RULES  # noqa: E402
 from litecl.converter.pipeline import placed  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
-from litecl.perf.cli.parser import main  # noqa: E402
 from support.keras_models import stack  # noqa: E402
 
 _MATRIX = tf.TensorSpec((2, 2), tf.float32, name="x")

@@ -12,7 +12,7 @@ from litecl.delegate.cl_op import Target
 from litecl.delegate.kit.schedule import rows_of
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
-from litecl.perf.measure.build import Graph, model, randn
+from litecl.perf.models.build import Graph, model, randn
 from support.by_name import launches
 
 _KERNELS = Path(litecl.kernels_cl.__path__[0])

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from litecl.cli.command import progress
 from litecl.delegate.backend.sources import source_of
 from litecl.delegate.native import backend, compiler, library
 from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.progress import BuildStep
 from litecl.interpreter.errors import DelegateError, KernelBuildError
 from litecl.interpreter.file.writer import write
-from litecl.perf.cli.command import progress
 from support import compare, small_models
 from support.small_models import native, prepared, reference, run
 
@@ -122,7 +122,7 @@ def test_slow_compiling_is_told_of(
 ) -> None:
     """Once: to the log, and by commands on stderr where that is no terminal."""
     monkeypatch.setattr("litecl.delegate.progress._LONG_S", 0.0)
-    monkeypatch.setattr("litecl.perf.cli.command._LONG_S", 0.0)
+    monkeypatch.setattr("litecl.cli.command._LONG_S", 0.0)
     with caplog.at_level(logging.INFO, "litecl"), progress("preparing", None) as bar:
         native(CHAIN, cache_dir=tmp_path, progress=bar.building)
     assert caplog.text.count("files are done, and will be kept") == 1

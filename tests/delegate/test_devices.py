@@ -6,7 +6,7 @@ from litecl.delegate import CLDelegate, devices
 from litecl.delegate.backend.errors import NoRuntime
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, KernelBuildError
-from litecl.perf.measure.devices import device_rows
+from litecl.perf.devices import device_rows
 from support.fake_backend import FakeBackend, FakeDevice
 from tools.fault_models import assert_right, raises, small
 

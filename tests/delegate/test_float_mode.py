@@ -14,7 +14,7 @@ from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import MUL, MulOptions
 from litecl.interpreter.ops.unary import SQRT
-from litecl.perf.measure.build import Graph, model
+from litecl.perf.models.build import Graph, model
 from support.small_models import prepared, reference, run
 
 _FOUND = compiler.found()

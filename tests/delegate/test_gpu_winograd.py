@@ -19,7 +19,7 @@ from litecl.interpreter.ops import binary
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
-from litecl.perf.measure import peer_models
+from litecl.perf.models import peer_models
 from support import devices
 from support.build import Graph, model, randn
 from support.gpu_nets import Net, check, convolved

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from litecl.cli.launches import launch_view
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend import absent
 from litecl.delegate.backend.absent import AbsentDevice
@@ -25,8 +26,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
-from litecl.perf.cli.launches import launch_view
-from litecl.perf.measure import peer_models
+from litecl.perf.models import peer_models
 from support import devices
 from support.build import Graph, model, randn
 from support.gpu_nets import Net, check

@@ -24,7 +24,7 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UnidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.schema import ActivationFunctionType
-from litecl.perf.measure import peer_models
+from litecl.perf.models import peer_models
 from support import devices
 from support.build import Graph, model, randn
 from support.gpu_nets import Net, check

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litecl.cli import main
 from litecl.delegate import CLDelegate
 from litecl.delegate.native import compiler, features, kinds, pack, packed
 from litecl.interpreter import Interpreter
@@ -24,7 +25,6 @@ from litecl.interpreter.errors import DelegateError, KernelBuildError
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.unary import NEG
-from litecl.perf.cli import main
 from support import compare, small_models
 from support.build import Graph, model, randn
 from support.command import data, failure

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from litecl.cli import main
 from litecl.delegate.native import compiler, kinds
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import Model
@@ -15,7 +16,6 @@ from litecl.interpreter.ops.cast import CAST, CastOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.unary import CEIL, COS, EXP, FLOOR, ROUND, SIN
 from litecl.interpreter.schema import TensorType
-from litecl.perf.cli import main
 from support import compare
 from support.build import Graph, model, randn
 from support.imported import imported

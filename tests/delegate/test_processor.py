@@ -20,7 +20,7 @@ from litecl.delegate.opencl.device import Device, _part_of
 from litecl.delegate.opencl.environment import POCL
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
-from litecl.perf.measure import devices as listing
+from litecl.perf import devices as listing
 from support import devices
 from support.all_cases import DEVICE_CASES, content
 from support.pocl_processor import as_itself

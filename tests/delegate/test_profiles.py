@@ -35,7 +35,7 @@ from support.build import Graph, model, randn
 _WITHOUT_PYOPENCL = """
 import sys
 sys.modules["pyopencl"] = None
-from litecl.perf.cli import main
+from litecl.cli import main
 sys.exit(main(sys.argv[1:]))
 """
 _CASES = [table.CASES[0] for table in TABLES]

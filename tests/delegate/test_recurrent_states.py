@@ -12,8 +12,8 @@ from litecl.cases import Case, hybrid, integer_lstm, rnn
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph
-from litecl.perf.compare.graph_fuzz.modes import MODES, entered
 from support import compare, devices
+from tools.graph_fuzz.modes import MODES, entered
 
 _INTEGERS = (
     ("UNIDIRECTIONAL_SEQUENCE_LSTM", "batch first, everything"),

@@ -12,7 +12,7 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.unary import EXP, NEG
-from litecl.perf.measure.build import Graph, model
+from litecl.perf.models.build import Graph, model
 
 
 def reported(**options: object) -> DelegationReport:

@@ -30,7 +30,7 @@ from litecl.interpreter.ops.binary import SUB, SubOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
-from litecl.perf.measure import peer_models
+from litecl.perf.models import peer_models
 from support import devices
 from support.attention_nets import Attended
 from support.build import Graph, model, randn

@@ -15,8 +15,9 @@ from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.compare import LESS
 from litecl.interpreter.ops.unary import TANH
-from litecl.perf.measure.build import Graph
-from litecl.perf.measure.build_control import (
+from litecl.perf.feeds import outputs_of, prepare, random_inputs
+from litecl.perf.models.build import Graph
+from litecl.perf.models.build_control import (
     FLOAT,
     INT,
     below,
@@ -28,8 +29,7 @@ from litecl.perf.measure.build_control import (
     times,
     while_model,
 )
-from litecl.perf.measure.feeds import outputs_of, prepare, random_inputs
-from litecl.perf.verify.scenarios.images import sound
+from litecl.verify.scenarios.images import sound
 
 pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor")
 _STATE = (((), INT), ((7,), FLOAT))

@@ -18,10 +18,11 @@ from litecl.delegate.kit.tiles import estimated_share, local_share, possible_sha
 from litecl.delegate.plan.estimate import launch_rows
 from litecl.delegate.tuning import GroupTile, Measurement, Products, Schedule, file_of, load, save, save_tiles
 from litecl.interpreter import Interpreter
-from litecl.perf.measure import large_models, peer_models
+from litecl.perf.models import peer_models
 from support import devices
 from support.gpu_nets import check
 from support.gpu_products import PRODUCTS, depthwise, eighths
+from tools.gpu import large_models
 
 DEVICE = ("a platform", "OpenCL 3.0", "a GPU", "1")
 _SIZES = (1, 784, 64, 2048)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litecl.cli import main
 from litecl.delegate import CLDelegate, Tuning, disk
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cl_op import Target
@@ -32,9 +33,8 @@ from litecl.delegate.tuning import (
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
-from litecl.perf.cli import main
-from litecl.perf.measure import peer_models
-from litecl.perf.measure import tuning as measuring
+from litecl.perf import tuning as measuring
+from litecl.perf.models import peer_models
 from support import compare, oracle
 from support.build import randn
 from support.devices import as_on_a_gpu

@@ -10,7 +10,7 @@ import pytest
 from litecl.delegate.native import backend, compiler
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import binary
-from litecl.perf.measure.build import Graph, model
+from litecl.perf.models.build import Graph, model
 from support.small_models import prepared
 
 _FOUND = compiler.found()

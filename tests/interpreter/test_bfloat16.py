@@ -16,7 +16,7 @@ from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import binary, compare, unary
 from litecl.interpreter.ops.cast import CAST, CastOptions
 from litecl.interpreter.schema import TensorType as T
-from litecl.perf.measure.feeds import difference, random_inputs
+from litecl.perf.feeds import difference, random_inputs
 from support import compare as tolerances
 from support import oracle
 

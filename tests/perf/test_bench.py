@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from litecl.cli import main
 from litecl.interpreter.file.writer import write
-from litecl.perf.cli import main
-from litecl.perf.measure import doubts
-from litecl.perf.measure.compare import changes
-from litecl.perf.measure.timing import Stats
-from litecl.perf.verify.scenarios.images import sound
+from litecl.perf import doubts
+from litecl.perf.compare import changes
+from litecl.perf.timing import Stats
+from litecl.verify.scenarios.images import sound
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from litecl.perf.cli import main
-from litecl.perf.report.board import board, cell
-from litecl.perf.verify import pages
-from litecl.perf.verify.document import sentence
-from litecl.perf.verify.record import DeviceResult, Result, Row, in_brief, labels, load
+from litecl.cli import main
+from litecl.report.board import board, cell
+from litecl.verify import pages
+from litecl.verify.document import sentence
+from litecl.verify.record import DeviceResult, Result, Row, in_brief, labels, load
 
 
 def row(op: str, status: str, reason: str = "", waived: str | None = None) -> Row:

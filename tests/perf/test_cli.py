@@ -10,15 +10,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from litecl.cli import commands, keras_models, main
+from litecl.cli.commands import devices as listing
 from litecl.converter import ConversionReport, Converter
 from litecl.converter.quantization.data import signatures_of
 from litecl.converter.report import FusionRecord
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
-from litecl.perf.cli import commands, main
-from litecl.perf.cli.commands import devices as listing
-from litecl.perf.measure import devices as measured
-from litecl.perf.measure import keras_models
+from litecl.perf import devices as measured
 from support.build import randn
 from support.command import RNG, data, failure, small_model, text
 

@@ -11,9 +11,9 @@ import numpy as np
 import pyopencl
 import pytest
 
+from litecl.cli import commands, parser
 from litecl.delegate import devices
 from litecl.delegate.native import compiler
-from litecl.perf.cli import commands, parser
 from support.build import randn
 from support.command import RNG, data, failure, small_model, text
 from support.pocl_processor import as_itself
@@ -68,7 +68,7 @@ def test_completion_has_every_command_and_its_flags(shell: str, capsys: pytest.C
 @as_itself
 def test_version_and_help_import_no_model(capsys: pytest.CaptureFixture[str]) -> None:
     """What takes a second to import, numpy and rich above all, is imported by the commands that need it."""
-    script = "import sys\nfrom litecl.perf.cli import main\ntry: main([sys.argv[1]])\nexcept SystemExit: pass\n"
+    script = "import sys\nfrom litecl.cli import main\ntry: main([sys.argv[1]])\nexcept SystemExit: pass\n"
     script += "print(sorted({'numpy', 'rich', 'litecl.interpreter'} & {*sys.modules}))"
     for flag in ("--version", "--help"):
         done = subprocess.run([sys.executable, "-c", script, flag], capture_output=True, text=True)
@@ -86,7 +86,7 @@ def test_version_and_help_import_no_model(capsys: pytest.CaptureFixture[str]) ->
     ],
 )
 def test_a_stdout_that_takes_no_more_ends_without_a_traceback(wrapped: str, asked: list[str], told: str) -> None:
-    script = "from litecl.perf.cli import main; raise SystemExit(main())"
+    script = "from litecl.cli import main; raise SystemExit(main())"
     command = shlex.join([sys.executable, "-c", script, *asked])
     done = subprocess.run(["bash", "-c", wrapped.format(command)], capture_output=True, text=True)
     assert done.stderr.strip() == told

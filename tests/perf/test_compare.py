@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litecl.cli import main
 from litecl.interpreter.errors import ModelError
-from litecl.perf.cli import main
-from litecl.perf.measure.compare import changes, load, rank_test
-from litecl.perf.measure.environment import header
+from litecl.perf.compare import changes, load, rank_test
+from litecl.perf.environment import header
 
 RNG = np.random.default_rng(8)
 

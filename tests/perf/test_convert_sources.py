@@ -11,8 +11,8 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
+from litecl.cli.quiet import load_tensorflow  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
-from litecl.perf.measure.quiet import load_tensorflow  # noqa: E402
 from support.command import data, failure, text  # noqa: E402
 
 SOURCE = """

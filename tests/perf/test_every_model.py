@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from litecl.perf.compare.every_model import main
-from litecl.perf.measure import peer_models
+from litecl.perf.models import peer_models
+from tools.every_model import main
 
 
 def test_times_what_both_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,8 +11,8 @@ from litecl.interpreter.interpreter import Interpreter
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import unary
 from litecl.interpreter.run.executor import Executor
-from litecl.perf.compare import fuzz, mutants
 from support.shared import GOLDEN, MODELS, needs_shared, rows
+from tools import fuzz, mutants
 
 
 def _case_seeds() -> list[tuple[str, bytes]]:

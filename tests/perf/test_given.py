@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from litecl.interpreter.errors import LiteclError, ModelError, ShapeError
-from litecl.perf.measure.feeds import labels, random_inputs
-from litecl.perf.measure.given import Pixels, load_inputs
+from litecl.jobs.given import Pixels, load_inputs
+from litecl.perf.feeds import labels, random_inputs
 
 RNG = np.random.default_rng(31)
 

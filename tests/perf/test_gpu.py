@@ -16,11 +16,12 @@ from litecl.delegate.tuning import load
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError, LiteclError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array
-from litecl.perf import gpu
-from litecl.perf.measure import gpu_peers, tiles
-from litecl.perf.measure.onnx_peer import OnnxModel
+from litecl.perf import tiles
 from support import devices
+from tools import gpu_page as gpu
 from tools.fault_models import raises
+from tools.gpu import peers as gpu_peers
+from tools.gpu.onnx_peer import OnnxModel
 
 
 def test_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

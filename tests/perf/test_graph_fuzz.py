@@ -1,4 +1,4 @@
-"""Random graphs on the device: a short run of ``litecl.perf.compare.fuzz_graphs``, and that it finds what is wrong."""
+"""Random graphs on the device: a short run of ``tools.fuzz_graphs``, and that it finds what is wrong."""
 
 from collections import Counter
 from dataclasses import replace
@@ -15,12 +15,12 @@ from litecl.interpreter.ops.cast import CAST, CastOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.reduce import REDUCE_PROD, ReducerOptions
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
-from litecl.perf.compare import fuzz_graphs
-from litecl.perf.compare.graph_fuzz import elementwise, oracle, pairs, work
-from litecl.perf.compare.graph_fuzz.graphs import THEMES, Call, Drawn, draw, families_of, kind_of
-from litecl.perf.compare.graph_fuzz.modes import MODES
 from support import pocl_processor
 from support.build import Graph, model, randn
+from tools import fuzz_graphs
+from tools.graph_fuzz import elementwise, oracle, pairs, work
+from tools.graph_fuzz.graphs import THEMES, Call, Drawn, draw, families_of, kind_of
+from tools.graph_fuzz.modes import MODES
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from support.build import Graph, model, randn
 def test_random_graphs(
     mode: str, batch: int, graphs: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No graph of a batch differs; ``python -m litecl.perf.compare.fuzz_graphs`` is the long form."""
+    """No graph of a batch differs; ``python -m tools.fuzz_graphs`` is the long form."""
     if MODES[mode].options["device"] != "native":
         for name, value in pocl_processor.environment().items():
             monkeypatch.setenv(name, value)

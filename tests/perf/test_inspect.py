@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litecl.cli import main
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import ABSENT, Model, Quantization, Subgraph, TensorSpec
@@ -18,8 +19,7 @@ from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, Depthwis
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
 from litecl.interpreter.schema import Padding, TensorType
-from litecl.perf.cli import main
-from litecl.perf.measure.summary import node_lines, stored_tensors, summarize
+from litecl.perf.summary import node_lines, stored_tensors, summarize
 from support.build import Graph, model
 from support.small_models import chain, lstm
 

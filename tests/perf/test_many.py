@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from litecl import Predictor
+from litecl.cli import main
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.ops.binary import SUB, SubOptions
-from litecl.perf.cli import main
-from litecl.perf.compare import workers
-from litecl.perf.many import engines, job
-from litecl.perf.many.job import ITEM, Job, run_part
+from litecl.jobs import engines, job
+from litecl.jobs.job import ITEM, Job, run_part
 from support.build import Graph, model, randn
 from support.command import RNG, data, failure, small_model, text
+from tools import workers
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_on_dask(rows: Job, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("engine", "package"), [("ray", "ray"), ("dask", "distributed")])
 def test_a_worker_is_killed(engine: str, package: str, rows: Job, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """Nothing is lost and nothing there twice. ``python -m litecl.perf.compare.workers --kill`` is the long form."""
+    """Nothing is lost and nothing there twice. ``python -m tools.workers --kill`` is the long form."""
     pytest.importorskip(package)
     if engine == "ray" and not pytestconfig.getoption("ray"):
         pytest.skip("starts a cluster, which takes up to a minute: --ray")

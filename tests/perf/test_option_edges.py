@@ -7,10 +7,10 @@ import pytest
 
 from litecl.cases.tables import TABLES
 from litecl.interpreter.errors import ModelError
-from litecl.perf.compare import option_edges
-from litecl.perf.compare.edge_peers import Outcome, Peer, outcome_of
-from litecl.perf.compare.option_edges import Edge, Findings, difference
 from support import devices, edge_peer
+from tools import option_edges
+from tools.edge_peers import Outcome, Peer, outcome_of
+from tools.option_edges import Edge, Findings, difference
 
 # Of one case of an operator for each set of types so many edges are left out, and more where PoCL compiles.
 EVERY = {"native": 24}

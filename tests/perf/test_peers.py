@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from litecl.interpreter import Interpreter
-from litecl.perf.compare.chart import Bar, chart
-from litecl.perf.compare.peers import Peer, main, measure
-from litecl.perf.measure import peer_models
+from litecl.perf.models import peer_models
+from tools.chart import Bar, chart
+from tools.peers import Peer, main, measure
 
 
 def test_measures_a_model() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from litecl.cli.tables import size, to_json
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.writer import write
@@ -18,11 +19,9 @@ from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnect
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import TensorType
-from litecl.perf.cli.tables import size, to_json
-from litecl.perf.compare import reference
-from litecl.perf.measure.bench import BenchOptions, bench, profile
-from litecl.perf.measure.contenders import PEERS
-from litecl.perf.measure.feeds import (
+from litecl.perf.bench import BenchOptions, bench, profile
+from litecl.perf.contenders import PEERS
+from litecl.perf.feeds import (
     Runtime,
     difference,
     outputs_of,
@@ -31,10 +30,11 @@ from litecl.perf.measure.feeds import (
     save_outputs,
     steps,
 )
-from litecl.perf.measure.summary import describe, node_lines, summarize
-from litecl.perf.measure.timing import Stats, in_turns
-from litecl.perf.measure.trace import Trace
+from litecl.perf.summary import describe, node_lines, summarize
+from litecl.perf.timing import Stats, in_turns
+from litecl.perf.trace import Trace
 from support.build import Graph, model, randn
+from tools import reference
 
 RNG = np.random.default_rng(5)
 

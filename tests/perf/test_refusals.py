@@ -10,7 +10,7 @@ from litecl.cases import Case
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.schema import ActivationFunctionType
-from litecl.perf.verify import refusals
+from litecl.verify import refusals
 
 _X = np.ones((2, 3), np.float32)
 

@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litecl.cli import main
+from litecl.cli.tables import to_json
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
-from litecl.perf.cli import main
-from litecl.perf.cli.tables import to_json
-from litecl.perf.measure import peak
-from litecl.perf.measure.feeds import random_inputs
-from litecl.perf.report.collect import Wanted, collect, earlier
-from litecl.perf.report.collect.start import starts
-from litecl.perf.report.draw import arena, graph, latency, layers, parts, roofline, timeline, units
-from litecl.perf.report.draw.layout import layout
-from litecl.perf.report.facts import Latency
-from litecl.perf.report.page import page
-from litecl.perf.verify.scenarios.images import image, sound
+from litecl.perf import peak
+from litecl.perf.feeds import random_inputs
+from litecl.report.collect import Wanted, collect, earlier
+from litecl.report.collect.start import starts
+from litecl.report.draw import arena, graph, latency, layers, parts, roofline, timeline, units
+from litecl.report.draw.layout import layout
+from litecl.report.facts import Latency
+from litecl.report.page import page
+from litecl.verify.scenarios.images import image, sound
 
 _VOID = {"meta", "link", "br", "wbr", "input"}
 _FACTORS = {

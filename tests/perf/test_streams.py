@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from litecl.cli import main
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model
 from litecl.interpreter.ops.binary import ADD, AddOptions
-from litecl.perf.cli import main
-from litecl.perf.measure import bench as measure
-from litecl.perf.measure import resident
-from litecl.perf.measure.bench import BenchOptions, bench
-from litecl.perf.measure.contenders import Contender, litecl
-from litecl.perf.measure.streams import all_at_once, throughput
-from litecl.perf.measure.subject import in_streams
-from litecl.perf.verify.scenarios.images import sound
+from litecl.perf import bench as measure
+from litecl.perf import resident
+from litecl.perf.bench import BenchOptions, bench
+from litecl.perf.contenders import Contender, litecl
+from litecl.perf.streams import all_at_once, throughput
+from litecl.perf.subject import in_streams
+from litecl.verify.scenarios.images import sound
 from support.build import Graph, model
 
 needs_linux = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured on Linux")

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from litecl.cli import main
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.report_details import kernel_name
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
-from litecl.perf.cli import main
-from litecl.perf.measure.feeds import prepare
-from litecl.perf.measure.timeline import Timeline, trace
-from litecl.perf.verify.scenarios.images import sound
+from litecl.perf.feeds import prepare
+from litecl.perf.timeline import Timeline, trace
+from litecl.verify.scenarios.images import sound
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,11 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
-from litecl.perf.measure import peer_models, tiles
-from litecl.perf.measure.feeds import random_inputs
-from litecl.perf.measure.tiles import Times, tuned_model
-from litecl.perf.measure.timing import Tick
+from litecl.perf import tiles
+from litecl.perf.feeds import random_inputs
+from litecl.perf.models import peer_models
+from litecl.perf.tiles import Times, tuned_model
+from litecl.perf.timing import Tick
 from support.build import Graph, model, randn
 from support.command import data, failure, text
 from support.devices import as_on_a_gpu

@@ -19,19 +19,19 @@ import numpy as np
 import pytest
 
 from litecl import kernels_cl
+from litecl.cli import main
 from litecl.converter import lower
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.op import ControlOp, Op
-from litecl.perf.cli import main
-from litecl.perf.verify import children, coverage, goldens, pages, waivers
-from litecl.perf.verify.catalogue import catalogue, named_cases, quick_cases, selected
-from litecl.perf.verify.check import edge_of
-from litecl.perf.verify.children import serve
-from litecl.perf.verify.difference import difference, same_bits
-from litecl.perf.verify.document import sentence
-from litecl.perf.verify.record import CRASHED, FAIL, NOT_RUN, PASS, REFUSED, SLOWER, TIMEOUT, Result, Row, load
-from litecl.perf.verify.supervise import Plan, devices_of, verify_device
-from litecl.perf.verify.waivers import Waiver
+from litecl.verify import children, coverage, goldens, pages, waivers
+from litecl.verify.catalogue import catalogue, named_cases, quick_cases, selected
+from litecl.verify.check import edge_of
+from litecl.verify.children import serve
+from litecl.verify.difference import difference, same_bits
+from litecl.verify.document import sentence
+from litecl.verify.record import CRASHED, FAIL, NOT_RUN, PASS, REFUSED, SLOWER, TIMEOUT, Result, Row, load
+from litecl.verify.supervise import Plan, devices_of, verify_device
+from litecl.verify.waivers import Waiver
 from support import all_cases
 
 PLANTED = Path(__file__).resolve().parents[1] / "tools" / "planted"
@@ -180,7 +180,7 @@ def test_a_worker_that_dies_at_once_is_told() -> None:
 
 def test_a_worker_ends_with_its_parent() -> None:
     worker = subprocess.Popen(
-        [sys.executable, "-m", "litecl.perf.verify.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "litecl.verify.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert worker.stdin is not None and worker.stdout is not None
     names = [name for name in catalogue() if name.startswith("use/")] * 50

@@ -4,9 +4,9 @@ import pytest
 
 from litecl.delegate.devices import choose
 from litecl.delegate.report import KernelRow, NodeRow, TensorRow
-from litecl.perf.measure import peak
-from litecl.perf.report.collect import works
-from litecl.perf.report.facts import Roofs
+from litecl.perf import peak
+from litecl.report.collect import works
+from litecl.report.facts import Roofs
 
 
 def _row(inputs: list[tuple[str, bool]], output: str) -> NodeRow:

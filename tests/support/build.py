@@ -1,5 +1,5 @@
 """The builder of small models."""
 
-from litecl.perf.measure.build import Graph, model, randn
+from litecl.perf.models.build import Graph, model, randn
 
 __all__ = ["Graph", "model", "randn"]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litecl.cli import main
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import Signature
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
-from litecl.perf.cli import main
 from support.build import Graph, model, randn
 
 RNG = np.random.default_rng(9)

@@ -15,7 +15,7 @@ from litecl.delegate.gpu import MATRIX_UNITS, Gpu
 from litecl.delegate.native.backend import Native
 from litecl.delegate.opencl import device
 from litecl.delegate.opencl.device import devices
-from litecl.perf.compare.graph_fuzz.modes import as_gpu
+from tools.graph_fuzz.modes import as_gpu
 
 UNITS = {"large tiles": 1, "small tiles": 9, "parts": 132}
 FEW_SUMS = "few sums"  # of a work-item, as Intel's and Arm's GPUs have registers for

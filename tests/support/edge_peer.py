@@ -2,8 +2,8 @@
 
 from multiprocessing.connection import Connection
 
-from litecl.perf.compare.edge_peers import serve_device
 from support import pocl_processor
+from tools.edge_peers import serve_device
 
 
 def serve(pipe: Connection, device: object) -> None:

@@ -8,9 +8,10 @@ from litecl.delegate.backend.absent import AbsentDevice
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Model
-from litecl.perf.measure import large_models, peer_models
-from litecl.perf.measure.gpu_models import SUBJECTS
+from litecl.perf.models import peer_models
 from support import shared
+from tools.gpu import large_models
+from tools.gpu.models import SUBJECTS
 
 Defines = tuple[tuple[str, str | int | float], ...]
 Program = tuple[str, Defines]
@@ -41,7 +42,7 @@ def programs(
 
 def large() -> Iterator[bytes]:
     """Yield models of more arithmetic than cases have: a 3x3 convolution that every GPU computes by patches, and those
-    that ``litecl.perf.gpu`` measures, of BERT one layer.
+    that ``tools.gpu_page`` measures, of BERT one layer.
     """
     yield peer_models.convolution(64, 320)
     for batch in (1, 16):

@@ -15,8 +15,8 @@ from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.unary import TANH
 from litecl.interpreter.ops.unidirectional_sequence_lstm import UnidirectionalSequenceLSTMOptions
 from litecl.interpreter.schema import ActivationFunctionType
-from litecl.perf.measure.build import Graph
-from litecl.perf.measure.build_control import (
+from litecl.perf.models.build import Graph
+from litecl.perf.models.build_control import (
     BOOL,
     FLOAT,
     INT,

@@ -6,7 +6,7 @@
 # Usage: tests/tools/as_cpu.sh CPU COMMAND...
 #   tests/tools/as_cpu.sh wide .venv/bin/python -m pytest tests/whole/test_ops.py -k test_device
 #   tests/tools/as_cpu.sh x86-64-v2 .venv/bin/python -m pytest tests/whole/test_ops.py -k test_native --native
-#   tests/tools/as_cpu.sh x86-64-v3 .venv/bin/python -m litecl.perf.compare.peers
+#   PYTHONPATH=tests tests/tools/as_cpu.sh x86-64-v3 .venv/bin/python -m tools.peers
 set -euo pipefail
 export LITECL_AS_CPU=$1
 PYTHONPATH="$(cd "$(dirname "$0")" && pwd)/as_cpu${PYTHONPATH:+:$PYTHONPATH}"

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from litecl.cases import Case
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
-from litecl.perf.measure.feeds import random_inputs
+from litecl.perf.feeds import random_inputs
 from support import compare
 from support.all_cases import DEVICE_CASES, content, expected
 

@@ -1,4 +1,4 @@
-"""Writes the outputs of LiteRT's reference kernels that ``litecl verify`` compares with: perf/verify/goldens.npz.
+"""Writes the outputs of LiteRT's reference kernels that ``litecl verify`` compares with: src/litecl/verify/goldens.npz.
 
 Of the cases of a quick run, those with small outputs. One whose case has changed counts as none; where many have, a
 test asks for this.
@@ -10,8 +10,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from litecl.perf.verify import goldens
-from litecl.perf.verify.catalogue import catalogue, named_cases, quick_cases
+from litecl.verify import goldens
+from litecl.verify.catalogue import catalogue, named_cases, quick_cases
 from support import all_cases
 
 FILE = Path(__file__).resolve().parents[2] / "perf" / "verify" / goldens.FILE

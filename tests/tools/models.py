@@ -19,7 +19,7 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.devices import devices
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
-from litecl.perf.measure import feeds
+from litecl.perf import feeds
 
 _TOLERANCE = 1e-4  # of an output's largest magnitude
 _INVOKES = 2  # states are carried from one to the next

@@ -26,7 +26,7 @@ rm -rf dist
 "$python" -m build --outdir dist . > "$work/log" || { cat "$work/log" >&2; exit 1; }
 "$python" -m twine check --strict dist/*
 "$python" -m check_wheel_contents dist/*.whl
-git ls-files converter delegate interpreter kernels_cl perf src tests/cases | grep -vE "^src/litecl/[a-z_]+$|^perf/compare/" \
+git ls-files converter delegate interpreter kernels_cl perf src tests/cases | grep -vE "^src/litecl/[a-z_]+$" \
     | sed -E "s,^(src/litecl|tests)/,," \
     | sort > "$work/expected"
 "$python" -m zipfile --list dist/*.whl | sed -nE 's,^litecl/([^ ]+) .*,\1,p' | sort > "$work/found"

@@ -12,17 +12,17 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 import litecl
+from litecl.cli import main
+from litecl.cli.parser import helps
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.options import RawOptions, unknown_op
 from litecl.interpreter.schema import TensorType
-from litecl.perf.cli import main
-from litecl.perf.cli.parser import helps
-from litecl.perf.measure import peak
-from litecl.perf.verify import coverage
-from litecl.perf.verify.in_tflite import CUSTOM_IN_TFLITE, NOT_IN_TFLITE
-from litecl.perf.verify.record import load
+from litecl.perf import peak
+from litecl.verify import coverage
+from litecl.verify.in_tflite import CUSTOM_IN_TFLITE, NOT_IN_TFLITE
+from litecl.verify.record import load
 from support import devices, oracle
 from support.pattern_models import classifier
 

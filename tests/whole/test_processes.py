@@ -32,7 +32,7 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UNIDIRECTIONAL_SEQUENCE_LSTM, UnidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.schema import ActivationFunctionType
-from litecl.perf.measure.build import Graph, model, randn
+from litecl.perf.models.build import Graph, model, randn
 
 def network():
     rng, g = np.random.default_rng(5), Graph()

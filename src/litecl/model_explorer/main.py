@@ -14,8 +14,8 @@ from model_explorer.node_data_provider import (
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
-from litecl.perf.measure.feeds import prepare, random_inputs
-from litecl.perf.measure.node_data import KINDS
+from litecl.perf.feeds import prepare, random_inputs
+from litecl.perf.node_data import KINDS
 
 _FILES = NodeDataProviderFilter(modelFileExts=["tflite"])
 

@@ -16,8 +16,8 @@ from rich.table import Table
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.report_details import kernel_name
 from litecl.interpreter import Interpreter
-from litecl.perf.measure.feeds import prepare, random_inputs
-from litecl.perf.measure.timeline import Timeline
+from litecl.perf.feeds import prepare, random_inputs
+from litecl.perf.timeline import Timeline
 
 _APPEND, _FINALIZE, _QUERY = 1, 2, 3  # TraceProcessorRpc.TraceProcessorMethod
 _WARMUP = 5

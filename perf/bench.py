@@ -1,0 +1,204 @@
+"""The speed of a model: litecl alone or in turns with LiteRT, and where its time goes."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from litecl.delegate import DelegationReport
+from litecl.delegate.tuning import Tiled
+from litecl.interpreter import Interpreter
+from litecl.interpreter.graph import Array
+from litecl.perf.contenders import PEERS, Contender, cores, litecl, start
+from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, steps
+from litecl.perf.resident import Usage, usage_of
+from litecl.perf.subject import Load, Subject, alone, in_streams
+from litecl.perf.timing import Tick, in_turns, no_tick
+from litecl.perf.trace import HostRow, Trace
+
+_STREAM_S = 2.0  # of each runtime with each number of streams, unless seconds are given
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """Options of a measurement.
+
+    delegate: keywords of ``CLDelegate``; litecl chooses num_threads if not among them. cpu: without the delegate.
+    seconds: goes on beyond ``runs`` for so long. against: a name of ``PEERS``, which is measured with one thread and
+    with as many as litecl may take: every core where num_threads is not given. streams: numbers of interpreters whose
+    throughput is measured as well, each in a thread of its own. memory: measure that of the host, in new processes.
+    """
+
+    delegate: Mapping[str, Any] = field(default_factory=dict)
+    cpu: bool = False
+    runs: int = 50
+    seconds: float = 0.0
+    warmup: int = 3
+    against: str | None = None
+    streams: tuple[int, ...] = ()
+    memory: bool = False
+
+    @property
+    def num_threads(self) -> int | None:
+        """Return how many threads both may use; None where litecl chooses."""
+        return self.delegate.get("num_threads")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A peer's times over ours, so above 1 means that litecl is faster.
+
+    difference, steps: of the outputs, as ``feeds.difference`` and ``feeds.steps`` have them.
+    """
+
+    name: str
+    num_threads: int | None
+    median_ratio: float
+    min_ratio: float
+    difference: float
+    steps: int | None
+
+
+@dataclass(frozen=True)
+class BenchResult:
+    """The subjects, litecl first, and how each peer compares. ``report`` is None where there was no delegate."""
+
+    subjects: tuple[Subject, ...]
+    comparisons: tuple[Comparison, ...]
+    report: DelegationReport | None
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """Device time of one launch: the median over the profiled invokes. tiled: its tile, if it has one."""
+
+    subgraph: int
+    node: int
+    op: str
+    kernel: str
+    entry: str
+    duration_ms: float
+    flops: int
+    tiled: Tiled | None = None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The time of an invoke by launches on the device and nodes on the host (means over ``runs`` invokes)."""
+
+    runs: int
+    kernels: tuple[KernelTime, ...]
+    host: tuple[HostRow, ...]
+
+
+def bench(content: bytes, inputs: Mapping[str, Array], options: BenchOptions, tick: Tick = no_tick) -> BenchResult:
+    """Measure a model on given inputs. ``tick`` is called once for each of ``warmup + runs`` rounds.
+
+    Outputs are compared after the first invoke and after the last, when variable tensors have gone the same way.
+    """
+    ours = partial(litecl, content, options.delegate, cpu=options.cpu)
+    contenders = [start("litecl", options.num_threads, ours, inputs), *peers(content, inputs, options)]
+    differences = [_differences(contenders)]
+    invokes = [contender.runtime.invoke for contender in contenders]
+    in_turns(invokes, options.warmup, tick=tick)
+    timed = in_turns(invokes, options.runs, least_s=options.seconds, tick=tick)
+    differences.append(_differences(contenders))
+    apart, report = _steps(contenders), _report(contenders[0].runtime, options)
+    memory = None if report is None else sum(row.arena_bytes + row.constant_bytes for row in report.partitions)
+    subjects = tuple(
+        alone(c, stats, None if i else memory, _process(content, inputs, c, options))
+        for i, (c, stats) in enumerate(zip(contenders, timed, strict=True))
+    )
+    largest = [max(pair) for pair in zip(*differences, strict=True)]
+    compared = zip(subjects[1:], largest, apart, strict=True)
+    comparisons = tuple(_comparison(subjects[0], *rest) for rest in compared)
+    return BenchResult((*subjects, *_streams(content, inputs, contenders, options)), comparisons, report)
+
+
+def peers(content: bytes, inputs: Mapping[str, Array], options: BenchOptions) -> list[Contender]:
+    """Start the peer with one thread, and with as many as litecl may take. Raises LiteclError where it cannot run."""
+    if options.against is None:
+        return []
+    load = PEERS[options.against]
+    counts = sorted({1, options.num_threads or cores()})
+    return [start(options.against, n, partial(load, content, n), inputs) for n in counts]
+
+
+def _streams(
+    content: bytes, inputs: Mapping[str, Array], contenders: Sequence[Contender], options: BenchOptions
+) -> list[Subject]:
+    """Return the throughput of every runtime with every number of streams that was asked for."""
+    ours: Load = partial(litecl, content, options.delegate, cpu=options.cpu)
+    loads: list[Load] = [ours, *(partial(PEERS[c.name], content, c.num_threads or 1) for c in contenders[1:])]
+    both, seconds = [*zip(contenders, loads, strict=True)], max(options.seconds, _STREAM_S)
+    return [subject for count in options.streams for subject in in_streams(both, count, inputs, seconds)]
+
+
+def _process(content: bytes, inputs: Mapping[str, Array], contender: Contender, options: BenchOptions) -> Usage | None:
+    if not options.memory:
+        return None
+    delegate = {name: value for name, value in options.delegate.items() if name != "progress"}
+    return usage_of(content, inputs, contender.name, contender.num_threads, delegate, cpu=options.cpu)
+
+
+def profile(
+    content: bytes, inputs: Mapping[str, Array], options: BenchOptions, runs: int = 10, tick: Tick = no_tick
+) -> Profile:
+    """Take device times from events and host times from a trace, over ``runs`` invokes after one to warm up."""
+    trace = Trace()
+    runtime = litecl(content, {**options.delegate, "profile": True}, cpu=options.cpu, listeners=[trace])
+    prepare(runtime, inputs)
+    runtime.invoke()
+    trace.clear()
+    reports: list[DelegationReport] = []
+    for _ in range(runs):
+        runtime.invoke()
+        report = _report(runtime, options)
+        reports += [] if report is None else [report]
+        tick()
+    return Profile(runs, _kernels(reports), trace.rows)
+
+
+def _differences(contenders: Sequence[Contender]) -> list[float]:
+    """Return how far the outputs of litecl are from those of each peer."""
+    ours, *theirs = [outputs_of(contender.runtime) for contender in contenders]
+    return [difference(ours, expected) for expected in theirs]
+
+
+def _steps(contenders: Sequence[Contender]) -> list[int | None]:
+    ours, *theirs = [outputs_of(contender.runtime) for contender in contenders]
+    return [steps(contenders[0].runtime.get_output_details(), ours, expected) for expected in theirs]
+
+
+def _report(runtime: Runtime, options: BenchOptions) -> DelegationReport | None:
+    if options.cpu:
+        return None
+    assert isinstance(runtime, Interpreter)
+    return DelegationReport.of(runtime)
+
+
+def _comparison(ours: Subject, peer: Subject, largest: float, apart: int | None) -> Comparison:
+    median, least = peer.stats.median_ms / ours.stats.median_ms, peer.stats.min_ms / ours.stats.min_ms
+    return Comparison(peer.name, peer.num_threads, median, least, largest, apart)
+
+
+def _kernels(reports: Sequence[DelegationReport]) -> tuple[KernelTime, ...]:
+    """Medians of launches over reports of one interpreter; launches are matched by their place in the order."""
+    if not reports:
+        return ()
+    alike = [report for report in reports if report.partitions == reports[-1].partitions]
+    ops = {(row.subgraph, row.node): row.op for row in reports[-1].nodes}
+    return tuple(
+        KernelTime(
+            launch[0].subgraph,
+            launch[0].node,
+            ops[launch[0].subgraph, launch[0].node],
+            launch[0].kernel,
+            launch[0].entry,
+            statistics.median(row.duration_ms for row in launch),
+            launch[0].flops,
+            launch[0].tiled,
+        )
+        for launch in zip(*(report.kernels for report in alike), strict=True)
+    )

@@ -1,0 +1,131 @@
+"""Two benchmarks of a model compared: is the new one slower, or is that chance?"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError
+from litecl.perf.environment import read_results
+
+_CHANCE = 0.01  # a probability below which a difference is none of chance
+_PARTS, _LEAST_IN_A_PART = 12, 4
+_SAME = (("model", "sha256"), ("device", "device"), ("machine", "machine"))
+
+Bench = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A runtime's medians before and after. chance: the probability that times as different come of chance alone.
+
+    verdict: "slower" or "faster" where it is neither chance nor within the tolerance, else "same".
+    """
+
+    name: str
+    old_ms: float
+    new_ms: float
+    chance: float
+    verdict: str
+
+    @property
+    def ratio(self) -> float:
+        """New over old."""
+        return self.new_ms / self.old_ms
+
+
+def load(path: Path) -> Bench:
+    """Read what ``litecl bench --json`` printed. Raises ModelError for anything else."""
+    found = read_results(path, "litecl bench")
+    if "subjects" not in found:
+        raise ModelError(f"{path}: expected a benchmark of one model on one device, got one of {len(found['cases'])}")
+    return found
+
+
+def changes(old: Bench, new: Bench, tolerance: float) -> list[Change]:
+    """Return what became of each runtime that both have measured. tolerance: as a part of the old time."""
+    before = {_name(subject, old): subject["times_ms"] for subject in old["subjects"]}
+    return [
+        compared(_name(subject, new), before[_name(subject, new)], subject["times_ms"], tolerance)
+        for subject in new["subjects"]
+        if _name(subject, new) in before
+    ]
+
+
+def _name(subject: Mapping[str, Any], bench: Bench) -> str:
+    """Return a runtime's name, with its threads and streams where it was measured with several numbers of them."""
+    alike = [other for other in bench["subjects"] if other["name"] == subject["name"]]
+    threads = f", {subject['num_threads']} threads" if len({other.get("num_threads") for other in alike}) > 1 else ""
+    streams = subject.get("streams", 1)
+    return f"{subject['name']}{threads}" + (f", {streams} streams" if streams > 1 else "")
+
+
+def compared(name: str, old: Sequence[float], new: Sequence[float], tolerance: float) -> Change:
+    """Return what became of a runtime's times."""
+    old_ms, new_ms = float(np.median(old)), float(np.median(new))
+    chance = rank_test(_medians(old), _medians(new))
+    ratio = new_ms / old_ms
+    beyond = "slower" if ratio > 1 + tolerance else "faster" if ratio < 1 / (1 + tolerance) else "same"
+    return Change(name, old_ms, new_ms, chance, beyond if chance < _CHANCE else "same")
+
+
+def _medians(times: Sequence[float]) -> Sequence[float]:
+    """Return the medians of consecutive parts of a run; of few times these themselves.
+
+    What disturbs a machine disturbs many invokes in a row, so that single times are not independent of each other.
+    """
+    if len(times) < _PARTS * _LEAST_IN_A_PART:
+        return times
+    return [float(np.median(part)) for part in np.array_split(np.asarray(times), _PARTS)]
+
+
+def rank_test(a: Sequence[float], b: Sequence[float]) -> float:
+    """Return the two-sided probability of the Mann-Whitney U test, by its normal approximation with ties."""
+    times = np.concatenate([a, b])
+    _, inverse, counts = np.unique(times, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    ranks = (last - (counts - 1) / 2)[inverse]
+    n, m, total = len(a), len(b), len(times)
+    u = float(ranks[:n].sum()) - n * (n + 1) / 2
+    ties = float((counts**3 - counts).sum()) / (total * (total - 1))
+    deviation = math.sqrt(n * m / 12 * (total + 1 - ties))
+    if not deviation:
+        return 1.0
+    z = max(0.0, abs(u - n * m / 2) - 0.5) / deviation
+    return math.erfc(z / math.sqrt(2))
+
+
+def operators(old: Bench, new: Bench) -> list[tuple[str, float, float]]:
+    """Return device time by operator before and after in ms, where both have profiles; largest difference first."""
+    if not (old["profile"] and new["profile"]):
+        return []
+    before, after = _by_operator(old), _by_operator(new)
+    found = [(op, before.get(op, 0.0), after.get(op, 0.0)) for op in before | after]
+    return sorted(found, key=lambda row: -abs(row[2] - row[1]))
+
+
+def _by_operator(bench: Bench) -> dict[str, float]:
+    totals: dict[str, float] = defaultdict(float)
+    for kernel in bench["profile"]["kernels"]:
+        totals[kernel["op"]] += kernel["duration_ms"]
+    return totals
+
+
+def differences(old: Bench, new: Bench) -> list[str]:
+    """Return what is not the same of model, device and machine, each in a line: it may be what made the difference."""
+    return [
+        f"{name}: {_words(old[key])} before, {_words(new[key])} now"
+        for name, key in _SAME
+        if _words(old[key]) != _words(new[key])
+    ]
+
+
+def _words(value: Any) -> str:
+    """Return a value in a line, without what changes from run to run."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    return ", ".join(f"{key} {item}" for key, item in value.items() if key not in ("load", "variables"))

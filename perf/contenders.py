@@ -1,0 +1,80 @@
+"""The runtimes that are measured side by side: litecl, and LiteRT as a peer."""
+
+import importlib
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from litecl.delegate import CLDelegate
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.graph import Array
+from litecl.interpreter.run.executor import Listener
+from litecl.perf.feeds import Runtime, prepare
+from litecl.perf.timing import elapsed_ms
+
+
+@dataclass(frozen=True, eq=False)
+class Contender:
+    """A runtime that is prepared. prepare_ms: loading, delegating and building; first_ms: the first invoke, if any."""
+
+    name: str
+    num_threads: int | None
+    runtime: Runtime
+    prepare_ms: float
+    first_ms: float
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def start(
+    name: str, num_threads: int | None, load: Callable[[], Runtime], inputs: Mapping[str, Array], *, run: bool = True
+) -> Contender:
+    """Load, prepare and run a runtime once. Raises LiteclError where it cannot run the model. run: False leaves it."""
+    start_s = time.perf_counter()
+    try:
+        runtime = load()
+        prepare(runtime, inputs)
+        prepare_ms = (time.perf_counter() - start_s) * 1e3
+        return Contender(name, num_threads, runtime, prepare_ms, elapsed_ms(runtime.invoke) if run else 0.0)
+    except LiteclError:
+        raise
+    except (ValueError, RuntimeError) as error:  # LiteRT's errors
+        raise LiteclError(f"{name} cannot run the model: {error}") from error
+
+
+def litecl(
+    content: bytes, delegate: Mapping[str, Any], *, cpu: bool = False, listeners: Sequence[Listener] = ()
+) -> Interpreter:
+    """Return litecl's interpreter. delegate: keywords of ``CLDelegate``; cpu: without the delegate."""
+    delegates = [] if cpu else [CLDelegate(**delegate)]
+    return Interpreter(model_content=content, delegates=delegates, listeners=listeners)
+
+
+def peer_package() -> Any:
+    """Import the peers' package. Raises LiteclError where it is not installed."""
+    try:
+        return importlib.import_module("ai_edge_litert.interpreter")
+    except ModuleNotFoundError as error:
+        raise LiteclError("comparing with LiteRT needs its package: pip install ai-edge-litert") from error
+
+
+def _litert(content: bytes, num_threads: int, resolver: str = "AUTO") -> Runtime:
+    package = peer_package()
+    kernels = package.OpResolverType[resolver]
+    runtime: Runtime = package.Interpreter(
+        model_content=content, num_threads=num_threads, experimental_op_resolver_type=kernels
+    )
+    return runtime
+
+
+PEERS: dict[str, Callable[[bytes, int], Runtime]] = {
+    "litert": _litert,
+    "litert-reference": partial(_litert, resolver="BUILTIN_REF"),
+}

@@ -1,0 +1,47 @@
+"""What makes measured times doubtful, in words: a busy machine, outliers, a drift."""
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from litecl.perf.contenders import cores
+from litecl.perf.timing import Stats
+
+_BUSY = 0.25  # of the cores, by the load average before anything was measured
+_MANY_OUTLIERS = 0.1
+_DRIFT = 0.15
+_LEAST_RUNS = 12  # fewer tell of no drift
+_FENCE = 3.0  # interquartile ranges above the upper quartile
+
+
+def load() -> float | None:
+    """Return the load average of the last minute, where the system tells it."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+def busy(load_before: float | None) -> tuple[str, ...]:
+    """Return a warning where other processes kept the machine busy before anything was measured."""
+    if load_before is None or load_before <= _BUSY * cores():
+        return ()
+    return (f"the machine was busy before: a load of {load_before:.1f} on {cores()} cores",)
+
+
+def outliers(times_ms: Sequence[float]) -> int:
+    """Return how many runs took far longer than most: more than three interquartile ranges above the upper quartile."""
+    lower, upper = np.percentile(times_ms, (25, 75))
+    return int(np.count_nonzero(np.asarray(times_ms) > upper + _FENCE * (upper - lower)))
+
+
+def doubts(stats: Stats) -> tuple[str, ...]:
+    """Return warnings of many outliers and of times that drift."""
+    times, found = np.asarray(stats.times_ms), outliers(stats.times_ms)
+    told = []
+    if found > _MANY_OUTLIERS * len(times):
+        told.append(f"{found} of {len(times)} runs are outliers")
+    if len(times) >= _LEAST_RUNS:
+        third = len(times) // 3
+        first, last = (float(np.median(part)) for part in (times[:third], times[-third:]))
+        if abs(last / first - 1) > _DRIFT:
+            told.append(f"times drift: a median of {first:.3g} ms at first, {last:.3g} ms at last")
+    return tuple(told)

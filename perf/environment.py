@@ -1,0 +1,110 @@
+"""The machine, its OpenCL devices, and the versions of all that takes part."""
+
+import json
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import litecl
+from litecl.interpreter.errors import DelegateError, ModelError, brief
+from litecl.perf.devices import DeviceRow, device_rows
+
+SCHEMA = 1
+_PACKAGES = ("pyopencl", "pocl-binary-distribution", "intel-opencl-rt", "flatbuffers")
+_VARIABLES = ("POCL_", "OCL_", "CL_", "OPENCL_", "PYOPENCL_")
+
+
+def machine() -> dict[str, Any]:
+    """Return the machine and the versions, without a look at OpenCL."""
+    return {
+        "litecl": litecl.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "packages": {name: found for name in _PACKAGES if (found := _version(name))},
+        "system": platform.platform(),
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "variables": {k: v for k, v in sorted(os.environ.items()) if k.startswith(_VARIABLES)},
+    }
+
+
+def header(kind: str) -> dict[str, Any]:
+    """Return what every file of results begins with. kind: the command that made it."""
+    return {
+        "schema": SCHEMA,
+        "kind": kind,
+        "command": shlex.join(["litecl", *sys.argv[1:]]),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine() | {"load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None},
+    }
+
+
+def read_results(path: Path, kind: str, header: str | None = None) -> dict[str, Any]:
+    """Return what a file of results holds. Raises ModelError for another kind or schema.
+
+    kind: of ``header``, which are the first keys of a file, or lie within the key that is given.
+    """
+    try:
+        data = json.loads(path.read_text())
+        head = data if header is None else data[header]
+        found = head["kind"], head["schema"]
+    except (ValueError, KeyError, TypeError) as error:
+        fault = f"{type(error).__name__}: {brief(str(error))}"  # not its repr, which may hold the whole file
+        wanted = f"`{kind} --json`" if header is None else f"{kind} as JSON"
+        raise ModelError(f"{path}: expected results of {wanted}, got another file ({fault})") from error
+    if found != (kind, SCHEMA):
+        got, schema = (brief(str(each)) for each in found)
+        raise ModelError(f"{path}: expected results of {kind}, schema {SCHEMA}, got {got}, schema {schema}")
+    return dict(data)
+
+
+def named(device: str) -> dict[str, Any]:
+    """Return the row of ``litecl devices`` of a delegation report's device; its name alone where there is none."""
+    return next((asdict(row) for row in device_rows() if row.name == device), {"name": device})
+
+
+def described(devices: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the rows of ``litecl devices`` of those asked for.
+
+    devices: indices and fragments of names, or "all"; none means the one that litecl takes for large models. Raises
+    DelegateError for one that is not there.
+    """
+    rows = device_rows()
+    if "all" in devices:
+        return [asdict(row) for row in rows]
+    if not devices:
+        return [asdict(row) for row in rows if "large models" in row.default_for]
+    return [asdict(_wanted(rows, device)) for device in dict.fromkeys(devices)]
+
+
+def _wanted(rows: Sequence[DeviceRow], device: str) -> DeviceRow:
+    for row in rows:
+        if device == str(row.index) or (not device.isdecimal() and device.lower() in row.name.lower()):
+            return row
+    raise DelegateError(f"no device is named {device!r}; there are: {[row.name for row in rows]}")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    """Return the processor's name as Linux tells it, or else what Python knows."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), sys.platform)

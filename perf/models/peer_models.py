@@ -1,0 +1,174 @@
+"""Models for comparisons with other runtimes, with random weights; well-known networks layer by layer."""
+
+import numpy as np
+
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.ops.binary import ADD, AddOptions
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.pool_2d import MAX_POOL_2D, Pool2DOptions
+from litecl.interpreter.ops.reduce import MEAN, ReducerOptions
+from litecl.interpreter.ops.unidirectional_sequence_lstm import (
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
+    UnidirectionalSequenceLSTMOptions,
+)
+from litecl.interpreter.schema import ActivationFunctionType
+from litecl.perf.models.build import Graph, model, randn
+
+_NONE, _RELU = ActivationFunctionType.NONE, ActivationFunctionType.RELU
+_RELU6, _TANH = ActivationFunctionType.RELU6, ActivationFunctionType.TANH
+
+# Expansion, output channels, repeats and first stride of MobileNetV2's blocks (Sandler et al., 2018, table 2).
+_MOBILENET_V2 = (
+    (1, 16, 1, 1),
+    (6, 24, 2, 2),
+    (6, 32, 3, 2),
+    (6, 64, 4, 2),
+    (6, 96, 3, 1),
+    (6, 160, 3, 2),
+    (6, 320, 1, 1),
+)
+# Channels within, blocks and first stride of ResNet-50's stages (He et al., 2015, table 1).
+_RESNET_50 = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
+
+
+class Layers:
+    """A graph to which whole layers are added; weights keep activations of order one."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.graph = Graph()
+        self._rng = np.random.default_rng(seed)
+
+    def _weights(self, *shape: int, fan_in: int) -> int:
+        return self.graph.const(randn(self._rng, *shape, scale=(2.0 / fan_in) ** 0.5))
+
+    def _bias(self, channels: int) -> int:
+        return self.graph.const(randn(self._rng, channels, scale=0.1))
+
+    def channels(self, x: int) -> int:
+        """Return the size of a tensor's last dimension."""
+        return self.graph.tensors[x].static_shape[-1]
+
+    def conv(
+        self, x: int, channels: int, size: int = 1, stride: int = 1, activation: ActivationFunctionType = _NONE
+    ) -> int:
+        """Return a convolution with bias."""
+        depth = self.channels(x)
+        filter_ = self._weights(channels, size, size, depth, fan_in=size * size * depth)
+        options = Conv2DOptions(stride_w=stride, stride_h=stride, fused_activation_function=activation)
+        return self.graph.op(CONV_2D, (x, filter_, self._bias(channels)), options)
+
+    def depthwise(self, x: int, stride: int = 1, activation: ActivationFunctionType = _RELU6, size: int = 3) -> int:
+        """Return a depthwise convolution with bias."""
+        channels = self.channels(x)
+        options = DepthwiseConv2DOptions(
+            stride_w=stride, stride_h=stride, depth_multiplier=1, fused_activation_function=activation
+        )
+        filter_ = self._weights(1, size, size, channels, fan_in=size * size)
+        return self.graph.op(DEPTHWISE_CONV_2D, (x, filter_, self._bias(channels)), options)
+
+    def dense(self, x: int, units: int) -> int:
+        """Return a fully connected layer with bias."""
+        depth = self.channels(x)
+        return self.graph.op(
+            FULLY_CONNECTED, (x, self._weights(units, depth, fan_in=depth), self._bias(units)), FullyConnectedOptions()
+        )
+
+    def add(self, a: int, b: int, activation: ActivationFunctionType = _NONE) -> int:
+        """Return the sum of two tensors."""
+        return self.graph.op(ADD, (a, b), AddOptions(activation))
+
+    def mean(self, x: int) -> int:
+        """Return the mean over an image."""
+        return self.graph.op(MEAN, (x, self.graph.const(np.array([1, 2], np.int32))), ReducerOptions())
+
+    def lstm(self, x: int, units: int) -> int:
+        """Return a fused LSTM, batch first, without peepholes or projection."""
+        depth = self.channels(x)
+        gates = [self._weights(units, depth, fan_in=2 * depth) for _ in range(4)]
+        gates += [self._weights(units, units, fan_in=2 * units) for _ in range(4)]
+        batch = self.graph.tensors[x].static_shape[0]
+        states = [self.graph.variable((batch, units)) for _ in range(2)]
+        inputs = (x, *gates, None, None, None, *(self._bias(units) for _ in range(4)), None, None, *states)
+        options = UnidirectionalSequenceLSTMOptions(_TANH)
+        return self.graph.op(UNIDIRECTIONAL_SEQUENCE_LSTM, (*inputs, None, None, None, None), options)
+
+    def file(self, *outputs: int) -> bytes:
+        """Return the model that computes these tensors."""
+        return write(model(self.graph.build(*outputs)))
+
+
+def mobilenet_v2(size: int = 224, batch: int = 1) -> bytes:
+    """MobileNetV2 1.0 without its softmax, which a benchmark's random weights would saturate."""
+    layers = Layers()
+    x = layers.conv(layers.graph.input((batch, size, size, 3)), 32, 3, 2, _RELU6)
+    for expansion, channels, repeats, first_stride in _MOBILENET_V2:
+        for stride in (first_stride, *(1,) * (repeats - 1)):
+            y = x if expansion == 1 else layers.conv(x, expansion * layers.channels(x), activation=_RELU6)
+            y = layers.conv(layers.depthwise(y, stride), channels)
+            x = layers.add(x, y) if stride == 1 and layers.channels(x) == channels else y
+    return layers.file(layers.dense(layers.mean(layers.conv(x, 1280, activation=_RELU6)), 1000))
+
+
+def resnet_50(size: int = 224, batch: int = 1) -> bytes:
+    """ResNet-50 without its softmax."""
+    layers = Layers()
+    x = layers.conv(layers.graph.input((batch, size, size, 3)), 64, 7, 2, _RELU)
+    x = layers.graph.op(MAX_POOL_2D, (x,), Pool2DOptions(stride_w=2, stride_h=2, filter_width=3, filter_height=3))
+    for channels, blocks, first_stride in _RESNET_50:
+        for block in range(blocks):
+            stride = first_stride if block == 0 else 1
+            shortcut = x if block else layers.conv(x, 4 * channels, 1, stride)
+            y = layers.conv(layers.conv(x, channels, activation=_RELU), channels, 3, stride, _RELU)
+            x = layers.add(layers.conv(y, 4 * channels), shortcut, _RELU)
+    return layers.file(layers.dense(layers.mean(x), 1000))
+
+
+def convolution(side: int, channels: int) -> bytes:
+    """One 3x3 convolution of stride 1."""
+    layers = Layers()
+    return layers.file(layers.conv(layers.graph.input((1, side, side, channels)), channels, 3))
+
+
+def products(side: int, channels: int, count: int) -> bytes:
+    """1x1 convolutions one after another."""
+    layers = Layers()
+    x = layers.graph.input((1, side, side, channels))
+    for _ in range(count):
+        x = layers.conv(x, channels)
+    return layers.file(x)
+
+
+def depthwise_set() -> bytes:
+    """MobileNetV2 224's depthwise convolutions, those of stride 1 four times in a row; their means are the outputs."""
+    layers = Layers()
+    outputs = []
+    for side, channels, stride in _widths():
+        x = layers.graph.input((1, side, side, channels))
+        for _ in range(4 if stride == 1 else 1):
+            x = layers.depthwise(x, stride)
+        outputs.append(layers.mean(x))
+    return layers.file(*outputs)
+
+
+def _widths() -> list[tuple[int, int, int]]:
+    """Side of the image, channels and stride of MobileNetV2's depthwise convolutions."""
+    side, channels, found = 112, 32, []
+    for expansion, out, repeats, first_stride in _MOBILENET_V2:
+        for stride in (first_stride, *(1,) * (repeats - 1)):
+            found.append((side, expansion * channels, stride))
+            side, channels = side // stride, out
+    return found
+
+
+def dense(depth: int, units: int, batch: int = 1) -> bytes:
+    """One fully connected layer on one row, or a few."""
+    layers = Layers()
+    return layers.file(layers.dense(layers.graph.input((batch, depth)), units))
+
+
+def lstm(steps: int, units: int, batch: int = 1) -> bytes:
+    """One LSTM whose input is as wide as its output."""
+    layers = Layers()
+    return layers.file(layers.lstm(layers.graph.input((batch, steps, units)), units))

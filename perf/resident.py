@@ -1,0 +1,97 @@
+"""The memory of the host that a model takes, in a process of its own (Linux)."""
+
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from litecl.delegate.devices import devices
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.graph import Array
+from litecl.perf.contenders import PEERS, litecl, peer_package
+from litecl.perf.feeds import prepare
+
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_CLEAR_PEAK = "5"
+_COMMAND = [sys.executable, "-c", "from litecl.perf.resident import child; child()"]
+_TIMEOUT_S = 600
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Bytes of resident memory above what the process had before: at the peak, and at the end."""
+
+    peak: int
+    end: int
+
+
+def usage(run: Callable[[], object]) -> Usage:
+    """Return how far a call raises this process's resident memory; what it returns lives until it is measured.
+
+    Pages of files count as long as they are in memory.
+    """
+    _CLEAR.write_text(_CLEAR_PEAK)
+    before = _resident("VmRSS")
+    kept = run()
+    end = _resident("VmRSS") - before
+    found = Usage(max(end, _resident("VmHWM") - before), end)  # threads tell of their memory with some delay
+    del kept
+    return found
+
+
+def usage_of(
+    content: bytes,
+    inputs: Mapping[str, Array],
+    name: str,
+    num_threads: int | None,
+    delegate: Mapping[str, Any],
+    *,
+    cpu: bool = False,
+) -> Usage:
+    """Return what loading a model, preparing it and running it twice takes, in a new process.
+
+    name: "litecl" or one of ``PEERS``; the latter takes the threads, the former the keywords of ``CLDelegate``. What
+    is imported and the devices' own runtime are not counted. Raises LiteclError where that fails, and off Linux.
+    """
+    if not _CLEAR.exists():
+        raise LiteclError("the memory of a process is measured on Linux only")
+    request = pickle.dumps((content, dict(inputs), name, num_threads, dict(delegate), cpu))
+    try:
+        ended = subprocess.run(_COMMAND, input=request, capture_output=True, timeout=_TIMEOUT_S)
+    except subprocess.TimeoutExpired as error:
+        raise LiteclError(f"the process whose memory is measured did not end in {_TIMEOUT_S} s") from error
+    if ended.returncode:
+        last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise LiteclError(f"the process whose memory is measured failed: {' '.join(last) or ended.returncode}")
+    return Usage(*json.loads(ended.stdout.splitlines()[-1]))
+
+
+def child() -> None:
+    """Run the model on stdin; print the bytes at the peak and at the end as JSON."""
+    content, inputs, name, num_threads, delegate, cpu = pickle.load(sys.stdin.buffer)
+    ours = name == "litecl"
+    if ours and not cpu:
+        devices()  # loads their runtime
+    elif not ours:
+        peer_package()
+    load = (lambda: litecl(content, delegate, cpu=cpu)) if ours else (lambda: PEERS[name](content, num_threads))
+
+    def run() -> object:
+        runtime = load()
+        prepare(runtime, inputs)
+        for _ in range(2):
+            runtime.invoke()
+        return runtime
+
+    found = usage(run)
+    print(json.dumps([found.peak, found.end]))
+
+
+def _resident(field: str) -> int:
+    """Return the bytes of a line of /proc/self/status."""
+    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1]) * 1024

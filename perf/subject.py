@@ -1,0 +1,118 @@
+"""A runtime's figures in a benchmark: of one interpreter alone, or of several in threads of their own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from litecl.interpreter.graph import Array
+from litecl.perf.contenders import Contender, start
+from litecl.perf.doubts import doubts
+from litecl.perf.feeds import Runtime, difference, outputs_of
+from litecl.perf.resident import Usage
+from litecl.perf.streams import all_at_once, throughput
+from litecl.perf.timing import Stats, elapsed_ms
+
+Load = Callable[[], Runtime]
+_ROUNDS = 3  # of streams, in turns with those of peers
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One runtime's figures: getting ready (loading, delegating, building), the first invoke, and the timed ones.
+
+    num_threads: of each interpreter; None where litecl chose. memory_bytes: of litecl's on the device. process: of the
+    host's, where it was measured. streams: how many interpreters ran at once; prepare_ms is then of all of them,
+    first_ms of their first invokes at once, and differs is how far the outputs of these are apart. per_second: invokes.
+    """
+
+    name: str
+    num_threads: int | None
+    prepare_ms: float
+    first_ms: float
+    stats: Stats
+    per_second: float
+    memory_bytes: int | None = None
+    process: Usage | None = None
+    streams: int = 1
+    differs: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures under their names."""
+        return {
+            "name": self.name,
+            "num_threads": self.num_threads,
+            "streams": self.streams,
+            "prepare_ms": self.prepare_ms,
+            "first_ms": self.first_ms,
+            "per_second": self.per_second,
+            "memory_bytes": self.memory_bytes,
+            "process_peak_bytes": None if self.process is None else self.process.peak,
+            "process_end_bytes": None if self.process is None else self.process.end,
+            "warnings": self.warnings,
+            **self.stats.to_dict(),
+        }
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes the figures doubtful."""
+        if self.streams == 1:
+            return doubts(self.stats)
+        return (f"outputs of the streams differ, by {self.differs:.1e} of their magnitude",) if self.differs else ()
+
+
+def alone(contender: Contender, stats: Stats, memory_bytes: int | None, process: Usage | None) -> Subject:
+    """Return the figures of an interpreter that ran alone; invokes a second are by the median."""
+    rate = 1e3 / stats.median_ms
+    return Subject(
+        contender.name,
+        contender.num_threads,
+        contender.prepare_ms,
+        contender.first_ms,
+        stats,
+        rate,
+        memory_bytes,
+        process,
+    )
+
+
+@dataclass(frozen=True)
+class _Several:
+    """Interpreters of one runtime that have run once, at the same time."""
+
+    first: Contender
+    invokes: tuple[Callable[[], object], ...]
+    prepare_ms: float
+    first_ms: float
+    differs: float
+
+
+def in_streams(
+    contenders: Sequence[tuple[Contender, Load]],
+    count: int,
+    inputs: Mapping[str, Array],
+    seconds: float,
+) -> list[Subject]:
+    """Measure ``count`` interpreters of each runtime, in as many threads, in turns with those of the others.
+
+    contenders: each with what loads another one. seconds: of each runtime.
+    """
+    several = [_several(contender, load, count, inputs) for contender, load in contenders]
+    rounds = [[throughput(one.invokes, seconds / _ROUNDS) for one in several] for _ in range(_ROUNDS)]
+    found = []
+    for one, taken in zip(several, zip(*rounds, strict=True), strict=True):
+        stats = Stats(tuple(ms for _, part in taken for ms in part.times_ms))
+        busy_s = sum(len(part.times_ms) / rate for rate, part in taken)
+        name, threads, rate = one.first.name, one.first.num_threads, len(stats.times_ms) / busy_s
+        figures = one.prepare_ms, one.first_ms, stats, rate
+        found.append(Subject(name, threads, *figures, streams=count, differs=one.differs))
+    return found
+
+
+def _several(contender: Contender, load: Load, count: int, inputs: Mapping[str, Array]) -> _Several:
+    made = [start(contender.name, contender.num_threads, load, inputs, run=False) for _ in range(count)]
+    runtimes = [one.runtime for one in made]
+    invokes = tuple(runtime.invoke for runtime in runtimes)
+    first_ms = elapsed_ms(lambda: all_at_once(invokes))
+    expected, *others = [outputs_of(runtime) for runtime in runtimes]
+    differs = max((difference(got, expected) for got in others), default=0.0)
+    return _Several(contender, invokes, sum(one.prepare_ms for one in made), first_ms, differs)

@@ -1,0 +1,189 @@
+"""The contents of a model, counted."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.file.storage import stored_bytes
+from litecl.interpreter.graph import ABSENT, Model, Subgraph, TensorSpec
+from litecl.perf.arithmetic import multiply_adds
+
+
+@dataclass(frozen=True)
+class TensorLine:
+    """A tensor as a reader of the model wants to see it; ``shape`` has -1 where a caller may resize."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """A tensor in full. size_bytes: of its elements as a file holds them, where that is known.
+
+    scale, zero_point: the least and the largest of all of a quantized tensor, and how many there are; along which
+    dimension, where it is more than one.
+    """
+
+    subgraph: int
+    tensor: int
+    name: str
+    type: str
+    shape: tuple[int, ...] | None
+    size_bytes: int | None
+    constant: bool
+    scale: tuple[float, float] | None
+    zero_point: tuple[int, int] | None
+    scales: int
+    dimension: int | None
+
+
+@dataclass(frozen=True)
+class NodeLine:
+    """A node with its tensors in words and those of its options that differ from the schema's defaults.
+
+    multiply_adds: of products; None of other operators, and where shapes are not known.
+    """
+
+    subgraph: int
+    node: int
+    op: str
+    version: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    options: str
+    multiply_adds: int | None = None
+
+
+@dataclass(frozen=True)
+class GraphSummary:
+    """One subgraph: its interface, its operators and its tensors by type."""
+
+    name: str
+    inputs: tuple[TensorLine, ...]
+    outputs: tuple[TensorLine, ...]
+    operators: dict[str, int]
+    tensors: dict[str, int]
+
+
+@dataclass(frozen=True)
+class SignatureSummary:
+    """A named entry point with the names of its arguments and results."""
+
+    key: str
+    subgraph: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """A whole model. ``constant_bytes`` counts shared buffers once, as they are held in memory.
+
+    multiply_adds: of all products whose shapes are known, those in loops once.
+    """
+
+    description: str
+    subgraphs: tuple[GraphSummary, ...]
+    signatures: tuple[SignatureSummary, ...]
+    operators: dict[str, int]
+    constant_bytes: int
+    multiply_adds: int
+    metadata: tuple[str, ...]
+
+
+def summarize(model: Model) -> ModelSummary:
+    """Counts what is in a model."""
+    constants = {id(t.data): t.data for g in model.subgraphs for t in g.tensors if t.data is not None}
+    return ModelSummary(
+        description=model.description,
+        subgraphs=tuple(_graph(graph) for graph in model.subgraphs),
+        signatures=tuple(
+            SignatureSummary(s.key, s.subgraph, tuple(s.inputs), tuple(s.outputs)) for s in model.signatures
+        ),
+        operators=_counted(node.op.name for graph in model.subgraphs for node in graph.nodes),
+        constant_bytes=sum(data.nbytes for data in constants.values()),
+        multiply_adds=sum(multiply_adds(node, g.tensors) or 0 for g in model.subgraphs for node in g.nodes),
+        metadata=tuple(model.metadata),
+    )
+
+
+def node_lines(model: Model) -> tuple[NodeLine, ...]:
+    """Return every node of every subgraph."""
+    return tuple(
+        NodeLine(
+            index,
+            position,
+            node.op.name,
+            node.version,
+            tuple("-" if t == ABSENT else describe(t, graph.tensors[t]) for t in node.inputs),
+            tuple(describe(t, graph.tensors[t]) for t in node.outputs),
+            _options(node.options),
+            multiply_adds(node, graph.tensors),
+        )
+        for index, graph in enumerate(model.subgraphs)
+        for position, node in enumerate(graph.nodes)
+    )
+
+
+def stored_tensors(model: Model) -> tuple[StoredTensor, ...]:
+    """Return every tensor of every subgraph."""
+    return tuple(
+        _stored(number, index, spec)
+        for number, graph in enumerate(model.subgraphs)
+        for index, spec in enumerate(graph.tensors)
+    )
+
+
+def _stored(subgraph: int, index: int, spec: TensorSpec) -> StoredTensor:
+    line, quantization = _tensor(spec), spec.quantization
+    size_bytes = None if spec.shape is None else stored_bytes(spec.type, spec.size)
+    head = subgraph, index, line.name, line.type, line.shape, size_bytes, spec.data is not None
+    if quantization is None or not quantization.scale.size:
+        return StoredTensor(*head, None, None, 0, None)
+    scale, zero, count = quantization.scale, quantization.zero_point, quantization.scale.size
+    zero_point = (int(zero.min()), int(zero.max())) if zero.size else (0, 0)
+    along = quantization.quantized_dimension if count > 1 else None
+    return StoredTensor(*head, (float(scale.min()), float(scale.max())), zero_point, count, along)
+
+
+def describe(index: int, spec: TensorSpec) -> str:
+    """Return a tensor in a few characters: ``7:FLOAT32[1,8,8,16]``, with ``=`` after a constant's index."""
+    shape = "?" if spec.shape is None else ",".join(map(str, spec.shape))
+    return f"{index}{'=' if spec.data is not None else ':'}{spec.type.name}[{shape}]"
+
+
+def _graph(graph: Subgraph) -> GraphSummary:
+    return GraphSummary(
+        name=graph.name,
+        inputs=tuple(_tensor(graph.tensors[t]) for t in graph.inputs),
+        outputs=tuple(_tensor(graph.tensors[t]) for t in graph.outputs),
+        operators=_counted(node.op.name for node in graph.nodes),
+        tensors=_counted(spec.type.name for spec in graph.tensors),
+    )
+
+
+def _tensor(spec: TensorSpec) -> TensorLine:
+    return TensorLine(spec.name, spec.type.name, spec.shape if spec.shape_signature is None else spec.shape_signature)
+
+
+def _counted(names: Iterable[str]) -> dict[str, int]:
+    """Names with their counts, the commonest first."""
+    return dict(sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))
+
+
+def _options(options: object) -> str:
+    """Return the options that differ from the schema's defaults."""
+    if not is_dataclass(options):
+        return ""
+    values = {field.name: getattr(options, field.name) for field in fields(options)}
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(options)}
+    return ", ".join(
+        f"{name}={getattr(value, 'name', value)}"
+        for name, value in values.items()
+        if not np.array_equal(value, defaults[name])
+    )

@@ -1,0 +1,188 @@
+"""Measures the tiles in which a GPU computes the products of a model: ``litecl tune``.
+
+Each of the few candidates of a product (``delegate/kit/candidates.py``) runs in its place in the model, beside the tile
+of the estimate, in turns, with the device's own clock. What is not clearly faster than the estimate is no reason to
+leave it.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from litecl.delegate import CLDelegate, DelegationReport, Tuning
+from litecl.delegate.backend.protocols import FoundDevice
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.devices import choose
+from litecl.delegate.kit.candidates import candidates
+from litecl.delegate.report import summary
+from litecl.delegate.tuning import GroupTile, Products, load, save_tiles
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.graph import Array
+from litecl.perf.feeds import difference, outputs_of, prepare
+from litecl.perf.timing import Tick, no_tick
+
+_ROUNDS, _WARM_UP = 15, 2
+_CLEARLY = 0.95  # of the estimate's time
+_MOST_DIFFERENCE = 1e-3  # relative to the largest output
+
+Times = Mapping[str, float]
+"""What the launches of an invoke take, in ms, by their products."""
+Timer = Callable[[Sequence[Interpreter], Tick], Sequence[Times]]
+
+
+@dataclass(frozen=True)
+class TunedProducts:
+    """Products of a model, how many launches compute them, and the times of their tiles, in ms for all launches.
+
+    usual: the tile of the estimate. ratios: the time of every other one that was measured, over that of the usual one
+    in the same turns.
+    """
+
+    products: Products
+    launches: int
+    usual: GroupTile
+    usual_ms: float = 0.0
+    ratios: Mapping[GroupTile, float] = field(default_factory=dict)
+
+    def beside(self, tile: GroupTile, usual_ms: float, ms: float) -> "TunedProducts":
+        """Return the same with the times of the usual tile and of another one in the same turns."""
+        ratios = {**self.ratios, tile: ms / usual_ms if usual_ms else 1.0}
+        return replace(self, usual_ms=min(usual_ms, self.usual_ms or usual_ms), ratios=ratios)
+
+    @property
+    def tile(self) -> GroupTile:
+        """Return the tile to take from now on."""
+        best = min(self.ratios, key=self.ratios.__getitem__, default=self.usual)
+        return best if self.ratios.get(best, 1.0) < _CLEARLY else self.usual
+
+    @property
+    def ms(self) -> float:
+        """Return the time of that tile."""
+        return self.usual_ms * self.ratios.get(self.tile, 1.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything under its name, tiles as text."""
+        ratios = {str(tile): ratio for tile, ratio in self.ratios.items()}
+        kept = {"products": str(self.products), "launches": self.launches, "usual": str(self.usual)}
+        return {**kept, "usual_ms": self.usual_ms, "ratios": ratios, "tile": str(self.tile), "ms": self.ms}
+
+
+@dataclass(frozen=True)
+class TunedModel:
+    """What was measured of a model's products. problems: why candidates were left out, a line each."""
+
+    device: FoundDevice
+    products: Sequence[TunedProducts]
+    problems: Sequence[str] = ()
+
+
+def gpu(options: CLOptions, directory: Path) -> FoundDevice:
+    """Return the GPU that is meant. directory: the cache folder. Raises DelegateError for any other device."""
+    found = choose(options.device, flops=inf)
+    if found.target(directory).kind != "gpu":
+        raise DelegateError(f"tiles are those of GPUs: expected one, got {found.name}; see litecl devices --tuning")
+    return found
+
+
+def launch_times(interpreters: Sequence[Interpreter], tick: Tick = no_tick) -> Sequence[Times]:
+    """Return the least times of models that run in turns."""
+    best: list[dict[str, float]] = [{} for _ in interpreters]
+    for turn in range(_WARM_UP + _ROUNDS):
+        for interpreter, had in zip(interpreters, best, strict=True):
+            interpreter.invoke()
+            for products, ms in _sums(interpreter).items() if turn >= _WARM_UP else ():
+                had[products] = min(ms, had.get(products, ms))
+        tick()
+    return best
+
+
+def tuned_model(
+    model: Any,
+    inputs: Mapping[str, Array],
+    options: Mapping[str, Any],
+    directory: Path,
+    *,
+    again: bool = False,
+    timer: Timer = launch_times,
+    tick: Tick = no_tick,
+) -> TunedModel:
+    """Measure the products of a model on a GPU that have not been measured there, and keep their tiles.
+
+    options: of the delegate. directory: the cache folder. again: measure all. Candidates with which the device fails,
+    or computes anything else than with the usual tiles, are left out. Raises DelegateError if it fails with the latter.
+    """
+    given = CLOptions(**options)
+    device = gpu(given, directory)
+    kept = load(directory, device.identity)
+    usual = replace(kept, tiles={})
+    own = {**options, "device": device, "cache_dir": directory, "profile": True, "strict": True}
+    bench = _Bench(partial(_prepared, model, inputs, own), usual, timer, tick)
+    target = replace(given.on(device.target(directory)), tuning=usual)
+    found = {one.products: one for one in bench.products if again or str(one.products) not in kept.tiles}
+    problems = []
+    for tiles in _rounds({products: candidates(target, products)[1:] for products in found}):
+        try:
+            ours, theirs = bench.times(tiles)
+        except DelegateError as error:
+            problems.append(f"left out: {', '.join(map(str, dict.fromkeys(tiles.values())))}: {summary(error)}")
+            continue
+        for products, tile in tiles.items():
+            if (name := str(products)) in ours and name in theirs:  # not in a branch that was left out this time
+                found[products] = found[products].beside(tile, ours[name], theirs[name])
+    chosen = {str(one.products): one.tile for one in found.values() if one.ratios}
+    save_tiles(directory, device.identity, device.name, chosen)
+    return TunedModel(device, tuple(found.values()), tuple(problems))
+
+
+class _Bench:
+    """A model in the usual tiles, beside which it is timed in others. prepared: returns it with a tuning."""
+
+    def __init__(self, prepared: Callable[[Tuning], Interpreter], usual: Tuning, timer: Timer, tick: Tick) -> None:
+        self._prepared, self._usual, self._timer, self._tick = prepared, usual, timer, tick
+        self._base = prepared(usual)
+        self._expected = outputs_of(self._base)  # of the first invoke: states change what later ones compute
+
+    @property
+    def products(self) -> list[TunedProducts]:
+        """Return its products, in the order of their first launches, with the tiles of these."""
+        rows = [row.tiled for row in DelegationReport.of(self._base).kernels if row.tiled is not None]
+        counts, tiles = Counter(row.products for row in rows), {row.products: row.tile for row in rows}
+        return [TunedProducts(products, counts[products], tile) for products, tile in tiles.items()]
+
+    def times(self, tiles: Mapping[Products, GroupTile]) -> Sequence[Times]:
+        """Return the times in the usual tiles, and in others. Raises DelegateError where the device fails with these,
+        or outputs differ by more than the order of sums explains.
+        """
+        other = self._prepared(replace(self._usual, tiles={str(products): tile for products, tile in tiles.items()}))
+        found = difference(outputs_of(other), self._expected)
+        if found > _MOST_DIFFERENCE:
+            raise DelegateError(f"an output changes by {found:.1e} of its magnitude")
+        return self._timer((self._base, other), self._tick)
+
+
+def _prepared(model: Any, inputs: Mapping[str, Array], options: Mapping[str, Any], tuning: Tuning) -> Interpreter:
+    """Return a model after an invoke."""
+    interpreter = Interpreter(model, delegates=[CLDelegate(**{**options, "tuning": tuning})])
+    prepare(interpreter, inputs)
+    interpreter.invoke()
+    return interpreter
+
+
+def _rounds(lists: Mapping[Products, Sequence[GroupTile]]) -> Iterator[Mapping[Products, GroupTile]]:
+    """Yield the first of every list, then the second, until all lists have ended."""
+    for turn in range(max(map(len, lists.values()), default=0)):
+        yield {products: tiles[turn] for products, tiles in lists.items() if turn < len(tiles)}
+
+
+def _sums(interpreter: Interpreter) -> dict[str, float]:
+    """Return the device time of the last invoke by the products of launches."""
+    sums: dict[str, float] = defaultdict(float)
+    for row in DelegationReport.of(interpreter).kernels:
+        if row.tiled is not None:
+            sums[str(row.tiled.products)] += row.duration_ms
+    return sums

@@ -1,0 +1,77 @@
+"""When what ran, node by node and launch by launch, in the format of chrome://tracing and Perfetto."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from litecl.delegate import CLDelegate, DelegationReport
+from litecl.interpreter import Interpreter
+from litecl.interpreter.graph import Array
+from litecl.perf.environment import header, named
+from litecl.perf.feeds import prepare
+from litecl.perf.timing import Tick, no_tick
+from litecl.perf.trace_events import Event, Span, events_of
+
+_AS_IT_RUNS, _PROFILED = 1, 2  # process numbers
+
+
+class Timeline:
+    """Keeps when every node ran: pass it as ``Interpreter(model, listeners=[timeline])``, read ``spans``."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+
+    def ran(self, subgraph: int, node: int, op: str, start_s: float, end_s: float) -> None:
+        """Called by the executor; nodes of a called subgraph come before their caller."""
+        self.spans.append(Span(subgraph, node, op, start_s, end_s))
+
+    def clear(self) -> None:
+        """Forget what has run."""
+        self.spans.clear()
+
+    def trace(self, interpreter: Interpreter) -> dict[str, Any]:
+        """Return a trace of what has run since ``clear``, which is to be one invoke of this interpreter.
+
+        Its launches are there with ``CLDelegate(profile=True)``.
+        """
+        report = DelegationReport.of(interpreter)
+        return _document(events_of(_AS_IT_RUNS, "as it runs", [(self.spans, report)]), report)
+
+
+def trace(
+    content: bytes, inputs: Mapping[str, Array], delegate: Mapping[str, Any], runs: int = 5, tick: Tick = no_tick
+) -> dict[str, Any]:
+    """Return a trace of ``runs`` invokes with times of launches.
+
+    Where these are of another program, with launches queued one by one that are one kernel otherwise, it is a process
+    of its own in the trace, beside one of as many invokes without times. delegate: keywords of ``CLDelegate``. Raises
+    ModelError and DelegateError.
+    """
+    timed = _traced(content, inputs, {**delegate, "profile": True}, runs, tick)
+    (_, report), *_ = timed
+    if not any(row.manner.reason.startswith("profile") for row in report.partitions):
+        events = events_of(_AS_IT_RUNS, "as it runs", timed)
+    else:
+        events = events_of(_AS_IT_RUNS, "as it runs", _traced(content, inputs, delegate, runs, tick))
+        events += events_of(_PROFILED, "profiled: launches queued one by one", timed)
+    return _document(events, report)
+
+
+def _document(events: list[Event], report: DelegationReport) -> dict[str, Any]:
+    told = header("litecl trace") | {"device": named(report.device)}
+    return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": told}
+
+
+def _traced(
+    content: bytes, inputs: Mapping[str, Array], delegate: Mapping[str, Any], runs: int, tick: Tick
+) -> list[tuple[list[Span], DelegationReport]]:
+    """Return the spans and the report of each of some invokes, after one that builds and warms up."""
+    timeline, traced = Timeline(), []
+    interpreter = Interpreter(content, delegates=[CLDelegate(**delegate)], listeners=[timeline])
+    prepare(interpreter, inputs)
+    interpreter.invoke()
+    for _ in range(runs):
+        timeline.clear()
+        interpreter.invoke()
+        traced.append((timeline.spans.copy(), DelegationReport.of(interpreter)))
+        tick()
+    return traced

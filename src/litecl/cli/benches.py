@@ -1,0 +1,152 @@
+"""Benchmarks as one table: on the terminal, as CSV, Markdown or JSON; how peers compare, and what is doubtful."""
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+
+from litecl.cli.tables import size, table, to_json
+from litecl.interpreter.errors import ModelError
+
+
+@dataclass(frozen=True)
+class Row:
+    """A runtime's figures of one model. threads: "auto" where litecl chose. streams: interpreters that ran at once.
+
+    per_second: invokes; of one interpreter by the median. memory_bytes: on the device. process_peak_bytes,
+    process_end_bytes: by how much the host's memory rose, None where that was not measured.
+    """
+
+    model: str
+    runtime: str
+    device: str
+    threads: str
+    streams: int
+    prepare_ms: float
+    first_ms: float
+    median_ms: float
+    p5_ms: float
+    p95_ms: float
+    p99_ms: float
+    min_ms: float
+    mean_ms: float
+    runs: int
+    per_second: float
+    memory_bytes: int | None
+    process_peak_bytes: int | None
+    process_end_bytes: int | None
+    warnings: str
+
+
+def rows(cases: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Return a row for every runtime of every case."""
+    return [_row(case, subject) for case in cases for subject in case["subjects"]]
+
+
+def _row(case: Mapping[str, Any], subject: Mapping[str, Any]) -> Row:
+    ours, threads = subject["name"] == "litecl", subject["num_threads"]
+    device = case["device"]["name"] if ours and case["device"] is not None else ""
+    figures = {field.name: subject[field.name] for field in fields(Row) if field.name in subject}
+    figures |= {"warnings": "; ".join(subject["warnings"])}
+    return Row(
+        model=Path(case["model"]).name,
+        runtime=subject["name"],
+        device=device,
+        threads="auto" if threads is None else str(threads),
+        **figures,
+    )
+
+
+def view(found: Sequence[Row]) -> RenderableType:
+    """Return the table for a terminal. Models, devices and streams are columns where there are several."""
+    told = {
+        "model": len({row.model for row in found}) > 1,
+        "runtime": True,
+        "device": len({row.device for row in found} - {""}) > 1,
+        "threads": True,
+        "streams": any(row.streams > 1 for row in found),
+    }
+    leading = [name for name, shown in told.items() if shown]
+    process = ["process"] if any(row.process_peak_bytes is not None for row in found) else []
+    times = "prepare ms", "first ms", "median ms", "p5-p95 ms", "min ms", "runs/s", "runs"
+    made = table(*leading, *times, *process)
+    for row in found:
+        cells = f"{row.prepare_ms:.1f}", f"{row.first_ms:.3f}", f"{row.median_ms:.3f}"
+        spread = f"{row.p5_ms:.3f}-{row.p95_ms:.3f}", f"{row.min_ms:.3f}", f"{row.per_second:.4g}", str(row.runs)
+        memory = ["" if row.process_peak_bytes is None else size(row.process_peak_bytes)] if process else []
+        made.add_row(*(str(getattr(row, name)) for name in leading), *cells, *spread, *memory)
+    return made
+
+
+def comparisons(case: Mapping[str, Any], *, named: bool) -> list[str]:
+    """Return a line for each peer. named: with the model."""
+    return [(f"{Path(case['model']).name}: " if named else "") + _comparison(c) for c in case["comparisons"]]
+
+
+def _comparison(c: Mapping[str, Any]) -> str:
+    threads = f"{c['num_threads']} thread" + ("" if c["num_threads"] == 1 else "s")
+    line = (
+        f"{c['name']} ({threads}) / litecl: median x{c['median_ratio']:.2f}, min x{c['min_ratio']:.2f} (above 1: "
+        f"litecl is faster); largest difference {c['difference']:.1e} of the output's magnitude"
+    )
+    if c["steps"] is not None:
+        line += f", {c['steps']} steps of its quantization"
+    if c["steps"] and c["name"] == "litert":
+        line += " (LiteRT's default kernels round differently from its reference kernels: --against litert-reference)"
+    return line
+
+
+def warnings(found: Sequence[Row]) -> list[str]:
+    """Return what makes times doubtful, a line for each row that has anything."""
+    return [f"{_named(row)}: {row.warnings}" for row in found if row.warnings]
+
+
+def _named(row: Row) -> str:
+    streams = "" if row.streams == 1 else f", {row.streams} streams"
+    return f"{row.model}, {row.runtime} ({row.threads} threads{streams})"
+
+
+def check(paths: Sequence[Path]) -> None:
+    """Raise ModelError for a file whose ending names no format."""
+    for path in paths:
+        if path.suffix.lower() not in FORMATS:
+            raise ModelError(f"{path}: expected a name that ends in {', '.join(FORMATS)}")
+
+
+def write(found: Sequence[Row], data: Mapping[str, Any], path: Path) -> None:
+    """Write rows in the format of a file's ending, or all of the data as JSON."""
+    path.write_text(FORMATS[path.suffix.lower()](found, data), encoding="utf-8")
+
+
+def _csv(found: Sequence[Row], data: Mapping[str, Any]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(field.name for field in fields(Row))
+    writer.writerows(vars(row).values() for row in found)
+    return out.getvalue()
+
+
+def _markdown(found: Sequence[Row], data: Mapping[str, Any]) -> str:
+    names = [field.name for field in fields(Row)]
+    lines = ["| " + " | ".join(name.replace("_", " ") for name in names) + " |", "|---" * len(names) + "|"]
+    lines += ["| " + " | ".join(_cell(getattr(row, name)) for name in names) + " |" for row in found]
+    machine = data["machine"]
+    told = f"litecl {machine['litecl']} on {machine['processor']}, {data['date']}: `{data['command']}`"
+    return "\n".join([*lines, "", told, ""])
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "" if value is None else str(value).replace("|", "\\|")
+
+
+FORMATS: dict[str, Callable[[Sequence[Row], Mapping[str, Any]], str]] = {
+    ".csv": _csv,
+    ".md": _markdown,
+    ".json": lambda found, data: to_json(data) + "\n",
+}

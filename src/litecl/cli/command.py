@@ -1,0 +1,227 @@
+"""Parts that subcommands share: their output, common arguments, and progress bars on stderr."""
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from litecl.cli.hub import is_hub
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.progress import BuildStep
+from litecl.delegate.report import DelegationReport
+from litecl.delegate.required import require_all
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Array
+from litecl.jobs.given import Pixels, load_inputs
+from litecl.perf.feeds import Runtime, labels, random_inputs
+
+A_MODEL = "a .tflite file, or hf://OWNER/REPOSITORY/FILE"
+_FLAGS = [option for option in fields(CLOptions) if "flag" in option.metadata]
+_LONG_S = 2.0  # of compiling, of which it is then told
+
+
+@dataclass(frozen=True)
+class Output:
+    """The findings of a command: for programs, and for people."""
+
+    data: Any
+    view: Sequence[RenderableType]
+    exit_code: int = 0
+
+
+def model_argument(parser: argparse.ArgumentParser) -> None:
+    """Take a model file, as ``args.model``."""
+    parser.add_argument("model", type=model_file, metavar="MODEL", help=A_MODEL)
+
+
+def model_file(text: str) -> Path | str:
+    """Return a path; a name of the Hub's stays text until the command runs (``perf/hub.py``)."""
+    return text if is_hub(text) else Path(text)
+
+
+def output_file(text: str) -> Path:
+    """Return the path of a file to write, whose folder exists: a long measurement is not to end in its loss."""
+    path = Path(text)
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is a folder, expected a file to write")
+    return path
+
+
+def input_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the shapes and values of a model's inputs, for ``inputs``."""
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="the value of an input: a .npy, .npz or .raw file, an image, or a folder with one file for each input; "
+        "inputs not given are random",
+    )
+    shape_argument(parser, "--shape")
+    parser.add_argument("--mean", type=float, default=127.5, help="of the pixels of an image for an input of floats")
+    parser.add_argument("--std", type=float, default=127.5, help="what these are divided by (default: 127.5, as mean)")
+    parser.add_argument("--random", type=int, default=0, metavar="SEED", help="seed of random inputs (default: 0)")
+
+
+def shape_argument(parser: argparse.ArgumentParser, flag: str) -> None:
+    """Take the shapes of inputs, as pairs of a name and a shape."""
+    parser.add_argument(
+        flag,
+        action="append",
+        default=[],
+        type=_named_shape,
+        metavar="NAME=D,D,...",
+        help="the shape of an input, such as image=1,224,224,3; once for each input",
+    )
+
+
+def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, separator, dimensions = text.rpartition("=")
+    parts = [part for part in dimensions.split(",") if part]
+    if not (separator and name) or not all(part.isdecimal() or part == "-1" for part in parts):
+        raise argparse.ArgumentTypeError(f"expected NAME=D,D,... with numbers for D, got {text!r}")
+    return name, tuple(int(part) for part in parts)
+
+
+def inputs(args: argparse.Namespace, runtime: Runtime) -> dict[str, Array]:
+    """Give inputs the shapes that were asked for, and return the values of all: those given, and random ones."""
+    resize(runtime, args.shape)
+    details = runtime.get_input_details()
+    pixels = Pixels(args.mean, args.std)
+    return random_inputs(details, args.random) | load_inputs(args.input, details, pixels)
+
+
+def resize(runtime: Runtime, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> None:
+    """Give inputs other shapes by label. Raises ModelError for a name that no input has."""
+    details = runtime.get_input_details()
+    known = dict(zip(labels(details), details, strict=True))
+    for name, shape in shapes:
+        if name not in known:
+            raise ModelError(f"--shape: no input is named {name!r}; the model has {[*known]}")
+        runtime.resize_tensor_input(known[name]["index"], shape)
+
+
+def device_arguments(
+    parser: argparse.ArgumentParser, *, cpu: bool = False, several: Collection[str] = (), without: Collection[str] = ()
+) -> None:
+    """Take the options of the delegate that are declared with a flag.
+
+    cpu: also ``--cpu``, in place of a device. several: options whose flags may be repeated. without: options that the
+    command does not take.
+    """
+    place = parser.add_mutually_exclusive_group()
+    hints = get_type_hints(CLOptions)
+    for option in [option for option in _FLAGS if option.name not in without]:
+        kind, default = _kind(hints[option.name], option.metadata["file"]), option.default
+        group = place if option.name == "device" else parser
+        if option.name in several:
+            kind, default = kind | {"action": "append"}, []
+        flag, text = option.metadata["flag"], option.metadata["help"]
+        group.add_argument(flag, dest=option.name, default=default, help=text, **kind)
+    if cpu:
+        place.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
+        parser.add_argument("--require-device", action="store_true", help="fail unless the device runs every node")
+
+
+def device_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the keywords of ``CLDelegate`` that the arguments give."""
+    return {field.name: getattr(args, field.name) for field in _FLAGS if hasattr(args, field.name)}
+
+
+def _kind(hint: Any, file: str) -> dict[str, Any]:
+    """Return what argparse needs to know of an option's type. file: what a path is called."""
+    if hint is bool:
+        return {"action": "store_true"}
+    if get_origin(hint) is Literal:
+        return {"choices": get_args(hint)}
+    if int in get_args(hint):
+        return {"type": positive, "metavar": "N"}
+    if str in get_args(hint):
+        return {"metavar": file}  # no Path: argparse would make one of the default, "auto"
+    return {"type": _device_name, "metavar": "DEVICE"}
+
+
+def _device_name(text: str) -> str | int:
+    return int(text) if text.isdecimal() else text
+
+
+def positive(text: str) -> int:
+    """Parse a number above 0."""
+    value = count(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError("expected at least 1, got 0")
+    return value
+
+
+def count(text: str) -> int:
+    """Parse a number that is not negative."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """Parse a time in seconds, above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds, got {text!r}") from None
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
+    return value
+
+
+def require_device(args: argparse.Namespace, report: DelegationReport | None) -> None:
+    """Raise DelegateError if ``--require-device`` is given and the CPU runs a node. report: None means it runs all."""
+    if args.require_device:
+        require_all("--require-device", report)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A progress bar on stderr; calling it advances it by one. ``building`` is the progress callback of a
+    ``CLDelegate``. Where stderr is no terminal, it says once what is being compiled, if that takes long.
+    """
+
+    bar: Progress
+    task: TaskID
+    doing: str
+    said: list[str] = field(default_factory=list)
+    start_s: float = field(default_factory=time.monotonic)
+
+    def __call__(self) -> None:
+        self.bar.advance(self.task)
+
+    def now(self, doing: str) -> None:
+        """Say what is being done."""
+        self.bar.update(self.task, description=doing)
+
+    def building(self, step: BuildStep) -> None:
+        """Show what is being compiled."""
+        going_on = f"compiling {step.what} ({step.done + 1} of {step.total})"
+        self.bar.update(self.task, description=self.doing if step.done == step.total else going_on)
+        if self.bar.disable and not self.said and time.monotonic() - self.start_s > _LONG_S:
+            self.said.append(going_on)
+            print(f"{going_on}; this is done once", file=sys.stderr)
+
+
+@contextmanager
+def progress(doing: str, total: int | None) -> Iterator[Bar]:
+    """Show a bar on stderr, if that is a terminal."""
+    console = Console(stderr=True)
+    columns = [TextColumn("{task.description}"), BarColumn(), *([MofNCompleteColumn()] if total else [])]
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(doing, total=total)
+        yield Bar(bar, task, doing)

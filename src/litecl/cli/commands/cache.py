@@ -1,0 +1,56 @@
+"""``litecl cache``: what is kept on the disk, how much it may be, and an end to it."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from litecl.cli.command import Output
+from litecl.cli.tables import size, table
+from litecl.delegate import disk
+
+HELP = "show what is kept on the disk, limit it, or remove it"
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("--cache", type=Path, metavar="DIR", help="another folder than the default")
+    change = parser.add_mutually_exclusive_group()
+    change.add_argument("--clean", action="store_true", help="remove the programs; what was measured stays")
+    change.add_argument(
+        "--limit",
+        type=_bytes,
+        metavar="SIZE",
+        help="keep no more than so much, such as 200M, from now on: what was used least recently goes first",
+    )
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Show the folders, after a change if one is asked for."""
+    own = disk.default_folder() if args.cache is None else args.cache
+    folders = {"programs": own} | ({} if args.cache is not None else {"PoCL's": disk.pocl_folder()})
+    removed = sum(disk.trim(folder, 0) for folder in folders.values()) if args.clean else 0
+    if args.limit is not None:
+        disk.set_limit(own, args.limit)
+        removed = sum(disk.trim(folder, args.limit) for folder in folders.values())
+    made = table("kept", "folder", "files", "size", "limit")
+    rows: list[dict[str, Any]] = []
+    for name, folder in folders.items():
+        row = {"kept": name, "folder": str(folder), "files": len(disk.files(folder))}
+        row |= {"size_bytes": disk.size_bytes(folder), "limit_bytes": disk.limit(own)}
+        rows.append(row)
+        made.add_row(name, str(folder), str(row["files"]), size(disk.size_bytes(folder)), size(disk.limit(own)))
+    view: list[Any] = [made] + ([Text(f"removed {size(removed)}")] if args.clean or args.limit is not None else [])
+    return Output({"folders": rows, "removed_bytes": removed}, view)
+
+
+def _bytes(text: str) -> int:
+    """Parse a size such as 200M."""
+    unit = text[-1:].upper() if not text[-1:].isdecimal() else ""
+    number = text[: len(text) - len(unit)]
+    if unit not in _UNITS or not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a size such as 200M or 1G, got {text!r}")
+    return int(number) * _UNITS[unit]

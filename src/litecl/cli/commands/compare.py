@@ -1,0 +1,60 @@
+"""``litecl compare``: whether a benchmark has become slower."""
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.text import Text
+
+from litecl.cli.command import Output
+from litecl.cli.tables import table
+from litecl.interpreter.errors import ModelError
+from litecl.perf import compare
+
+HELP = "compare two results of `litecl bench --json`; exit with 1 if the new one is slower"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("old", type=Path, metavar="OLD.json", help="the output of an earlier `litecl bench --json`")
+    parser.add_argument("new", type=Path, metavar="NEW.json", help="and now")
+    parser.add_argument(
+        "--fail-above",
+        type=_percent,
+        default=0.05,
+        metavar="N%",
+        help="how much slower the median may be (default: 5%%); differences that may be chance do not count",
+    )
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Compare two results. The exit code is 1 if a runtime in both has become slower."""
+    old, new = compare.load(args.old), compare.load(args.new)
+    found = compare.changes(old, new, args.fail_above)
+    if not found:
+        raise ModelError(f"{args.old} and {args.new} have no runtime in common")
+    made = table("runtime", "old median ms", "new median ms", "new / old", "chance", "verdict")
+    for change in found:
+        times = f"{change.old_ms:.3f}", f"{change.new_ms:.3f}", f"{change.ratio:.3f}"
+        made.add_row(change.name, *times, f"{change.chance:.2g}", change.verdict)
+    notes, ops = compare.differences(old, new), compare.operators(old, new)
+    by_op = table("operator", "old device ms", "new device ms", "difference ms")
+    for op, before, after in ops:
+        by_op.add_row(op, f"{before:.3f}", f"{after:.3f}", f"{after - before:+.3f}")
+    data = {
+        "changes": [asdict(change) | {"ratio": change.ratio} for change in found],
+        "differences": notes,
+        "operators": [{"op": op, "old_ms": before, "new_ms": after} for op, before, after in ops],
+    }
+    slower = any(change.verdict == "slower" for change in found)
+    return Output(data, [made, *([by_op] if ops else []), *map(Text, notes)], int(slower))
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text.removesuffix("%")) / 100
+    except ValueError:
+        value = -1.0
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"expected a percentage such as 5%, got {text!r}")
+    return value

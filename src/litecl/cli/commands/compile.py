@@ -1,0 +1,99 @@
+"""``litecl compile``: a model's programs ahead of time, in a folder that goes along with the model, or in a pack for
+machines without a compiler.
+"""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from litecl.cli.command import (
+    A_MODEL,
+    Bar,
+    Output,
+    device_arguments,
+    device_options,
+    model_file,
+    output_file,
+    progress,
+    require_device,
+    resize,
+    shape_argument,
+)
+from litecl.cli.entry import Entry
+from litecl.cli.packs import Machines, packed
+from litecl.cli.tables import report_data, size, table
+from litecl.delegate import CLDelegate, DelegationReport, disk
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError
+from litecl.perf.feeds import prepare, random_inputs
+
+HELP = "compile the programs of models ahead of time, such as for the image of a container"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("models", type=model_file, nargs="+", metavar="MODEL", help=A_MODEL)
+    shape_argument(parser, "--shape")
+    device_arguments(parser, several=("num_threads",), without=("programs",))
+    parser.add_argument(
+        "--for",
+        dest="machines",
+        action=Machines,
+        metavar="MACHINE",
+        help="make a pack for machines without a compiler, such as aarch64-linux:cortex-a76; may be repeated, "
+        "`--for help` lists them",
+    )
+    parser.add_argument("-o", "--output", type=output_file, metavar="PACK", help="the file to write, with --for")
+    parser.add_argument("--require-device", action="store_true", help="fail unless the device takes every node")
+    parser.set_defaults(cpu=False)
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Compile, for this machine or for others."""
+    if bool(args.machines) != bool(args.output):
+        raise DelegateError("a pack needs both --for MACHINE and -o PACK")
+    return packed(args) if args.machines else _compiled_here(args)
+
+
+def _compiled_here(args: argparse.Namespace) -> Output:
+    """Compile, and run every signature once: a driver finishes its programs when they first run."""
+    folder = disk.folder(args.cache_dir) or disk.default_folder()
+    before = disk.size_bytes(folder)
+    with progress("compiling", None) as bar:
+        counts = args.num_threads or [None]
+        rows = [_compiled(args, model, count, folder, bar) for model in args.models for count in counts]
+    made = table("model", "device", "nodes", "from the cache", "built", "s")
+    for row in rows:
+        report = row["delegation"]
+        nodes = f"{sum(node['claimed'] for node in report['nodes'])} of {len(report['nodes'])}"
+        made.add_row(row["model"], report["device"], nodes, str(report["cache_hits"]), _built(row), f"{row['s']:.1f}")
+    after = disk.size_bytes(folder)
+    line = f"{folder}: {size(after)}, {size(max(0, after - before))} more than before"
+    warnings = [f"WARNING: {row['model']}: {said}" for row in rows for said in row["delegation"]["warnings"]]
+    told = [Text(each) for each in (line, *warnings)]
+    return Output({"folder": str(folder), "size_bytes": after, "models": rows}, [made, *told])
+
+
+def _built(row: dict[str, Any]) -> str:
+    return f"{len(row['built'])} ({size(sum(file['size_bytes'] for file in row['built']))})" if row["built"] else "0"
+
+
+def _compiled(args: argparse.Namespace, model: Path, threads: int | None, folder: Path, bar: Bar) -> dict[str, Any]:
+    start_s, before = time.perf_counter(), {*disk.files(folder)}
+    delegate = CLDelegate(**device_options(args) | {"num_threads": threads, "progress": bar.building})
+    interpreter = Interpreter(model, delegates=[delegate])
+    for key in interpreter.get_signature_list() or [None]:
+        entry = Entry(interpreter, key)
+        resize(entry, args.shape)
+        prepare(entry, random_inputs(entry.get_input_details(), 0))
+        entry.invoke()
+    report = DelegationReport.of(interpreter)
+    require_device(args, report)
+    took_s = time.perf_counter() - start_s
+    built = [
+        {"file": path.name, "size_bytes": path.stat().st_size} for path in disk.files(folder) if path not in before
+    ]
+    return {"model": str(model), "s": took_s, "built": built, "delegation": report_data(report)}

@@ -1,0 +1,177 @@
+"""``litecl convert``: what TensorFlow and Keras write, a function, or a ``.tflite`` file as a ``.tflite`` file."""
+
+import argparse
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from litecl.cli import quantization
+from litecl.cli.command import Output, output_file, shape_argument
+from litecl.cli.functions import functions, is_function
+from litecl.cli.quiet import load_tensorflow
+from litecl.cli.sources import Difference, differences
+from litecl.cli.summaries import summary_view
+from litecl.cli.tables import size, table
+from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.file.reader import read
+from litecl.perf.summary import summarize
+
+HELP = "convert a Keras file, a SavedModel, a frozen graph or a function to a .tflite file, or quantize such a file"
+
+_FROZEN, _KERAS = (".pb", ".pbtxt"), (".keras", ".h5", ".hdf5")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument(
+        "source",
+        type=Path,
+        metavar="SRC",
+        help="a .keras or .h5 file, a SavedModel folder, a frozen graph (.pb, .pbtxt), a tf.function (FILE.py:NAME or "
+        "MODULE:NAME), or a .tflite file in float to quantize",
+    )
+    parser.add_argument(
+        "-o", "--output", type=output_file, required=True, metavar="OUT", help="the .tflite file to write"
+    )
+    shape_argument(parser, "--input-shape")
+    parser.add_argument(
+        "--signature", action="append", metavar="KEY", help="a signature of a SavedModel, once for each (default: all)"
+    )
+    for flag, arrays in (("--inputs", "input"), ("--outputs", "output")):
+        parser.add_argument(flag, type=_names, metavar="NAME,...", help=f"the {arrays} tensors of a frozen graph")
+    parser.add_argument(
+        "--lstm",
+        choices=("fused", "while"),
+        default="fused",
+        help="recurrent layers as fused operators (default) or loops",
+    )
+    quantization.arguments(parser)
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="compare the file with TensorFlow on random inputs; exit with 1 where results of a model in float differ",
+    )
+    parser.add_argument(
+        "--dump-passes", type=Path, metavar="DIR", help="write the graph to this folder after every pass"
+    )
+
+
+def _names(text: str) -> list[str]:
+    return text.split(",")
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Convert, and summarize what was made."""
+    with _passes() as told:
+        content, conversion, found = _converted(args, told)
+        args.output.write_bytes(content)
+    _write_report(args.quantize_report, conversion.quantization)
+    summary = summarize(read(content))
+    data = {"output": str(args.output), "size_bytes": len(content), **asdict(summary)}
+    data["conversion"] = conversion.to_dict()
+    line = Text(f"{args.output}: {size(len(content))}")
+    fusions = [Text(str(fusion)) for fusion in conversion.fusions]
+    warned = [Text(f"WARNING: {conversion.warning}")] if conversion.warning else []
+    view = [line, *warned, *fusions, summary_view(args.output.name, summary)]
+    if not args.verify:
+        return Output(data, view)
+    data["differences"] = [asdict(difference) for difference in found]
+    differs = args.quantize is None and not all(difference.small for difference in found)
+    return Output(data, [*view, _differences_view(found)], int(differs))
+
+
+def _differences_view(found: Sequence[Difference]) -> Table:
+    made = table("signature", "result", "difference to TensorFlow")
+    for difference in found:
+        made.add_row(difference.signature, difference.output, f"{difference.largest:.1e}")
+    return made
+
+
+def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[bytes, Any, list[Difference]]:
+    """Return the .tflite file of a source, what converting did, and if asked for how far its results are off.
+
+    Raises ConversionError where there is no TensorFlow.
+    """
+    from litecl.converter import ConversionWarning
+    from litecl.converter.dump import Dump
+
+    _require_source(args)
+    dump = None if args.dump_passes is None else Dump(args.dump_passes)
+
+    def observe(name: str, module: Any) -> None:
+        told(name)
+        if dump is not None:
+            dump(name, module)
+
+    try:
+        if args.source.suffix != ".tflite":
+            load_tensorflow()
+        options: dict[str, Any] = {"lstm": args.lstm, "quantize": quantization.quantization(args)}
+        converter = _converter(args, options)
+        converter.keep_sources = args.verify
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConversionWarning)  # shown with the output
+            content = converter.convert(observe)
+        return content, converter.report, differences(content, converter.sources) if args.verify else []
+    except ModuleNotFoundError as error:
+        raise ConversionError(f"converting needs TensorFlow ({error}): pip install 'litecl[convert]'") from error
+
+
+def _require_source(args: argparse.Namespace) -> None:
+    """Raise where there is no such file, or one of no such kind, or flags have no effect on it."""
+    source = args.source
+    if is_function(str(source)):
+        return
+    if not source.exists():
+        raise FileNotFoundError(f"{source}: no such file or folder")
+    if source.is_file() and source.suffix not in (*_FROZEN, *_KERAS, ".tflite"):
+        raise ConversionError(
+            f"{source}: expected a .keras, .h5, .pb or .tflite file, a SavedModel folder, or FILE.py:NAME"
+        )
+    if source.is_file() and source.suffix in _FROZEN and not (args.inputs and args.outputs):
+        raise ConversionError(f"{source}: expected --inputs and --outputs with a frozen graph")
+
+
+def _converter(args: argparse.Namespace, options: dict[str, Any]) -> Any:
+    """Return the converter for a kind of source."""
+    from litecl.cli.keras_models import load
+    from litecl.converter import Converter
+
+    source = args.source
+    shapes: dict[str, Any] = {"input_shapes": dict(args.input_shape)}
+    if is_function(str(source)):
+        concrete, held = functions(str(source))
+        return Converter.from_concrete_functions(concrete, held, **shapes, **options)
+    if source.is_dir():
+        return Converter.from_saved_model(source, args.signature, **shapes, **options)
+    if source.suffix in _FROZEN:
+        return Converter.from_frozen_graph(source, args.inputs, args.outputs, **shapes, **options)
+    if source.suffix in _KERAS:
+        return Converter.from_keras_model(load(source), **shapes, **options)
+    if args.input_shape or args.signature or args.verify:
+        raise ConversionError("--input-shape, --signature and --verify: no effect on a .tflite file")
+    return Converter.from_tflite(source, options["quantize"])
+
+
+def _write_report(path: Path | None, quantization: Any) -> None:
+    if path is not None and quantization is not None:
+        path.write_text(quantization.to_json() if path.suffix == ".json" else f"{quantization}\n")
+
+
+@contextmanager
+def _passes() -> Iterator[Callable[[str], None]]:
+    """Show a bar on stderr with the pass that has run; yield the function to call after each."""
+    console = Console(file=os.fdopen(os.dup(2), "w"))  # load_tensorflow puts the first one aside
+    columns = [TextColumn("converting"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("loading", total=None)
+        yield lambda name: progress.update(task, description=name)

@@ -1,0 +1,63 @@
+"""``litecl coverage``: the operators, and what runs them with which types."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from litecl.cli.command import Output, output_file
+from litecl.cli.tables import table
+from litecl.report.board import board
+from litecl.verify import coverage
+from litecl.verify.record import load
+
+HELP = "list the operators and their types, and which of them devices computed correctly"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument(
+        "--output",
+        type=output_file,
+        metavar="FILE",
+        help="write the table to this file, as Markdown; with results also as a page of devices (.html)",
+    )
+    parser.add_argument(
+        "--results",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="FILE.json",
+        help="results of `litecl verify -o FILE.json`: adds a column for each device, with the checks that passed",
+    )
+
+
+def run(args: argparse.Namespace) -> Output:
+    """List the operators."""
+    results = [load(path) for path in args.results]
+    rows = coverage.rows(results)
+    if args.output is not None:
+        as_page = bool(results) and args.output.suffix.lower() == ".html"
+        args.output.write_text(board(results) if as_page else coverage.markdown(rows), encoding="utf-8")
+    data = {"operators": [asdict(row) for row in rows], "missing": coverage.missing()}
+    return Output(data, [_operators(rows), _refusals(rows)])
+
+
+def _operators(rows: Sequence[coverage.Row]) -> RenderableType:
+    """Return the operators, and what runs them with which types."""
+    devices = coverage.devices_of(rows)
+    made = table(*coverage.COLUMNS, *devices)
+    for row in rows:
+        made.add_row(*coverage.cells(row, devices))
+    return made
+
+
+def _refusals(rows: Sequence[coverage.Row]) -> RenderableType:
+    made = table("operator", "left to the CPU")
+    for row in rows:
+        if row.refused:
+            made.add_row(row.name, "\n".join(row.refused))
+    return Group(Text("Whatever their types:"), made)

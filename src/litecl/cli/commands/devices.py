@@ -1,0 +1,91 @@
+"""``litecl devices``: the OpenCL devices, and litecl's tuning for each."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from litecl.cli.command import Output, progress
+from litecl.cli.tables import size, table
+from litecl.delegate import disk
+from litecl.perf import tuning
+from litecl.perf.devices import DeviceRow, device_rows
+from litecl.perf.tuning import Tuned
+
+HELP = "list the OpenCL devices of this machine"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument(
+        "--tuning", action="store_true", help="show litecl's tuning for each, and measure those without one"
+    )
+    parser.add_argument("--again", action="store_true", help="like --tuning, but measure all anew")
+
+
+def run(args: argparse.Namespace) -> Output:
+    """List the devices, and measure them if asked to."""
+    rows = device_rows()
+    data: dict[str, Any] = {"devices": [asdict(row) for row in rows]}
+    view: list[RenderableType] = [_devices(rows), *_why(rows)]
+    if args.tuning or args.again:
+        with progress("measuring", None) as tick:
+            tuned = tuning.tuned(disk.default_folder(), again=args.again, tick=tick)
+        data["tuning"] = [row.to_dict() for row in tuned]
+        view += [part for row in tuned for part in _tuning(row)]
+    return Output(data, view)
+
+
+def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
+    """Return the devices, and what each is the default for."""
+    made = table("index", "name", "type", "units", "memory", "default for")
+    for row in rows:
+        compiled = f"vectors of {row.vector_width} floats" + (f", for {row.processor}" if row.processor else "")
+        if row.own_memory is not None:
+            compiled += f", memory {'of its own' if row.own_memory else 'of the host'}"
+        if row.float_speed:
+            speeds = (f"{speed / 1e9:,.0f}" for speed in (row.float_speed, row.integer_speed))
+            compiled += f"\n  measured: {' and '.join(speeds)} Gop/s in floats and int8"
+        made.add_row(
+            str(row.index),
+            f"{row.name}\n  {row.platform}\n  {compiled}",
+            row.type,
+            str(row.compute_units),
+            size(row.memory_bytes),
+            row.problem or ", ".join(row.default_for),
+        )
+    return made
+
+
+def _why(rows: Sequence[DeviceRow]) -> list[RenderableType]:
+    """Return why one of several devices is the default, or one of several runtimes for the processor."""
+    if len(rows) > 1 and any(row.type == "GPU" for row in rows):
+        return [Text("litecl prefers a GPU, discrete over integrated")]
+    if len(rows) > 1 and any(row.name == "native" for row in rows):
+        return [Text("litecl prefers native, the processor's own back end, over OpenCL devices of the processor")]
+    cpus = [row for row in rows if row.type == "CPU"]
+    if len({(row.platform, row.platform_version) for row in cpus}) < 2 or len(cpus) < len(rows):
+        return []
+    if all(row.float_speed for row in cpus if row.compute_units > 1):
+        return [Text("of several runtimes for a processor litecl takes the fastest that --tuning has measured")]
+    said = "of several runtimes for a processor litecl takes the one whose compiler uses the widest vectors, then one "
+    return [Text(f"{said}with dot products of bytes, then PoCL; measure them: litecl devices --tuning")]
+
+
+def _tuning(row: Tuned) -> list[RenderableType]:
+    """Return what litecl is tuned to on a device, beside the defaults and the times that tell why."""
+    title = f"tuning of device {row.index}, {row.name}: "
+    if not row.timings:
+        return [Text(title + "there is nothing to choose")]
+    values, timed = table("choice", "value", "default"), table("choice", "timed", "best ms")
+    for choice, (value, default) in row.choices.items():
+        values.add_row(choice, f"{value:,.0f}", f"{default:,.0f}")
+    for timing in row.timings:
+        times = (f"{name} {ms:.3f}" for name, ms in timing.times_ms.items())
+        timed.add_row(timing.choice, timing.subject, "\n".join(times))
+    count = len(row.tuning.tiles)
+    tiles = [Text(f"and tiles for {count} sizes of products, from litecl tune")] if count else []
+    return [Text(f"{title}kept in {row.file}"), values, timed, *tiles]

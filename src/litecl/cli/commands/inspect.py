@@ -1,0 +1,104 @@
+"""``litecl inspect``: what a model contains, and which parts the device runs."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import RenderableType
+
+from litecl.cli.command import Output, device_arguments, device_options, model_argument, output_file, progress
+from litecl.cli.launches import launch_data, launch_view
+from litecl.cli.summaries import summary_view, tensors_view
+from litecl.cli.tables import placed, report_data, table, to_json
+from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate.backend.absent import AbsentDevice
+from litecl.delegate.gpu import PROFILES
+from litecl.delegate.report import NodeRow
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.file.reader import read
+from litecl.perf.node_data import places
+from litecl.perf.summary import NodeLine, node_lines, stored_tensors, summarize
+
+HELP = "show what a model contains"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    model_argument(parser)
+    parser.add_argument("--nodes", action="store_true", help="list every node with its tensors and options")
+    parser.add_argument("--tensors", action="store_true", help="list every tensor with its bytes, scale and zero point")
+    parser.add_argument(
+        "--delegate", action="store_true", help="show which nodes the device runs, and why not the others"
+    )
+    parser.add_argument(
+        "--as", dest="planned_for", choices=PROFILES, help="plan for a GPU that need not be there: show every launch"
+    )
+    parser.add_argument(
+        "--node-data",
+        type=output_file,
+        metavar="FILE",
+        help="write where nodes run for Model Explorer, as its node data",
+    )
+    device_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Summarize a model, and, if asked, how the delegate would run it."""
+    model = read(args.model)
+    summary = summarize(model)
+    data: dict[str, Any] = {"model": str(args.model), **asdict(summary)}
+    view = [summary_view(args.model.name, summary)]
+    delegation = None
+    absent = _absent(args)
+    if args.delegate or args.dump_passes or args.node_data or absent:
+        options = device_options(args) | ({} if absent is None else {"device": absent})
+        with progress("preparing", None) as bar:
+            interpreter = Interpreter(model, delegates=[CLDelegate(**options, progress=bar.building)])
+            interpreter.allocate_tensors()
+        delegation = DelegationReport.of(interpreter)
+        data["delegation"] = report_data(delegation)
+        if args.node_data:
+            args.node_data.write_text(to_json(places(model, delegation)))
+    if args.nodes:
+        lines = node_lines(model)
+        data["nodes"] = [asdict(line) for line in lines]
+        view.append(_nodes(lines, () if delegation is None else delegation.nodes))
+    if args.tensors:
+        tensors = stored_tensors(model)
+        data["stored_tensors"] = [asdict(tensor) for tensor in tensors]
+        view.append(tensors_view(tensors))
+    if delegation is not None:
+        view.append(delegation)
+    if absent is not None:
+        data |= launch_data(absent)
+        view.append(launch_view(absent))
+    return Output(data, view)
+
+
+def _absent(args: argparse.Namespace) -> AbsentDevice | None:
+    """Return the GPU that ``--as`` names. Raises DelegateError beside ``--device``."""
+    if args.planned_for is None:
+        return None
+    if args.device is not None:
+        raise DelegateError("--as: plans for a GPU that need not be there; expected no --device beside it")
+    return AbsentDevice(args.planned_for)
+
+
+def _nodes(lines: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> RenderableType:
+    """Return every node, with the place where it runs if a delegate was asked."""
+    by_place = {(row.subgraph, row.node): row for row in rows}
+    made = table("subgraph", "node", "operator", "tensors and options", "multiply-adds", *(("where",) if rows else ()))
+    for line in lines:
+        row = by_place.get((line.subgraph, line.node))
+        tensors = [*(f"<- {name}" for name in line.inputs), *(f"-> {name}" for name in line.outputs)]
+        made.add_row(
+            str(line.subgraph),
+            str(line.node),
+            f"{line.op} v{line.version}",
+            "\n".join([*tensors, *([line.options.replace("\n", " ")] if line.options else [])]),
+            "" if line.multiply_adds is None else f"{line.multiply_adds:,}",
+            *(() if row is None else (placed(row.claimed, row.reason),)),
+        )
+    return made

@@ -1,0 +1,79 @@
+"""``litecl report``: all about a model on devices, as one page."""
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.text import Text
+
+from litecl.cli.command import (
+    Output,
+    count,
+    device_arguments,
+    device_options,
+    input_arguments,
+    inputs,
+    model_argument,
+    output_file,
+    positive,
+    progress,
+)
+from litecl.cli.tables import to_json
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError
+from litecl.perf.contenders import PEERS
+from litecl.report.collect import Wanted, collect
+from litecl.report.page import page
+
+_ENDINGS = (".html", ".json")
+HELP = "write a page about a model on devices: times, places, memory, accuracy"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    model_argument(parser)
+    input_arguments(parser)
+    device_arguments(parser, several=("device",))
+    parser.add_argument(
+        "-o",
+        "--output",
+        action="append",
+        required=True,
+        type=output_file,
+        metavar="FILE",
+        help="write the page (.html) or its figures (.json) there; may be repeated",
+    )
+    parser.add_argument("--against", choices=list(PEERS), help="measure this runtime too, with one thread and with all")
+    parser.add_argument("--before", type=Path, metavar="FILE.json", help="an earlier report, to be compared with")
+    parser.add_argument("--layers", action="store_true", help="compare every layer with the reference")
+    parser.add_argument("--runs", type=positive, default=100, metavar="N", help="timed invokes (default: 100)")
+    parser.add_argument("--warmup", type=count, default=5, metavar="N", help="invokes before them (default: 5)")
+    parser.add_argument("--no-start", action="store_true", help="measure no starts of new processes")
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Measure a model and write the page. Raises ModelError for a file that is to be neither HTML nor JSON."""
+    unknown = [path for path in args.output if path.suffix.lower() not in _ENDINGS]
+    if unknown:
+        raise ModelError(f"{unknown[0]}: expected a name that ends in {' or '.join(_ENDINGS)}")
+    given = device_options(args)
+    wanted = Wanted(
+        delegate={key: value for key, value in given.items() if key != "device"},
+        devices=tuple(given["device"]) or (None,),
+        against=args.against,
+        runs=args.runs,
+        warmup=args.warmup,
+        layers=args.layers,
+        cold=not args.no_start,
+        before=args.before,
+        values=", ".join([f"random (seed {args.random})", *(f"{value} given" for value in args.input)]),
+    )
+    with progress("starting", None) as bar:
+        found = collect(args.model, inputs(args, Interpreter(args.model)), wanted, bar.now)
+    written = to_json(asdict(found))
+    data = json.loads(written)
+    for path in args.output:
+        path.write_text(page(data) if path.suffix.lower() == ".html" else written + "\n", encoding="utf-8")
+    lines = [Text(sentence) for run in found.runs for sentence in run.verdict]
+    return Output(data, [*lines, *(Text(f"{path} is written.") for path in args.output)])

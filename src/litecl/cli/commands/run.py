@@ -1,0 +1,102 @@
+"""``litecl run``: run a model once, and show its outputs."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
+
+from litecl.cli.command import (
+    Output,
+    device_arguments,
+    device_options,
+    input_arguments,
+    inputs,
+    model_argument,
+    progress,
+    require_device,
+)
+from litecl.cli.entry import Entry
+from litecl.cli.many import many, many_arguments, require_inputs
+from litecl.cli.tables import number, report_data, shape, table, titled
+from litecl.delegate import CLDelegate, DelegationReport
+from litecl.interpreter import Interpreter
+from litecl.interpreter.graph import Array
+from litecl.perf.feeds import labels, outputs_of, prepare, save_outputs
+
+HELP = "run a model once and show its outputs, or on many inputs"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    model_argument(parser)
+    input_arguments(parser)
+    parser.add_argument("--signature", metavar="KEY", help="run this signature of the model, by its names")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write every output there as a .npy file")
+    device_arguments(parser, cpu=True)
+    many_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Run a model once, or on many inputs."""
+    if args.inputs:
+        return many(args)
+    require_inputs(args)
+    with progress("preparing and running", None) as bar:
+        delegates = [] if args.cpu else [CLDelegate(**device_options(args), progress=bar.building)]
+        interpreter = Interpreter(args.model, delegates=delegates)
+        entry = Entry(interpreter, args.signature)
+        prepare(entry, inputs(args, entry))
+        require_device(args, None if args.cpu else DelegationReport.of(interpreter))
+        entry.invoke()
+    require_device(args, None if args.cpu else DelegationReport.of(interpreter))
+    names = labels(entry.get_output_details())
+    values = [_value(name, value) for name, value in zip(names, outputs_of(entry), strict=True)]
+    data: dict[str, Any] = {"model": str(args.model), "outputs": values, "delegation": None, "files": []}
+    view = [_values("outputs", values)]
+    if args.output is not None:
+        data["files"] = [str(path) for path in save_outputs(entry, args.output)]
+        view += [Text(path) for path in data["files"]]
+    if not args.cpu:
+        delegation = DelegationReport.of(interpreter)
+        data["delegation"] = report_data(delegation)
+        view.append(delegation)
+    return Output(data, view)
+
+
+def _value(name: str, value: Array) -> dict[str, Any]:
+    """Return a tensor's name, type, shape, range and first elements."""
+    numeric = value.dtype.kind in "fiu" and value.size > 0
+    return {
+        "name": name,
+        "dtype": str(value.dtype),
+        "shape": list(value.shape),
+        "min": float(value.min()) if numeric else None,
+        "max": float(value.max()) if numeric else None,
+        "mean": float(value.mean(dtype=np.float64)) if numeric else None,
+        "first": [_plain(x) for x in value.reshape(-1)[:8].tolist()],
+    }
+
+
+def _values(title: str, values: Sequence[dict[str, Any]]) -> RenderableType:
+    """Tensors as ``_value`` describes them."""
+    made = table("name", "type", "shape", "min", "max", "mean", "first")
+    for value in values:
+        made.add_row(
+            value["name"],
+            value["dtype"],
+            shape(value["shape"]),
+            number(value["min"]),
+            number(value["max"]),
+            number(value["mean"]),
+            " ".join(number(x) for x in value["first"]),
+        )
+    return titled(title, made)
+
+
+def _plain(value: Any) -> Any:
+    """Return an element that JSON can hold."""
+    return value if isinstance(value, bool | int | float) else str(value)

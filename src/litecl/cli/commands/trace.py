@@ -1,0 +1,44 @@
+"""``litecl trace``: a timeline of a model, for Perfetto and chrome://tracing."""
+
+import argparse
+
+from rich.text import Text
+
+from litecl.cli.command import (
+    Output,
+    device_arguments,
+    device_options,
+    input_arguments,
+    inputs,
+    model_argument,
+    output_file,
+    positive,
+    progress,
+)
+from litecl.cli.tables import to_json
+from litecl.interpreter import Interpreter
+from litecl.perf.timeline import trace
+
+HELP = "write a timeline of a model's nodes and launches, for ui.perfetto.dev and chrome://tracing"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    model_argument(parser)
+    input_arguments(parser)
+    device_arguments(parser)
+    parser.add_argument(
+        "-o", "--output", type=output_file, required=True, metavar="FILE.json", help="the trace to write"
+    )
+    parser.add_argument("--runs", type=positive, default=5, metavar="N", help="invokes of each kind (default: 5)")
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Trace a model."""
+    values = inputs(args, Interpreter(args.model))
+    with progress("tracing", 2 * args.runs) as tick:
+        made = trace(args.model.read_bytes(), values, device_options(args), args.runs, tick)
+    args.output.write_text(to_json(made))
+    spans = [event for event in made["traceEvents"] if event["ph"] == "X"]
+    data = {"output": str(args.output), "events": len(made["traceEvents"]), "spans": len(spans)}
+    return Output(data, [Text(f"{args.output}: {len(spans)} spans; open it at https://ui.perfetto.dev")])

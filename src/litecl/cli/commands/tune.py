@@ -1,0 +1,72 @@
+"""``litecl tune``: the tiles in which a GPU computes a model's products, measured once and kept."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from litecl.cli.command import (
+    A_MODEL,
+    Output,
+    device_arguments,
+    device_options,
+    input_arguments,
+    inputs,
+    model_file,
+    progress,
+)
+from litecl.cli.tables import table
+from litecl.delegate import disk
+from litecl.delegate.tuning import file_of
+from litecl.interpreter import Interpreter
+from litecl.perf.tiles import TunedModel, TunedProducts, tuned_model
+
+HELP = "measure in which tiles a GPU computes a model's products, and keep the fastest"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("models", type=model_file, nargs="+", metavar="MODEL", help=A_MODEL)
+    input_arguments(parser)
+    device_arguments(parser)
+    parser.add_argument("--again", action="store_true", help="measure anew what was measured before")
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Measure the products of every model that have not been measured on the device."""
+    folder = disk.folder(args.cache_dir) or disk.default_folder()
+    data, view = [], []
+    for path in args.models:
+        with progress("measuring", None) as bar:
+            values = inputs(args, Interpreter(path))
+            found = tuned_model(path, values, device_options(args), folder, again=args.again, tick=bar)
+        file = file_of(folder, found.device.identity)
+        data.append(_data(path, found, file))
+        view += _view(path, found, file)
+    return Output({"models": data}, view)
+
+
+def _data(path: Path, found: TunedModel, file: Path) -> dict[str, Any]:
+    products = [one.to_dict() for one in found.products]
+    kept = {"model": str(path), "device": found.device.name, "file": str(file)}
+    return {**kept, "products": products, "problems": list(found.problems)}
+
+
+def _view(path: Path, found: TunedModel, file: Path) -> list[RenderableType]:
+    """Return what was measured, the most time first."""
+    title = f"{Path(path).name} on {found.device.name}: "
+    if not found.products:
+        return [Text(f"{title}all of its products were measured before (--again), or it has none in tiles")]
+    made = table("products", "launches", "usual tile", "ms", "fastest", "ms")
+    for one in sorted(found.products, key=lambda one: -one.usual_ms):
+        changed = [str(one.tile), f"{one.ms:.4f}"] if one.tile != one.usual else ["", ""]
+        made.add_row(str(one.products), str(one.launches), str(one.usual), f"{one.usual_ms:.4f}", *changed)
+    return [Text(title + _sum(found.products)), made, *map(Text, found.problems), Text(f"kept in {file}")]
+
+
+def _sum(products: Sequence[TunedProducts]) -> str:
+    before, after = sum(one.usual_ms for one in products), sum(one.ms for one in products)
+    return f"{before:.3f} ms in the tiles of the estimate, {after:.3f} ms in the fastest"

@@ -1,0 +1,121 @@
+"""``litecl verify``: whether a device computes the same as the reference."""
+
+import argparse
+import os
+import shlex
+import sys
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from litecl.cli.command import Output, output_file, positive, progress
+from litecl.cli.tables import table
+from litecl.interpreter.errors import ModelError
+from litecl.perf.environment import machine
+from litecl.verify import catalogue, pages, waivers
+from litecl.verify.document import Table, sentence, tables
+from litecl.verify.record import DeviceResult, Result
+from litecl.verify.supervise import Plan, devices_of, verify_device
+
+HELP = "check a device's results against the reference, operator by operator"
+
+_MOST_JOBS = 4  # each process holds the programs of its checks in memory
+_SHOWN = "Failures"  # tables shown on a terminal, by the beginning of their titles, and their columns
+_COLUMNS = ("check", "types", "what", "kernels")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument(
+        "--device",
+        action="append",
+        default=[],
+        metavar="DEVICE",
+        help="an index or a fragment of a name from `litecl devices`, or all; once for each (default: litecl's choice)",
+    )
+    parser.add_argument("--ops", metavar="OP,OP,...", default="", help="only checks of these operators")
+    parser.add_argument("--quick", action="store_true", help="some checks of each operator, in under two minutes")
+    parser.add_argument("--replay", metavar="CHECK", help="one check, by its name")
+    parser.add_argument("--list", action="store_true", help="list the checks without running them")
+    parser.add_argument(
+        "--waivers", type=Path, metavar="FILE", help="a file of known failures, one per line: PATTERN: REASON"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        action="append",
+        default=[],
+        type=output_file,
+        metavar="FILE",
+        help=f"write the result there, by suffix ({', '.join(pages.FORMATS)}; .xml is JUnit's); may be repeated",
+    )
+    parser.add_argument("--brief", action="store_true", help="write JSON with one row for checks that ended alike")
+    parser.add_argument(
+        "--timeout", type=positive, default=60, metavar="S", help="time limit of a check in seconds (default: 60)"
+    )
+    parser.add_argument(
+        "--jobs",
+        type=positive,
+        default=_jobs(),
+        metavar="N",
+        help="processes to run at a time (default: cores, at most 4)",
+    )
+    parser.add_argument("--timed", action="store_true", help="also report what is slower than on the CPU")
+    parser.add_argument("--keep-cache", action="store_true", help="use cached programs; by default all are built anew")
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Verify devices. The exit code is 1 if anything fails that no waiver covers."""
+    unknown = [path for path in args.output if path.suffix.lower() not in pages.FORMATS]
+    if unknown:
+        raise ModelError(f"{unknown[0]}: expected a name that ends in {', '.join(pages.FORMATS)}")
+    checks = catalogue.selected([op for op in args.ops.split(",") if op], quick=args.quick, only=args.replay)
+    if args.list:
+        names = [check.name for check in checks]
+        return Output({"checks": names}, [Text("\n".join(names))])
+    known = waivers.load(args.waivers) if args.waivers else ()
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    plan = Plan(args.jobs, args.timeout, args.timed, args.keep_cache)
+    devices, problem = devices_of(args.device, args.timeout)
+    with progress("verifying", len(checks) * len(devices)) as tick:
+        found = [verify_device(device, checks, plan, tick) for device in devices]
+    found = [replace(device, rows=waivers.waived(device.rows, known)) for device in found]
+    notes = waivers.unused([row for device in found for row in device.rows], known) if found else ()
+    result = Result(machine(), tuple(found), _command(), date, (problem,) if problem else ())
+    for path in args.output:
+        pages.write(result, path, brief=args.brief)
+    view = [part for device in found for part in _summary(device)]
+    view += [_shown(part) for part in tables(result) if part.title.startswith(_SHOWN)]
+    view += [Text(note) for note in notes]
+    return Output(result.to_dict(), [*view, Text(sentence(result))], int(result.failed))
+
+
+def _jobs() -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(_MOST_JOBS, cores)
+
+
+def _command() -> str:
+    return shlex.join(["litecl", *sys.argv[1:]])
+
+
+def _summary(device: DeviceResult) -> list[RenderableType]:
+    """Count statuses, in a table and in words."""
+    made = table("status", "checks", "operators")
+    for status, count in device.counts.items():
+        ops = Counter(row.op for row in device.rows if row.status == status)
+        made.add_row(status, str(count), str(len(ops)))
+    return [Text(f"{device.name}, {device.seconds:.0f} s"), made]
+
+
+def _shown(part: Table) -> RenderableType:
+    made = table(*_COLUMNS)
+    made.title, made.title_justify = part.title, "left"
+    places = [part.columns.index(name) for name in _COLUMNS]
+    for cells in part.rows:
+        made.add_row(*(cells[i] for i in places))
+    return made

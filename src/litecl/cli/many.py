@@ -1,0 +1,138 @@
+"""``litecl run --inputs``: a model on many inputs, which can be broken off and gone on with."""
+
+import argparse
+import glob
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from litecl.cli.command import Output, device_options, positive, progress
+from litecl.cli.tables import table
+from litecl.interpreter.errors import ModelError
+from litecl.jobs.engines import ENGINES
+from litecl.jobs.given import Pixels
+from litecl.jobs.job import Done, Job
+
+_SHOWN = 10  # inputs without a result
+_DEFAULTS: dict[str, Any] = {"rows": False, "batch": 1, "part": 1024, "devices": None, "engine": "local", "workers": 1}
+
+
+def many_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    group = parser.add_argument_group(
+        "many inputs", "Results lie in the folder of -o, in parts. Run it again to go on where it was broken off."
+    )
+    group.add_argument(
+        "--inputs",
+        nargs="+",
+        metavar="FILE",
+        help="files, 'patterns' or folders; each file is an input, as for --input, or an .npz file of all inputs",
+    )
+    group.add_argument("--rows", action="store_true", help="each row of one .npy file is an input")
+    group.add_argument("--batch", type=positive, metavar="N", help="run so many at once (default: 1)")
+    group.add_argument("--part", type=positive, metavar="N", help="inputs of a part (default: 1024)")
+    group.add_argument("--devices", help="several devices in turns: all, or names or indices with commas")
+    group.add_argument("--engine", choices=[*ENGINES], help="what deals out the parts (default: local)")
+    group.add_argument("--workers", type=positive, metavar="N", help="processes of the engine (default: 1)")
+    parser.set_defaults(**_DEFAULTS)
+
+
+def require_inputs(args: argparse.Namespace) -> None:
+    """Raise ModelError for a flag that has no effect without ``--inputs``."""
+    if given := [f"--{name}" for name, default in _DEFAULTS.items() if getattr(args, name) != default]:
+        raise ModelError(f"{', '.join(given)}: expected --inputs with it")
+
+
+def many(args: argparse.Namespace) -> Output:
+    """Run what is still to be run. Raises ModelError for flags that have no effect."""
+    if args.input or args.shape:
+        raise ModelError("--inputs: --input and --shape have no effect with it")
+    if args.workers != 1 and args.engine == "local":
+        raise ModelError("--workers: expected --engine ray or --engine dask with it")
+    job = _job(args)
+    job.begin()
+    missing = job.missing()
+    left = sum(len(job.items(number)) for number in missing)
+    start_s, done = time.perf_counter(), []
+    with progress(f"running on {args.workers} of {args.engine}", left) as bar:
+        for part in ENGINES[args.engine](job, missing, args.workers) if missing else ():
+            done.append(part)
+            bar.bar.advance(bar.task, part.inputs)
+    data = {
+        "folder": job.folder,
+        "inputs": job.count,
+        "parts": job.parts,
+        "run_before": job.count - left,
+        "seconds": time.perf_counter() - start_s,
+        "workers": _workers(done),
+        "missing": job.missing(),
+        "unreadable": job.unreadable(),
+    }
+    return Output(data, _view(data, left), exit_code=1 if data["missing"] or data["unreadable"] else 0)
+
+
+def _job(args: argparse.Namespace) -> Job:
+    if args.output is None:
+        raise ModelError("--inputs: expected -o DIR with it, for the results")
+    files = [file for pattern in args.inputs for file in _files(pattern)]
+    if args.rows and len(files) != 1:
+        raise ModelError(f"--rows: expected one .npy file, got {len(files)}")
+    places = args.devices if args.devices in (None, "all") else tuple(map(_place, args.devices.split(",")))
+    options = {name: value for name, value in device_options(args).items() if value is not None and name != "device"}
+    options |= {"device": args.device if places is None else places, "cpu": args.cpu, "signature": args.signature}
+    options |= {"require_device": args.require_device}
+    return Job(
+        str(args.model.absolute()),
+        tuple(str(Path(file).absolute()) for file in files),
+        str(args.output.absolute()),
+        rows=args.rows,
+        batch=args.batch,
+        part=args.part,
+        pixels=Pixels(args.mean, args.std),
+        options={**options, "buffers": 2},
+    )
+
+
+def _files(pattern: str) -> list[str]:
+    """Return the files that a pattern or a folder stands for; else the name itself, which then is not found."""
+    folder = Path(pattern).is_dir()
+    return sorted(glob.glob(f"{glob.escape(pattern)}/*" if folder else pattern)) or [pattern]  # noqa: PTH207
+
+
+def _place(word: str) -> str | int:
+    return int(word) if word.isdecimal() else word
+
+
+def _workers(done: list[Done]) -> list[dict[str, Any]]:
+    """Return what each process has done."""
+    return [
+        {
+            "process": worker,
+            "devices": next(part.devices for part in done if part.worker == worker),
+            "parts": sum(part.worker == worker for part in done),
+            "inputs": sum(part.inputs for part in done if part.worker == worker),
+            "seconds": sum(part.seconds for part in done if part.worker == worker),
+        }
+        for worker in sorted({part.worker for part in done})
+    ]
+
+
+def _view(data: dict[str, Any], left: int) -> list[RenderableType]:
+    rate = left / data["seconds"] if data["seconds"] else 0.0
+    line = (
+        f"{data['folder']}: {data['inputs']} inputs in {data['parts']} parts, {data['run_before']} of them run before; "
+    )
+    line += f"{left} in {data['seconds']:.1f} s, {rate:.1f} inputs/s"
+    made = table("process", "device", "parts", "inputs", "s")
+    for row in data["workers"]:
+        made.add_row(
+            str(row["process"]), row["devices"], str(row["parts"]), str(row["inputs"]), f"{row['seconds']:.1f}"
+        )
+    faults = [f"{len(data['missing'])} parts are missing"] if data["missing"] else []
+    if unreadable := [*data["unreadable"].items()]:
+        faults += [f"{len(unreadable)} inputs have no result:", *map(": ".join, unreadable[:_SHOWN])]
+        faults += [f"... and those that the part-*.json in {data['folder']} name"] if len(unreadable) > _SHOWN else []
+    return [Text(line), *([made] if data["workers"] else []), *(Text(fault, "bold red") for fault in faults)]

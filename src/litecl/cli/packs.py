@@ -1,0 +1,125 @@
+"""Packs for machines without a compiler: how ``litecl compile --for`` makes them, and what it tells of them."""
+
+import argparse
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from litecl.cli.command import Bar, Output, device_options, progress, require_device, resize
+from litecl.cli.entry import Entry
+from litecl.cli.tables import report_data, size, table
+from litecl.delegate import CLDelegate, DelegationReport, disk
+from litecl.delegate.native import pack
+from litecl.delegate.native.kinds import HOST, KINDS, Machine, machine
+from litecl.delegate.native.packing import Target, target
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError
+
+_THREADS = (1, 2, 4, 8)
+
+
+class Machines(argparse.Action):
+    """Takes the names of machines one after another; ``help`` lists their kinds and ends the program."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: Any = None
+    ) -> None:
+        """Take a name."""
+        if values == "help":
+            _list_kinds()
+            parser.exit()
+        try:
+            found = machine(str(values))
+        except DelegateError as error:
+            raise argparse.ArgumentError(self, str(error)) from None
+        setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), found])
+
+
+def _list_kinds() -> None:
+    kinds = table("kind", "processor unless one is named", "others, such as")
+    for kind in KINDS.values():
+        kinds.add_row(kind.name, kind.base, ", ".join(kind.examples))
+    Console().print(kinds, Text(f"KIND:PROCESSOR takes any name that clang knows; {HOST} is this machine."))
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A model for a machine, with what was seen when it was planned."""
+
+    model: Path
+    machine: Machine
+    report: DelegationReport
+    libraries: int
+    size_bytes: int
+    s: float
+
+
+def packed(args: argparse.Namespace) -> Output:
+    """Make a pack of models for machines."""
+    folder = disk.folder(args.cache_dir)
+    targets = [target(wanted, folder) for wanted in args.machines]
+    threads = sorted({1, *(args.num_threads or _THREADS)})
+    with progress("compiling", None) as bar:
+        works = [_work(args, model, made_for, threads, bar) for made_for in targets for model in args.models]
+        machines = [made_for.packed() for made_for in targets]
+    models = {hashlib.sha256(Path(model).read_bytes()).hexdigest(): Path(model).name for model in args.models}
+    libraries = {name: content for made_for in targets for name, content in made_for.made.items()}
+    pack.write(args.output, models, threads, machines, libraries)
+    return _output(args.output, works, threads)
+
+
+def _work(args: argparse.Namespace, model: Path, made_for: Target, threads: Sequence[int], bar: Bar) -> _Work:
+    start_s, before, reports = time.perf_counter(), {*made_for.made}, list[DelegationReport]()
+    for count in threads:
+        bar.now(f"{Path(model).name} for {made_for.machine.name}, threads: {count}")
+        options = device_options(args) | {
+            "device": made_for.device(count),
+            "num_threads": count,
+            "progress": bar.building,
+            "strict": True,  # a pack that lacks a region would be found out on the board
+        }
+        interpreter = Interpreter(model, delegates=[CLDelegate(**options)])
+        for key in interpreter.get_signature_list() or [None]:
+            resize(Entry(interpreter, key), args.shape)
+        interpreter.allocate_tensors()
+        reports.append(DelegationReport.of(interpreter))
+        require_device(args, reports[-1])
+    new = [content for name, content in made_for.made.items() if name not in before]
+    took_s = time.perf_counter() - start_s
+    return _Work(model, made_for.machine, reports[-1], len(new), sum(map(len, new)), took_s)
+
+
+def _output(path: Path, works: Sequence[_Work], threads: Sequence[int]) -> Output:
+    made = table("machine", "model", "nodes", "libraries", "s")
+    for work in works:
+        nodes = f"{work.report.claimed} of {len(work.report.nodes)}"
+        libraries = f"{work.libraries} ({size(work.size_bytes)})"
+        made.add_row(work.machine.name, Path(work.model).name, nodes, libraries, f"{work.s:.1f}")
+    size_bytes = path.stat().st_size
+    line = f"{path}: {size(size_bytes)}, for threads {', '.join(map(str, threads))}"
+    warnings = [
+        f"WARNING: {work.machine.name}: {work.model}: {said}" for work in works for said in work.report.warnings
+    ]
+    data = {
+        "pack": str(path),
+        "size_bytes": size_bytes,
+        "threads": [*threads],
+        "models": [
+            {
+                "model": str(work.model),
+                "machine": work.machine.name,
+                "libraries": work.libraries,
+                "size_bytes": work.size_bytes,
+                "s": work.s,
+                "delegation": report_data(work.report),
+            }
+            for work in works
+        ],
+    }
+    return Output(data, [made, *(Text(told) for told in (line, *warnings))])

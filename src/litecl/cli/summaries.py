@@ -1,0 +1,65 @@
+"""Views of a model's content, shared by several subcommands."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from litecl.cli.tables import shape, size, table
+from litecl.delegate.naming import counted
+from litecl.perf.summary import GraphSummary, ModelSummary, SignatureSummary, StoredTensor, TensorLine
+
+
+def summary_view(name: str, summary: ModelSummary) -> RenderableType:
+    """Return a model: its interface, and per subgraph its operators and tensors."""
+    title = (
+        f"{name}: {counted(len(summary.subgraphs), 'subgraph')}, {counted(sum(summary.operators.values()), 'node')}, "
+    )
+    title += f"{size(summary.constant_bytes)} of constants, {summary.multiply_adds:,} multiply-adds"
+    parts: list[RenderableType] = [Text(title)]
+    if summary.description:
+        parts.append(Text(f"description: {summary.description}"))
+    if summary.metadata:
+        parts.append(Text(f"metadata: {', '.join(summary.metadata)}"))
+    parts += [_signature(signature) for signature in summary.signatures]
+    for index, graph in enumerate(summary.subgraphs):
+        parts.append(_graph(index, graph))
+    return Group(*parts)
+
+
+def tensors_view(tensors: Sequence[StoredTensor]) -> RenderableType:
+    """Return every tensor with its size and, where it is quantized, its scales and zero points."""
+    made = table("subgraph", "index", "name", "type", "shape", "bytes", "scale", "zero point", "scales")
+    for t in tensors:
+        scales = "" if t.dimension is None else f"{t.scales} along dimension {t.dimension}"
+        sizes = "?" if t.shape is None else shape(t.shape), "" if t.size_bytes is None else f"{t.size_bytes:,}"
+        kind = f"{t.type} constant" if t.constant else t.type
+        made.add_row(str(t.subgraph), str(t.tensor), t.name, kind, *sizes, _span(t.scale), _span(t.zero_point), scales)
+    return made
+
+
+def _span(ends: tuple[float, float] | None) -> str:
+    """Return the least and the largest, or the only one."""
+    if ends is None:
+        return ""
+    return f"{ends[0]:.6g}" if ends[0] == ends[1] else f"{ends[0]:.6g} to {ends[1]:.6g}"
+
+
+def _signature(signature: SignatureSummary) -> Text:
+    arguments, results = ", ".join(signature.inputs), ", ".join(signature.outputs)
+    return Text(f"signature {signature.key} (subgraph {signature.subgraph}): {arguments} -> {results}")
+
+
+def _graph(index: int, graph: GraphSummary) -> RenderableType:
+    made = table("", "name", "type", "shape")
+    for kind, lines in (("input", graph.inputs), ("output", graph.outputs)):
+        for tensor in lines:
+            made.add_row(kind, tensor.name, tensor.type, _tensor_shape(tensor))
+    operators = ", ".join(f"{count} {name}" for name, count in graph.operators.items()) or "none"
+    tensors = ", ".join(f"{count} {name}" for name, count in graph.tensors.items())
+    counts = Text(f"operators: {operators}\ntensors: {tensors}")
+    return Group(Text(f"subgraph {index} {graph.name}"), made, counts)
+
+
+def _tensor_shape(tensor: TensorLine) -> str:
+    return "?" if tensor.shape is None else shape(tensor.shape)

@@ -1,0 +1,102 @@
+"""Engines that run the parts of a job: this process, Ray, or Dask. A part whose worker dies is run by another."""
+
+import logging
+import os
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from litecl.interpreter.errors import LiteclError
+from litecl.jobs.job import Done, Job, run_part
+
+_STORE_BYTES = 1 << 27  # of Ray's, which only the numbers of parts pass through
+_TRIES = 10  # of a part whose worker died
+
+Engine = Callable[[Job, Sequence[int], int], Iterator[Done]]
+
+
+class EngineNotFound(LiteclError):
+    """The package of an engine is not installed."""
+
+
+def local(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
+    """Yield parts as they are run in this process."""
+    for number in parts:
+        yield run_part(job, number)
+
+
+class RunParts:
+    """What Ray Data's actors are made of: runs the parts whose numbers it gets."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """Run parts, and tell of each; an error is told of, too, as Ray would hand on its text alone."""
+        rows = [self._row(int(number)) for number in batch["part"]]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def _row(self, number: int) -> dict[str, Any]:
+        try:
+            return {"error": b"", **asdict(run_part(self._job, number))}
+        except (LiteclError, OSError) as error:
+            return {"error": pickle.dumps(error), **asdict(Done(number, 0, 0.0, os.getpid(), ""))}
+
+
+def on_ray(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
+    """Yield parts as the actors of a Ray cluster have run them: the one that is running, or else one of this machine.
+
+    Ray Data starts another actor for one that dies, and runs its part again.
+    """
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise EngineNotFound("--engine ray: pip install 'litecl[ray]'") from error
+    ours = not ray.is_initialized()
+    if ours:
+        ray.init(**({} if "RAY_ADDRESS" in os.environ else _ray_of_this_machine(workers)), log_to_driver=False)
+    try:
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        numbers = ray.data.from_items([{"part": number} for number in parts], override_num_blocks=len(parts))
+        actors = ray.data.ActorPoolStrategy(size=workers)
+        for row in numbers.map_batches(RunParts, fn_constructor_args=(job,), compute=actors, batch_size=1).iter_rows():
+            if fault := row.pop("error"):
+                raise pickle.loads(fault)
+            yield Done(**row)
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _ray_of_this_machine(workers: int) -> dict[str, Any]:
+    store = {"object_store_memory": _STORE_BYTES}
+    return {"num_cpus": workers, "include_dashboard": False, "logging_level": logging.ERROR, **store}
+
+
+def on_dask(job: Job, parts: Sequence[int], workers: int, address: str | None = None) -> Iterator[Done]:
+    """Yield parts as the workers of a Dask cluster have run them: that of an address, or one of this machine.
+
+    Dask runs the parts of a worker that dies on others, and its nanny starts another worker.
+    """
+    try:
+        import distributed
+    except ModuleNotFoundError as error:
+        raise EngineNotFound("--engine dask: pip install 'litecl[dask]'") from error
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": _TRIES}),
+        distributed.Client(address, **({} if address else _of_this_machine(workers))) as client,
+    ):
+        futures = client.map(run_part, [job] * len(parts), parts, pure=False, retries=_TRIES)
+        for _, done in distributed.as_completed(futures, with_results=True):
+            yield done
+
+
+def _of_this_machine(workers: int) -> dict[str, Any]:
+    return {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+
+
+ENGINES: Mapping[str, Engine] = {"local": local, "ray": on_ray, "dask": on_dask}

@@ -1,0 +1,196 @@
+"""Values of inputs as a user gives them: arrays in files, raw bytes, images, and folders of these."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.graph import Array
+from litecl.perf.feeds import Details, labels
+
+_COLOURS = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's modes, by channels
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """How pixels of 0 to 255 become an input of floats: (pixel - mean) / std, as in TensorFlow Lite's label_image.
+
+    Inputs of uint8 get the pixels as they are, those of int8 less 128.
+    """
+
+    mean: float = 127.5
+    std: float = 127.5
+
+    def of(self, image: Array, dtype: np.dtype[Any]) -> Array:
+        """Return an image of uint8 as values of an input's type. Raises ModelError for any other type."""
+        if dtype == np.uint8:
+            return image
+        if dtype == np.int8:
+            return (image.astype(np.int16) - 128).astype(np.int8)
+        if dtype.kind == "f":
+            return ((image.astype(np.float32) - np.float32(self.mean)) / np.float32(self.std)).astype(dtype)
+        raise ModelError(f"an image is no value for an input of {dtype}")
+
+
+def load_inputs(given: Sequence[str], details: Sequence[Details], pixels: Pixels | None = None) -> dict[str, Array]:
+    """Return arrays by label for arguments NAME=FILE; FILE alone where it says which inputs it has, or there is one.
+
+    A file is .npy, .npz (arrays by name), raw bytes (.raw, .bin) or an image; a folder has a file for each input.
+    Raises ModelError for an unknown name or an unreadable file, ShapeError for a shape that does not fit.
+    """
+    by_label = dict(zip(labels(details), details, strict=True))
+    files = (pair for argument in given for pair in _assignments(argument, [*by_label]))
+    return {label: _load(path, label, by_label[label], pixels or Pixels()) for label, path in files}
+
+
+def load_all(path: Path, details: Sequence[Details], pixels: Pixels) -> dict[str, Array]:
+    """Return the value of every input by label from one file: of several inputs from an .npz file.
+
+    Raises ModelError and ShapeError.
+    """
+    by_label = dict(zip(labels(details), details, strict=True))
+    named = _in_file(path, [*by_label])
+    if {label for label, _ in named} != {*by_label}:
+        raise ModelError(f"{path}: expected a value for each of {[*by_label]}, got {[label for label, _ in named]}")
+    values = {label: _load(path, label, by_label[label], pixels) for label, _ in named}
+    for label, value in values.items():
+        wanted = np.dtype(by_label[label]["dtype"])
+        if wanted.kind not in "OS" and value.dtype != wanted:
+            raise ShapeError(f"{path}: input {label!r}: expected {wanted}, got {value.dtype}")
+    return values
+
+
+def _load(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:
+    """Return the value of one input from a file. Raises ModelError and ShapeError."""
+    suffix = path.suffix.lower()
+    value = _READERS.get(suffix, _image)(path, label, detail, pixels)
+    _require_shape(value, label, detail)
+    return value
+
+
+def _assignments(argument: str, known: list[str]) -> list[tuple[str, Path]]:
+    """Return the labels and files that one argument gives."""
+    name, separator, file = argument.rpartition("=")
+    if separator:
+        return [(_label(name, known), Path(file))]
+    path = Path(argument)
+    if path.is_dir():
+        files = sorted(path.iterdir())
+        if not files:
+            raise ModelError(f"--input: expected files named after {known} in {path}, got an empty folder")
+        return [(_label(each.stem, known, f"; each file of {path} is one"), each) for each in files]
+    return _in_file(path, known)
+
+
+def _in_file(path: Path, known: list[str]) -> list[tuple[str, Path]]:
+    """Return the labels of the inputs whose values a file has. Raises ModelError where it does not say."""
+    if len(known) == 1 and path.suffix != ".npz":
+        return [(known[0], path)]
+    if path.suffix != ".npz":
+        raise ModelError(f"--input: expected NAME=FILE, got '{path}'; the model has {known}")
+    with _opened(path) as arrays:
+        names = arrays.files
+    if len(known) == len(names) == 1:
+        return [(known[0], path)]
+    return [(_label(name, known), path) for name in names]
+
+
+def _label(name: str, known: list[str], where: str = "") -> str:
+    """Return the label that a user means by a label or a position. where: the name is, for an error."""
+    if name in known:
+        return name
+    if name.isdecimal() and int(name) < len(known):
+        return known[int(name)]
+    many = " (--inputs runs the model on each of many files)" if where else ""
+    raise ModelError(f"--input: no input is named {name!r}{where}; the model has {known}{many}")
+
+
+def _require_shape(value: Array, label: str, detail: Details) -> None:
+    """Raise ShapeError unless a value has the input's shape, but for the dimensions that the model leaves open."""
+    shape = tuple(int(n) for n in detail["shape"])
+    open_ = tuple(int(n) for n in detail.get("shape_signature", shape)) or shape
+    fits = len(value.shape) == len(open_) and all(n == m or m == -1 for n, m in zip(value.shape, open_, strict=True))
+    if value.shape != shape and not fits:
+        raise ShapeError(
+            f"input {label!r}: expected shape {[*open_]}, got {[*value.shape]}; "
+            f"--shape {label}={','.join(map(str, value.shape))} would give it this shape"
+        )
+
+
+def _npy(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:
+    try:
+        value = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ModelError(f"{path}: not a .npy file: {error}") from error
+    if not isinstance(value, np.ndarray):
+        raise ModelError(f"{path}: expected one array (.npy), got an archive of several")
+    return value
+
+
+def _opened(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ModelError(f"{path}: not a .npz file: {error}") from error
+
+
+def _npz(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:
+    with _opened(path) as arrays:
+        names = arrays.files
+        if label not in names and len(names) != 1:
+            raise ModelError(f"{path}: expected an array {label!r}, or one alone, got {names}")
+        return np.asarray(arrays[label if label in names else names[0]])
+
+
+def _raw(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:
+    """Return bytes as an array of the input's type and shape; one open dimension follows from their number."""
+    content, dtype = path.read_bytes(), np.dtype(detail["dtype"])
+    shape = [int(n) for n in detail["shape"]]
+    signature = [int(n) for n in detail.get("shape_signature", shape)] or shape
+    if signature.count(-1) == 1 and (rest := -dtype.itemsize * int(np.prod(signature))) and len(content) % rest == 0:
+        shape = [len(content) // rest if n == -1 else n for n in signature]
+    size = dtype.itemsize * int(np.prod(shape))
+    if dtype.kind == "O" or len(content) != size:
+        raise ModelError(f"{path}: expected {size} bytes for {dtype}{shape} of input {label!r}, got {len(content)}")
+    return np.frombuffer(content, dtype).reshape(shape)
+
+
+def _image(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:
+    """Return an image with the size and the channels of an input [1, height, width, channels], or channels first."""
+    shape = [int(n) for n in detail["shape"]]
+    signature = [int(n) for n in detail.get("shape_signature", shape)] or shape
+    first = len(shape) == 4 and shape[3] not in _COLOURS and shape[1] in _COLOURS
+    if len(shape) != 4 or shape[1 if first else 3] not in _COLOURS:
+        raise ModelError(f"{path}: expected a .npy, .npz, .raw or .bin file for input {label!r} of shape {shape}")
+    *_, height, width = shape if first else shape[:3]
+    fixed = -1 not in (signature[2:] if first else signature[1:3])
+    array = _pixels_of(path, _COLOURS[shape[1 if first else 3]], (width, height) if fixed else None)
+    value = pixels.of(array.reshape(*array.shape[:2], -1), np.dtype(detail["dtype"]))
+    return np.ascontiguousarray(np.moveaxis(value, -1, 0) if first else value)[None]
+
+
+def _pixels_of(path: Path, mode: str, size: tuple[int, int] | None) -> Array:
+    """Return an image's pixels [height, width(, channels)], resized bilinearly to (width, height)."""
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ModuleNotFoundError as error:
+        raise ModelError(f"{path}: images need Pillow: pip install 'litecl[images]'") from error
+    try:
+        with Image.open(path) as opened:
+            image = opened.convert(mode)
+    except UnidentifiedImageError as error:
+        raise ModelError(f"{path}: expected a .npy, .npz, .raw or .bin file, or an image") from error
+    if size is not None and image.size != size:
+        image = image.resize(size, Image.Resampling.BILINEAR)
+    return np.asarray(image, np.uint8)
+
+
+_READERS: Mapping[str, Callable[[Path, str, Details, Pixels], Array]] = {
+    ".npy": _npy,
+    ".npz": _npz,
+    ".raw": _raw,
+    ".bin": _raw,
+}

@@ -1,0 +1,216 @@
+"""A model on many inputs, cut into parts that can be run anywhere and again: each ends in one file, or in none."""
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.graph import Array, Shape
+from litecl.jobs.given import Pixels, load_all
+from litecl.predictor import Predictor
+
+ITEM = "item"  # the array of a part that says which inputs its rows are of
+_HOPELESS = 16  # files of a part that cannot be read, and no other: something else is wrong than files
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be run: it goes to every worker.
+
+    model, files, folder: absolute paths. rows: each row of the only file is an input, else each file is one: of a model
+    of several inputs an .npz file.
+    batch: inputs that are run at once. part: inputs whose results lie in one file. options: of ``Predictor``.
+    """
+
+    model: str
+    files: tuple[str, ...]
+    folder: str
+    rows: bool = False
+    batch: int = 1
+    part: int = 1024
+    pixels: Pixels = field(default_factory=Pixels)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def count(self) -> int:
+        """Number of inputs. Raises ModelError for a file without rows."""
+        if not self.rows:
+            return len(self.files)
+        value = _mapped(self.files[0])
+        if not value.ndim:
+            raise ModelError(f"{self.files[0]}: expected an array with rows, got a single number")
+        return len(value)
+
+    @property
+    def parts(self) -> int:
+        """Number of parts."""
+        return math.ceil(self.count / self.part)
+
+    def path(self, number: int) -> Path:
+        """Return the file of a part."""
+        return Path(self.folder) / f"part-{number:06d}.npz"
+
+    def missing(self) -> list[int]:
+        """Return the parts that are still to be run."""
+        there = {path.name for path in Path(self.folder).glob("part-*.npz")}
+        return [number for number in range(self.parts) if self.path(number).name not in there]
+
+    def begin(self) -> None:
+        """Say in the folder what job it is of. Raises ModelError where it is of another one."""
+        path = Path(self.folder) / "job.json"
+        described = {
+            "model": self.model,
+            "sha256": hashlib.sha256(Path(self.model).read_bytes()).hexdigest(),
+            "inputs": hashlib.sha256("\n".join(self.files).encode()).hexdigest(),
+            "count": self.count,
+            "part": self.part,
+            "signature": self.options.get("signature"),
+        }
+        if path.exists() and (before := json.loads(path.read_text())) != described:
+            other = [name for name, value in described.items() if before.get(name) != value]
+            raise ModelError(
+                f"{self.folder}: holds parts of another job ({', '.join(other)} differ): give a new folder"
+            )
+        Path(self.folder).mkdir(parents=True, exist_ok=True)
+        for half in Path(self.folder).glob("*.tmp"):  # of workers that died while they wrote
+            half.unlink()
+        path.write_text(json.dumps(described, indent=1))
+
+    def unreadable(self) -> dict[str, str]:
+        """Return the files that no part has results of, with the reason."""
+        found = sorted(Path(self.folder).glob("part-*.json"))
+        return {name: reason for path in found for name, reason in json.loads(path.read_text()).items()}
+
+    def items(self, number: int) -> range:
+        """Return the inputs of a part."""
+        return range(number * self.part, min(self.count, (number + 1) * self.part))
+
+    def named(self, items: Iterable[int]) -> Array:
+        """Return what inputs are called in results: rows by their numbers, files by their paths from the folder that
+        all of them lie in.
+        """
+        if self.rows:
+            return np.array([*items])
+        return np.array([os.path.relpath(self.files[i], self._common) for i in items])
+
+    @cached_property
+    def _common(self) -> str:
+        return os.path.commonpath([Path(file).parent for file in self.files])
+
+
+@dataclass(frozen=True)
+class Done:
+    """A part that has been run: seconds on its worker, whose process and devices ("none" is numpy) are named too."""
+
+    number: int
+    inputs: int
+    seconds: float
+    worker: int
+    devices: str
+
+
+def run_part(job: Job, number: int) -> Done:
+    """Run a part and write its file: outputs by name, and ``item``, the paths of files or the numbers of rows.
+
+    Files that cannot be read, or do not fit, are left out, and named with the reason in a JSON file beside it; where
+    many are, and no other, the first one's error is raised. Nothing is written before all is there, and the same part
+    gives the same file, whoever runs it how often.
+    """
+    start_s = time.perf_counter()
+    predictor = _predictor(job.model, tuple(sorted(job.options.items())))
+    items, faults = job.items(number), dict[int, Exception]()
+    starts = range(items.start, items.stop, job.batch)
+    batches = (_batch(job, predictor, range(i, min(items.stop, i + job.batch)), faults) for i in starts)
+    results = [*predictor.map(filter(None, batches))]
+    if len(faults) == len(items) and (len(items) >= _HOPELESS or job.parts == 1):
+        raise faults[items.start]
+    read = [i for i in items if i not in faults]
+    outputs = predictor.outputs if results else ()
+    arrays = {name: np.concatenate([result[name] for result in results]) for name in outputs}
+    for name, value in arrays.items():
+        if len(value) != len(read):
+            raise ModelError(f"output {name!r}: expected a row for each of {len(read)} inputs, got {len(value)}")
+    if ITEM in arrays:
+        raise ModelError(f"output {ITEM!r}: a part has the inputs' names under this name")
+    path = job.path(number)
+    reasons = dict(zip(job.named(faults).tolist(), map(str, faults.values()), strict=True))
+    if reasons:
+        _write(path.with_suffix(".json"), lambda file: file.write(json.dumps(reasons, indent=1).encode()))
+    else:
+        path.with_suffix(".json").unlink(missing_ok=True)
+    _write(path, lambda file: np.savez(file, **{ITEM: job.named(read), **arrays}))  # type: ignore[arg-type]
+    return Done(number, len(items), time.perf_counter() - start_s, os.getpid(), ", ".join(predictor.devices))
+
+
+@lru_cache(maxsize=2)
+def _predictor(model: str, options: tuple[tuple[str, Any], ...]) -> Predictor:
+    """Return the predictor of this process: it is made for the first part, and serves the others."""
+    return Predictor(model, **dict(options))
+
+
+@lru_cache(maxsize=2)
+def _mapped(file: str) -> Array:
+    try:
+        value = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ModelError(f"{file}: not a .npy file: {error}") from error
+    if not isinstance(value, np.ndarray):
+        raise ModelError(f"{file}: expected one array (.npy), got an archive of several")
+    return value
+
+
+def _batch(job: Job, predictor: Predictor, items: range, faults: dict[int, Exception]) -> dict[str, Array]:
+    """Return some inputs, a row each, but for files that cannot be read, which are added to the faults."""
+    shapes = predictor.inputs
+    if job.rows:
+        if len(shapes) != 1:
+            raise ModelError(f"--rows: expected a model of one input, got {[*shapes]}")
+        return {name: np.ascontiguousarray(_mapped(job.files[0])[items.start : items.stop]) for name in shapes}
+    details = [
+        {"name": name, "shape": np.maximum(shape, 1), "shape_signature": shape, "dtype": dtype}
+        for name, (shape, dtype) in shapes.items()
+    ]
+    values = []
+    for i in items:
+        try:
+            values.append(load_all(Path(job.files[i]), details, job.pixels))
+        except (ModelError, OSError) as error:
+            faults[i] = error
+    if not values:
+        return {}
+    return {name: _together([each[name] for each in values], shape) for name, (shape, _) in shapes.items()}
+
+
+def _together(values: Sequence[Array], shape: Shape) -> Array:
+    """Return the values of an input as rows. Raises ShapeError for values of several shapes."""
+    shapes = sorted({value.shape for value in values})
+    if len(shapes) != 1:
+        raise ShapeError(
+            f"--batch {len(values)}: expected inputs of one shape, got {[*map(list, shapes)]}; use --batch 1"
+        )
+    return np.concatenate(values) if values[0].ndim and shape[0] in (1, -1) else np.stack(values)
+
+
+def _write(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
+    """Write a file under another name first: whoever reads it finds all of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
+        temporary = Path(file.name)
+        try:
+            write(file)
+            file.close()
+            temporary.replace(path)
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)

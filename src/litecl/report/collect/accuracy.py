@@ -1,0 +1,78 @@
+"""How far tensors are from a reference: outputs, and every layer's."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate import CLDelegate
+from litecl.interpreter import Interpreter
+from litecl.interpreter.file.reader import read
+from litecl.interpreter.graph import Array
+from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, steps
+from litecl.report.facts import Accuracy, Difference, Place, Tensor
+
+TOLERANCE = 1e-4
+_ROUNDED_OTHERWISE = 1  # steps by which LiteRT's default kernels may be off
+
+
+def outputs_accuracy(name: str, ours: Runtime, theirs: Sequence[Array], allowed_steps: int = 0) -> Accuracy:
+    """Compare the outputs of the last invoke with a reference's."""
+    details = ours.get_output_details()
+    pairs = zip(details, outputs_of(ours), theirs, strict=True)
+    rows = tuple(compared(detail, got, expected, None, "", allowed_steps) for detail, got, expected in pairs)
+    return Accuracy(name, TOLERANCE, rows)
+
+
+def peer_steps(name: str) -> int:
+    """Return by how many steps a peer may be off."""
+    return _ROUNDED_OTHERWISE if name.startswith("litert") and "reference" not in name else 0
+
+
+def layers_accuracy(content: bytes, inputs: Mapping[str, Array], delegate: CLDelegate) -> tuple[Difference, ...]:
+    """Compare every tensor that a node of the main subgraph computes with the reference's, in order.
+
+    Nodes run by themselves then: a tensor that is kept is not fused away.
+    """
+    ours, reference = (
+        Interpreter(content, delegates=delegates, experimental_preserve_all_tensors=True)
+        for delegates in ([delegate], [])
+    )
+    for interpreter in (ours, reference):
+        prepare(interpreter, inputs)
+        interpreter.invoke()
+    details = {detail["index"]: detail for detail in reference.get_tensor_details()}
+    rows: list[Difference] = []
+    for position, node in enumerate(read(content).subgraphs[0].nodes):
+        for tensor in node.outputs:
+            try:
+                got, expected = ours.get_tensor(tensor), reference.get_tensor(tensor)
+            except ValueError:  # a tensor that nobody computes
+                continue
+            rows.append(compared(details[tensor], got, expected, (0, position), node.op.name, 0))
+    return tuple(rows)
+
+
+def compared(
+    detail: Mapping[str, Any], got: Array, expected: Array, place: Place | None, op: str, allowed_steps: int
+) -> Difference:
+    """Compare a tensor with what was expected of it."""
+    apart, relative = steps([detail], [got], [expected]), difference([got], [expected])
+    tensor = Tensor(
+        detail["name"], np.dtype(detail["dtype"]).name, tuple(expected.shape), expected.nbytes, False, detail["index"]
+    )
+    departs = relative > TOLERANCE if apart is None else apart > allowed_steps
+    return Difference(tensor, place, op, _largest(got, expected), relative, apart, departs)
+
+
+def _largest(got: Array, expected: Array) -> float:
+    if got.shape != expected.shape or got.dtype.kind not in "fiub":
+        return 0.0 if np.array_equal(got, expected) else float("inf")
+    apart = np.abs(got.astype(np.float64) - expected.astype(np.float64))
+    both = np.isnan(got.astype(np.float64)) & np.isnan(expected.astype(np.float64))
+    return float(np.where(both | (got == expected), 0.0, apart).max(initial=0.0))
+
+
+def first_departure(layers: Sequence[Difference]) -> int | None:
+    """Return the first layer that departs."""
+    return next((i for i, row in enumerate(layers) if row.departs), None)

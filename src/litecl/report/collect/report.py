@@ -1,0 +1,115 @@
+"""Collects a report: each device in turns with the others and with peers, then each by itself."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from litecl.delegate import CLDelegate
+from litecl.interpreter import Interpreter
+from litecl.interpreter.graph import Array
+from litecl.perf.bench import BenchOptions, peers
+from litecl.perf.contenders import Contender
+from litecl.perf.doubts import busy, doubts, load, outliers
+from litecl.perf.environment import header
+from litecl.perf.feeds import outputs_of, prepare
+from litecl.perf.timing import Stats, in_turns
+from litecl.report.collect import earlier
+from litecl.report.collect.accuracy import first_departure, layers_accuracy, outputs_accuracy, peer_steps
+from litecl.report.collect.model import model_of
+from litecl.report.collect.run import Beside, Prepared, prepared, run_of
+from litecl.report.collect.start import starts
+from litecl.report.document import Report, Run
+from litecl.report.facts import Accuracy, Latency
+
+_PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
+_REFERENCE = "litecl's reference"
+_ALONE = "Nodes ran by themselves for this, none fused: a tensor that is looked at has to be kept."
+Doing = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to report. delegate: keywords of ``CLDelegate`` but the device. values: how inputs were chosen, in words.
+
+    devices: as ``CLDelegate(device=...)``; None is litecl's choice. against: a name of ``PEERS``. cold: measure starts
+    of new processes. before: an earlier report, as JSON.
+    """
+
+    delegate: Mapping[str, Any] = field(default_factory=dict)
+    devices: tuple[int | str | None, ...] = (None,)
+    against: str | None = None
+    runs: int = 50
+    warmup: int = 3
+    layers: bool = False
+    cold: bool = True
+    values: str = "given"
+    before: Path | None = None
+
+
+def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doing = lambda what: None) -> Report:
+    """Measure a model and return all that the report tells. doing: is told what goes on. Raises LiteclError."""
+    content, load_before, told = path.read_bytes(), load(), header("litecl report")
+    old = None if wanted.before is None else earlier.load(wanted.before)
+    doing("computing the reference")
+    expected = _reference(content, inputs)
+    doing("preparing")
+    ours = [prepared(content, inputs, {**wanted.delegate, "device": device}) for device in wanted.devices]
+    beside_us = peers(content, inputs, BenchOptions(wanted.delegate, against=wanted.against))
+    accuracies = [_accuracies(one, expected, beside_us) for one in ours]
+    doing("measuring")
+    latencies = _latencies([*(one.contender for one in ours), *beside_us], wanted)
+    beside = latencies[len(ours) :]
+    runs: list[Run] = []
+    for one, latency, accuracy in zip(ours, latencies, accuracies, strict=False):
+        doing(f"looking into {latency.name}")
+        begun = starts(content, inputs, one.delegate) if wanted.cold else ()
+        seen = [_with_layers(accuracy[0], content, inputs, one) if wanted.layers else accuracy[0], *accuracy[1:]]
+        runs.append(run_of(content, inputs, one, Beside(latency, beside, seen, begun)))
+    model = model_of(path.name, content, wanted.values)
+    since = None
+    if wanted.before is not None and old is not None:
+        since = earlier.earlier_of(wanted.before.name, old, told, model, runs)
+    return Report(told, model, tuple(runs), tuple(beside), busy(load_before), load(), since)
+
+
+def _reference(content: bytes, inputs: Mapping[str, Array]) -> list[Array]:
+    reference = Interpreter(content)
+    prepare(reference, inputs)
+    reference.invoke()
+    return outputs_of(reference)
+
+
+def _accuracies(one: Prepared, expected: Sequence[Array], theirs: Sequence[Contender]) -> list[Accuracy]:
+    """Compare outputs of the first invokes: later ones may begin from other states."""
+    runtime = one.contender.runtime
+    beside = [outputs_accuracy(p.name, runtime, outputs_of(p.runtime), peer_steps(p.name)) for p in theirs[:1]]
+    return [outputs_accuracy(_REFERENCE, runtime, expected), *beside]
+
+
+def _with_layers(accuracy: Accuracy, content: bytes, inputs: Mapping[str, Array], one: Prepared) -> Accuracy:
+    rows = layers_accuracy(content, inputs, CLDelegate(**one.delegate))
+    return replace(accuracy, layers=rows, departed=first_departure(rows), note=_ALONE)
+
+
+def _latencies(contenders: Sequence[Contender], wanted: Wanted) -> list[Latency]:
+    invokes = [contender.runtime.invoke for contender in contenders]
+    in_turns(invokes, wanted.warmup)
+    return [_latency(c, stats) for c, stats in zip(contenders, in_turns(invokes, wanted.runs), strict=True)]
+
+
+def _latency(contender: Contender, stats: Stats) -> Latency:
+    times = stats.times_ms
+    return Latency(
+        name=contender.name,
+        threads=contender.num_threads,
+        prepare_ms=contender.prepare_ms,
+        first_ms=contender.first_ms,
+        times_ms=times,
+        min_ms=stats.min_ms,
+        mean_ms=sum(times) / len(times),
+        median_ms=stats.median_ms,
+        percentiles_ms={str(p): stats.percentile_ms(p) for p in _PERCENTILES},
+        outliers=outliers(times),
+        warnings=doubts(stats),
+    )

@@ -1,0 +1,139 @@
+"""A model on one device: as it runs, and as it is timed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate.report import KernelRow
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.graph import Array
+from litecl.perf import peak
+from litecl.perf.contenders import Contender, litecl, start
+from litecl.perf.environment import named
+from litecl.perf.trace_events import Span
+from litecl.report.collect.memory import region_of
+from litecl.report.collect.nodes import merged_of, nodes_of, on_host, refused_of
+from litecl.report.collect.timeline import timeline_of
+from litecl.report.collect.verdict import verdict
+from litecl.report.collect.watched import Watched
+from litecl.report.collect.works import arithmetic_of, launches_of, operators_of
+from litecl.report.document import ProfileFacts, Run
+from litecl.report.facts import Accuracy, Latency, Place, Roofs, Start
+
+_RUNS = 15  # with times, and as many without
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """litecl on one device. delegate: keywords of ``CLDelegate``. contender: what is timed, without any listener."""
+
+    delegate: dict[str, Any]
+    watched: Watched
+    contender: Contender
+
+    @property
+    def report(self) -> DelegationReport:
+        """Return the delegation report."""
+        return self.watched.report()
+
+
+def prepared(content: bytes, inputs: Mapping[str, Array], delegate: dict[str, Any]) -> Prepared:
+    """Prepare the model twice: to be looked at, and to be timed."""
+    watched = Watched(content, CLDelegate(**delegate), inputs)
+    name = f"litecl on {watched.report().device}"
+    plain = start(name, delegate.get("num_threads"), lambda: litecl(content, delegate), inputs)
+    return Prepared(delegate, watched, plain)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is known of the model from elsewhere: times, those of peers, outputs compared, starts."""
+
+    latency: Latency
+    peers: Sequence[Latency]
+    accuracy: Sequence[Accuracy]
+    starts: Sequence[Start]
+
+
+def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: Beside) -> Run:
+    """Run the model with times of launches and without, and return all that there is to tell."""
+    timed = Watched(content, CLDelegate(**{**one.delegate, "profile": True}), inputs)
+    plain_spans = [spans for spans, _ in _undisturbed([one.watched.invoke() for _ in range(_RUNS)])]
+    invokes = _undisturbed([timed.invoke() for _ in range(_RUNS)])
+    median = invokes[len(invokes) // 2]
+    report, kernels = one.report, [told.kernels for _, told in invokes]
+    arithmetic = {(row.subgraph, row.node): arithmetic_of(row) for row in report.nodes}
+    roofs = _roofs(one.watched, arithmetic)
+    ops = {(row.subgraph, row.node): row.op for row in report.nodes}
+    on_cpu, _ = on_host(one.watched, plain_spans)
+    device_ms, cpu_ms = _device_ms(kernels, ops), sum(on_cpu.values())
+    invoke_ms = _invoke_ms(median[0])
+    total_ms = max(invoke_ms, device_ms + cpu_ms)
+    launches = launches_of(kernels, ops, roofs, total_ms, arithmetic)
+    nodes = nodes_of(report, launches, on_cpu, total_ms, one.watched.delegation.plans.values())
+    refused, device = refused_of(nodes), named(report.device)
+    rows = {row.partition: row for row in report.partitions}
+    threads = device.get("compute_units", 1)
+    return Run(
+        device=device,
+        verdict=verdict(nodes, refused, beside.latency, threads, beside.peers, beside.accuracy, report.warnings),
+        nodes_on_device=report.claimed,
+        warnings=report.warnings,
+        counters={key: value for key, value in vars(report.counters).items() if key != "invocation"},
+        latency=beside.latency,
+        starts=tuple(beside.starts),
+        roofs=roofs,
+        profile=_profile(report, timed.report(), invoke_ms, device_ms, cpu_ms),
+        operators=operators_of(launches, report.nodes, on_cpu, total_ms),
+        launches=launches,
+        nodes=nodes,
+        merged=merged_of(nodes),
+        refused=refused,
+        timeline=timeline_of(timed, ops, *median),
+        regions=tuple(region_of(rows[n], plan, ops) for n, plan in one.watched.delegation.plans.items()),
+        accuracy=tuple(beside.accuracy),
+    )
+
+
+def _undisturbed(invokes: list[tuple[list[Span], DelegationReport]]) -> list[tuple[list[Span], DelegationReport]]:
+    """Return the quickest third of invokes, the quickest first: what disturbs the machine is no part of the model."""
+    return sorted(invokes, key=lambda invoke: _invoke_ms(invoke[0]))[: len(invokes) // 3]
+
+
+def _device_ms(kernels: Sequence[Sequence[KernelRow]], ops: Mapping[tuple[int, int], str]) -> float:
+    return sum(launch.work.ms for launch in launches_of(kernels, ops, None, 0.0))
+
+
+def _invoke_ms(spans: Sequence[Span]) -> float:
+    return (max(s.end_s for s in spans) - min(s.start_s for s in spans)) * 1e3 if spans else 0.0
+
+
+def _roofs(watched: Watched, arithmetic: Mapping[Place, str]) -> Roofs | None:
+    """Measure what the device can do; None where there is none, or where it cannot tell. arithmetic: of each node."""
+    device = watched.delegation.device
+    if device is None:
+        return None
+    try:
+        kinds = ["float32", *(kind for kind in peak.INTEGERS if kind in arithmetic.values())]
+        bandwidths = {size: peak.bandwidth(device, size) for size in peak.READ_BYTES}
+        return Roofs({kind: peak.operations(device, kind) for kind in kinds}, bandwidths)
+    except DelegateError:
+        return None
+
+
+def _profile(
+    plain: DelegationReport, timed: DelegationReport, invoke_ms: float, device_ms: float, cpu_ms: float
+) -> ProfileFacts:
+    """Say which program the times are of: the same where every region runs in the same manner."""
+    pairs = zip(plain.partitions, timed.partitions, strict=False)
+    others = [(a.manner, b.manner) for a, b in pairs if a.manner.runs != b.manner.runs]
+    sentence = "Times of launches are of the program that runs."
+    if others:
+        sentence = (
+            f"Times of launches are of another program than the one that runs: {len(others)} of "
+            f"{len(plain.partitions)} regions run as {others[0][0]}, but were timed {others[0][1]}."
+        )
+    rest_ms = max(0.0, invoke_ms - device_ms - cpu_ms)
+    sentence += f" They are medians of the quickest {_RUNS // 3} of {_RUNS} invokes."
+    return ProfileFacts(not others, sentence, _RUNS, invoke_ms, device_ms, cpu_ms, rest_ms)

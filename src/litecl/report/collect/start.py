@@ -1,0 +1,78 @@
+"""How long a new process takes from its start to its first answer, and what of it: measured in a process of its own."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.graph import Array
+from litecl.report.facts import Phase, Start
+
+_COMMAND = [sys.executable, "-c", "from litecl.report.collect.start import child; child()"]
+_FOLDERS = {"cache_dir": "litecl", "POCL_CACHE_DIR": "pocl"}
+_PHASES = {
+    "open": "open the device",
+    "partition": "partition",
+    "plan": "plan and pack weights",
+    "load": "load programs from the cache",
+    "compile": "compile",
+    "upload": "upload and bind",
+}
+_TIMEOUT_S = 600
+
+
+def starts(content: bytes, inputs: Mapping[str, Array], delegate: Mapping[str, Any]) -> tuple[Start, ...]:
+    """Return two starts: with empty caches of programs, litecl's and PoCL's, and with those that the first one filled.
+
+    delegate: keywords of ``CLDelegate``. Raises LiteclError where the process fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="litecl_report_") as folder:
+        kept = str(Path(folder) / _FOLDERS["cache_dir"])
+        request = pickle.dumps((content, dict(inputs), {**delegate, "cache_dir": kept}))
+        environment = {**os.environ, "POCL_CACHE_DIR": str(Path(folder) / _FOLDERS["POCL_CACHE_DIR"])}
+        Path(environment["POCL_CACHE_DIR"]).mkdir()
+        return tuple(_start(caches, request, environment) for caches in ("empty", "filled"))
+
+
+def _start(caches: str, request: bytes, environment: Mapping[str, str]) -> Start:
+    start_s = time.perf_counter()
+    try:
+        ended = subprocess.run(_COMMAND, input=request, capture_output=True, env=environment, timeout=_TIMEOUT_S)
+    except subprocess.TimeoutExpired as error:
+        raise LiteclError(f"a start of the model did not end in {_TIMEOUT_S} s") from error
+    total_s = time.perf_counter() - start_s
+    if ended.returncode:
+        last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise LiteclError(f"a start of the model failed: {' '.join(last) or ended.returncode}")
+    told: dict[str, float] = json.loads(ended.stdout.splitlines()[-1])
+    within = sum(told.values())
+    phases = [Phase("start Python and import", max(0.0, total_s - within))]
+    return Start(caches, (*phases, *(Phase(name, seconds) for name, seconds in told.items())), total_s)
+
+
+def child() -> None:
+    """Prepare and run the model on stdin once; print the seconds of each phase as JSON."""
+    from litecl.delegate import CLDelegate, DelegationReport
+    from litecl.interpreter import Interpreter
+    from litecl.perf.feeds import prepare
+
+    content, inputs, delegate = pickle.loads(sys.stdin.buffer.read())
+    start_s = time.perf_counter()
+    interpreter = Interpreter(content, delegates=[CLDelegate(**delegate)])
+    read_s = time.perf_counter() - start_s
+    prepare(interpreter, inputs)
+    prepared_s = time.perf_counter() - start_s - read_s
+    phases = DelegationReport.of(interpreter).phases
+    invoked_s = time.perf_counter()
+    interpreter.invoke()
+    first_s = time.perf_counter() - invoked_s
+    named = {words: phases[name] for name, words in _PHASES.items() if name in phases}
+    rest_s = max(0.0, prepared_s - sum(named.values()))
+    print(json.dumps({"read the model": read_s, "propagate shapes": rest_s, **named, "first run": first_s}))

@@ -1,0 +1,63 @@
+"""A delegate that remembers what it made of a model, so that a report can look into it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate.delegation import CLDelegation
+from litecl.delegate.region import REGION
+from litecl.interpreter import Interpreter
+from litecl.interpreter.graph import Model, Node, TensorSpec
+from litecl.perf.feeds import prepare
+from litecl.perf.timeline import Timeline
+from litecl.perf.trace_events import Span
+from litecl.report.facts import Place
+
+
+class Watched:
+    """An interpreter with one CLDelegate, and when each of its nodes ran."""
+
+    def __init__(self, content: bytes, delegate: CLDelegate, inputs: Any) -> None:
+        self._delegate, self._timeline = replace(delegate, warm_up="block"), Timeline()
+        self.interpreter = Interpreter(content, delegates=[self], listeners=[self._timeline])
+        prepare(self.interpreter, inputs)
+        self.interpreter.invoke()  # the first one builds and warms up
+
+    def apply(
+        self, model: Model, specs: Sequence[Sequence[TensorSpec]], *, preserve_all_tensors: bool = False
+    ) -> CLDelegation:
+        """See ``Delegate.apply``."""
+        made = self._delegate.apply(model, specs, preserve_all_tensors=preserve_all_tensors)
+        assert isinstance(made, CLDelegation)
+        self.delegation = made
+        return made
+
+    def invoke(self) -> tuple[list[Span], DelegationReport]:
+        """Run the model; return when its nodes ran on the host, and the report, with its launches on the device."""
+        self._timeline.spans.clear()
+        self.interpreter.invoke()
+        return list(self._timeline.spans), self.report()
+
+    def report(self) -> DelegationReport:
+        """Return the delegation report."""
+        return DelegationReport.of(self.interpreter)
+
+    def region_of(self, span: Span) -> int | None:
+        """Return the number of the region that a span is of; None of a node on the CPU."""
+        if span.op != REGION:
+            return None
+        outputs = self._rewritten(span).outputs
+        plans = self.delegation.plans.items()
+        return next(n for n, p in plans if p.region.subgraph == span.subgraph and p.region.outputs == outputs)
+
+    def place_of(self, span: Span) -> Place | None:
+        """Return which node of the model as loaded a span is of; None of a region, and within one that failed."""
+        if span.op == REGION or span.node < 0:
+            return None
+        node = self._rewritten(span)
+        nodes = self.delegation.original.subgraphs[span.subgraph].nodes
+        return next(((span.subgraph, i) for i, other in enumerate(nodes) if other is node), None)
+
+    def _rewritten(self, span: Span) -> Node:
+        return self.delegation.model.subgraphs[span.subgraph].nodes[span.node]

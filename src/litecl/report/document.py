@@ -1,0 +1,76 @@
+"""What a report holds: a model on devices, each with the parts of ``facts``."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from litecl.report.facts import (
+    Accuracy,
+    Earlier,
+    Latency,
+    LaunchFacts,
+    Merged,
+    ModelFacts,
+    NodeFacts,
+    OperatorFacts,
+    Refused,
+    RegionFacts,
+    Roofs,
+    Span,
+    Start,
+)
+
+
+@dataclass(frozen=True)
+class ProfileFacts:
+    """Which program was timed. same: whether it is the one that runs without times.
+
+    invoke_ms: of the median run with times, and what of it the device and nodes on the CPU took; the rest is the
+    host's: copies, queueing, waiting.
+    """
+
+    same: bool
+    sentence: str
+    runs: int
+    invoke_ms: float
+    device_ms: float
+    cpu_ms: float
+    rest_ms: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """The model on one device."""
+
+    device: dict[str, Any]
+    verdict: tuple[str, ...]
+    nodes_on_device: int
+    warnings: tuple[str, ...]
+    counters: dict[str, int]
+    latency: Latency
+    starts: tuple[Start, ...]
+    roofs: Roofs | None
+    profile: ProfileFacts
+    operators: tuple[OperatorFacts, ...]
+    launches: tuple[LaunchFacts, ...]
+    nodes: tuple[NodeFacts, ...]
+    merged: tuple[Merged, ...]
+    refused: tuple[Refused, ...]
+    timeline: tuple[Span, ...]
+    regions: tuple[RegionFacts, ...]
+    accuracy: tuple[Accuracy, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A model on devices, and beside other runtimes. header: that of ``environment.header``.
+
+    load_after: the load average once all was measured. earlier: what has changed since another report.
+    """
+
+    header: dict[str, Any]
+    model: ModelFacts
+    runs: tuple[Run, ...]
+    peers: tuple[Latency, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+    load_after: float | None = None
+    earlier: Earlier | None = None

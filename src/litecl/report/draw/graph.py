@@ -1,0 +1,111 @@
+"""The graph of a model, its nodes coloured by where they ran or by how long they took: the page's style chooses."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from litecl.report.draw import units
+from litecl.report.draw.layout import LARGE, Layout, layout
+from litecl.report.draw.svg import number, tag, text, titled
+
+_MARGIN = 6.0
+_MOST_LAUNCHES = 4  # of a node, under a pointer
+_SHORT = {
+    "DEPTHWISE_CONV_2D": "DEPTHWISE",
+    "FULLY_CONNECTED": "DENSE",
+    "AVERAGE_POOL_2D": "AVG_POOL",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "LSTM",
+    "BIDIRECTIONAL_SEQUENCE_LSTM": "BI-LSTM",
+    "CONCATENATION": "CONCAT",
+}
+
+
+def graph(nodes: Sequence[Mapping[str, Any]], most: float) -> str:
+    """Draw one subgraph's nodes. most: the share of the costliest node of all subgraphs."""
+    edges = edges_of(nodes)
+    places = layout(len(nodes), edges)
+    parts = [_edge(places, a, b) for a, b in edges]
+    parts += [_node(node, places, i, most or 1.0) for i, node in enumerate(nodes)]
+    width, height = places.width + 2 * _MARGIN, places.height + 2 * _MARGIN
+    box = f"{number(-_MARGIN)} {number(-_MARGIN)} {number(width)} {number(height)}"
+    return tag(
+        "svg", "".join(parts), viewBox=box, width=width, height=height, role="img", aria_label="Graph of the model"
+    )
+
+
+def edges_of(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
+    """Return which node reads what another makes, by their positions; a tensor that is written anew leads on."""
+    made: dict[int, int] = {}
+    edges: dict[tuple[int, int], None] = {}
+    for i, node in enumerate(nodes):
+        for tensor in node["inputs"]:
+            if not tensor["constant"] and tensor["tensor"] in made:
+                edges[made[tensor["tensor"]], i] = None
+        made |= {tensor["tensor"]: i for tensor in node["outputs"]}
+    return [*edges]
+
+
+def _edge(places: Layout, a: int, b: int) -> str:
+    (x1, y1), (x2, y2) = places.corners[a], places.corners[b]
+    w, h = places.box.width, places.box.height
+    if places.columns[a] != places.columns[b]:
+        turn = places.box.gap_x + 14
+        start, end = (x1 + w, y1 + h / 2), (x2, y2 + h / 2)
+        bends = (start[0] + turn, start[1]), (end[0] - turn, end[1])
+        kind = "edge far"
+    elif x1 == x2 and y2 - y1 > h + places.box.gap_y + 1:  # past the boxes between
+        turn = min(places.box.gap_x * 0.95 + 4, 6 + (y2 - y1) / 40)
+        start, end = (x1 + w, y1 + h * 0.6), (x2 + w, y2 + h * 0.4)
+        bends = (start[0] + turn, start[1]), (end[0] + turn, end[1])
+        kind = "edge"
+    else:
+        turn = (y2 - y1 - h) / 2
+        start, end = (x1 + w / 2, y1 + h), (x2 + w / 2, y2)
+        bends = (start[0], start[1] + turn), (end[0], end[1] - turn)
+        kind = "edge"
+    points = " ".join(f"{number(x)} {number(y)}" for x, y in (*bends, end))
+    return tag("path", d=f"M{number(start[0])} {number(start[1])}C{points}", class_=kind)
+
+
+def _node(node: Mapping[str, Any], places: Layout, position: int, most: float) -> str:
+    (x, y), box = places.corners[position], places.box
+    large = box is LARGE
+    words = [text(x + 8 if large else x + 5, y + (14.5 if large else 12.2), _name(node["op"], large), "op")]
+    if large and node["outputs"]:
+        words.append(text(x + 8, y + 27, _fit(units.shape(node["outputs"][0]["shape"])), "shape"))
+    if large and node["share"] >= 0.001:
+        words.append(text(x + box.width - 7, y + 14.5, units.percent(node["share"]), "share", "end"))
+    shape = tag("rect", x=x, y=y, width=box.width, height=box.height, rx=5 if large else 3)
+    heat = f"--t:{node['share'] / most:.3f}"
+    content = titled(tooltip(node)) + shape + "".join(words)
+    kind = (
+        f"node {node['where'].lower()}"
+        + (" hot" if node["share"] / most > 0.55 else "")
+        + (" into" if node["into"] else "")
+    )
+    return tag("g", content, class_=kind, style=heat)
+
+
+def _name(op: str, large: bool) -> str:
+    name = _SHORT.get(op, op)
+    most = 13 if large else 14
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def _fit(words: str) -> str:
+    return words if len(words) <= 20 else words[:19] + "…"
+
+
+def tooltip(node: Mapping[str, Any]) -> str:
+    """Return what a pointer over a node shows: place, time, kernels and tensors."""
+    subgraph, position = node["place"]
+    where = node["where"] if node["region"] is None else f"region {node['region']}"
+    lines = [f"{node['op']} (node {position}{f' of subgraph {subgraph}' if subgraph else ''}), {where}"]
+    if node["ms"]:
+        lines.append(f"{units.ms(node['ms'])}, {units.percent(node['share'])} of the time")
+    lines += [node["reason"]] if node["reason"] else []
+    lines += node["launched"][:_MOST_LAUNCHES] or ([f"kernel {', '.join(node['kernels'])}"] if node["kernels"] else [])
+    lines += [f"part of the launch of node {node['into'][1]}"] if node["into"] else []
+    for mark, tensors in (("→", node["outputs"]), ("←", [t for t in node["inputs"] if not t["constant"]])):
+        lines += [f"{mark} {t['name'][-60:]} {t['type']} {units.shape(t['shape'])}" for t in tensors]
+    constants = sum(t["size_bytes"] for t in node["inputs"] if t["constant"])
+    return "\n".join([*lines, *([f"constants {units.size(constants)}"] if constants else [])])

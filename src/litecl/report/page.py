@@ -1,0 +1,157 @@
+"""The page: a report's data through a template, with pictures. One file, which fetches nothing."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from litecl.report.draw import arena, graph, latency, layers, parts, roofline, timeline, units
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_COLOURS = 6  # operators that get a colour of their own, the costliest
+_UNITS: dict[str, Callable[[float], str]] = {
+    "ms": units.ms,
+    "seconds": units.seconds,
+    "size": units.size,
+    "percent": units.percent,
+    "count": lambda value: f"{value:,}",
+    "flops": partial(units.scaled, unit="op"),
+    "flops_per_s": partial(units.scaled, unit="op/s"),
+    "bytes_per_s": partial(units.scaled, unit="B/s"),
+    "digits": units.digits,
+    "tiny": lambda value: "0" if not value else f"{value:.1e}",
+}
+
+
+def page(data: Mapping[str, Any]) -> str:
+    """Return a report as HTML. data: of ``document.Report``, as JSON has it."""
+    made = environment()
+    made.filters["shape"] = units.shape
+    made.filters["breaks"] = lambda name: Markup("_<wbr>").join(name.split("_"))
+    made.globals |= {
+        "n": partial(figure, data),
+        "draw_histogram": _marked(latency.histogram),
+        "draw_series": _marked(latency.series),
+        "draw_contenders": _marked(latency.contenders),
+        "draw_parts": _marked(parts.stacked),
+        "draw_roofline": _marked(roofline.roofline),
+        "draw_timeline": _marked(timeline.timeline),
+        "draw_arena": _marked(arena.arena),
+        "draw_layers": _marked(layers.layers),
+        "draw_graph": _graph,
+        "colours_of": colours,
+        "constants_of": _constants,
+        "digits": units.digits,
+        "percent": units.percent,
+        "place": place,
+        "sections_of": sections,
+        "size": units.size,
+        "start_parts": _start_parts,
+        "start_rows": start_rows,
+        "subgraphs_of": _subgraphs,
+        "worst_of": _worst,
+    }
+    return made.get_template("report.html").render(report=data, **look())
+
+
+def environment() -> Environment:
+    """Return what renders templates: all text is escaped, and a name that is not there is an error."""
+    return Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def look() -> dict[str, Markup]:
+    """Return the style and the script of every page."""
+    style, script = ((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
+    return {"style": Markup(style), "script": Markup(script)}
+
+
+def figure(data: Mapping[str, Any], path: str, unit: str) -> Markup:
+    """Return the number at a path in the data (keys joined by dots) in a unit, with the number itself for programs."""
+    value: Any = data
+    for key in path.split("."):
+        value = value[int(key)] if isinstance(value, list | tuple) else value[key]
+    if value is None:
+        return Markup(units.NOTHING)
+    return Markup('<data value="{}" data-path="{}">{}</data>').format(value, path, _UNITS[unit](value))
+
+
+def colours(run: Mapping[str, Any]) -> dict[str, str]:
+    """Return a class for each operator of a run: the costliest on the device have colours of their own."""
+    ops = dict.fromkeys(row["op"] for row in run["operators"] if row["where"] == "device")
+    return {op: f"c{i + 1}" for i, op in enumerate(ops) if i < _COLOURS}
+
+
+def place(at: Sequence[int]) -> str:
+    """Return a node's position, with its subgraph where that is not the main one."""
+    subgraph, position = at
+    return f"{subgraph}:{position}" if subgraph else str(position)
+
+
+def sections(data: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the sections to go to, by their names in the page."""
+    run = data["runs"][0]
+    rows = (
+        ("beside", "Side by side", len(data["runs"]) + len(data["peers"]) > 1),
+        ("earlier", "Since then", data["earlier"]),
+        ("d0-latency", "Latency", True),
+        ("d0-time", "Time", True),
+        ("d0-cpu", "CPU", True),
+        ("d0-roofline", "Roofline", run["roofs"]),
+        ("d0-graph", "Graph", True),
+        ("d0-fused", "Fusion", run["merged"]),
+        ("d0-memory", "Memory", run["regions"]),
+        ("d0-start", "Start", run["starts"]),
+        ("d0-accuracy", "Accuracy", True),
+        ("model", "Model", True),
+        ("machine", "Machine", True),
+        ("d0-nodes", "Nodes", True),
+    )
+    return [(name, words) for name, words, shown in rows if shown]
+
+
+def start_rows(starts: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[int | None]]]:
+    """Return every phase with its position in each start, None where a start has none of it."""
+    names = [[phase["name"] for phase in start["phases"]] for start in starts]
+    every = dict.fromkeys(name for own in names for name in own)
+    order = sorted(every, key=lambda name: max(own.index(name) if name in own else 0 for own in names))
+    return [(name, [own.index(name) if name in own else None for own in names]) for name in order]
+
+
+def _start_parts(starts: Sequence[Mapping[str, Any]], start: Mapping[str, Any]) -> list[tuple[str, float, str]]:
+    colour = {name: f"p{i}" for i, (name, _) in enumerate(start_rows(starts))}
+    return [(phase["name"], 1000 * phase["seconds"], colour[phase["name"]]) for phase in start["phases"]]
+
+
+def _constants(run: Mapping[str, Any]) -> int:
+    return sum(size for region in run["regions"] for size in region["constants"].values())
+
+
+def _worst(outputs: Sequence[Mapping[str, Any]]) -> int:
+    """Return which output is the furthest off; one whose difference is not finite counts as that."""
+    far = [math.inf if row["relative"] is None else row["relative"] for row in outputs]
+    return far.index(max(far))
+
+
+def _subgraphs(run: Mapping[str, Any]) -> list[dict[str, int]]:
+    counts = Counter(node["place"][0] for node in run["nodes"])
+    return [{"number": number, "nodes": nodes} for number, nodes in sorted(counts.items())]
+
+
+def _marked(draw: Any) -> Any:
+    return lambda *args, **named: Markup(draw(*args, **named))
+
+
+def _graph(run: Mapping[str, Any], subgraph: int) -> Markup:
+    most = max((node["share"] for node in run["nodes"]), default=0.0)
+    return Markup(graph.graph([node for node in run["nodes"] if node["place"][0] == subgraph], most))

@@ -1,0 +1,80 @@
+"""All checks: the cases of operators with a device kernel, and scenarios."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection
+from functools import cache
+
+from litecl.cases import Case
+from litecl.delegate.ops import CL_OPS
+from litecl.interpreter.errors import ModelError
+from litecl.verify.check import Check, edge_of, of_case, types_of
+
+
+@cache
+def catalogue() -> dict[str, Check]:
+    """Return all checks by name; scenarios, which take longest, first."""
+    from litecl.verify.scenarios import SCENARIOS
+
+    cases = {name: of_case(case, name) for name, case in named_cases().items() if case.op in CL_OPS}
+    return {check.name: check for check in SCENARIOS} | cases
+
+
+def selected(ops: Collection[str] = (), *, quick: bool = False, only: str | None = None) -> tuple[Check, ...]:
+    """Return the checks of these operators (all, if none is named), or the one of a name. Raises ModelError for none.
+
+    ops: operators, or kinds of scenarios, in capitals or not.
+    """
+    checks = catalogue()
+    if only is not None:
+        if only not in checks:
+            raise ModelError(f"no check is named {only!r}; `litecl verify --list` names them")
+        return (checks[only],)
+    wanted = {op.upper() for op in ops}
+    unknown = wanted - {check.op.upper() for check in checks.values()}
+    if unknown:
+        raise ModelError(f"no check of {', '.join(sorted(unknown))}: no device kernel computes it")
+    some = quick_cases() if quick else frozenset()
+    return tuple(
+        check
+        for name, check in checks.items()
+        if (not wanted or check.op.upper() in wanted) and (not quick or check.quick or name in some)
+    )
+
+
+@cache
+def named_cases() -> dict[str, Case]:
+    """Return every case of every operator under a name of its own.
+
+    Cases of one operator that share a name have their table's added, and a number where they share that too.
+    """
+    from litecl.cases.tables import TABLES  # makes arrays for a second
+
+    cases = [(table.__name__.rpartition(".")[2], case) for table in TABLES for case in table.CASES]
+    shared = {name for name, count in Counter(_name(case) for _, case in cases).items() if count > 1}
+    named: dict[str, Case] = {}
+    for table, case in cases:
+        name = _name(case) + (f" ({table})" if _name(case) in shared else "")
+        while name in named:
+            name += "'"
+        named[name] = case
+    return named
+
+
+def _name(case: Case) -> str:
+    return f"{case.op.name}/{case.name}"
+
+
+@cache
+def quick_cases() -> frozenset[str]:
+    """Return the names of the cases of a quick run.
+
+    Of every operator and type the first and the last, and the first of every kind of special sizes and values: cases of
+    one operator and type share programs, which are what takes the time.
+    """
+    kinds: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name, case in named_cases().items():
+        if case.op in CL_OPS and case.device is None and case.on_device:
+            kinds[case.op.name, types_of(case)].append(name)
+            kinds[case.op.name, types_of(case), edge_of(case.inputs)].append(name)
+    ends = (name for kind, names in kinds.items() for name in (names[0], names[-1 if len(kind) == 2 else 0]))
+    return frozenset(ends)

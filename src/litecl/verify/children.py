@@ -1,0 +1,154 @@
+"""Starts a worker and listens to it, until it has done what it was asked to, dies, or says nothing for too long."""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, Any
+
+_COMMAND = (sys.executable, "-m", "litecl.verify.worker")
+_START_S = 60.0  # of patience in addition, for a worker that imports what it needs
+_TO_PREPARE = 4  # times: compilers take long on busy machines
+_SLICE_S = 0.5
+_GRACE_S = 30.0  # for a worker that has said all to end: drivers may take long on busy machines
+_STDERR_LINES = 3
+_PYTHONS_OWN = ("Fatal Python error", "File ", "Thread ", "Current thread", "Extension modules")
+
+_LIVE: set["subprocess.Popen[str]"] = set()
+
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class End:
+    """How a worker ended: "" where it came to its end, else in words. timed_out: whether it was ended."""
+
+    how: str = ""
+    timed_out: bool = False
+
+
+def serve(
+    request: Message, timeout_s: float, hear: Callable[[Message], None], env: Mapping[str, str] | None = None
+) -> End:
+    """Have a worker serve a request.
+
+    timeout_s: how long it may say nothing; longer while it prepares a check, which is when programs are built. hear: is
+    told of its messages. env: variables of its environment, in addition to those of this process.
+    """
+    with _worker(request, env) as (process, messages, errors):
+        patience_s = timeout_s + _START_S
+        while True:
+            try:
+                message = _next(messages, patience_s)
+            except queue.Empty:
+                return End(f"said nothing for {patience_s:g} s and was ended", timed_out=True)
+            if message is None:
+                break
+            patience_s = timeout_s * (_TO_PREPARE if "begin" in message else 1)
+            hear(message)
+        try:
+            code = process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            return End(f"did not end {_GRACE_S:g} s after its last check", timed_out=True)
+        return End() if code == 0 else End(_died(code) + _last_words(errors))
+
+
+def _next(messages: "queue.Queue[Message | None]", patience_s: float) -> Message | None:
+    """Return the next message, None after the last. Raises queue.Empty.
+
+    Waits in slices: a time in which the whole machine slept, or this process was stopped, counts as one of them.
+    """
+    for _ in range(max(1, round(patience_s / _SLICE_S))):
+        with suppress(queue.Empty):
+            return messages.get(timeout=_SLICE_S)
+    raise queue.Empty
+
+
+@contextmanager
+def _worker(
+    request: Message, env: Mapping[str, str] | None
+) -> Iterator[tuple["subprocess.Popen[str]", "queue.Queue[Message | None]", IO[str]]]:
+    """Start a worker, in a session of its own, which is ended with all that it started."""
+    with tempfile.TemporaryFile("w+", errors="replace") as errors:
+        process = subprocess.Popen(
+            _COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env={**os.environ, **(env or {})},
+            start_new_session=True,
+        )
+        assert process.stdin is not None and process.stdout is not None
+        _LIVE.add(process)
+        messages: queue.Queue[Message | None] = queue.Queue()
+        listener = threading.Thread(target=_listen, args=(process.stdout, messages), daemon=True)
+        listener.start()
+        try:
+            with suppress(BrokenPipeError):  # of a worker that has died already
+                process.stdin.write(json.dumps(request) + "\n")
+                process.stdin.flush()
+            yield process, messages, errors  # its stdin stays open: it ends when this process does
+        finally:
+            _end(process)
+            _LIVE.discard(process)
+            listener.join(_GRACE_S)
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+            process.stdout.close()
+
+
+def _listen(lines: IO[str], messages: "queue.Queue[Message | None]") -> None:
+    for line in lines:
+        try:
+            messages.put(json.loads(line))
+        except ValueError:  # the last line of a worker that died while it wrote
+            break
+    messages.put(None)
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """End a worker, if it has not ended, with its session; a driver may have started processes."""
+    if process.poll() is None:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (AttributeError, ProcessLookupError, PermissionError):  # AttributeError: Windows
+            process.kill()
+    process.wait()
+
+
+def _died(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+def _last_words(errors: IO[str]) -> str:
+    """Return the last lines of stderr that are not Python's own on the signal and all threads."""
+    errors.seek(0)
+    lines = [line.strip() for line in errors if line.strip()]
+    told = [line for line in lines if not line.startswith(_PYTHONS_OWN)]
+    words = " | ".join(told[-_STDERR_LINES:])
+    return f": {words[:300]}" if words else ""
+
+
+def end_all() -> None:
+    """End all workers, which hear of no Ctrl-C."""
+    for process in list(_LIVE):
+        _end(process)
+
+
+def now_s() -> float:
+    """Return seconds of a clock that only goes forward."""
+    return time.monotonic()

@@ -1,0 +1,288 @@
+"""What litecl runs, operator by operator: docs/operators.md.
+
+Answered by the records: what claims say of the cases (``litecl.cases``), each of which is compared with LiteRT, what
+the converter's lowerings hold, and results of ``litecl verify``.
+"""
+
+import importlib
+import pkgutil
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.abc import InspectLoader
+from types import CodeType, ModuleType
+
+import litecl.converter.lower
+import litecl.interpreter.ops
+from litecl.cases import Case
+from litecl.delegate.claim.control import CONTROL_OPS, FOLDED, VARIABLE_OPS
+from litecl.delegate.ops import CL_OPS
+from litecl.interpreter.file.tables import BUILTIN_OPERATORS
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops import every_op
+from litecl.interpreter.schema import TensorType
+from litecl.verify.catalogue import named_cases
+from litecl.verify.check import main_input, types_of
+from litecl.verify.in_tflite import CUSTOM_IN_TFLITE, NOT_IN_TFLITE
+from litecl.verify.record import PASS, REFUSED, Result, labels
+from litecl.verify.refusals import RefusedOption, by_reason, converter_refusals, device_refusal, refused_options
+
+_PLACEHOLDERS = {"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"}
+_OF_ALL = ("input ", "output ", "type ", "quantized")  # reasons that the columns of types tell already
+
+
+@dataclass(frozen=True)
+class Row:
+    """One operator.
+
+    cpu, device: the types of its cases, with a star where they are quantized. cpu_ranks, device_ranks: of the operand
+    that has this type, as in "0-5". refused: why the device leaves some of its cases to the CPU, other than for
+    their types. options: values of its options that are refused. verified: of each device that was verified, how many
+    checks passed of those that it runs.
+    """
+
+    name: str
+    versions: str
+    cpu: tuple[str, ...]
+    cpu_ranks: str
+    device: tuple[str, ...]
+    device_ranks: str
+    on_device: bool
+    refused: tuple[str, ...]
+    options: tuple[RefusedOption, ...]
+    converter: bool
+    cases: int
+    tflite: bool
+    verified: Mapping[str, str]
+
+
+def rows(results: Sequence[Result] = ()) -> list[Row]:
+    """Return every operator that the interpreter runs, in the order of their names."""
+    emitted, claimed, verified = (
+        _emitted(),
+        {op.name for op in CL_OPS} | {op.name for op in (*CONTROL_OPS, *VARIABLE_OPS)},
+        _verified(results),
+    )
+    cases: dict[str, list[tuple[Case, str | None]]] = defaultdict(list)
+    for case in named_cases().values():
+        cases[case.op.name].append((case, device_refusal(case)))
+    return [
+        _row(op, cases[op.name], op.name in claimed, op.name in emitted, verified.get(op.name, {}))
+        for op in sorted(every_op(), key=lambda op: op.name.upper())
+    ]
+
+
+def _row(
+    op: Op | ControlOp,
+    cases: Sequence[tuple[Case, str | None]],
+    on_device: bool,
+    emitted: bool,
+    verified: Mapping[str, str],
+) -> Row:
+    taken = [case for case, refusal in cases if refusal is None]
+    refused = {reason for _, reason in cases if reason not in (None, FOLDED) and on_device}
+    return Row(
+        op.name,
+        "" if op.custom else "-".join(str(n) for n in sorted({op.versions[0], op.versions[-1]})),
+        _types([case for case, _ in cases]),
+        _ranks([case for case, _ in cases]),
+        _types(taken),
+        _ranks(taken),
+        on_device,
+        tuple(sorted(reason for reason in refused if reason and not reason.startswith(_OF_ALL))),
+        refused_options([case for case, _ in cases], on_device=on_device),
+        emitted,
+        len(cases),
+        op.name in CUSTOM_IN_TFLITE if op.custom else op.name not in NOT_IN_TFLITE,
+        verified,
+    )
+
+
+def _verified(results: Sequence[Result]) -> Mapping[str, Mapping[str, str]]:
+    """Return by operator and device how many checks passed of those that were not refused."""
+    counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    devices = [device for result in results for device in result.devices]
+    for label, device in zip(labels(results), devices, strict=True):
+        for row in device.rows:
+            counts[row.op][label][row.status] += row.checks
+    return {
+        op: {
+            name: f"{found[PASS]}/{found.total() - found[REFUSED]}"
+            for name, found in devices.items()
+            if found.total() > found[REFUSED]
+        }
+        for op, devices in counts.items()
+    }
+
+
+def missing() -> list[str]:
+    """Return the builtin operators of the schema, and LiteRT's custom ones, that the interpreter does not run."""
+    known = {op.name for op in every_op()} | _PLACEHOLDERS
+    return [name for name in (*BUILTIN_OPERATORS, *sorted(CUSTOM_IN_TFLITE)) if name not in known]
+
+
+COLUMNS = ("operator", "versions", "CPU", "ranks", "device", "ranks", "converter", "cases", "TFLite")
+
+
+def devices_of(table: Sequence[Row]) -> tuple[str, ...]:
+    """Return the devices that were verified."""
+    return tuple(dict.fromkeys(name for row in table for name in row.verified))
+
+
+def cells(row: Row, devices: Sequence[str]) -> tuple[str, ...]:
+    """Return what stands under ``COLUMNS`` and devices."""
+    return (
+        row.name,
+        row.versions,
+        " ".join(row.cpu),
+        row.cpu_ranks,
+        " ".join(row.device) or _mark(row.on_device),
+        row.device_ranks,
+        _mark(row.converter),
+        str(row.cases or ""),
+        _mark(row.tflite),
+        *(row.verified.get(name, "") for name in devices),
+    )
+
+
+def markdown(table: Sequence[Row]) -> str:
+    """Return the document."""
+    devices = devices_of(table)
+    columns = (*COLUMNS, *devices)
+    lines = [_HEAD, _line(columns), "|---" * len(columns) + "|"]
+    for row in table:
+        name, *others = cells(row, devices)
+        lines.append(_line((f"`{name}`", *others)))
+    only = [name for name in missing() if name not in NOT_IN_TFLITE]
+    neither = [name for name in missing() if name in NOT_IN_TFLITE]
+    lines += [
+        "",
+        f"Only in TensorFlow Lite: {_names(only)}.{_ONLY}",
+        "",
+        f"In neither: {_names(neither)}.",
+        "",
+        _REFUSED,
+    ]
+    lines += [_line((f"`{row.name}`", "; ".join(row.refused))) for row in table if row.refused]
+    lines += ["", _OPTIONS]
+    lines += [
+        _line((f"`{row.name}`", f"`{o.option}`", o.shown, o.where, o.reason)) for row in table for o in row.options
+    ]
+    lines += ["", _CONVERTER]
+    lines += [_line((_some(names), words)) for names, words in by_reason(converter_refusals())]
+    return "\n".join([*lines, ""])
+
+
+def _line(found: Sequence[str]) -> str:
+    return f"| {' | '.join(found)} |"
+
+
+_HEAD = """# Operators
+
+Written by `litecl coverage --output docs/operators.md`; a test checks that it is up to date. `litecl coverage --results
+FILE.json` adds what `litecl verify -o FILE.json` found on a device; [devices.md](devices.md) has such results.
+
+- **versions**: those of the operator that are understood. Operators without any are custom ones.
+- **CPU**, **device**: the types and ranks of the cases, which the interpreter and the device compute as LiteRT does; a
+  star means integers with a scale and a zero point. Types that LiteRT takes without a look, and reads as others, are
+  refused: all but floats for FAKE_QUANT, for example.
+- **converter**: whether the converter emits it.
+- **cases**: how many test cases it has. Operators without any run subgraphs or keep state, and have tests of their own.
+- **TFLite**: whether LiteRT's interpreter runs it, by its own kernels or by XNNPACK, which it takes by default.
+
+[differences.md](differences.md) lists where LiteRT computes something else.
+
+Indices that are out of range raise ModelError on the CPU. A kernel cannot raise: on the device GATHER, GATHER_ND and
+EMBEDDING_LOOKUP take the nearest existing element (-1 means the first, not the last), and nothing outside
+the tensor is read. Indices that are constant are looked at before, and left to the CPU where one is out of range. For
+ONE_HOT such an index is a row without a one, on either side.
+"""
+
+_ONLY = """ They are
+custom operators of language models, which LiteRT runs by XNNPACK or where a program registers them. A model with one is
+refused (UnsupportedOp) unless it is given by `Interpreter(custom_ops=...)`; composites of these names run."""
+
+_REFUSED = """## What the device leaves to the CPU
+
+Whatever the operator: tensors of other types than those above, tensors without elements or with 2**31 and more, and
+shapes that are known only at run time. Besides, in the words of the delegation report:
+
+| operator | why |
+|---|---|"""
+
+_OPTIONS = """## Options that are refused
+
+Every value of every option that is a choice was tried on cases of the operator. A value that the CPU refuses raises
+ModelError or ShapeError; one that the device refuses is computed on the CPU. Values that are not here are taken.
+
+| operator | option | values | refused by | why |
+|---|---|---|---|---|"""
+
+_CONVERTER = """## What the converter refuses
+
+Operators of TensorFlow without a lowering are refused by name, with what to write instead. Besides, lowerings refuse
+what TensorFlow Lite cannot express; ranks must be known where a lowering depends on them. All that is refused in a
+model is told at once, with the lines of the user's code.
+
+| TensorFlow | why |
+|---|---|"""
+_NAMED = 8
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = f" and {len(names) - 1} more" if len(names) > _NAMED else ""
+    return _names(names[:1] if more else names) + more
+
+
+def _mark(value: bool) -> str:
+    return "yes" if value else ""
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def _types(cases: Sequence[Case]) -> tuple[str, ...]:
+    order = [type_.name.lower() for type_ in TensorType]
+    found = {types_of(case).partition(" x ")[0] for case in cases} - {""}
+    return tuple(sorted(found, key=lambda name: (order.index(name.rstrip("*")), name)))
+
+
+def _ranks(cases: Sequence[Case]) -> str:
+    found = {x.ndim for case in cases if (x := main_input(case)) is not None}
+    return "-".join(str(rank) for rank in sorted({min(found), max(found)})) if found else ""
+
+
+def _emitted() -> set[str]:
+    """Return the operators that the converter's lowerings hold, in their tables too, or name in their functions."""
+    infos = pkgutil.iter_modules(litecl.converter.lower.__path__)
+    modules = [importlib.import_module(f"litecl.converter.lower.{info.name}") for info in infos]
+    return {op.name for module in modules for op in emitted_by(module)}
+
+
+def emitted_by(module: ModuleType) -> Iterator[Op | ControlOp]:
+    """Yield the operators that a module of lowerings names."""
+    assert module.__spec__ is not None and isinstance(module.__spec__.loader, InspectLoader)
+    code = module.__spec__.loader.get_code(module.__name__)
+    names = {*_names_in(code)} if code is not None else set()
+    for value in vars(module).values():
+        yield from _held(value)
+        if isinstance(value, ModuleType) and value.__name__.startswith(litecl.interpreter.ops.__name__):
+            yield from (op for name in names if isinstance(op := getattr(value, name, None), Op | ControlOp))
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """Yield the names that code uses, that of the functions within it included."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names_in(inner)
+
+
+def _held(value: object) -> Iterator[Op | ControlOp]:
+    if isinstance(value, Op | ControlOp):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _held(item)

@@ -1,0 +1,142 @@
+"""A result as a document: a sentence to paste into a bug report, and parts that every format of page shows."""
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from litecl.verify.record import BAD, PASS, REFUSED, STATUSES, DeviceResult, Result, Row, tally
+
+_NAMED = 4  # failures in the sentence, one of an operator
+
+
+@dataclass(frozen=True)
+class Table:
+    """A heading, the names of columns, and rows of cells. Failed rows are marked."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    marked: frozenset[int] = frozenset()
+
+
+def sentence(result: Result) -> str:
+    """Return the outcome in a sentence that says what, where and with which versions."""
+    env = result.environment
+    where = f"{env['system']}, {env['processor']}, {env['cores']} cores, Python {env['python']}, numpy {env['numpy']}"
+    parts = [f"{_named(d)}: {_outcome(d)}" for d in result.devices] + [f"{note}." for note in result.notes]
+    return f"litecl {env['litecl']} ({result.command}, {result.date}) on {where}. {' '.join(parts)}"
+
+
+def tables(result: Result) -> list[Table]:
+    """Return all there is to show: the machine, devices, failures, operators, refusals."""
+    found = [_environment(result)]
+    for device in result.devices:
+        found += [_problems(device), _exactness(device), _refusals(device)]
+    return [found[0], _operators(result), *(table for table in found[1:] if table.rows)]
+
+
+def replay(device: DeviceResult, row: Row) -> str:
+    """Return the command that runs a check again."""
+    return f"litecl verify --device {device.device['index']} --replay {shlex.quote(row.check)}"
+
+
+def _named(device: DeviceResult) -> str:
+    d = device.device
+    return f"{d['name']} ({d['platform']}, driver {d['driver']}, {d['version']})"
+
+
+def _outcome(device: DeviceResult) -> str:
+    counts = device.counts
+    words = [f"{counts.get(PASS, 0)} of {device.checks} checks pass"]
+    words += [f"{count} {status}" for status, count in counts.items() if status != PASS]
+    waived = sum(row.checks for row in device.rows if row.waived is not None)
+    words += [f"{waived} of them known"] if waived else []
+    unexpected = sum(row.checks for row in device.rows if row.unexpected)
+    words += [f"{unexpected} of the refused run on other devices"] if unexpected else []
+    text = ", ".join(words)
+    if not device.failures:
+        return f"{text}." + "".join(f" {note}." for note in device.notes)
+    named_rows = list({row.op: row for row in reversed(device.failures)}.values())[::-1][:_NAMED]
+    named = "; ".join(f"{row.check} {_reason(row)}" for row in named_rows)
+    more = len(device.failures) - len(named_rows)
+    others = f"; and {more} more" if more > 0 else ""
+    return f"{text}: {named}{others}. Again: {replay(device, device.failures[0])}"
+
+
+def _reason(row: Row) -> str:
+    alone = "" if row.alone in (None, row.status) else f"; alone: {row.alone}"
+    waived = "" if row.waived is None else f"; known: {row.waived}"
+    return f"({row.status}: {row.reason}{alone}{waived})"
+
+
+def _environment(result: Result) -> Table:
+    env = dict(result.environment)
+    for name in ("packages", "variables"):
+        env[name] = ", ".join(f"{key} {value}" for key, value in env[name].items())
+    rows = [("command", result.command), ("date", result.date), *((str(k), str(v)) for k, v in env.items() if v)]
+    keys = ("platform", "platform_version", "driver", "version", "type", "compute_units", "processor", "vector_width")
+    for device in result.devices:
+        told = ", ".join(f"{key.replace('_', ' ')} {device.device[key]}" for key in keys if device.device.get(key))
+        rows.append((f"device {device.device['index']}", f"{device.name}: {told}"))
+        rows.append(("took", f"{device.seconds:.0f} s"))
+        rows += [("problem", note) for note in device.notes]
+    return Table("Machine", ("", ""), (*rows, *(("problem", note) for note in result.notes)))
+
+
+def _operators(result: Result) -> Table:
+    """Return operators by devices: how many checks pass, and what became of the others."""
+    ops = sorted({row.op for device in result.devices for row in device.rows})
+    rows: list[tuple[str, ...]] = []
+    marked: set[int] = set()
+    for op in ops:
+        cells = [_cell([row for row in device.rows if row.op == op]) for device in result.devices]
+        marked |= {len(rows)} if any(row.op == op and row.counts for d in result.devices for row in d.rows) else set()
+        rows.append((op, *cells))
+    return Table("Operators", ("operator", *(d.name for d in result.devices)), tuple(rows), frozenset(marked))
+
+
+def _cell(rows: Sequence[Row]) -> str:
+    counts = tally(rows)
+    others = [f"{counts[status]} {status}" for status in STATUSES if status != PASS and counts[status]]
+    return ", ".join([f"{counts[PASS]} of {counts.total()} pass", *others])
+
+
+def _problems(device: DeviceResult) -> Table:
+    rows = [row for row in device.rows if row.status in BAD]
+    cells = tuple(
+        (row.check, row.types, row.shapes, row.edge, _reason(row), ", ".join(row.kernels), replay(device, row))
+        for row in rows
+    )
+    columns = ("check", "types", "shapes", "edge", "what", "kernels", "again")
+    marked = frozenset(i for i, row in enumerate(rows) if row.counts)
+    return Table(f"Failures on {device.name}", columns, cells, marked)
+
+
+def _exactness(device: DeviceResult) -> Table:
+    """Return the worst error of every operator and type, with its bound."""
+    worst: dict[tuple[str, str], Row] = {}
+    for row in device.rows:
+        if row.relative is not None and row.bound is not None and row.status == PASS:
+            key = row.op, row.types
+            kept = worst.get(key)
+            if kept is None or (row.relative, row.ulp or 0) > (kept.relative or 0, kept.ulp or 0):
+                worst[key] = row
+    cells = tuple(
+        (op, types, f"{row.relative:.2g}", f"{row.ulp:.3g}", f"{row.bound:g} ({row.bound_source})", row.reference)
+        for (op, types), row in sorted(worst.items())
+    )
+    columns = ("operator", "types", "worst error", "ulp", "allowed", "compared with")
+    return Table(f"Exactness on {device.name}", columns, cells)
+
+
+def _refusals(device: DeviceResult) -> Table:
+    counts: Counter[tuple[str, str, str, bool]] = Counter()
+    for row in device.rows:
+        if row.status == REFUSED:
+            counts[row.op, row.types, row.reason, row.unexpected] += row.checks
+    cells = tuple(
+        (op, types, reason, str(count), "other devices run it" if unexpected else "")
+        for (op, types, reason, unexpected), count in sorted(counts.items())
+    )
+    return Table(f"Left to the CPU on {device.name}", ("operator", "types", "why", "checks", ""), cells)

@@ -1,0 +1,222 @@
+"""Runs one check: on the interpreter, then on the device, twice, and compares."""
+
+import statistics
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate.report import summary
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError, LiteclError
+from litecl.interpreter.graph import Array
+from litecl.verify.check import Check, Step
+from litecl.verify.difference import Difference, difference, same_bits, worst
+from litecl.verify.goldens import Goldens
+from litecl.verify.record import FAIL, PASS, REFUSED, SLOWER, Row
+
+_TIMED = 5  # invokes
+_GROWTH_BYTES = 32 << 20  # that many rounds may leave behind: allocators keep some
+
+Outputs = list[list[Array]]
+"""After each step: the model's outputs, then its variables."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where and how checks run. device: an index into ``devices()``. timed: take times of device and CPU."""
+
+    device: int
+    cache_dir: str | None
+    timed: bool = False
+
+
+def judge(check: Check, settings: Settings, goldens: Goldens, prepared: Callable[[Sequence[str]], None]) -> Row:
+    """Return what comes of a check. prepared: is told of the device's kernels before these run."""
+    start_s = time.perf_counter()
+    row = Row(check.name, **asdict(check.labels), status=PASS)
+    try:
+        row = _judged(check, row, settings, goldens, prepared)
+    except Exception as error:  # whatever a driver or a kernel raises is a row
+        row = replace(row, status=FAIL, reason=_words(error))
+    return replace(row, seconds=round(time.perf_counter() - start_s, 3))
+
+
+def _judged(
+    check: Check, row: Row, settings: Settings, goldens: Goldens, prepared: Callable[[Sequence[str]], None]
+) -> Row:
+    steps = check.steps()
+    interpreter = _interpreter(check, settings)
+    _allocate(interpreter, steps[0])
+    report = DelegationReport.of(interpreter)
+    if not report.claimed:
+        reason = next((node.reason for node in report.nodes), "no nodes")
+        return replace(row, status=REFUSED, reason=reason, unexpected=check.wanted)
+    row = replace(row, kernels=kernels_of(report))
+    prepared(row.kernels)
+    cpu = Interpreter(check.model())
+    wanted, row = _play(cpu, steps), replace(row, reference="litecl's interpreter")
+    golden = goldens.of(check.name, check.model(), steps)
+    if golden is not None:
+        row = replace(row, reference=f"LiteRT {goldens.version}")
+        departs = _compare(check, wanted, golden).reason
+        if departs:
+            return replace(row, status=FAIL, reason=f"the interpreter on this machine: {departs}")
+        wanted = golden
+    row = _compared(row, _compare(check, _on_device(check, interpreter, settings, steps), wanted))
+    return _timed(row, interpreter, cpu) if settings.timed and row.status == PASS else row
+
+
+def _compared(row: Row, found: "_Comparison") -> Row:
+    return replace(
+        row,
+        status=FAIL if found.reason else PASS,
+        reason=found.reason,
+        relative=found.worst.relative,
+        ulp=found.worst.ulp,
+        bound=found.bound,
+        bound_source=found.source,
+    )
+
+
+def _timed(row: Row, interpreter: Interpreter, cpu: Interpreter) -> Row:
+    device_ms, cpu_ms = _median_ms(interpreter), _median_ms(cpu)
+    row = replace(row, device_ms=device_ms, cpu_ms=cpu_ms)
+    slower = f"{device_ms:.3f} ms, {cpu_ms:.3f} ms on the CPU"
+    return replace(row, status=SLOWER, reason=slower) if device_ms > cpu_ms else row
+
+
+def kernels_of(report: DelegationReport) -> tuple[str, ...]:
+    """Return the kernel files and functions that a model launches, each once."""
+    return tuple(dict.fromkeys(kernel for row in report.partitions for kernel in row.kernels))
+
+
+class _NotRepeatable(LiteclError):
+    """Runs that are the same differ."""
+
+
+def _on_device(check: Check, interpreter: Interpreter, settings: Settings, steps: Sequence[Step]) -> Outputs:
+    """Return what the first round gives. Raises _NotRepeatable if another one gives other bits."""
+    if check.threads > 1:
+        return _in_threads(check, settings, steps)
+    first = _play(interpreter, steps)
+    begun_bytes = 0
+    for number in range(2, max(2, check.rounds) + 1):
+        _require_same(first, _play(interpreter, steps), f"round {number} differs from the first")
+        begun_bytes = _resident_bytes() if number == max(2, check.rounds // 10) else begun_bytes
+    grown = _resident_bytes() - begun_bytes
+    if check.rounds > 2 and grown > _GROWTH_BYTES:
+        raise LiteclError(f"memory grows by {grown >> 20} MiB in {check.rounds} rounds")
+    return first
+
+
+def _in_threads(check: Check, settings: Settings, steps: Sequence[Step]) -> Outputs:
+    """Return what the first of several threads gets, each with an interpreter of its own."""
+    results: list[Outputs] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            interpreter = _interpreter(check, settings)
+            results.extend(_play(interpreter, steps) for _ in range(check.rounds))
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(check.threads)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    for other in results[1:]:
+        _require_same(results[0], other, "threads differ")
+    return results[0]
+
+
+def _require_same(first: Outputs, again: Outputs, what: str) -> None:
+    for number, (a, b) in enumerate(zip(first, again, strict=True)):
+        if not all(same_bits(x, y) for x, y in zip(a, b, strict=True)):
+            raise _NotRepeatable(f"not repeatable: {what}, in invoke {number}")
+
+
+def _interpreter(check: Check, settings: Settings) -> Interpreter:
+    delegate = CLDelegate(settings.device, cache_dir=settings.cache_dir, strict=True, **check.options)
+    return Interpreter(check.model(), delegates=[delegate])
+
+
+def _allocate(interpreter: Interpreter, step: Step) -> None:
+    details = interpreter.get_input_details()
+    for detail, feed in zip(details, step.feeds, strict=True):
+        interpreter.resize_tensor_input(detail["index"], feed.shape)
+    interpreter.allocate_tensors()
+
+
+def _play(interpreter: Interpreter, steps: Sequence[Step]) -> Outputs:
+    """Do all steps, from variables as they are at first."""
+    found: Outputs = []
+    for number, step in enumerate(steps):
+        _allocate(interpreter, step)
+        if step.reset or number == 0:
+            interpreter.reset_all_variables()
+        for detail, feed in zip(interpreter.get_input_details(), step.feeds, strict=True):
+            interpreter.set_tensor(detail["index"], feed)
+        interpreter.invoke()
+        variables = [t for t, spec in enumerate(interpreter.model.subgraphs[0].tensors) if spec.is_variable]
+        outputs = [detail["index"] for detail in interpreter.get_output_details()]
+        found.append([np.asarray(interpreter.get_tensor(t)) for t in (*outputs, *variables)])
+    return found
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    worst: Difference
+    bound: float
+    source: str
+    reason: str
+
+
+def _compare(check: Check, got: Outputs, wanted: Outputs) -> _Comparison:
+    """Compare everything, against the bound of the output that comes closest to its own or exceeds it."""
+    found = []
+    for number, (a, b) in enumerate(zip(got, wanted, strict=True)):
+        for position, (x, y) in enumerate(zip(a, b, strict=False)):  # LiteRT's outputs are not followed by variables
+            d, (bound, source) = difference(x, y), check.bound(y.dtype)
+            reason = _reason(d, bound) and f"invoke {number}, output {position}: {_reason(d, bound)}"
+            found.append(_Comparison(d, bound, source, reason))
+    decisive = max(found, key=lambda c: (bool(c.reason), c.worst.relative / c.bound if c.bound else 0.0, c.bound))
+    return _Comparison(worst([c.worst for c in found]), decisive.bound, decisive.source, decisive.reason)
+
+
+def _reason(d: Difference, bound: float) -> str:
+    if not d.exceeds(bound):
+        return ""
+    return d.wrong or f"wrong values: off by {d.relative:.2g} of the largest, {bound:g} allowed ({d.ulp:.3g} ulp)"
+
+
+def _median_ms(interpreter: Interpreter) -> float:
+    times = []
+    for _ in range(_TIMED):
+        start_s = time.perf_counter()
+        interpreter.invoke()
+        times.append((time.perf_counter() - start_s) * 1e3)
+    return statistics.median(times)
+
+
+def _words(error: BaseException) -> str:
+    kind = "" if isinstance(error, _NotRepeatable) else f"{type(error).__name__}: "
+    return kind + (summary(error) if isinstance(error, DelegateError) else str(error).partition("\n")[0])
+
+
+def _resident_bytes() -> int:
+    """Return the memory that the process holds now; 0 where the system does not tell it in /proc."""
+    try:
+        import resource
+
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    except (ImportError, OSError):
+        return 0

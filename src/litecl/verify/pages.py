@@ -1,0 +1,121 @@
+"""A result as a file: JSON, HTML, Markdown, or JUnit's XML, by the file's ending."""
+
+import json
+import math
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+from litecl.interpreter.errors import ModelError
+from litecl.verify.document import Table, sentence, tables
+from litecl.verify.record import BAD, NOT_RUN, REFUSED, Result
+
+_STYLE = """
+:root{color-scheme:light dark}
+body{font:15px/1.45 system-ui,sans-serif;margin:1.5em auto;max-width:75em;padding:0 1em}
+table{border-collapse:collapse;margin-bottom:1.5em;display:block;overflow-x:auto}
+th,td{border:1px solid #8886;padding:.2em .6em;text-align:left;vertical-align:top}
+tr.bad td{background:#f003}
+p.result{font-weight:600}
+"""
+
+
+def write(result: Result, path: Path, *, brief: bool = False) -> None:
+    """Write a result in the format of the file's ending. Raises ModelError for another ending than ``FORMATS``.
+
+    brief: write JSON in brief.
+    """
+    form = FORMATS.get(path.suffix.lower())
+    form = to_brief_json if brief and form is to_json else form
+    if form is None:
+        raise ModelError(f"{path}: expected a name that ends in {', '.join(FORMATS)}, got {path.suffix or 'none'}")
+    path.write_text(form(result), encoding="utf-8")
+
+
+def to_json(result: Result) -> str:
+    """Return all of a result; numbers that are not finite are null."""
+    return json.dumps(finite(result.to_dict()), indent=1) + "\n"
+
+
+def to_brief_json(result: Result) -> str:
+    """Return a result in brief, a row a line: some 30 kB a device, for results that are kept."""
+    data = finite(result.to_brief())
+    lines = [[json.dumps(row, separators=(",", ":")) for row in device.pop("rows")] for device in data["devices"]]
+    head = json.dumps({key: value for key, value in data.items() if key != "devices"})[:-1]
+    devices = (
+        json.dumps(device)[:-1] + ', "rows": [\n' + ",\n".join(rows) + "\n]}"
+        for device, rows in zip(data["devices"], lines, strict=True)
+    )
+    return f'{head}, "devices": [\n' + ",\n".join(devices) + "\n]}\n"
+
+
+def finite(data: Any) -> Any:
+    """Return data that JSON can hold."""
+    if isinstance(data, dict):
+        return {key: finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def to_markdown(result: Result) -> str:
+    """Return the sentence and all tables."""
+    parts = ["# litecl verify", sentence(result)]
+    for table in tables(result):
+        lines = [f"## {table.title}", "", _line(table.columns), "|---" * len(table.columns) + "|"]
+        parts.append("\n".join([*lines, *map(_line, table.rows)]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def to_html(result: Result) -> str:
+    """Return one page without scripts, that fetches nothing."""
+    body = "".join(map(_html, tables(result)))
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>litecl verify</title><style>{_STYLE}</style><h1>litecl verify</h1>"
+        f'<p class="result">{escape(sentence(result))}</p>{body}</html>\n'
+    )
+
+
+def _html(table: Table) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
+    rows = "".join(
+        f"<tr{' class=bad' if i in table.marked else ''}>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+        for i, cells in enumerate(table.rows)
+    )
+    return f"<h2>{escape(table.title)}</h2><table><tr>{head}</tr>{rows}</table>"
+
+
+def to_junit(result: Result) -> str:
+    """Return a test suite for every device; what is waived, refused or not run is skipped."""
+    root = Xml.Element("testsuites", name="litecl verify")
+    for device in result.devices:
+        failed, errors = len(device.failures), len(device.notes)
+        skipped = sum(row.status in (REFUSED, NOT_RUN) or row.waived is not None for row in device.rows)
+        counts = {"tests": len(device.rows), "failures": failed, "errors": errors, "skipped": skipped}
+        told = {name: str(count) for name, count in counts.items()}
+        suite = Xml.SubElement(root, "testsuite", {"name": device.name, "time": str(device.seconds)} | told)
+        for row in device.rows:
+            case = Xml.SubElement(suite, "testcase", classname=row.op, name=row.check, time=str(row.seconds))
+            if row.counts:
+                Xml.SubElement(case, "failure", message=row.reason, type=row.status)
+            elif row.status in (*BAD, REFUSED, NOT_RUN):
+                Xml.SubElement(case, "skipped", message=row.waived or row.reason)
+        for note in device.notes:
+            Xml.SubElement(suite, "system-err").text = note
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
+
+
+FORMATS: dict[str, Callable[[Result], str]] = {
+    ".json": to_json,
+    ".html": to_html,
+    ".md": to_markdown,
+    ".xml": to_junit,
+}

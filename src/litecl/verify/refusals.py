@@ -1,0 +1,176 @@
+"""What is refused because of an option, and why: asked of the records, by trying every value of every option.
+
+Options that are a choice (an enumeration, a flag) are tried on cases of the operator, one after another. A value is
+refused if it is on all of them.
+"""
+
+import dis
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import IntEnum
+from functools import cache, partial
+from types import CodeType, FunctionType
+from typing import Any
+
+import litecl.converter.lower as lowerings
+from litecl.cases import Case
+from litecl.delegate.analysis.explicit import explicit
+from litecl.delegate.claim.control import FOLDED
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.claim.partition import why_not
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.run.shapes import propagate
+from litecl.verify.check import types_of
+
+_MANY = 10  # values: more are told by those that are taken
+_CASES = 3  # of a type that are tried
+_SAID = {"error": "{}", "known": "its {} must be constant when the model is converted"}
+"""Methods of the converter's builder that refuse, with what they say around their text."""
+_LOWER = lowerings.__name__
+
+
+@dataclass(frozen=True)
+class RefusedOption:
+    """Values of an option that are refused on every case. where: "CPU" or "device". reason: of the first.
+
+    others: values that are not refused there.
+    """
+
+    option: str
+    values: tuple[str, ...]
+    where: str
+    reason: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The values in words."""
+        return f"all but {', '.join(self.others)}" if len(self.values) > _MANY else ", ".join(self.values)
+
+
+def device_refusal(case: Case) -> str | None:
+    """Return why a device leaves a case to the CPU, or None."""
+    model = case.model()
+    fed = {0: [feed.shape for feed in case.feeds]}
+    return why_not(0, 0, explicit(model, propagate(model, fed)), CLOptions())
+
+
+def refused_options(cases: Sequence[Case], *, on_device: bool) -> tuple[RefusedOption, ...]:
+    """Return the values of options that the interpreter or the device refuses for one operator. cases: its own."""
+    found: dict[tuple[str, str], RefusedOption] = {}
+    every: dict[str, list[str]] = {}
+    for option, value in _values(cases):
+        where, reason = _refusal(_with(cases, option, value), on_device=on_device)
+        shown = value.name if isinstance(value, IntEnum) else str(value)
+        every.setdefault(option, []).append(shown)
+        if where:
+            before = found.get((option, where), RefusedOption(option, (), where, reason))
+            found[option, where] = replace(before, values=(*before.values, shown))
+    return tuple(
+        replace(row, others=tuple(value for value in every[row.option] if value not in row.values))
+        for row in found.values()
+    )
+
+
+def _refusal(cases: Sequence[Case], *, on_device: bool) -> tuple[str, str]:
+    """Return where all of some cases are refused, and why the first is; "" for nowhere."""
+    reasons = [_cpu_refusal(case) for case in cases]
+    if reasons and all(reasons):
+        return "CPU", str(reasons[0])
+    left = [device_refusal(case) for case, why in zip(cases, reasons, strict=True) if not why] if on_device else []
+    return ("device", str(left[0])) if left and all(left) and FOLDED not in left else ("", "")
+
+
+def _values(cases: Sequence[Case]) -> Iterator[tuple[str, Any]]:
+    """Yield every value of every option that is a choice."""
+    options = cases[0].options if cases else None
+    if not is_dataclass(options):
+        return
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if isinstance(value, bool | IntEnum):
+            yield from ((field.name, other) for other in ((False, True) if isinstance(value, bool) else type(value)))
+
+
+def _with(cases: Sequence[Case], option: str, value: Any) -> list[Case]:
+    """Return cases with an option's value: those that have it, and some of every type that are given it."""
+    own = [case for case in cases if getattr(case.options, option, None) == value]
+    if own:
+        return own[:_CASES]
+    some: dict[str, list[Case]] = {}
+    for case in cases:
+        some.setdefault(types_of(case), []).append(case)
+    chosen = [case for group in some.values() for case in group[:_CASES]]
+    return [replace(case, options=replace(case.options, **{option: value})) for case in chosen]
+
+
+def _cpu_refusal(case: Case) -> str | None:
+    try:
+        interpreter = Interpreter(case.model())
+        for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
+            interpreter.resize_tensor_input(detail["index"], feed.shape)
+        interpreter.allocate_tensors()
+        for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
+            interpreter.set_tensor(detail["index"], feed)
+        interpreter.invoke()
+    except LiteclError as error:
+        return str(error).partition("\n")[0]
+    return None
+
+
+@cache
+def converter_refusals() -> Mapping[str, tuple[str, ...]]:
+    """Return why a lowering of the converter may refuse an operator of TensorFlow, by the operator's name."""
+    found = {name: tuple(dict.fromkeys(_reasons(how, set()))) for name, how in lowerings.LOWERINGS.items()}
+    return {name: reasons for name, reasons in sorted(found.items()) if reasons}
+
+
+def _reasons(how: Any, seen: set[int]) -> Iterator[str]:
+    """Yield what a lowering, and the functions of lowerings that it calls, may say of what it refuses."""
+    if isinstance(how, partial):
+        how = how.func
+    if not isinstance(how, FunctionType) or id(how) in seen or not how.__module__.startswith(_LOWER):
+        return
+    seen.add(id(how))
+    for code in _codes(how.__code__):
+        yield from _said(code)
+        for name in code.co_names:
+            yield from _reasons(how.__globals__.get(name), seen)
+    for cell in how.__closure__ or ():
+        yield from _reasons(cell.cell_contents, seen)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)
+
+
+def _said(code: CodeType) -> Iterator[str]:
+    """Yield the texts that code gives to what refuses, "..." where they hold a value."""
+    said: str | None = None
+    parts: list[str] = []
+    lines = list(dis.get_instructions(code))
+    for line, after in zip(lines, [*lines[1:], lines[-1]], strict=True):
+        if line.argval in _SAID and line.opname.startswith(("LOAD_METHOD", "LOAD_ATTR")):
+            said, parts = str(line.argval), []
+        elif said is None:
+            continue
+        elif line.opname == "LOAD_CONST" and isinstance(line.argval, str) and not after.opname.startswith("BINARY"):
+            parts.append(line.argval)
+        elif line.opname.startswith("FORMAT"):
+            parts.append("...")
+        elif line.opname.startswith("CALL"):
+            if parts:
+                yield _SAID[said].format("".join(parts))
+            said = None
+
+
+def by_reason(refusals: Mapping[str, Iterable[str]]) -> list[tuple[tuple[str, ...], str]]:
+    """Return operators that are refused for the same reasons together, with the reasons in words."""
+    groups: dict[str, list[str]] = {}
+    for name, reasons in refusals.items():
+        groups.setdefault("; ".join(reasons), []).append(name)
+    return [(tuple(names), words) for words, names in sorted(groups.items(), key=lambda item: item[1][0])]

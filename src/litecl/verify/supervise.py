@@ -1,0 +1,188 @@
+"""Runs checks on a device in workers, and identifies those that kill or hang a worker."""
+
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from litecl.verify.check import Check
+from litecl.verify.children import End, Message, end_all, now_s, serve
+from litecl.verify.judge import Settings
+from litecl.verify.record import BAD, CRASHED, NOT_RUN, TIMEOUT, DeviceResult, Row, row
+
+_BATCH = 400  # checks of a worker at most: its programs stay in memory
+_BATCHES_OF_A_JOB = 2  # at least, so that all come to their end at about the same time
+_DEATHS_OF_AN_OP = 3  # of workers, before the other checks of an operator are left out
+_DEATHS = 20  # of workers, before all that is left is left out
+_ALONE = 12  # bad checks that are run again in a worker of their own
+
+Tick = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How checks are run.
+
+    jobs: workers at a time. timeout_s: the longest that a check may take. timed: take times. keep_cache: use the
+    programs that litecl has kept on this machine, else build all of them anew, in a folder that goes.
+    """
+
+    jobs: int = 2
+    timeout_s: float = 60.0
+    timed: bool = False
+    keep_cache: bool = False
+
+
+def devices_of(wanted: Sequence[str], timeout_s: float) -> tuple[list[dict[str, Any]], str]:
+    """Return descriptions of devices, found in a worker, and what went wrong there."""
+    found: list[dict[str, Any]] = []
+    errors: list[str] = []
+
+    def hear(message: Message) -> None:
+        found.extend(message.get("devices", ()))
+        errors.extend([message["error"]] if "error" in message else [])
+
+    end = serve({"devices": list(wanted)}, timeout_s, hear)
+    if not errors and end.how:
+        errors = [f"looking for OpenCL devices: the process {end.how}"]
+    return found, "; ".join(errors)
+
+
+def verify_device(device: Mapping[str, Any], checks: Sequence[Check], plan: Plan, tick: Tick) -> DeviceResult:
+    """Run checks on one device."""
+    start_s = now_s()
+    with tempfile.TemporaryDirectory(prefix="litecl-verify-", ignore_cleanup_errors=True) as folder:
+        run = _Run(device, checks, plan, tick, folder)
+        size = max(1, min(_BATCH, -(-len(checks) // (plan.jobs * _BATCHES_OF_A_JOB))))
+        batches = [checks[i : i + size] for i in range(0, len(checks), size)]
+        try:
+            with ThreadPoolExecutor(plan.jobs) as pool:
+                for done in [pool.submit(run.batch, batch) for batch in batches]:
+                    done.result()
+            run.again_alone()
+        except BaseException:
+            run.stopped = True
+            end_all()
+            raise
+    rows = tuple(run.rows[check.name] for check in checks)
+    return DeviceResult(dict(device), rows, round(now_s() - start_s, 1), tuple(run.notes))
+
+
+@dataclass
+class _Run:
+    """What is known so far of the checks of one device."""
+
+    device: Mapping[str, Any]
+    checks: Sequence[Check]
+    plan: Plan
+    tick: Tick
+    folder: str
+    rows: dict[str, Row] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    stopped: bool = False
+    _deaths: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def batch(self, checks: Sequence[Check]) -> None:
+        """Run checks, in another worker where one has died."""
+        left = list(checks)
+        while left and not self.stopped:
+            left, skipped = self._may_run(left)
+            for check, reason in skipped:
+                self._done(_row_of(check, NOT_RUN, reason))
+            if not left:
+                return
+            heard = self._worker(left)
+            left = [check for check in left if check.name not in self.rows]
+            if heard.end.how and heard.current is None:  # it died before its first check, or after its last
+                self._note(f"a worker {heard.end.how}, outside of any check")
+                for check in left:
+                    self._done(_row_of(check, NOT_RUN, heard.end.how))
+                return
+
+    def again_alone(self) -> None:
+        """Run what is bad once more, each check in a worker of its own: is it the check, or what ran before it?"""
+        bad = [check for check in self.checks if self.rows[check.name].status in BAD]
+        for check in bad[:_ALONE]:
+            first = self.rows.pop(check.name)
+            self._worker([check], quiet=True)
+            again = self.rows.get(check.name)
+            self.rows[check.name] = replace(first, alone=None if again is None else again.status)
+
+    def _worker(self, checks: Sequence[Check], *, quiet: bool = False) -> "_Heard":
+        """Run checks in one worker until it ends; a row is made of the check that it was at when it died."""
+        heard = _Heard()
+
+        def hear(message: Message) -> None:
+            heard.take(message)
+            if "row" in message:
+                self._done(row(message["row"]), quiet=quiet)
+
+        settings = asdict(Settings(self.device["index"], self._cache_dir(), self.plan.timed))
+        request = {"checks": [check.name for check in checks], "settings": settings}
+        heard.end = serve(request, self.plan.timeout_s, hear, self._env())
+        if heard.end.how and heard.current is not None:
+            check = next(check for check in checks if check.name == heard.current)
+            status = TIMEOUT if heard.end.timed_out else CRASHED
+            self._done(replace(_row_of(check, status, heard.words()), kernels=heard.kernels or ()), quiet=quiet)
+            if not quiet:
+                with self._lock:
+                    self._deaths[check.op] += 1
+        return heard
+
+    def _may_run(self, checks: Sequence[Check]) -> tuple[list[Check], list[tuple[Check, str]]]:
+        """Return the checks that are worth a worker, and the others with the reason."""
+        with self._lock:
+            if sum(self._deaths.values()) >= _DEATHS:
+                return [], [(check, f"{_DEATHS} workers had died") for check in checks]
+            dead = {op for op, deaths in self._deaths.items() if deaths >= _DEATHS_OF_AN_OP}
+        skipped = [(c, f"{_DEATHS_OF_AN_OP} workers had died of {c.op}") for c in checks if c.op in dead]
+        return [check for check in checks if check.op not in dead], skipped
+
+    def _cache_dir(self) -> str | None:
+        return "auto" if self.plan.keep_cache else self.folder
+
+    def _env(self) -> dict[str, str]:
+        """PoCL keeps what it compiles too."""
+        return {} if self.plan.keep_cache else {"POCL_CACHE_DIR": str(Path(self.folder) / "pocl")}
+
+    def _done(self, found: Row, *, quiet: bool = False) -> None:
+        with self._lock:
+            self.rows[found.check] = found
+        if not quiet:
+            self.tick()
+
+    def _note(self, note: str) -> None:
+        with self._lock:
+            self.notes.append(note)
+
+
+@dataclass
+class _Heard:
+    """What a worker has told. current: the check that it is at. kernels: those that it is about to run, once it is."""
+
+    current: str | None = None
+    kernels: tuple[str, ...] | None = None
+    end: End = field(default_factory=End)
+
+    def take(self, message: Message) -> None:
+        """Take in a message."""
+        if "begin" in message:
+            self.current, self.kernels = message["begin"], None
+        elif "kernels" in message:
+            self.kernels = tuple(message["kernels"])
+        elif "row" in message:
+            self.current = None
+
+    def words(self) -> str:
+        """Return how the worker ended, and while it did what."""
+        doing = "preparing" if self.kernels is None else f"running {', '.join(self.kernels)}"
+        return f"while {doing}: the process {self.end.how}"
+
+
+def _row_of(check: Check, status: str, reason: str) -> Row:
+    return Row(check.name, **asdict(check.labels), status=status, reason=reason)
