@@ -21,7 +21,7 @@ from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.progress import phase, timed
 from litecl.delegate.region import partition_row, region_node
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, WarmUp, summary, warn
-from litecl.delegate.report_details import halves_of, kernel_name, with_details
+from litecl.delegate.report_details import kernel_name, with_details
 from litecl.delegate.tuning import Demand
 from litecl.delegate.user_buffers import use
 from litecl.interpreter import limits
@@ -101,7 +101,7 @@ class CLDelegation:
             phases=dict(self._phases),
             warm_up=self.warm_up,
             copies=tuple(row for program in self._programs.values() for row in program.copies),
-            halves="" if self._device is None else halves_of(self.options.on(self._device.target)),
+            halves="" if self._device is None else self.options.on(self._device.target).in_halves,
         )
 
     def _detailed(self) -> tuple[NodeRow, ...]:

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from litecl.delegate.cl_op import Target
-from litecl.delegate.gpu import MatrixUnit
 from litecl.delegate.report import NodeRow, TensorRow
 from litecl.interpreter.graph import ABSENT, Model, TensorSpec
 
@@ -14,22 +12,6 @@ def kernel_name(kernel: str, entry: str) -> str:
     """Return a kernel's file (a user's without its folder), and the function in it if that has another name."""
     file = Path(kernel).name
     return file if file == entry else f"{file}:{entry}"
-
-
-def halves_of(target: Target) -> str:
-    """Return what is computed in halves, in a line; "" where nothing is."""
-    if not target.half_weights:
-        return ""
-    faults = (
-        {} if target.gpu is None else {"matrix units": target.gpu.without_matrix, "halves": target.gpu.without_fp16}
-    )
-    why = "".join(f", as {what} fail: {fault}" for what, fault in faults.items() if fault)
-    if isinstance(target.unit, MatrixUnit):
-        return f"fp16: matrix units ({target.unit.name}) multiply halves, with float32 sums; other weights are halves"
-    if target.unit is not None:
-        steps = target.unit.steps
-        return f"fp16: products are halves, {steps} added up in halves, then in float32; other weights are halves{why}"
-    return f"fp16: large weights are halves, arithmetic is in float32{why}"
 
 
 def with_details(

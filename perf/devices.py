@@ -87,5 +87,5 @@ def _row(index: int, found: FoundDevice, default_for: tuple[str, ...]) -> Device
         platform_version=facts.platform_version,
         float_speed=measured.float_speed,
         integer_speed=measured.integer_speed,
-        own_memory=None if target is None or target.gpu is None else not target.gpu.integrated,
+        own_memory=None if target is None else {"own": True, "integrated": False}.get(target.memory),
     )

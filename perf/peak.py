@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Hashable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -93,21 +94,34 @@ def _multiply_integers(target: Target, kind: str) -> Launch:
     return Launch("peak_integers", "peak_integers", args, (items,), defines=defines, flops=count)
 
 
+class _Items(NamedTuple):
+    """Work-items of each compute unit, that multiply, each so many steps; and that read, side by side or apart."""
+
+    multiply: int
+    steps: int
+    read: int
+    side_by_side: bool
+
+
+def _items(target: Target) -> _Items:
+    return target.either(_Items(64, _STEPS, 4, False), _Items(4096, _STEPS // 10, 1024, True))
+
+
 def _work(target: Target) -> tuple[int, int]:
     """Return how many work-items multiply, and how often each."""
-    cpu = target.kind == "cpu"
-    return target.compute_units * (64 if cpu else 4096), _STEPS // (1 if cpu else 10)
+    items = _items(target)
+    return target.compute_units * items.multiply, items.steps
 
 
 def _read(target: Target, size_bytes: int) -> tuple[Launch, int]:
     """Return a launch that reads memory of a size, and how many bytes it reads; on a GPU neighbours read neighbours."""
-    cpu = target.kind == "cpu"
-    items = target.compute_units * (4 if cpu else 1024)
+    of_unit = _items(target)
+    items = target.compute_units * of_unit.read
     vector_bytes = _FLOAT_BYTES * target.vector_width
     steps = max(Peak.STREAMS, size_bytes // (vector_bytes * items) // Peak.STREAMS * Peak.STREAMS)
     size = vector_bytes * items * steps
     times = max(1, _READ_AT_ONCE // size)
-    own, after = (steps, 1) if cpu else (1, items)
+    own, after = (1, items) if of_unit.side_by_side else (steps, 1)
     x = Operand(TensorSpec(TensorType.FLOAT32, (size // _FLOAT_BYTES,)))
     numbers = (np.int32(n) for n in (steps, own, after, times))
     return Launch("peak", "read_all", (x, Scratch(_FLOAT_BYTES * items), *numbers), (items,)), size * times

@@ -1,6 +1,6 @@
 """Measures the tiles in which a GPU computes the products of a model: ``litecl tune``.
 
-Each of the few candidates of a product (``delegate/kit/candidates.py``) runs in its place in the model, beside the tile
+Each of the few candidates of a product (``delegate/gpu/candidates.py``) runs in its place in the model, beside the tile
 of the estimate, in turns, with the device's own clock. What is not clearly faster than the estimate is no reason to
 leave it.
 """
@@ -17,7 +17,8 @@ from litecl.delegate import CLDelegate, DelegationReport, Tuning
 from litecl.delegate.backend.protocols import FoundDevice
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.devices import choose
-from litecl.delegate.kit.candidates import candidates
+from litecl.delegate.gpu.candidates import candidates
+from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.report import summary
 from litecl.delegate.tuning import GroupTile, Products, load, save_tiles
 from litecl.interpreter import Interpreter
@@ -84,9 +85,15 @@ class TunedModel:
 def gpu(options: CLOptions, directory: Path) -> FoundDevice:
     """Return the GPU that is meant. directory: the cache folder. Raises DelegateError for any other device."""
     found = choose(options.device, flops=inf)
-    if found.target(directory).kind != "gpu":
-        raise DelegateError(f"tiles are those of GPUs: expected one, got {found.name}; see litecl devices --tuning")
+    _target_of(found, directory)
     return found
+
+
+def _target_of(found: FoundDevice, directory: Path) -> GpuTarget:
+    target = found.target(directory)
+    if not isinstance(target, GpuTarget):
+        raise DelegateError(f"tiles are those of GPUs: expected one, got {found.name}; see litecl devices --tuning")
+    return target
 
 
 def launch_times(interpreters: Sequence[Interpreter], tick: Tick = no_tick) -> Sequence[Times]:
@@ -122,7 +129,7 @@ def tuned_model(
     usual = replace(kept, tiles={})
     own = {**options, "device": device, "cache_dir": directory, "profile": True, "strict": True}
     bench = _Bench(partial(_prepared, model, inputs, own), usual, timer, tick)
-    target = replace(given.on(device.target(directory)), tuning=usual)
+    target = replace(given.on(_target_of(device, directory)), tuning=usual)
     found = {one.products: one for one in bench.products if again or str(one.products) not in kept.tiles}
     problems = []
     for tiles in _rounds({products: candidates(target, products)[1:] for products in found}):

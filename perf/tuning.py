@@ -15,7 +15,7 @@ from litecl.delegate import CLDelegate, Tuning
 from litecl.delegate.backend.protocols import FoundDevice
 from litecl.delegate.cl_op import Target
 from litecl.delegate.devices import choose, devices
-from litecl.delegate.kit.schedule import flops, schedule_of
+from litecl.delegate.kit.schedule import flops
 from litecl.delegate.tuning import Measurement, Schedule, Timing, file_of, measurement, save
 from litecl.interpreter import Interpreter
 from litecl.perf.feeds import prepare, random_inputs
@@ -80,16 +80,22 @@ def measure(device: FoundDevice, directory: Path, tick: Tick = no_tick) -> Measu
     directory: where programs are kept.
     """
     target, bench = device.target(), _Bench(directory, tick)
-    trials = _GPU_TRIALS if target.kind == "gpu" else _CPU_TRIALS
+    trials, settings_of = target.either((_CPU_TRIALS, _settings), (_GPU_TRIALS, _no_settings))
     found = {trial.kernel: _schedule(trial, device, target, bench) for trial in trials}
     schedules = {kernel: schedule for kernel, schedule in found.items() if schedule is not None}
-    if target.kind == "gpu":
-        return Measurement(Tuning(schedules=schedules), tuple(bench.timings))
-    settings: dict[str, Any] = _winograd_channels(device, target.vector_width, bench) | _speeds(device, bench)
-    single, default = choose(), choose(flops=inf)
-    if device == default != single:
-        settings |= _small_flops(device, single, bench)
+    settings = settings_of(device, target, bench)
     return Measurement(Tuning(**settings, schedules=schedules), tuple(bench.timings))
+
+
+def _settings(device: FoundDevice, target: Target, bench: "_Bench") -> Mapping[str, Any]:
+    """Return what is chosen on a CPU besides schedules."""
+    found = _winograd_channels(device, target.vector_width, bench) | _speeds(device, bench)
+    single, default = choose(), choose(flops=inf)
+    return found | _small_flops(device, single, bench) if device == default != single else found
+
+
+def _no_settings(device: FoundDevice, target: Target, bench: "_Bench") -> Mapping[str, Any]:
+    return {}
 
 
 class _Bench:
@@ -193,7 +199,7 @@ _GPU_TRIALS = (
 
 def _schedule(trial: _Trial, device: FoundDevice, target: Target, bench: _Bench) -> Schedule | None:
     """Return the schedule with the best value, None where the default is as good."""
-    default = schedule_of(trial.kernel, target)
+    default = target.schedule(trial.kernel)
     values = dict.fromkeys((getattr(default, trial.field), *trial.values))
     schedules = {f"{value:,.0f}": replace(default, **{trial.field: value}) for value in values}
     candidates = {
@@ -210,7 +216,7 @@ def _values(choice: str, tuning: Tuning, target: Target) -> tuple[float, float]:
     kernel, _, field = choice.rpartition(".")
     if not kernel:
         return getattr(tuning, field), getattr(Tuning(), field)
-    default = schedule_of(kernel, replace(target, tuning=Tuning()))
+    default = replace(target, tuning=Tuning()).schedule(kernel)
     return getattr(tuning.schedules.get(kernel, default), field), getattr(default, field)
 
 

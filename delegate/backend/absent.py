@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from litecl.delegate.backend.protocols import AtOnce, Description
-from litecl.delegate.cl_op import Const, Operand, Target
+from litecl.delegate.cl_op import Const, Operand
 from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.gpu import PROFILES, Profile
+from litecl.delegate.gpu.profiles import PROFILES, Profile
+from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime, Manner
@@ -45,11 +46,10 @@ class AbsentDevice:
         """See ``FoundDevice``."""
         return Description("none", "none", "GPU", self.profile.compute_units, 0, 0)
 
-    def target(self, directory: Path | None = None) -> Target:
+    def target(self, directory: Path | None = None) -> GpuTarget:
         """See ``FoundDevice``."""
         profile = self.profile
-        return Target(
-            "gpu",
+        return GpuTarget(
             vector_width=4,
             compute_units=profile.compute_units,
             max_work_group_size=profile.max_work_group_size,
@@ -82,7 +82,7 @@ class _Open:
         return self.found.identity
 
     @property
-    def target(self) -> Target:
+    def target(self) -> GpuTarget:
         return self.found.target()
 
     def bind(self, plan: Plan, options: CLOptions) -> "_Planned":

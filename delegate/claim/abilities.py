@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import prod
 
 from litecl.delegate.cl_op import Call, ClOp, Launch, Operand, Target
-from litecl.delegate.kit.launches import local_bytes, lowered, waits
+from litecl.delegate.kit.launches import local_bytes, waits
 from litecl.interpreter.graph import Node, TensorSpec
 
 
@@ -36,7 +36,7 @@ def _launches(
     given = [None if spec is None else Operand(spec) for spec in inputs]
     call = Call(node.options, given, [Operand(spec) for spec in (*outputs, *states)], target)
     try:
-        return [step for step in lowered(cl_op, call) if isinstance(step, Launch)]
+        return [step for step in cl_op.steps(call) if isinstance(step, Launch)]
     except Exception:
         return []
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from litecl.delegate.cl_op import ClOp, DeviceOp, Target
 from litecl.delegate.naming import close_names
@@ -17,6 +17,7 @@ from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import CUSTOMS
 
+_Target = TypeVar("_Target", bound=Target)
 Precision = Literal["fp32", "fp16"]
 WarmUpMode = Literal["block", "background"]
 
@@ -139,7 +140,7 @@ class CLOptions:
             raise DelegateError(f"a delegate for {self.device} cannot be pickled: name its device, or give its index")
         return {item.name: getattr(self, item.name) for item in fields(self)} | {"progress": None}
 
-    def on(self, target: Target) -> Target:
+    def on(self, target: _Target) -> _Target:
         """Return what lowerings may know of a device under these options."""
         return replace(target, half_weights=self.precision == "fp16")
 

@@ -1,12 +1,14 @@
 """Operators that no file has: passes make them of several nodes."""
 
 from dataclasses import replace
-from typing import Any, Never
+from typing import Any, Never, TypeVar
 
-from litecl.delegate.cl_op import Activation, Call, Operand, Pads
+from litecl.delegate.cl_op import Activation, CallOn, Operand, Pads, Target
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
+
+_Target = TypeVar("_Target", bound=Target)
 
 
 def composed(name: str, options: type) -> Op:
@@ -19,8 +21,13 @@ def composed(name: str, options: type) -> Op:
 
 
 def first_and_rest(
-    call: Call, first: Any, rest: Any, between: TensorSpec, activation: Activation, pads: Pads | None = None
-) -> tuple[Call, Call]:
+    call: CallOn[_Target],
+    first: Any,
+    rest: Any,
+    between: TensorSpec,
+    activation: Activation,
+    pads: Pads | None = None,
+) -> tuple[CallOn[_Target], CallOn[_Target]]:
     """Return the calls of a convolution and of what is behind it, for an operator that is both. The call's inputs are
     the image, filter and bias of the first, then those of the rest.
 

@@ -1,14 +1,8 @@
-"""The launches of a node, and what they need of a group of work-items."""
+"""What launches need of a group of work-items."""
 
 from math import prod
 
-from litecl.delegate.cl_op import Call, ClOp, Launch, Local, Step
-
-
-def lowered(cl_op: ClOp, call: Call) -> list[Step]:
-    """Return the steps of a node, by the lowering for GPUs where there is one that suits."""
-    on_gpu = cl_op.on_gpu(call) if cl_op.on_gpu is not None and call.target.kind == "gpu" else None
-    return cl_op.lower(call) if on_gpu is None else on_gpu
+from litecl.delegate.cl_op import Launch, Local
 
 
 def waits(launch: Launch) -> bool:

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Const, Launch, Local, Operand, Record, Scratch, Target
+from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Record, Scratch, Target
 from litecl.delegate.kit.claims import BITS
-from litecl.delegate.kit.groups import groups, has_room
 from litecl.delegate.kit.schedule import Chunks, chunks, elements
+from litecl.delegate.target import Matrices
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 
 Strides = tuple[int, ...]
@@ -30,14 +30,6 @@ class Square(IntEnum):
 
     SIDE = 8
 
-
-class LocalSquare(IntEnum):
-    """Those of transpose_local.cl."""
-
-    SIDE = 32
-
-
-_SQUARE_ITEMS = 256  # of a group for one of them
 
 _ORIGIN = np.zeros(1, np.int8)
 _LEAST_WIDENED = 1024  # elements: below, another kernel is not worth building
@@ -130,7 +122,7 @@ class LoopNest:
 
     def straight(self, target: Target) -> dict[str, str | int | float]:
         """The macro of kernels of a GPU that need no table, as there is a single row."""
-        return {"STRAIGHT": 1} if target.kind == "gpu" and not self.dims else {}
+        return {**target.special(STRAIGHT=not self.dims)}
 
 
 def long_rows(x: Operand, shape: Shape) -> tuple[Operand, Shape]:
@@ -158,7 +150,7 @@ def loop_nest(*views: Array) -> LoopNest:
 
 def periodic(nest: LoopNest, target: Target) -> LoopNest:
     """Join rows in each of which an array repeats into one, where a CPU's vectors hold whole repetitions."""
-    if target.kind != "cpu" or not nest.dims or nest.row == 1 or target.vector_width % nest.row:
+    if not nest.dims or nest.row == 1 or target.lanes % nest.row:
         return nest
     steps = []
     for strides, step in zip(nest.strides, nest.steps, strict=True):
@@ -238,19 +230,17 @@ def _transpose(
     bits: str,
     target: Target,
 ) -> Launch:
-    """Return a copy in square tiles, on a GPU by way of local memory. loops: around them, over rows (adjacent in
+    """Return a copy in square tiles, on a GPU by way of a group's memory. loops: around them, over rows (adjacent in
     ``into``), over columns (in ``source``).
     """
     around, (rows, row_strides), (columns, column_strides) = loops
     dims = tuple(size for size, _ in around)
     table = LoopNest(1, dims, _by_array(around, 2), (1, 1)).table
-    sizes = [np.int32(value) for value in (rows, columns, row_strides[0], column_strides[1], at, to)]
+    sizes = tuple(np.int32(value) for value in (rows, columns, row_strides[0], column_strides[1], at, to))
     size_bytes = next(size for size, name in BITS.items() if name == bits)
-    local = Local(size_bytes * LocalSquare.SIDE * (LocalSquare.SIDE + 1))
-    if 2 * min(rows, columns) >= LocalSquare.SIDE and has_room(target, _SQUARE_ITEMS, local):
-        count = math.prod(dims) * -(-rows // LocalSquare.SIDE) * -(-columns // LocalSquare.SIDE)
-        args = (source, into, table, local, *sizes)
-        return groups("transpose_local", "transpose_local", count, _SQUARE_ITEMS, args, {"T": bits}, 0)
+    matrices = Matrices(math.prod(dims), rows, columns, size_bytes, bits, (source, into, table), sizes)
+    if (in_groups := target.transposed(matrices)) is not None:
+        return in_groups
     tiles = math.prod(dims) * -(-rows // Square.SIDE) * -(-columns // Square.SIDE)
     share = chunks("transpose", tiles, target, work=Square.SIDE * Square.SIDE)
     return share.launch("transpose", (source, into, table, *share.args, *sizes), {"T": bits})

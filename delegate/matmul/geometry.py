@@ -182,9 +182,9 @@ def abreast(g: Geometry, target: Target) -> int:
     """Return how many adjacent pixels of a product of integers become one row, so that its columns fill a vector of a
     CPU: 1 if they do anyway. (Of floats a pixel may be infinite, and its neighbours' zeros would make it NaN.)
     """
-    if target.kind != "cpu" or not g.is_matrix or not g.columns:
+    if not g.is_matrix or not g.columns:
         return 1
-    counts = [n for n in (2, 4, 8, 16) if n * g.columns <= target.vector_width and g.pixels % n == 0]
+    counts = [n for n in (2, 4, 8, 16) if n * g.columns <= target.lanes and g.pixels % n == 0]
     return max((n for n in counts if g.pixels >= n * _LEAST_ROWS and n * g.depth <= _MOST_DEPTH), default=1)
 
 

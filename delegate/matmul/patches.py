@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from litecl.delegate.cl_op import Scratch, Target
-from litecl.delegate.kit.schedule import Grid, Tile, flops, grid_for, spread, tile_for
+from litecl.delegate.kit.schedule import Grid, Tile
 from litecl.delegate.matmul.geometry import Geometry, matrix
 
 _LINE = 64  # bytes of a line of the cache
@@ -107,12 +107,12 @@ def patches(kernel: str, g: Geometry, target: Target, groups: Groups | None = No
     g = matrix(g.pixels, g.channels, g.columns) if g.is_matrix else g
     groups = groups or Groups(g.groups, g.group_channels, g.group_columns)
     dense = g.dilation_x == 1 and groups.count == 1 and g.height * g.kernel_height * g.kernel_width * g.stride_x > 1
-    own_lines = _line_tile(kernel, g, target) if dense and not words and target.kind == "cpu" else None
+    own_lines = _line_tile(kernel, g, target) if dense and not words else None
     lines = own_lines is not None
-    tile = own_lines or tile_for(kernel, target, g.pixels, g.group_columns)
+    tile = own_lines or target.tile_for(kernel, g.pixels, g.group_columns)
     width = g.out_width if lines else g.pixels
     pixels = g.pixels // width * -(-width // tile.rows) * tile.rows
-    grid = _grid(kernel, tile, target, pixels, g, groups.count)
+    grid = target.gathered(kernel, tile, (pixels, g.group_columns, g.depth), groups.count)
     items = -(-pixels // grid.shares[0]) * -(-g.group_columns // grid.shares[1]) * groups.count
     rows = g.kernel_height * _run_step(g, tile) if lines else tile.rows * _row_bytes(g, False)
     item_bytes = rows + GatherSize.BLOCK * target.vector_width
@@ -121,7 +121,10 @@ def patches(kernel: str, g: Geometry, target: Target, groups: Groups | None = No
 
 def _line_tile(kernel: str, g: Geometry, target: Target) -> Tile | None:
     """Return the tile that covers output lines with the least waste, if little enough is wasted."""
-    tile = tile_for(kernel, target, g.out_width, g.columns, lines=True)
+    among = target.line_tiles.get(kernel)
+    if among is None:
+        return None
+    tile = target.tile_for(kernel, g.out_width, g.columns, among=among)
     return tile if g.out_width >= _LEAST_SHARE * -(-g.out_width // tile.rows) * tile.rows else None
 
 
@@ -134,16 +137,3 @@ def _row_bytes(g: Geometry, lines: bool) -> int:
     """Return the bytes of a patch, each run of it padded to whole ints."""
     runs = g.kernel_height if lines else 1
     return -(-(g.depth // runs) // 4) * 4 * runs
-
-
-def _grid(kernel: str, tile: Tile, target: Target, pixels: int, g: Geometry, groups: int) -> Grid:
-    """Deal out to few work-items, each with memory for the rows that it gathers, and all columns if there are
-    enough rows.
-    """
-    if target.kind == "gpu":
-        return grid_for(kernel, tile, target, pixels, g.group_columns, g.depth, groups)
-    bands, panels = -(-pixels // tile.rows), -(-g.group_columns // tile.columns)
-    own_bands, own_panels = spread(kernel, target, bands, panels, flops(pixels, g.group_columns, g.depth), groups)
-    return Grid(
-        kernel, target, (pixels, g.group_columns, groups), (own_bands * tile.rows, own_panels * tile.columns, 1)
-    )

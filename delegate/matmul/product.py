@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Scratch, Target
-from litecl.delegate.kit.schedule import Tile, chunks, grid_for
+from litecl.delegate.kit.schedule import Tile
 from litecl.interpreter.graph import Array
 
 CACHED_WEIGHTS = 1 << 18  # elements that stay in a CPU's second-level cache
@@ -49,7 +49,7 @@ def pack(x: Operand, source: Strided, panel: int, target: Target) -> tuple[Scrat
     s = source
     lines = -(-s.columns // panel) * s.depth
     packed = Scratch(4 * s.images * lines * panel)
-    share = chunks("pack", s.images * lines, target, work=panel)
+    share = target.chunks("pack", s.images * lines, 1, panel)
     sizes = (lines, s.depth, panel, s.columns, s.image_step, s.row_step, s.column_step)
     return packed, share.launch("pack", (x, packed, *share.args, *(np.int32(n) for n in sizes)), {})
 
@@ -122,7 +122,7 @@ def gemm(
 ) -> Launch:
     """Return the launch of activation(x weights + bias + residual), for operands packed for ``tile``."""
     p = product
-    grid = grid_for("gemm", tile, target, p.rows, p.columns, p.depth, len(p.begins))
+    grid = target.product("gemm", tile, (p.rows, p.columns, p.depth), len(p.begins))
     out_step = p.columns if isinstance(out, Scratch) or out.row_step is None else out.row_step
     sizes = (p.rows, p.columns, p.depth, out_step, *grid.shares[:2], int(residual is not None))
     added = bias.values if residual is None else residual

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuffer
 from litecl.delegate.backend.sources import Defines
-from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.native import clang, compiler
 from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.execution import NativeExecution
@@ -56,11 +56,11 @@ class NativeFound:
             processor=self.compiler.processor,
         )
 
-    def target(self, directory: Path | None = None) -> Target:
+    def target(self, directory: Path | None = None) -> CpuTarget:
         """See ``FoundDevice``."""
         macros = self.compiler.macros
         width = next((width for macro, width in _WIDTHS if macro in macros), 4)
-        return Target("cpu", vector_width=width, compute_units=self.threads, local_mem_bytes=_LOCAL_BYTES)
+        return CpuTarget(vector_width=width, compute_units=self.threads, local_mem_bytes=_LOCAL_BYTES)
 
     def open(self, *, profile: bool, directory: Path | None) -> "NativeDevice":
         """See ``FoundDevice``."""

@@ -17,7 +17,7 @@ import pyopencl as cl
 
 from litecl.delegate import disk
 from litecl.delegate.backend.sources import source_of
-from litecl.delegate.gpu import MATRIX_UNITS
+from litecl.delegate.gpu.properties import MATRIX_UNITS
 from litecl.delegate.opencl import half_probe, matrix_probe
 from litecl.delegate.opencl.environment import POCL, check_room
 from litecl.delegate.opencl.gpu import matrix_of

@@ -12,7 +12,9 @@ import pyopencl as cl
 from litecl.delegate.backend import fork
 from litecl.delegate.backend.errors import NoRuntime
 from litecl.delegate.cl_op import Target
-from litecl.delegate.gpu import MATRIX_UNITS, Gpu
+from litecl.delegate.cpu.target import CpuTarget
+from litecl.delegate.gpu.properties import MATRIX_UNITS, Gpu
+from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.naming import advice
 from litecl.delegate.opencl.capabilities import Capabilities, capabilities, context_of
 from litecl.delegate.opencl.environment import POCL, names_devices, set_environment
@@ -131,17 +133,11 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
     """Return what a lowering may know of a device. directory: where facts about it are cached. Raises KernelBuildError
     if the device's compiler cannot build anything.
     """
-    gpu = is_gpu(device)
     able = capabilities(device, directory)
-    return Target(
-        kind="gpu" if gpu else "cpu",
-        vector_width=4 if gpu else able.vector_width(device.native_vector_width_float),
-        compute_units=device.max_compute_units,
-        max_work_group_size=device.max_work_group_size,
-        local_mem_bytes=device.local_mem_size,
-        float64=able.float64,
-        gpu=_probed(gpu_of(device), able) if gpu else None,
-    )
+    of_both = device.max_compute_units, able.float64, device.max_work_group_size, device.local_mem_size
+    if is_gpu(device):
+        return GpuTarget(4, *of_both, gpu=_probed(gpu_of(device), able))
+    return CpuTarget(able.vector_width(device.native_vector_width_float), *of_both)
 
 
 def _probed(gpu: Gpu, able: Capabilities) -> Gpu:
@@ -209,27 +205,25 @@ class Device:
         self.has_svm = _has_fine_grained_svm(self.device)
         self.context = self.given or context_of(self.device)
         self.queue = self._new_queue()
-        macros: dict[str, str | int | float] = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
+        macros = self.target.macros
         if capabilities(self.device, self.cache_dir).assembly:
             macros["LITECL_ASSEMBLY"] = 1
-        if self.target.gpu is not None:
-            macros |= self.target.gpu.macros
         self.programs = Programs(self.context, self.device, macros, self.cache_dir)
 
     @property
     def shares_memory(self) -> bool:
         """Return whether it is a CPU whose memory the host reads and writes in place."""
-        return self.target.kind == "cpu" and self.has_svm
+        return self.target.memory == "host" and self.has_svm
 
     @property
     def is_integrated(self) -> bool:
         """Return whether it is a GPU whose memory is the host's."""
-        return self.target.gpu is not None and self.target.gpu.integrated
+        return self.target.memory == "integrated"
 
     @property
     def has_own_memory(self) -> bool:
         """Return whether it is a GPU whose memory is not the host's."""
-        return self.target.gpu is not None and not self.target.gpu.integrated
+        return self.target.memory == "own"
 
     def with_own_queue(self) -> "Device":
         """Return the same device with a queue for one region, which need not wait for the work of others."""

@@ -91,56 +91,66 @@ class CLExecution:
             return self._launches.times()
 
 
-def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
-    """Return why launches are queued one by one; empty if one kernel runs them all, or on a GPU small loops."""
-    in_groups = next(groups_of(plan.steps), None) is not None
+def _launches(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Launches, Manner]:
+    """Bind a plan to one kernel, or to a queue if that is better or the runtime cannot link (not if ``strict``)."""
+    return device.target.either(_on_cpu, _on_gpu)(plan, device, memory, options)
+
+
+def _on_cpu(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Launches, Manner]:
+    manner = Manner("queued", _why_queued(plan, device, options, shares_memory=_shares_memory(plan)))
+    if not manner.reason:
+        try:
+            return RegionKernel(plan, device, memory, options.max_loop_iterations), Manner("one kernel")
+        except KernelBuildError as error:
+            manner = _unlinked(error, options)
+    return QueuedLaunches(plan, device, memory, options.max_loop_iterations), manner
+
+
+def _on_gpu(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Launches, Manner]:
+    """Bind a plan to a queue, with kernels for small loops where there are some."""
+    has_groups, most = next(groups_of(plan.steps), None) is not None, options.max_loop_iterations
+    manner = Manner("queued", _why_queued(plan, device, options) if has_groups else _NOT_A_CPU)
+    if not manner.reason:
+        try:
+            queued = QueuedLaunches(plan, device, memory, most, one_by_one=False)
+            return _recorded(queued, plan, device, memory, options, Manner("queued", _NOT_A_CPU))
+        except KernelBuildError as error:
+            manner = _unlinked(error, options)
+    return _recorded(QueuedLaunches(plan, device, memory, most), plan, device, memory, options, manner)
+
+
+def _shares_memory(plan: Plan) -> bool:
+    """Return whether a kernel, of a user's on a CPU, needs more of a group than a region's kernel has."""
+    return any(waits(work.launch) or local_bytes(work.launch) for work in plan.works)
+
+
+def _why_queued(plan: Plan, device: Device, options: CLOptions, *, shares_memory: bool = False) -> str:
+    """Return why launches are queued one by one; empty if a kernel runs all of them, or those of small loops."""
     reasons = (
-        (device.target.kind != "cpu" and not in_groups, _NOT_A_CPU),
         (device.profile, "profile=True, and launches have times of their own"),
         (options.queue_loops, "queue_loops=True"),
         (limits.timed() and may_be_long(plan.steps), "time_limit does not interrupt a running kernel"),
-        (_share_memory(plan) and device.target.kind == "cpu", "work-items share local memory"),
+        (shares_memory, "work-items share local memory"),
         (len(plan.works) < _REGION_LAUNCHES and not plan.predicates, f"fewer than {_REGION_LAUNCHES} launches"),
     )
     return next((reason for holds, reason in reasons if holds), "")
 
 
-def _share_memory(plan: Plan) -> bool:
-    """Return whether a kernel, of a user's on a CPU, needs more of a group than a region's kernel has."""
-    return any(waits(work.launch) or local_bytes(work.launch) for work in plan.works)
-
-
-def _launches(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Launches, Manner]:
-    """Bind a plan to one kernel, or to a queue if that is better or the runtime cannot link (not if ``strict``)."""
-    reason, fault = _why_queued(plan, device, options), ""
-    if not reason:
-        try:
-            return _bound(plan, device, memory, options)
-        except KernelBuildError as error:  # a kernel that does not build fails below too
-            if options.strict:
-                raise
-            reason, fault = "it could not be linked", summary(error)
-    queued = QueuedLaunches(plan, device, memory, options.max_loop_iterations)
-    return _recorded(queued, plan, device, memory, options, Manner("queued", reason, fault))
-
-
-def _bound(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Launches, Manner]:
-    """Bind a plan to one kernel or, on a GPU, to a queue with kernels for small loops. Raises KernelBuildError."""
-    most = options.max_loop_iterations
-    if device.target.kind == "cpu":
-        return RegionKernel(plan, device, memory, most), Manner("one kernel")
-    queued = QueuedLaunches(plan, device, memory, most, one_by_one=False)
-    return _recorded(queued, plan, device, memory, options, Manner("queued", _NOT_A_CPU))
+def _unlinked(error: KernelBuildError, options: CLOptions) -> Manner:
+    """Return how a plan runs that could not be linked. Raises the error if ``strict``."""
+    if options.strict:
+        raise error
+    return Manner("queued", "it could not be linked", summary(error))  # a kernel that does not build fails below too
 
 
 def _recorded(
     queued: QueuedLaunches, plan: Plan, device: Device, memory: Memory, options: CLOptions, manner: Manner
 ) -> tuple[Launches, Manner]:
-    """Return the launches as a recording where a GPU's driver makes them and the host decides nothing, or else
+    """Return the launches as a recording where the driver makes them and the host decides nothing, or else
     iterations of loops as recordings; in buffers of the user's, which may be others in every run, as they are.
     Raises DelegateError if ``strict``.
     """
-    if device.target.kind != "gpu" or device.profile or memory.users:
+    if device.profile or memory.users:
         return queued, manner
     try:
         recorder = recorder_of(device)

@@ -4,7 +4,7 @@ import ctypes
 from collections.abc import Mapping
 from typing import Any
 
-from litecl.delegate.gpu import MATRIX_UNITS, Gpu, MatrixUnit, Vendor
+from litecl.delegate.gpu.properties import MATRIX_UNITS, Gpu, MatrixUnit, Vendor
 from litecl.delegate.opencl.unlocked import native
 
 # Fragments of vendors' names, and the work-items that run in lockstep where the driver does not say how many.

@@ -8,7 +8,6 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.backend.errors import too_many_iterations
-from litecl.delegate.kit.schedule import group_of
 from litecl.delegate.kit.shared import packed
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel
@@ -83,7 +82,7 @@ class GroupKernel:
 def _group_size(kernel: Any, device: Device) -> int:
     """Return the work-items of the group: as many as the schedule asks for, if the kernel's registers allow it."""
     most: int = kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device.device)
-    return 1 << (min(most, group_of("region", device.target)).bit_length() - 1)
+    return 1 << (min(most, device.target.group_size("region")).bit_length() - 1)
 
 
 def _uploaded(device: Device, table: Array) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.backend.sources import render, source_of
-from litecl.delegate.gpu import MatrixUnit
+from litecl.delegate.gpu.properties import MatrixUnit
 from litecl.interpreter.graph import Array
 
 _DEPTH = 16

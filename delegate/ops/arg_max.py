@@ -5,9 +5,11 @@ import math
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Step
+from litecl.delegate.gpu.target import GpuCall
 from litecl.delegate.kit.claims import C_TYPES, NUMBERS, QUANTIZED, Claim, constant, integers, typed
 from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.ops.gpu import rows
+from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.arg_max import ARG_MAX, ARG_MIN
@@ -40,13 +42,13 @@ def _arg(op: Op, comparison: str) -> ClOp:
             defines["LANES_OF"] = "float" if x.spec.type == TensorType.FLOAT32 else "int"
         return [share.launch("arg_max", args, defines, x.spec.size)]
 
-    def on_gpu(call: Call) -> list[Step] | None:
+    def in_groups(call: GpuCall) -> list[Step] | None:
         x, (y,) = call.input(0), call.outputs
         outer, length, inner = _sizes(x.shape, *integers(call.input(1).data))
         defines = {"T": C_TYPES[x.spec.type], "R": C_TYPES[y.spec.type], "OP": comparison}
         return rows.place(call, outer, length, defines) if inner == 1 else None
 
-    return ClOp(op, claim=_claim(*_ORDERED, quantized=True), lower=lower, on_gpu=on_gpu)
+    return ClOp(op, claim=_claim(*_ORDERED, quantized=True), lower=lower, gpu=or_else(in_groups, lower))
 
 
 def _lower_cumsum(call: Call) -> list[Step]:

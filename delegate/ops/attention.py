@@ -5,23 +5,28 @@ are multiplied in tiles, for which the keys are packed.
 """
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step
+from litecl.delegate.cpu.target import CpuCall, filled
 from litecl.delegate.kit.claims import FLOAT, bits, takes
 from litecl.delegate.kit.composed import composed
-from litecl.delegate.kit.schedule import Grid, Tile, filled, tile_for
+from litecl.delegate.kit.schedule import Tile
 from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.matmul.attention import AttentionOptions, attention, begins, flops, values_in_rows
-from litecl.delegate.matmul.heads import by_copies
 from litecl.delegate.ops.gpu import attention as gpu
+from litecl.delegate.ops.gpu.fallback import or_else
 
 _FEW_ROWS = 4  # of queries, for which packing keys does not pay
 
 
 def _lower(call: Call) -> list[Step]:
-    if any(call.options.turns):
-        return by_copies(call, _lower)
     values, steps = values_in_rows(call)
-    few = call.input(0).shape[-2] <= _FEW_ROWS or call.target.kind == "gpu"
-    keys, tile, packing = (call.input(1), None, []) if few else _panels(call)
+    return [*steps, _launch(call, call.input(1), None, values)]
+
+
+def _on_cpu(call: CpuCall) -> list[Step]:
+    if call.input(0).shape[-2] <= _FEW_ROWS:
+        return _lower(call)
+    values, steps = values_in_rows(call)
+    keys, tile, packing = _panels(call)
     return [*steps, *packing, _launch(call, keys, tile, values)]
 
 
@@ -34,14 +39,14 @@ def _launch(call: Call, keys: Operand | Scratch, tile: Tile | None, values: Oper
     mask = call.input(3) if a.has_mask else call.input(0)
     operands: tuple[Arg, ...] = (call.input(0), keys, values, mask, call.outputs[0], begins(call, keys_size))
     defines = {"KEYS_IN_ROWS": int(call.options.keys_in_rows)} if tile is None else tile.defines
-    grid = Grid("attention", call.target, (a.rows, a.products), (own, 1))
+    grid = call.target.grid("attention", (a.rows, a.products), (own, 1))
     return grid.launch("attention", (*operands, attention(call, own)), defines, flops(a))
 
 
 def _panels(call: Call) -> tuple[Scratch, Tile, list[Launch]]:
     """Return the keys packed for tiles, [.., keys / panel, depth, panel]; what is past the last key is undefined."""
     a, keys = attention(call), call.input(1)
-    tile = tile_for("attention", call.target, a.rows, a.keys)
+    tile = call.target.tile_for("attention", a.rows, a.keys)
     count, panel = keys.spec.size // (a.keys * a.depth), tile.panel
     source = view((count, *keys.shape[-2:]))
     by_key = source if call.options.keys_in_rows else source.swapaxes(1, 2)
@@ -59,6 +64,6 @@ def _panels(call: Call) -> tuple[Scratch, Tile, list[Launch]]:
 ATTENTION = ClOp(
     composed("ATTENTION", AttentionOptions),
     claim=takes(*FLOAT),
-    lower=_lower,
-    on_gpu=gpu.attention,
+    cpu=_on_cpu,
+    gpu=or_else(gpu.attention, gpu.turned(_lower)),
 )

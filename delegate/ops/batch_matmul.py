@@ -4,14 +4,16 @@ import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Scratch, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import Tile, tile_for
+from litecl.delegate.kit.schedule import Tile
 from litecl.delegate.matmul.product import Begin, Packed, Product, Strided, gemm, pack, packed, panels
 from litecl.delegate.ops.gpu import products
+from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 
 
-def _lower(call: Call) -> list[Step]:
+def lower(call: Call) -> list[Step]:
+    """Return the launches of a product of packed operands."""
     options: BatchMatMulOptions = call.options
     x, y, out = call.input(0), call.input(1), call.outputs[0]
     batch, (rows, columns) = out.shape[:-2], out.shape[-2:]
@@ -19,7 +21,7 @@ def _lower(call: Call) -> list[Step]:
     x_batch, y_batch = x.shape[:-2], y.shape[:-2]
     if np.prod(y_batch) == 1:  # all products share y: their rows are rows of one product
         batch, x_batch, y_batch, rows = (), (), (), out.spec.size // columns
-    tile = tile_for("gemm", call.target, rows, columns)
+    tile = call.target.tile_for("gemm", rows, columns)
     left, transposing = _rows_first(call, depth)
     right = _panels(call, tile, depth, columns)
     bias = packed(None, 1, columns, tile.panel, call.target)
@@ -66,8 +68,8 @@ CL_OPS = (
     ClOp(
         BATCH_MATMUL,
         claim=claims.takes(*claims.FLOAT),
-        lower=_lower,
-        on_gpu=products.batch_matmul,
+        lower=lower,
+        gpu=or_else(products.batch_matmul, lower),
         fuses_activation=True,
         fuses_residual=True,
     ),

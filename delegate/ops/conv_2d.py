@@ -1,23 +1,29 @@
 """CONV_2D on the device: a matrix product for 1x1 filters, Winograd's algorithm for 3x3 ones where it pays, a depthwise
 convolution where every channel is a group, and for all others a product that gathers its rows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Record, Refusal, Scratch, Step
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Lowering, Operand, Record, Refusal, Scratch, Step
+from litecl.delegate.cpu.lines import lines_of
+from litecl.delegate.cpu.winograd import winograd
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import Tile, grid_for, tile_for
+from litecl.delegate.kit.schedule import Tile
 from litecl.delegate.matmul.geometry import Geometry, Placement, geometry, reached
-from litecl.delegate.matmul.lines import lines_of
 from litecl.delegate.matmul.product import Packed, Product, gemm, packed
-from litecl.delegate.matmul.winograd import suits, winograd
 from litecl.delegate.ops import depthwise_conv_2d
 from litecl.delegate.ops.gpu import products
+from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.schema import TensorType
+
+(_DEPTHWISE,) = depthwise_conv_2d.CL_OPS
+ByPatches = Callable[[Any, Geometry], list[Launch] | None]
 
 
 @dataclass(frozen=True)
@@ -35,16 +41,19 @@ def _claim(options: Conv2DOptions, inputs: claims.Specs, outputs: Sequence[Tenso
     return refused or reached(options, inputs, outputs)
 
 
-def _lower(call: Call) -> list[Step]:
-    (x, filter_, bias), out, target = call.weighted, call.outputs[0], call.target
+def _lower(call: Call, depthwise: Lowering, by_patches: ByPatches | None = None) -> list[Step]:
+    """Return the steps of a convolution.
+
+    depthwise: lowers one whose groups are single channels. by_patches: another way for constant 3x3 filters, where it
+    suits.
+    """
+    (x, filter_, bias), out = call.weighted, call.outputs[0]
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], out.shape, call.pads)
     plain = call.residual is None and out.row_step is None
     if g.group_channels == 1 < g.channels and filter_.data is not None and plain:
-        return depthwise_conv_2d.lower(replace(call, inputs=(x, _by_tap(filter_.data), bias)))
-    if filter_.data is not None and not g.is_matrix and suits(g, target):
-        by_patches = winograd(call, g)
-        if by_patches is not None:
-            return [*by_patches]
+        return depthwise(replace(call, inputs=(x, _by_tap(filter_.data), bias)))
+    if by_patches is not None and g.is_3x3 and filter_.data is not None and (launches := by_patches(call, g)):
+        return [*launches]
     return window_product(call, g, x, filter_, bias, out)
 
 
@@ -63,9 +72,9 @@ def window_product(
     """
     target, step = call.target, g.columns if isinstance(out, Scratch) else out.step
     plain = place is None and g.is_matrix
-    lines = lines_of(g, target) if target.kind == "cpu" and g.groups == 1 and not g.is_matrix else None
+    lines = lines_of(g, target) if target.line_tiles and g.groups == 1 and not g.is_matrix else None
     kernel = "gemm" if plain else "conv_2d"
-    tile = lines.tile if lines else tile_for(kernel, target, g.pixels, g.group_columns, narrow=True)
+    tile = lines.tile if lines else target.tile_for(kernel, g.pixels, g.group_columns, narrow=True)
     weights = packed(filter_, g.groups, g.group_columns, tile.panel, target, halves=target.half_weights)
     added = packed(bias, g.groups, g.group_columns, tile.panel, target)
     place = place or Placement(height=g.out_height, width=g.out_width, pixel_step=step)
@@ -103,7 +112,7 @@ def _gathered(
     out: Operand | Scratch,
 ) -> Launch:
     """Return the launch of conv_2d.cl, for weights and bias packed for ``tile``."""
-    grid = grid_for("conv_2d", tile, call.target, g.pixels, g.group_columns, g.depth, g.groups)
+    grid = call.target.product("conv_2d", tile, (g.pixels, g.group_columns, g.depth), g.groups)
     zeros = Const(np.zeros(max(1, g.kernel_width * g.group_channels), np.float32))
     operands = (x, weights.values, bias.values, zeros, call.residual or bias.values, out)
     shape = Convolution(g, placement, *grid.shares[:2])
@@ -119,8 +128,8 @@ CL_OPS = (
     ClOp(
         CONV_2D,
         claim=_claim,
-        lower=_lower,
-        on_gpu=products.convolution,
+        cpu=partial(_lower, depthwise=_DEPTHWISE.cpu, by_patches=winograd),
+        gpu=or_else(products.convolution, partial(_lower, depthwise=_DEPTHWISE.gpu)),
         fuses_activation=True,
         fuses_residual=True,
         fuses_pads=True,

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Refusal, Step
+from litecl.delegate.cpu.target import CpuCall
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import Tile, chunks, flops, rows_of, tile_for
+from litecl.delegate.kit.schedule import Tile, chunks, flops, rows_of
 from litecl.delegate.matmul.product import CACHED_WEIGHTS, Packed, Product, gemm, in_halves, packed
 from litecl.delegate.ops.gpu import products
+from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
@@ -26,14 +28,21 @@ def _lower(call: Call) -> list[Step]:
     (x, matrix, bias), target = call.weighted, call.target
     columns, depth = matrix.shape
     rows = x.spec.size // depth
-    tile = tile_for("gemm", target, rows, columns)
-    if rows == 1 and target.kind == "cpu" and (matrix.data is None or _suits_dots(matrix, tile)):
-        return [_dots(call, columns, depth)]
+    tile = target.tile_for("gemm", rows, columns)
     weights = packed(matrix, 1, columns, tile.panel, target, halves=target.half_weights)
     added = packed(bias, 1, columns, tile.panel, target)
     product = Product(rows, columns, depth)
     launch = gemm(product, tile, target, x, weights, added, call.outputs[0], call.activation, call.residual)
     return [*weights.steps, *added.steps, launch]
+
+
+def _on_cpu(call: CpuCall) -> list[Step]:
+    x, matrix, _ = call.weighted
+    columns, depth = matrix.shape
+    tile = call.target.tile_for("gemm", x.spec.size // depth, columns)
+    if x.spec.size == depth and (matrix.data is None or _suits_dots(matrix, tile)):
+        return [_dots(call, columns, depth)]
+    return _lower(call)
 
 
 def _suits_dots(matrix: Operand, tile: Tile) -> bool:
@@ -67,8 +76,8 @@ CL_OPS = (
     ClOp(
         FULLY_CONNECTED,
         claim=_claim,
-        lower=_lower,
-        on_gpu=products.dense,
+        cpu=_on_cpu,
+        gpu=or_else(products.dense, _lower),
         fuses_activation=True,
         fuses_residual=True,
         writes_rows=True,

@@ -4,24 +4,20 @@ No file has this operator: the pass ``inverted`` finds it. Where a GPU does bett
 """
 
 from dataclasses import dataclass
-from math import prod
+from typing import TypeVar
 
-import numpy as np
-
-from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Record, Scratch, Step
-from litecl.delegate.kit.block_groups import Block, BlockShare, block_share
+from litecl.delegate.cl_op import Activation, Call, CallOn, ClOp, Step, Target
 from litecl.delegate.kit.claims import FLOAT, takes
 from litecl.delegate.kit.composed import composed, first_and_rest
-from litecl.delegate.matmul.geometry import Geometry, geometry
-from litecl.delegate.matmul.product import Packed, panels
 from litecl.delegate.ops import conv_2d
+from litecl.delegate.ops.gpu import inverted_residual as gpu
+from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.delegate.ops.separable_conv_2d import SEPARABLE, SeparableOptions
-from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.conv_2d import Conv2DOptions
 
 (_POINTWISE,) = conv_2d.CL_OPS
-_CHUNK = 32  # hidden channels, and steps of the first depth, that the kernel takes at once
-_VECTOR = 4  # channels that are loaded and stored at once
+_Target = TypeVar("_Target", bound=Target)
 
 
 @dataclass(frozen=True)
@@ -37,118 +33,21 @@ class InvertedOptions:
     activation: Activation
 
 
-@dataclass(frozen=True)
-class InvertedResidual(Record):
-    """Arguments of inverted_residual.cl. window: of the depthwise convolution. depth, hidden, columns: channels of the
-    image, between and of the result; padded_depth, part_hidden: in whole steps. span: what a tile sees of the image.
-    """
-
-    window: Geometry
-    depth: int
-    padded_depth: int
-    hidden: int
-    columns: int
-    tile_height: int
-    tile_width: int
-    tiles_down: int
-    tiles_across: int
-    span_height: int
-    span_width: int
-    parts: int
-    part_hidden: int
-    has_residual: int
-
-
-def _parts(call: Call) -> tuple[Call, Call]:
+def _parts(call: CallOn[_Target]) -> tuple[CallOn[_Target], CallOn[_Target]]:
     """Return the calls of the first convolution and of the two behind it, with a tensor between them."""
     o = call.options
     return first_and_rest(call, o.expand, o.separable, o.hidden, o.activation)
 
 
 def _lower(call: Call) -> list[Step]:
-    steps: list[Step] = []
-    for cl_op, part in zip((_POINTWISE, SEPARABLE), _parts(call), strict=True):
-        own = cl_op.on_gpu(part) if cl_op.on_gpu is not None and part.target.kind == "gpu" else None
-        steps += cl_op.lower(part) if own is None else own
-    return steps
-
-
-def _on_gpu(call: Call) -> list[Step] | None:
-    options, x, out, taps = call.options.separable, call.input(0), call.outputs[0], call.input(3)
-    hidden, (depth, columns) = call.options.hidden.static_shape, (x.shape[-1], out.shape[-1])
-    if depth % _VECTOR or columns % _VECTOR or out.row_step is not None:
-        return None
-    g = geometry(options.depthwise, hidden, taps.shape[1:3], 1, options.middle.static_shape, options.pads)
-    reach = ((g.kernel_height - 1) * g.dilation_y + 1, (g.kernel_width - 1) * g.dilation_x + 1)
-    out_size = g.out_height, g.out_width
-    block = Block(g.images, depth, g.height, g.width, hidden[-1], out_size, columns, g.strides, reach)
-    share = block_share(call.target, block)
-    if share is None:
-        return None
-    weights, halves = _weights(call, share)
-    bounds = (*call.options.activation.bounds, *options.activation.bounds, *call.activation.bounds)
-    residual, record = call.residual or weights[-1], _record(call, g, share, depth)
-    args: tuple[Arg, ...] = (x, *weights, residual, out, record, share.local, *bounds)
-    if share.parts > 1:
-        # Runs leave the counts to the next: they are no scratch, which others write meanwhile.
-        args += (Scratch(share.parts_bytes), Const(np.zeros(share.tiles, np.int32)))
-    macros = {"WINDOW_HEIGHT": g.kernel_height, "WINDOW_WIDTH": g.kernel_width, **halves, **call.activation.defines}
-    products = prod(hidden) * depth + g.pixels * hidden[-1] * columns
-    return [share.launch(args, macros, g.flops + 2 * products)]
-
-
-def _record(call: Call, g: Geometry, share: BlockShare, depth: int) -> InvertedResidual:
-    return InvertedResidual(
-        window=g,
-        depth=depth,
-        padded_depth=-(-depth // _CHUNK) * _CHUNK,
-        hidden=share.padded_hidden,
-        columns=call.outputs[0].shape[-1],
-        tile_height=share.height,
-        tile_width=share.width,
-        tiles_down=share.down,
-        tiles_across=share.across,
-        span_height=share.span[0],
-        span_width=share.span[1],
-        parts=share.parts,
-        part_hidden=share.part_hidden,
-        has_residual=int(call.residual is not None),
-    )
-
-
-def _weights(call: Call, share: BlockShare) -> tuple[list[Const], dict[str, str | int | float]]:
-    """Return filter and bias of all three convolutions as the kernel reads them, and the macros of those in halves."""
-    filters, halves = [call.input(i).value for i in (1, 3, 5)], call.target.half_weights
-    expand, taps, project = (f.reshape(-1, f.shape[-1]) for f in filters)
-    hidden = share.padded_hidden
-    packed = (
-        Const(panels(_padded(expand, hidden, -(-expand.shape[1] // _CHUNK) * _CHUNK), _CHUNK, halves=halves)),
-        Const(_padded(taps, len(taps), hidden)),
-        Const(panels(_padded(project, len(project), hidden), len(project), halves=halves)),
-    )
-    names = (f"{name}_HALVES" for name in ("EXPAND", "TAPS", "PROJECT"))
-    halved = (name for name, one in zip(names, packed, strict=True) if Packed(one).defines)
-    macros: dict[str, str | int | float] = dict.fromkeys(halved, 1)
-    biases = (_bias(call, i, columns) for i, columns in ((2, hidden), (4, hidden), (6, len(project))))
-    return [each for pair in zip(packed, biases, strict=True) for each in pair], macros
-
-
-def _bias(call: Call, position: int, columns: int) -> Const:
-    bias = call.inputs[position]
-    values = np.zeros((1, columns)) if bias is None else bias.value.reshape(1, -1)
-    return Const(_padded(values, 1, columns))
-
-
-def _padded(matrix: Array, rows: int, columns: int) -> Array:
-    """Return a matrix with zeros behind its rows and columns."""
-    more = (0, rows - matrix.shape[0]), (0, columns - matrix.shape[1])
-    return np.ascontiguousarray(np.pad(matrix, more), np.float32)
+    first, second = _parts(call)
+    return [*_POINTWISE.steps(first), *SEPARABLE.steps(second)]
 
 
 INVERTED_RESIDUAL = ClOp(
     composed("INVERTED_RESIDUAL", InvertedOptions),
     claim=takes(*FLOAT),
     lower=_lower,
-    on_gpu=_on_gpu,
+    gpu=or_else(gpu.inverted_residual, _lower),
     writes_rows=True,
 )

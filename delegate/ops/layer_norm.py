@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Step
+from litecl.delegate.gpu.target import GpuCall
 from litecl.delegate.kit.claims import FLOAT, takes
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.ops.gpu import rows
+from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.interpreter.graph import Array
 
 _FLOPS = 8  # of an element
@@ -39,8 +41,10 @@ def _lower(call: Call) -> list[Step]:
     return [share.launch("layer_norm", (*operands, y, *share.args, np.int32(length), *numbers), {}, flops)]
 
 
-def _on_gpu(call: Call) -> list[Step] | None:
+def _in_groups(call: GpuCall) -> list[Step] | None:
     return rows.of_rows(call, rows.ROWS, "layer_norm_local", *_operands(call), _FLOPS)
 
 
-LAYER_NORM = ClOp(composed("LAYER_NORM", LayerNormOptions), claim=takes(*FLOAT), lower=_lower, on_gpu=_on_gpu)
+LAYER_NORM = ClOp(
+    composed("LAYER_NORM", LayerNormOptions), claim=takes(*FLOAT), lower=_lower, gpu=or_else(_in_groups, _lower)
+)

@@ -22,8 +22,8 @@ from litecl.delegate.kit.claims import (
     stored,
     typed,
 )
-from litecl.delegate.kit.schedule import chunks, even_pieces
-from litecl.delegate.ops.gpu import rows
+from litecl.delegate.kit.schedule import chunks
+from litecl.delegate.ops.gpu.reduce import Reductions
 from litecl.delegate.quantized.integers import alike
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.kit.types import limits
@@ -55,7 +55,7 @@ class _Reduction:
         return of(type_, {"zero": 0, "one": 1, "least": least, "largest": largest}[self.start])
 
 
-def _stages(shape: Shape, axes: Sequence[int], target: Target) -> list[_Stage]:
+def _stages(shape: Shape, axes: Sequence[int], gpu: Reductions | None) -> list[_Stage]:
     """Return the sequence of reductions that together make up the whole."""
     groups = [
         (reduced, math.prod(shape[axis] for axis in run))
@@ -66,14 +66,14 @@ def _stages(shape: Shape, axes: Sequence[int], target: Target) -> list[_Stage]:
         at = max(i for i, (reduced, _) in enumerate(groups) if reduced)
         outer = math.prod(size for _, size in groups[:at])
         inner = math.prod(size for _, size in groups[at + 1 :])
-        stages += _shared_out(_Stage(outer, groups[at][1], inner), target)
+        stages += _shared_out(_Stage(outer, groups[at][1], inner), gpu)
         del groups[at]
     return stages
 
 
-def _shared_out(stage: _Stage, target: Target) -> list[_Stage]:
+def _shared_out(stage: _Stage, gpu: Reductions | None) -> list[_Stage]:
     """Reduce a long line on a GPU in two steps: parts of it, then the results of the parts."""
-    parts = even_pieces("reduce", target, stage.outer * stage.inner, stage.length)
+    parts = 1 if gpu is None else gpu.pieces(stage.outer * stage.inner, stage.length)
     first = _Stage(stage.outer * parts, stage.length // parts, stage.inner)
     return [first, _Stage(stage.outer, parts, stage.inner)] if parts > 1 else [stage]
 
@@ -83,18 +83,27 @@ def _accumulator(type_: TensorType, reduction: _Reduction) -> TensorType:
     return TensorType.INT64 if reduction.mean and type_ == TensorType.INT32 else type_
 
 
-def _lower(call: Call, reduction: _Reduction) -> list[Step]:
+def _lower(call: Call, reduction: _Reduction, gpu: Reductions | None = None) -> list[Step]:
     x, (y,) = call.input(0), call.outputs
     rank = len(x.shape)
     axes = {axis % rank for axis in integers(call.input(1).data)} if rank else set()
-    return reduced(x, sorted(axes), y, y.spec.type, reduction, call.target) or [Alias(y, x)]
+    return reduced(x, sorted(axes), y, y.spec.type, reduction, call.target, gpu) or [Alias(y, x)]
 
 
 def reduced(
-    x: Operand, axes: Sequence[int], y: Operand | Scratch, type_: TensorType, reduction: _Reduction, target: Target
+    x: Operand,
+    axes: Sequence[int],
+    y: Operand | Scratch,
+    type_: TensorType,
+    reduction: _Reduction,
+    target: Target,
+    gpu: Reductions | None = None,
 ) -> list[Step]:
-    """Return the launches that reduce ``x`` to ``y``, whose element type may be wider; none if there are no axes."""
-    stages = _stages(x.shape, axes, target)
+    """Return the launches that reduce ``x`` to ``y``, whose element type may be wider; none if there are no axes.
+
+    gpu: how a GPU reduces lines in groups.
+    """
+    stages = _stages(x.shape, axes, gpu)
     wide = _accumulator(type_, reduction)
     count = math.prod(x.shape[axis] for axis in axes)
     steps: list[Step] = []
@@ -104,7 +113,7 @@ def reduced(
         into = y if last else Scratch(stage.outer * stage.inner * wide.dtype.itemsize)
         types = (x.spec.type if i == 0 else wide, wide, type_ if last else wide)
         divisor = count if last and reduction.mean else None
-        steps.append(_launch(source, into, stage, types, reduction, divisor, target))
+        steps.append(_launch(source, into, stage, types, reduction, divisor, target, gpu))
         source = into
     return steps
 
@@ -117,17 +126,15 @@ def _launch(
     reduction: _Reduction,
     divisor: int | None,
     target: Target,
+    gpu: Reductions | None,
 ) -> Launch:
     defines: dict[str, str | int] = {name: C_TYPES[type_] for name, type_ in zip("TAR", types, strict=True)}
     defines["OP"] = reduction.function
     if divisor is not None:
         defines["MEAN"] = 1
     start, by = reduction.first(types[1]), of(types[1], divisor or 1)
-    if stage.inner == 1:
-        in_groups = rows.reduction(target, source, into, stage.outer, stage.length, defines, start, by)
-    else:
-        shape = stage.outer, stage.length, stage.inner
-        in_groups = rows.columns(target, source, into, shape, defines, start, by)
+    shape = stage.outer, stage.length, stage.inner
+    in_groups = None if gpu is None else gpu.launch(source, into, shape, defines, start, by)
     if in_groups is not None:
         return in_groups
     share = chunks(
@@ -152,7 +159,12 @@ def _cl_op(op: Op, reduction: _Reduction, *allowed: TensorType) -> ClOp:
     # Quantized tensors with the same scale compare as their integers do.
     orders = reduction.function in ("MAX", "MIN")
 
-    return ClOp(op, claim=claim, lower=lambda call: _lower(call, reduction))
+    return ClOp(
+        op,
+        claim=claim,
+        cpu=lambda call: _lower(call, reduction),
+        gpu=lambda call: _lower(call, reduction, Reductions(call.target)),
+    )
 
 
 SUMS = _Reduction("ADD", "zero")

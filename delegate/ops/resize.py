@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ _MOST_READ = 2  # columns of the image for each of the output, so that most of t
 _MOST_BYTES = 8  # of a sum
 
 
-def _lower_integers(call: Call) -> list[Step]:
+def _lower_integers(call: Call, *, by_lines: bool) -> list[Step]:
     x, (y,) = call.input(0), call.outputs
     real = x.spec.type == TensorType.UINT8
     sides = [
@@ -58,7 +59,6 @@ def _lower_integers(call: Call) -> list[Step]:
     tables: list[Arg] = [_between(lower, upper) for lower, upper, _ in sides]
     tables += [Const(distance.astype(np.float32 if real else np.int32)) for _, _, distance in sides]
     images, height, width, channels = y.shape
-    by_lines = call.target.kind == "cpu" and x.shape[2] <= _MOST_READ * width
     share = _share("quantized_resize", call)
     of_reals: dict[str, str | int] = {"A": "float", "W": "float", "ONE": 1, "FLOATING": 1}
     defines: dict[str, str | int] = of_reals if real else {"A": _SUMS[x.spec.type], "W": "int", "ONE": 1024}
@@ -66,7 +66,7 @@ def _lower_integers(call: Call) -> list[Step]:
         defines["WORDS"] = 1
     defines |= {"T": C_TYPES[x.spec.type], **aligned(call.target, channels)}
     args: tuple[Arg, ...] = (x, y, *tables, *share.args, *_sizes(call))
-    if by_lines:
+    if by_lines and x.shape[2] <= _MOST_READ * width:
         share = chunks("quantized_resize", images * height, call.target, work=width * channels)
         floats = x.shape[2] * channels + call.target.vector_width
         lines = Scratch(2 * floats * _MOST_BYTES * -(-share.n // share.shares[0]))
@@ -75,10 +75,10 @@ def _lower_integers(call: Call) -> list[Step]:
     return [share.launch("quantized_bilinear", args, defines, 8 * y.spec.size)]
 
 
-def _lower_bilinear(call: Call) -> list[Step]:
+def _lower_bilinear(call: Call, *, by_lines: bool) -> list[Step]:
     x, (y,) = call.input(0), call.outputs
     if x.spec.type in QUANTIZED:
-        return _lower_integers(call)
+        return _lower_integers(call, by_lines=by_lines)
     sides = [interpolation(call.options, x.shape[axis], y.shape[axis]) for axis in (1, 2)]
     tables: list[Arg] = [_between(lower, upper) for lower, upper, _ in sides]
     tables += [Const(distance.astype(np.float32)) for _, _, distance in sides]
@@ -99,6 +99,11 @@ def _claim_bilinear(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) 
 
 
 CL_OPS = (
-    ClOp(RESIZE_BILINEAR, claim=_claim_bilinear, lower=_lower_bilinear),
+    ClOp(
+        RESIZE_BILINEAR,
+        claim=_claim_bilinear,
+        cpu=partial(_lower_bilinear, by_lines=True),
+        gpu=partial(_lower_bilinear, by_lines=False),
+    ),
     ClOp(RESIZE_NEAREST_NEIGHBOR, claim=moves, lower=_lower_nearest),
 )

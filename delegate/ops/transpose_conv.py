@@ -83,12 +83,7 @@ def _merged(
     filter_, out = call.input(1).value, call.outputs[0]
     columns, phases = len(filter_), len(vertical) * len(horizontal)
     alike = all(len({(p.count, len(p.taps), p.pad) for p in side}) == 1 for side in (vertical, horizontal))
-    if (
-        call.target.kind != "cpu"
-        or not 1 < phases * columns <= call.target.vector_width
-        or not alike
-        or not filter_.size
-    ):
+    if not 1 < phases * columns <= call.target.lanes or not alike or not filter_.size:
         return None
     if not vertical[0].taps or not horizontal[0].taps or (bias is not None and bias.data is None):
         return None

@@ -1,7 +1,6 @@
 """Turns a graph into steps: nodes are lowered in order, control operators with the subgraphs that they run."""
 
 from litecl.delegate.cl_op import Call
-from litecl.delegate.kit.launches import lowered
 from litecl.delegate.ops.chain import Link, chain
 from litecl.delegate.plan.control import CONTROL_STEPS, Run
 from litecl.delegate.plan.graph import RegionNode
@@ -26,7 +25,7 @@ def _node(values: Values, node: RegionNode, run: Run) -> list[Part]:
     inputs, outputs, target = values.inputs(node), values.outputs(node), values.planning.target
     intermediates = [values.graph.specs[t] for t in node.node.intermediates]
     call = Call(node.node.options, inputs, outputs, target, node.activation, residual, node.pads, intermediates)
-    return [part for step in lowered(node.cl_op, call) for part in settled(values, node, step)]
+    return [part for step in node.cl_op.steps(call) for part in settled(values, node, step)]
 
 
 def _chain(values: Values, node: RegionNode) -> Work:

@@ -10,9 +10,9 @@ from litecl.delegate.cl_op import DeviceOp, Operand, Scratch, Target
 from litecl.delegate.claim.partition import Region
 from litecl.delegate.plan import states
 from litecl.delegate.plan.graph import region_graph
+from litecl.delegate.plan.kinds import kind_of
 from litecl.delegate.plan.lowering import lower
 from litecl.delegate.plan.memory import Arena, Usage, place
-from litecl.delegate.plan.one_group import gathered, narrowed
 from litecl.delegate.plan.pipeline import Observer, fused
 from litecl.delegate.plan.steps import (
     Branch,
@@ -113,7 +113,7 @@ def plan(
     steps, values = _run(planning, region.subgraph, region.nodes, before, pinned, kept=kept)
     found, copies = states.states(values, region, before)
     outputs, more = _outputs(values, region)
-    parts = gathered([*steps, *copies, *more], target, planning.slots, planning.place)
+    parts = kind_of(target).gathered([*steps, *copies, *more], planning.slots, planning.place)
     unplaced = Plan(
         region,
         parts,
@@ -145,12 +145,12 @@ def _run(
     kept: tensors that are read after the nodes have run; None means the subgraph's outputs.
     """
     if kept is None:
-        planning = narrowed(planning, subgraph)
+        planning = kind_of(planning.target).narrowed(planning, subgraph)
     source, specs = planning.model.subgraphs[subgraph], planning.specs[subgraph]
     read = source.outputs if kept is None else kept
     settled = {**given, **pinned}
     graph = region_graph(subgraph, source, specs, nodes, read, planning.cl_ops, planning.alignment, settled, owned)
-    graph = fused(graph, planning.observe, gpu=planning.target.kind == "gpu")
+    graph = fused(graph, planning.observe, gpu=planning.target.either(False, True))
     planning.merged |= {(subgraph, p.position): (subgraph, n.position) for n in graph.nodes for p in n.fused}
     values = Values(planning, graph, pinned.values())
     return lower(values, partial(_run, planning)), values

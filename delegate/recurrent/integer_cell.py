@@ -12,7 +12,7 @@ from litecl.delegate.kit.shared import packed as packed_records
 from litecl.delegate.matmul.geometry import matrix
 from litecl.delegate.quantized.integer_product import integer_product
 from litecl.delegate.quantized.integers import WORDS, Bounds, Scale, Weights, unsigned_zero
-from litecl.delegate.recurrent.time_loop import Gate, Peephole, TimeLoop, by_block, vector_of, width_of
+from litecl.delegate.recurrent.time_loop import Gate, Peephole, TimeLoop, by_block, width_of
 from litecl.interpreter.arithmetic.fixed_point import Multiplier
 from litecl.interpreter.arithmetic.integer_sums import Sums
 from litecl.interpreter.graph import Array
@@ -125,7 +125,7 @@ def run_integer_cell(
     target: Target,
 ) -> list[Launch]:
     """Return the launches of a cell over x into ``out``. before, after: the output state and the cell state."""
-    width, gates = vector_of(target), len(cell.gates)
+    width, gates = target.lanes, len(cell.gates)
     blocks, rows = -(-cell.units // width), time.steps * time.batch
     columns = blocks * gates * width
     sums = Scratch(2 * rows * columns)

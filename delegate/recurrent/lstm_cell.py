@@ -1,30 +1,19 @@
 """Launches that run a cell over all time steps, shared by the recurrent operators (kernels_cl/lstm.cl)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Scratch, Target
-from litecl.delegate.gpu import MatrixUnit
-from litecl.delegate.kit.schedule import flops, groups, rows_of, tile_for
-from litecl.delegate.kit.tiles import local_share
+from litecl.delegate.kit.schedule import flops, groups, rows_of
 from litecl.delegate.matmul.geometry import matrix
-from litecl.delegate.matmul.local_product import (
-    FEW_ROWS,
-    VECTOR,
-    LocalOperands,
-    Slice,
-    in_panels,
-    local_product,
-    padded_bias,
-)
 from litecl.delegate.matmul.product import Packed, Product, gemm, panels
 from litecl.delegate.quantized.hybrid_product import HybridWeights, hybrid_product
 from litecl.delegate.quantized.integers import packed
-from litecl.delegate.recurrent import lstm_local
 from litecl.delegate.recurrent.operands import Cell, Matrix
-from litecl.delegate.recurrent.time_loop import Gate, Recurrence, TimeLoop, by_block, vector_of, width_of
+from litecl.delegate.recurrent.time_loop import Gate, Recurrence, TimeLoop, by_block, width_of
 from litecl.interpreter.graph import Array
 from litecl.interpreter.recurrent.lstm_cell import CellOptions, Layout
 
@@ -51,20 +40,19 @@ class Clips:
 NO_CLIPS = Clips()
 
 
-def run_cell(
-    call: Call,
-    cell: Cell,
-    layout: Layout,
-    time: TimeLoop,
-    inputs: Sequence[Operand],
-    out: Operand,
-    states: Sequence[Operand],
-) -> list[Launch]:
-    """Return the launches of an LSTM over its inputs (x, and the auxiliary one if it has weights for it) into ``out``.
+class Run(Protocol):
+    """How cells run on a kind of device."""
 
-    states: the output state and the cell state after the last step.
-    """
-    return run(call, cell, time, inputs, out, memory_of(call, layout, states), clips_of(call.options))
+    def __call__(
+        self,
+        call: Any,
+        cell: Cell,
+        time: TimeLoop,
+        inputs: Sequence[Operand],
+        out: Operand,
+        memory: Memory,
+        clips: Clips = NO_CLIPS,
+    ) -> list[Launch]: ...
 
 
 def memory_of(call: Call, layout: Layout, after: Sequence[Operand]) -> Memory:
@@ -77,6 +65,22 @@ def clips_of(options: CellOptions) -> Clips:
     return Clips(options.cell_clip, options.proj_clip)
 
 
+FloatProduct = Callable[[Any, Operand, Array, Array, Scratch, Scratch | None, int], list[Launch]]
+
+
+def float_product(
+    call: Call, x: Operand, values: Array, start: Array, out: Scratch, sums: Scratch | None, rows: int
+) -> list[Launch]:
+    """Return the product of ``rows`` rows of x and ``values`` [columns, depth], added to ``start`` [columns, 1] and to
+    ``sums``.
+    """
+    (columns, depth), target = values.shape, call.target
+    tile = target.tile_for("gemm", rows, columns)
+    by_panel = Packed(Const(panels(values, tile.panel, halves=target.half_weights)))
+    begin = Packed(Const(panels(start, tile.panel)))
+    return [gemm(Product(rows, columns, depth), tile, target, x, by_panel, begin, out, Activation(), sums)]
+
+
 def run(
     call: Call,
     cell: Cell,
@@ -85,18 +89,17 @@ def run(
     out: Operand,
     memory: Memory,
     clips: Clips = NO_CLIPS,
+    product: FloatProduct = float_product,
 ) -> list[Launch]:
-    """Return the launches of any cell; see ``run_cell``."""
+    """Return the launches of any cell over its inputs (x, and the auxiliary one if it has weights for it) into ``out``.
+
+    product: how inputs of floats are multiplied.
+    """
     target = call.target
-    vector = vector_of(target)
-    vectors = min(_MOST_VECTORS, -(-cell.units // vector)) if cell.gates == 1 and target.kind == "cpu" else 1
-    share = lstm_local.share_of(target, cell, time)
-    width = vectors * vector if share is None else 1
-    sums, launches = _of_inputs(call, cell, time, inputs, width)
-    if share is not None:
-        states, bounds = [*memory.before, *memory.after], (np.float32(clips.cell), *call.activation.bounds)
-        defines = call.activation.defines
-        return [*launches, *lstm_local.launches(share, cell, time, target, sums, states, out, defines, bounds)]
+    vector = target.lanes
+    vectors = min(_MOST_VECTORS, -(-cell.units // vector)) if cell.gates == 1 and vector > 1 else 1
+    width = vectors * vector
+    sums, launches = of_inputs(call, cell, time, inputs, width, product)
     rows = rows_of("lstm", target, time.batch)
     blocks = -(-cell.units // width)
     row_bytes, hidden_bytes = (-(-n // 4) * 4 for n in (cell.outputs, cell.units))
@@ -126,8 +129,8 @@ def run(
     return [*launches, launch]
 
 
-def _of_inputs(
-    call: Call, cell: Cell, time: TimeLoop, inputs: Sequence[Operand], width: int
+def of_inputs(
+    call: Call, cell: Cell, time: TimeLoop, inputs: Sequence[Operand], width: int, product: FloatProduct
 ) -> tuple[Scratch, list[Launch]]:
     """Return the inputs' part of the gates at all steps, with their biases where no normalization comes before them."""
     rows, columns = time.steps * time.batch, -(-cell.units // width) * width * cell.gates
@@ -137,7 +140,7 @@ def _of_inputs(
     launches: list[Launch] = []
     for x, weights, start in zip(inputs, (cell.input_weights, cell.aux_weights), starts, strict=False):
         out = Scratch(4 * rows * columns)
-        launches += _product(call, x, weights, start, out, sums, (rows, columns), width)
+        launches += _product(call, x, weights, start, out, sums, (rows, width), product)
         sums = out
     assert sums is not None
     return sums, launches
@@ -151,27 +154,18 @@ def _product(
     out: Scratch,
     sums: Scratch | None,
     size: tuple[int, int],
-    width: int,
+    product: FloatProduct,
 ) -> list[Launch]:
-    """Return the launches of the gates' weights times an input, added to ``start`` [columns, 1] and to ``sums``."""
-    (rows, columns), depth, target = size, x.shape[-1], call.target
+    """Return the launches of the gates' weights times an input, added to ``start`` [columns, 1] and to ``sums``. size:
+    the rows, and the units of a block.
+    """
+    rows, width = size
     values = by_block([matrix.values for matrix in weights], width)
-    if weights[0].scales is not None:
-        both = HybridWeights(values, _scales(weights, width), start[:, 0], _bits(weights))
-        g, asymmetric = matrix(rows, depth, columns), call.options.asymmetric_quantize_inputs
-        return hybrid_product(x, g, rows, both, out, target, Activation(), sums, asymmetric=asymmetric)
-    finite = rows > FEW_ROWS and bool(np.isfinite(values).all())
-    unit = target.unit if finite and isinstance(target.unit, MatrixUnit) else None
-    share = local_share(target, 1, rows, columns, depth, unit) if depth % VECTOR == 0 else None
-    if share is not None:
-        weighed, scale = in_panels(values[np.newaxis], share, halves=target.half_weights)
-        operands = LocalOperands(x, weighed, padded_bias(start, share), out, columns, sums, scale=scale)
-        whole = [Slice(0, 0, 0, 0)]
-        return [local_product(operands, share, matrix(rows, depth, columns), whole, Activation(), {})]
-    tile = tile_for("gemm", target, rows, columns)
-    by_panel = Packed(Const(panels(values, tile.panel, halves=target.half_weights)))
-    begin = Packed(Const(panels(start, tile.panel)))
-    return [gemm(Product(rows, columns, depth), tile, target, x, by_panel, begin, out, Activation(), sums)]
+    if weights[0].scales is None:
+        return product(call, x, values, start, out, sums, rows)
+    both = HybridWeights(values, _scales(weights, width), start[:, 0], _bits(weights))
+    g, asymmetric = matrix(rows, x.shape[-1], len(values)), call.options.asymmetric_quantize_inputs
+    return hybrid_product(x, g, rows, both, out, call.target, Activation(), sums, asymmetric=asymmetric)
 
 
 def _scales(weights: Sequence[Matrix], width: int) -> Array:
@@ -191,7 +185,7 @@ def _recurrent(call: Call, cell: Cell, width: int, target: Target) -> tuple[Cons
     if not cell.is_hybrid:
         return Const(panels(values, panel, halves=target.half_weights)), []
     both = HybridWeights(values, _scales(weights, width), np.zeros(len(values), np.float32), _bits(weights))
-    stage = both.stage(1, panel, vector_of(target))
+    stage = both.stage(1, panel, target.lanes)
     return Const(both.packed(1, panel, 1)), [Const(stage)]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from litecl.delegate.analysis.loop_variables import live_nodes
 from litecl.delegate.cl_op import Activation, Call, Launch, Operand, Target
-from litecl.delegate.recurrent.lstm_cell import run_cell
+from litecl.delegate.recurrent.lstm_cell import Run, clips_of, memory_of
 from litecl.delegate.recurrent.operands import Cell, plain_cell
 from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.graph import Array, Node, Subgraph, TensorSpec
@@ -53,8 +53,12 @@ def find(
     return _Body(body, specs, initial, trips).find() if trips else None
 
 
-def steps(loop: LstmLoop, initial: Sequence[Operand], results: Sequence[Operand], target: Target) -> list[Launch]:
-    """Return the launches that compute results: h of every step, [T, B, U], the last h and the last c."""
+def steps(
+    loop: LstmLoop, initial: Sequence[Operand], results: Sequence[Operand], target: Target, run: Run
+) -> list[Launch]:
+    """Return the launches that compute results: h of every step, [T, B, U], the last h and the last c. run: how cells
+    run on the device.
+    """
     x, (sequence, h, c) = initial[loop.x], results
     time, batch, _ = x.shape
     inputs: list[Operand | None] = [None] * 24
@@ -62,7 +66,7 @@ def steps(loop: LstmLoop, initial: Sequence[Operand], results: Sequence[Operand]
     options = UnidirectionalSequenceLSTMOptions(ActivationFunctionType.TANH, time_major=True)
     call = Call(options, inputs, results, target, Activation("TANH"))
     over = time_loop(time, batch, loop.cell.outputs, time_major=True)
-    return run_cell(call, loop.cell, FULL, over, [x], sequence, [h, c])
+    return run(call, loop.cell, over, [x], sequence, memory_of(call, FULL, [h, c]), clips_of(options))
 
 
 class _Body:

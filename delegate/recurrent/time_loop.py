@@ -72,14 +72,11 @@ def time_loop(
     return TimeLoop(steps, batch, start, step, row, first + start * width, step * width, row * width)
 
 
-def vector_of(target: Target) -> int:
-    """Return how many units a vector of a cell's kernel holds: one on a GPU, whose work-items then share them all."""
-    return 1 if target.kind == "gpu" else target.vector_width
-
-
 def width_of(target: Target) -> dict[str, str | int | float]:
-    """Return the macro that says so, where it is not the device's vector width."""
-    return {"WIDTH": vector_of(target)} if vector_of(target) != target.vector_width else {}
+    """Return the macro that says how many units a vector of a cell's kernel holds, ``Target.lanes``, where that is not
+    the device's vector width.
+    """
+    return {"WIDTH": target.lanes} if target.lanes != target.vector_width else {}
 
 
 def by_block(gates: Sequence[Array], width: int) -> Array:

@@ -53,12 +53,12 @@ def test_the_fake_is_a_device() -> None:
 
 
 @SHARED
-@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+@pytest.mark.parametrize("gpu", [False, True], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("name", SUBJECTS)
-def test_what_runs_on_a_device(name: str, kind: Any, shared: bool) -> None:
+def test_what_runs_on_a_device(name: str, gpu: bool, shared: bool) -> None:
     """Outputs and variables are the interpreter's, and the report says what the device did."""
     subject = SUBJECTS[name]
-    device = FakeDevice(subject.model, shared=shared, kind=kind)
+    device = FakeDevice(subject.model, shared=shared, gpu=gpu)
     session = delegated(subject, device, strict=True, profile=True)
     assert_steps(session, name)
     told = session.interpreter.delegation_report()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import litecl.kernels_cl
-from litecl.delegate.cl_op import Target
+from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.kit.schedule import rows_of
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
@@ -16,7 +16,7 @@ from litecl.perf.models.build import Graph, model, randn
 from support.by_name import launches
 
 _KERNELS = Path(litecl.kernels_cl.__path__[0])
-_CPU = Target("cpu", vector_width=16, compute_units=1)
+_CPU = CpuTarget(vector_width=16, compute_units=1)
 _OF_A_TILE = {"MR", "NV", "PANEL", "WEIGHT_BITS", "TILE_COLUMNS", "ACTIVATION", "FINISHED"}  # macros of one variant
 _KINDS = "SHARED|INLINE|OUT_OF_LINE|inline"
 _FUNCTION = re.compile(rf"^({_KINDS})\b[^;{{}}]*?(\w+)\([^;{{}}]*\) \{{(.*?)^\}}", re.MULTILINE | re.DOTALL)

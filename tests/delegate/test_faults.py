@@ -17,6 +17,7 @@ import pytest
 
 from litecl.delegate import CLDelegate, report
 from litecl.delegate import devices as open_devices
+from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.opencl import capabilities, device, programs
 from litecl.delegate.opencl.device import devices
 from litecl.interpreter.errors import KernelBuildError, LiteclError, OutOfDeviceMemory
@@ -221,7 +222,7 @@ def test_how_a_region_runs_and_why() -> None:
         (small(), {}, "queued (fewer than 4 launches)"),
     ):
         told = prepared(model_, **options).delegation_report()
-        if device.target_of(devices()[0]).kind == "cpu":
+        if isinstance(device.target_of(devices()[0]), CpuTarget):
             assert str(told.partitions[0].manner) == manner
             assert f"1 region: {manner}" in str(told)
 

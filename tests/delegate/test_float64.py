@@ -10,9 +10,10 @@ import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.analysis.explicit import explicit
-from litecl.delegate.cl_op import ClOp, Target
+from litecl.delegate.cl_op import ClOp
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import partition
+from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.opencl import device, programs
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter import Interpreter
@@ -90,7 +91,7 @@ def test_a_kernel_that_needs_float64_is_refused() -> None:
     model = case.model()
     graph = model.subgraphs[0]
     specs = propagate(model, {0: [graph.tensors[t].static_shape for t in graph.inputs]})
-    found = partition(0, explicit(model, specs), options, target=Target("cpu", 4, 1, float64=False))
+    found = partition(0, explicit(model, specs), options, target=CpuTarget(4, 1, float64=False))
     assert found.reasons == {0: "its kernel computes in float64, and the device does not"}
     assert not partition(0, explicit(model, specs), options, preserve=False).reasons
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.gpu import Gpu
-from litecl.delegate.kit.tiles import local_share
+from litecl.delegate.gpu.properties import Gpu
+from litecl.delegate.gpu.tiles import local_share
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import reduce

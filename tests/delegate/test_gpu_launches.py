@@ -18,9 +18,9 @@ from litecl.cases import (
 )
 from litecl.delegate import CLDelegate
 from litecl.delegate.analysis.explicit import explicit
-from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import partition
+from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.ops import CL_OPS
 from litecl.delegate.plan.plan import plan
 from litecl.interpreter import Interpreter
@@ -109,7 +109,7 @@ def test_every_program_of_the_tables_is_run() -> None:
 
 def _programs(cases: Iterable[Case]) -> set[tuple[str, str, frozenset[tuple[str, object]]]]:
     """Return file, entry and macros of every launch that a GPU would get."""
-    target = Target("gpu", vector_width=4, compute_units=4, max_work_group_size=4096)
+    target = GpuTarget(vector_width=4, compute_units=4, max_work_group_size=4096)
     found = set()
     for case in cases:
         model = case.model()

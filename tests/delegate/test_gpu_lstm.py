@@ -11,8 +11,8 @@ import pytest
 from litecl.cases import Case, lstm
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.gpu import Gpu
-from litecl.delegate.kit.cell_groups import cell_share
+from litecl.delegate.gpu.cell_groups import cell_share
+from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.opencl import device
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
@@ -95,9 +95,7 @@ def test_shares_of_units(units: int, batch: int, launches: int, options: dict[st
 def test_handing_on(units: int, steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several groups run at once, which rusticl's threads do where there are as many."""
     chosen, target = devices.as_on_a_gpu(monkeypatch, tmp_path), device.target_of
-    monkeypatch.setattr(
-        device, "target_of", lambda *given: replace(target(*given), gpu=Gpu("intel"), compute_units=8, kind="gpu")
-    )
+    monkeypatch.setattr(device, "target_of", lambda *given: replace(target(*given), gpu=Gpu("intel"), compute_units=8))
     check_sequence(units, steps, 1, 2, chosen)
 
 
@@ -134,7 +132,7 @@ def test_groups_that_wait_for_each_other_run_at_once() -> None:
         assert (share.groups * batch <= target.compute_units // 2) == share.at_once == at_once
         assert share.units * share.groups >= units
         assert share.lanes * share.depth >= units
-        apart = cell_share(replace(target, gpu=None), units, batch)
+        apart = cell_share(replace(target, gpu=Gpu()), units, batch)
         assert apart is not None
         assert not apart.at_once
     assert cell_share(target, 1025, 1) is None

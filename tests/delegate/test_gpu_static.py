@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.gpu import MATRIX_UNITS, PROFILES, Gpu
-from litecl.delegate.kit.groups import LocalTile
-from litecl.delegate.kit.tiles import local_share
+from litecl.delegate.gpu.groups import LocalTile
+from litecl.delegate.gpu.profiles import PROFILES
+from litecl.delegate.gpu.properties import MATRIX_UNITS, Gpu
+from litecl.delegate.gpu.tiles import local_share
 from support import gpu_compile
 from support.gpu_code import Code
 from support.gpu_programs import MACROS

@@ -9,10 +9,11 @@ import pytest
 
 from litecl.delegate import CLDelegate, Tuning
 from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.gpu import PROFILES, Gpu
-from litecl.delegate.kit.rates import Rates, rates_of
+from litecl.delegate.gpu.profiles import PROFILES
+from litecl.delegate.gpu.properties import Gpu
+from litecl.delegate.gpu.rates import Rates, rates_of
 from litecl.delegate.ops.gpu import winograd
-from litecl.delegate.plan.estimate import LaunchRow, launch_rows
+from litecl.delegate.plan.gpu.estimate import LaunchRow, launch_rows
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops import binary

@@ -18,10 +18,11 @@ from litecl.cli.launches import launch_view
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend import absent
 from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.gpu import PROFILES, Gpu, HalfUnit
-from litecl.delegate.kit.tiles import local_share, possible_shares
+from litecl.delegate.gpu.profiles import PROFILES
+from litecl.delegate.gpu.properties import Gpu, HalfUnit
+from litecl.delegate.gpu.tiles import local_share, possible_shares
 from litecl.delegate.opencl import device
-from litecl.delegate.plan.estimate import launch_rows
+from litecl.delegate.plan.gpu.estimate import launch_rows
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions

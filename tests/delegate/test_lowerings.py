@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.delegate.cl_op import Const, Launch, Pads, Step, Target
+from litecl.delegate.cl_op import ClOp, Const, Launch, Pads, Step, Target
+from litecl.delegate.cpu.lines import LineConvolution
 from litecl.delegate.matmul.geometry import geometry
-from litecl.delegate.matmul.lines import LineConvolution
 from litecl.delegate.ops.conv_2d import Convolution
 from litecl.delegate.ops.depthwise_conv_2d import Depthwise
 from litecl.interpreter.kit.window import fit
-from litecl.interpreter.ops.conv_2d import Conv2DOptions
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import Padding
@@ -22,21 +22,27 @@ from support.by_name import case_of, launches
 from support.lowerings import CPU, GPU, convolution, floats, node
 from tools.lowering_way import FORMS, of_form
 
-KINDS = [pytest.param(target, id=target.kind) for target in (CPU, GPU)]
+KINDS = [pytest.param(CPU, id="cpu"), pytest.param(GPU, id="gpu")]
 
 
-@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize(("target", "functions", "files"), [(CPU, 14, 6), (GPU, 24, 10)], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("form", FORMS)
-def test_the_way_of_a_convolution_is_short(form: str, target: Target) -> None:
+def test_the_way_of_a_convolution_is_short(form: str, target: Target, functions: int, files: int) -> None:
+    """On a GPU without local memory it includes what looks for a way that needs some."""
     way = of_form(form, target)
-    assert len(way.functions) <= 14 and len(way.files) <= 6, sorted(way.functions)
+    assert len(way.functions) <= functions and len(way.files) <= files, sorted(way.functions)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_way_on_a_cpu_leads_by_nothing_of_a_gpu(form: str) -> None:
+    assert not [file for file in of_form(form, CPU).files if "gpu" in file]
 
 
 def test_the_way_has_its_beginning_and_its_end() -> None:
     """What is counted is what runs: from the lowering to the launch, by way of another operator's lowering."""
     found = of_form("a group for each channel", CPU).functions
-    ends = {("delegate/ops/conv_2d.py", "_lower"), ("delegate/ops/depthwise_conv_2d.py", "lower")}
-    assert {*ends, ("delegate/kit/schedule.py", "Grid.launch")} <= found
+    ends = {("delegate/ops/conv_2d.py", "_lower"), ("delegate/ops/depthwise_conv_2d.py", "_lower")}
+    assert {*ends, ("delegate/launch.py", "Grid.launch")} <= found
 
 
 @pytest.mark.parametrize("padding", Padding)
@@ -62,7 +68,7 @@ def lowered(steps: Sequence[Step]) -> list[Launch]:
 def convolved(form: str, target: Target) -> list[Launch]:
     x, filter_, stride, known = FORMS[form]
     record, call = convolution(x, filter_, stride, target, known=known)
-    return lowered(record.lower(call))
+    return lowered(record.steps(call))
 
 
 def record_of(launch: Launch, kind: type) -> Any:
@@ -82,7 +88,7 @@ def test_one_row_by_many_weights_is_dot_products_on_a_cpu(known: bool) -> None:
     kernels = {}
     for target in (CPU, GPU):
         record, call = node(FULLY_CONNECTED, FullyConnectedOptions(), inputs, target)
-        kernels[target.kind] = [launch.kernel for launch in lowered(record.lower(call))]
+        kernels[target.either("cpu", "gpu")] = [launch.kernel for launch in lowered(record.steps(call))]
     assert kernels == {"cpu": ["fully_connected"], "gpu": ["gemm"] if known else ["pack", "gemm"]}
 
 
@@ -107,7 +113,7 @@ def test_a_gpu_takes_few_pixels_of_a_depthwise_convolution() -> None:
     shares = []
     for target in (CPU, GPU):
         record, call = node(DEPTHWISE_CONV_2D, options, inputs, target)
-        (launch,) = lowered(record.lower(call))
+        (launch,) = lowered(record.steps(call))
         shares.append((launch, record_of(launch, Depthwise)))
     (_, on_cpu), (launch, on_gpu) = shares
     assert on_cpu.item_pixels == 28 and on_cpu.item_channels == 64
@@ -157,3 +163,24 @@ def test_work_items_of_a_cpu_have_groups_of_their_own(case: tuple[str, str, str]
     few = replace(GPU, max_work_group_size=16)
     assert {np.prod(launch.local_size) for launch in launches(fed, GPU)} <= {32, 64}
     assert max(np.prod(launch.local_size) for launch in launches(fed, few)) == 16
+
+
+def test_a_record_has_a_lowering_for_each_kind_of_device() -> None:
+    """One for both, or one for each; a record with one too few or too many is an error."""
+    both, cpu, gpu = (lambda call, name=name: [name] for name in ("both", "cpu", "gpu"))
+    call = convolution(*FORMS["1x1"][:3], CPU)[1]
+    for given, expected in (
+        ({"lower": both}, ["both", "both"]),
+        ({"lower": both, "gpu": gpu}, ["both", "gpu"]),
+        ({"cpu": cpu, "gpu": gpu}, ["cpu", "gpu"]),
+    ):
+        record = ClOp(CONV_2D, claim=lambda *node: None, **given)
+        for found in (record, replace(record, fuses_activation=True)):
+            assert [found.steps(replace(call, target=target))[0] for target in (CPU, GPU)] == expected
+    for given, said in (
+        ({}, "got none for cpu and gpu"),
+        ({"cpu": cpu}, "got none for gpu"),
+        ({"lower": both, "cpu": cpu, "gpu": gpu}, "got one for both besides"),
+    ):
+        with pytest.raises(TypeError, match=f"CONV_2D: expected a lowering for CPUs and one for GPUs, {said}"):
+            ClOp(CONV_2D, claim=lambda *node: None, **given)

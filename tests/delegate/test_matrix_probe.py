@@ -9,7 +9,7 @@ from typing import Any
 import pyopencl as cl
 import pytest
 
-from litecl.delegate.gpu import MATRIX_UNITS, MatrixUnit
+from litecl.delegate.gpu.properties import MATRIX_UNITS, MatrixUnit
 from litecl.delegate.opencl import capabilities, matrix_probe
 from litecl.delegate.opencl.gpu import matrix_of
 from support import devices

@@ -12,10 +12,12 @@ import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.gpu import MATRIX_UNITS, PROFILES, Gpu
-from litecl.delegate.kit.tiles import local_share
+from litecl.delegate.cpu.target import CpuTarget
+from litecl.delegate.gpu.profiles import PROFILES
+from litecl.delegate.gpu.properties import MATRIX_UNITS, Gpu
+from litecl.delegate.gpu.tiles import local_share
 from litecl.delegate.opencl import device
-from litecl.delegate.plan.estimate import launch_rows
+from litecl.delegate.plan.gpu.estimate import launch_rows
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
@@ -144,12 +146,11 @@ def test_floats_never_meet_them(options: dict[str, Any]) -> None:
     check(replace(PRODUCTS["one row"](), kernel="matvec"), options)
 
 
-def test_cpus_have_none() -> None:
-    """Whatever a CPU's target says of a GPU."""
+def test_floats_and_cpus_have_none() -> None:
     target = AbsentDevice("sm_90").target()
     assert replace(target, half_weights=True).unit is MATRIX_UNITS["mma"]
     assert target.unit is None
-    assert replace(target, kind="cpu", half_weights=True).unit is None
+    assert not hasattr(CpuTarget(16, 1, half_weights=True), "unit")
 
 
 @_once

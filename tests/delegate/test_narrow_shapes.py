@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from litecl.delegate.cl_op import Launch, Target
+from litecl.delegate.cpu.lines import lines_of
 from litecl.delegate.kit.strided import LoopNest, copy, loop_nest, periodic, view
 from litecl.delegate.matmul.geometry import Geometry, abreast
-from litecl.delegate.matmul.lines import lines_of
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
@@ -19,7 +19,7 @@ from support.lowerings import CPU, GPU, convolution, floats, node
 
 def kernels(op: Op, options: Any, inputs: list[TensorSpec], target: Target = CPU) -> list[str]:
     record, call = node(op, options, inputs, target)
-    return [step.kernel for step in record.lower(call) if isinstance(step, Launch)]
+    return [step.kernel for step in record.steps(call) if isinstance(step, Launch)]
 
 
 def window(**fields: int) -> Geometry:
@@ -48,7 +48,7 @@ def test_convolutions_by_lines(changes: dict[str, int], by_lines: bool) -> None:
 def test_a_gpu_has_no_lines() -> None:
     for target, kernel in ((CPU, "conv_lines"), (GPU, "conv_2d")):
         record, call = convolution((1, 28, 28, 3), (8, 3, 3, 3), 1, target)
-        assert [step.kernel for step in record.lower(call) if isinstance(step, Launch)] == [kernel]
+        assert [step.kernel for step in record.steps(call) if isinstance(step, Launch)] == [kernel]
 
 
 @pytest.mark.parametrize(("columns", "pixels"), [(1, 16), (2, 8), (3, 4), (8, 2), (9, 1), (16, 1)])

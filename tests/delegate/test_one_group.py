@@ -1,7 +1,6 @@
 """Small loops and branches of a GPU as one launch of one group, on whatever device there is."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,11 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cl_op import Launch, Local, Operand
-from litecl.delegate.gpu import PROFILES
+from litecl.delegate.gpu.profiles import PROFILES
 from litecl.delegate.opencl import programs
-from litecl.delegate.plan.estimate import host_waits, launch_rows
-from litecl.delegate.plan.one_group import gathered
+from litecl.delegate.plan.gpu.estimate import host_waits, launch_rows
+from litecl.delegate.plan.gpu.one_group import gathered
+from litecl.delegate.plan.kinds import kind_of
 from litecl.delegate.plan.steps import Loop, OneGroup, Work
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError, ModelError
@@ -48,6 +48,7 @@ from support.loop_models import (
     while_model,
     while_node,
 )
+from support.lowerings import CPU
 
 RNG = np.random.default_rng(8)
 
@@ -249,10 +250,10 @@ def works(*launches: Launch) -> Loop:
 )
 def test_what_fits_a_group(launch: Launch, fits: bool) -> None:
     """Launches of work-items that need nothing of their own group, and of which there are few."""
-    target, small = AbsentDevice("sm_90").target(), Launch("unary", "unary", (), (64,), (64,), apart=True)
-    (part,) = gathered([works(small, launch)], target, {}, lambda operand: (operand, 0))
+    small = Launch("unary", "unary", (), (64,), (64,), apart=True)
+    (part,) = gathered([works(small, launch)], {}, lambda operand: (operand, 0))
     assert isinstance(part, OneGroup) == fits
-    (part,) = gathered([works(small)], replace(target, kind="cpu"), {}, lambda operand: (operand, 0))
+    (part,) = kind_of(CPU).gathered([works(small)], {}, lambda operand: (operand, 0))
     assert isinstance(part, Loop)
 
 

@@ -17,12 +17,13 @@ from litecl import kernels_cl
 from litecl.cases.tables import TABLES
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.gpu import PROFILES, Gpu
-from litecl.delegate.kit.block_groups import MOST_AGAIN
+from litecl.delegate.gpu.block_groups import MOST_AGAIN
+from litecl.delegate.gpu.profiles import PROFILES
+from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.opencl import gpu
 from litecl.delegate.opencl.device import gpus
 from litecl.delegate.opencl.gpu import gpu_of
-from litecl.delegate.plan.estimate import launch_rows
+from litecl.delegate.plan.gpu.estimate import launch_rows
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write, write_file

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from litecl.delegate.analysis.explicit import explicit
-from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import partition
+from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.ops import CL_OPS
 from litecl.delegate.plan.dump import Dump
 from litecl.delegate.plan.graph import RegionGraph
@@ -29,7 +29,7 @@ from support.build import Graph
 from support.loop_models import FLOAT, INT, State, below, next_, while_model
 from support.regions import after
 
-TARGET = Target("cpu", vector_width=8, compute_units=1)
+TARGET = CpuTarget(vector_width=8, compute_units=1)
 STATE: State = [((), INT), ((3, 32), FLOAT)]
 
 

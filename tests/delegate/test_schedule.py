@@ -11,23 +11,21 @@ import pytest
 from litecl import delegate as package
 from litecl.delegate import CLDelegate, Tuning
 from litecl.delegate.cl_op import Target
-from litecl.delegate.kit.schedule import schedule_of
+from litecl.delegate.cpu.target import CpuTarget
+from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.opencl.device import target_of
 from litecl.delegate.tuning import TileShape
 from support import devices
 from support.by_name import agrees, case_of, launches
+from tools.graph_fuzz.modes import gpu_like
 
-_DEALS_OUT = (
-    "schedule.py",
-    "groups.py",
-    "block_groups.py",
-    "cell_groups.py",
-    "candidates.py",
-    "rates.py",
-    "tiles.py",
-    "pixel_groups.py",
-)
-_ROOMS = ("kit", "matmul", "quantized", "recurrent", "ops")
+_GROUPS = ("groups.py", "block_groups.py", "cell_groups.py", "pixel_groups.py", "candidates.py", "rates.py", "tiles.py")
+_DEALS_OUT = {
+    "kit": ("schedule.py",),
+    "cpu": ("target.py", "shares.py"),
+    "gpu": ("target.py", "profiles.py", *_GROUPS),
+}
+_ROOMS = ("kit", "matmul", "quantized", "recurrent", "cpu", "gpu", "ops")
 _NARROW = (TileShape(3, 1, 1.0),)
 # By kernel: the fields that are changed, and a case of which the kernel is a part. Fields of a CPU, then of a GPU.
 _FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, str, str]]] = {
@@ -84,9 +82,9 @@ _FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, str, str]]
 def test_lowerings_deal_out_no_work() -> None:
     """They neither build launches nor look at how many work-items a device runs, or groups together."""
     hidden = {"compute_units", "max_work_group_size", "local_size", "global_size"}
-    for path in Path(package.__file__).parent.rglob("*.py"):
-        if (path.parent.name == "kit" and path.name in _DEALS_OUT) or not {*path.parts} & {*_ROOMS}:
-            continue
+    root = Path(package.__file__).parent
+    deals_out = [root / room / name for room, names in _DEALS_OUT.items() for name in names]
+    for path in (path for room in _ROOMS for path in (root / room).rglob("*.py") if path not in deals_out):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute):
                 assert node.attr not in hidden, f"{path}: {node.attr}"
@@ -94,8 +92,13 @@ def test_lowerings_deal_out_no_work() -> None:
                 assert node.func.id != "Launch", path
 
 
+def _gpu() -> GpuTarget:
+    device = devices.tested()[0]
+    return gpu_like(device, target_of(device))
+
+
 def tuned(kernel: str, target: Target, changes: dict[str, Any]) -> Tuning:
-    return Tuning(schedules={kernel: replace(schedule_of(kernel, target), **changes)})
+    return Tuning(schedules={kernel: replace(target.schedule(kernel), **changes)})
 
 
 def shapes(kernel: str, target: Target) -> list[Any]:
@@ -122,7 +125,7 @@ def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("kernel", [kernel for kernel, (_, changes, _) in _FAMILIES.items() if changes])
 def test_a_tuned_schedule_changes_launches_on_a_gpu_and_no_result(kernel: str, gpu: dict[str, Any]) -> None:
     devices.needs_cells(kernel.upper())
-    target = replace(target_of(devices.tested()[0]), kind="gpu", vector_width=4)
+    target = _gpu()
     tuning = tuned(kernel, target, _FAMILIES[kernel][1])
     assert shapes(kernel, target) != shapes(kernel, replace(target, tuning=tuning))
     agrees(case_of(*_FAMILIES[kernel][2]), [CLDelegate(**gpu, tuning=tuning, strict=True)])
@@ -130,18 +133,17 @@ def test_a_tuned_schedule_changes_launches_on_a_gpu_and_no_result(kernel: str, g
 
 def test_the_units_of_a_cell_are_in_one_group() -> None:
     """Its work-items wait for each other at every step; those of another group would overwrite what they read."""
-    target = replace(target_of(devices.tested()[0]), kind="gpu", vector_width=4)
+    target = _gpu()
     narrow = tuned("lstm", target, {"group": 16, "wide": 8})
     for tuning in (target.tuning, narrow):
         ((global_size, local_size, _),) = shapes("lstm", replace(target, tuning=tuning))
         assert global_size[0] == local_size[0]
 
 
-@pytest.mark.parametrize("kind", ["cpu", "gpu"])
-def test_every_kernel_of_a_model_asks_for_its_own_schedule(kind: Any) -> None:
+@pytest.mark.parametrize(("target", "changed"), [(CpuTarget(4, 3), 0), (GpuTarget(4, 3, max_work_group_size=256), 1)])
+def test_every_kernel_of_a_model_asks_for_its_own_schedule(target: Target, changed: int) -> None:
     """Of whatever file a launch is, a schedule for another does not change it."""
-    target = Target(kind, vector_width=4, compute_units=3, max_work_group_size=256)
-    for kernel, (on_cpu, on_gpu, _) in _FAMILIES.items():
-        changes = on_cpu if kind == "cpu" else on_gpu
-        others = {**{f: replace(schedule_of(f, target), **changes) for f in _FAMILIES if f != kernel}}
+    for kernel, (*changes_by_kind, _) in _FAMILIES.items():
+        changes = changes_by_kind[changed]
+        others = {**{f: replace(target.schedule(f), **changes) for f in _FAMILIES if f != kernel}}
         assert shapes(kernel, target) == shapes(kernel, replace(target, tuning=Tuning(schedules=others)))

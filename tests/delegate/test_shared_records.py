@@ -14,7 +14,9 @@ from litecl import kernels_cl
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend import sources
 from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.cl_op import Const, Launch, Target
+from litecl.delegate.cl_op import Const, Launch
+from litecl.delegate.cpu.target import CpuTarget
+from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.kit import shared
 from litecl.delegate.matmul.product import Begin
 from litecl.delegate.opencl.device import Device
@@ -209,8 +211,8 @@ def test_the_cases_reach_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
     found, dtype_of = set[type](), shared.dtype_of
     dtype_of.cache_clear()
     monkeypatch.setattr(shared, "dtype_of", lambda record: found.add(record) or dtype_of(record))
-    gpu = Target("gpu", vector_width=4, compute_units=2, max_work_group_size=256, local_mem_bytes=1 << 15)
-    for target in (Target("cpu", vector_width=8, compute_units=2), gpu):
+    gpu = GpuTarget(vector_width=4, compute_units=2, max_work_group_size=256, local_mem_bytes=1 << 15)
+    for target in (CpuTarget(vector_width=8, compute_units=2), gpu):
         for make in _CASES.values():
             launches(make(), target)
     image = np.zeros((1, 64, 64, 320), np.float32)

@@ -10,7 +10,8 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.gpu import Gpu
+from litecl.delegate.cpu.target import CpuTarget
+from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.opencl import device, staging
 from litecl.interpreter import Interpreter
 from litecl.interpreter.op import NoOptions
@@ -126,13 +127,14 @@ def test_without_such_memory_all_is_copied(
     assert "inputs and outputs are not staged" in caplog.text
 
 
-@pytest.mark.parametrize("gpu", [None, Gpu(integrated=True)])
+@pytest.mark.parametrize("integrated", [False, True], ids=["a CPU", "an integrated GPU"])
 def test_others_have_nothing_to_stage(
-    gpu: Gpu | None, options: dict[str, Any], made: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    integrated: bool, options: dict[str, Any], made: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """An integrated GPU's driver copies within the memory that both have."""
-    target = device.target_of
-    monkeypatch.setattr(device, "target_of", lambda *args: replace(target(*args), gpu=gpu))
+    target, cpu = device.target_of, CpuTarget(vector_width=4, compute_units=2)
+    gpu = Gpu(integrated=True)
+    monkeypatch.setattr(device, "target_of", lambda *args: replace(target(*args), gpu=gpu) if integrated else cpu)
     session = Session(SUBJECTS["lstm"], [CLDelegate(**{**options, "cache_dir": tmp_path}, strict=True)])
     session.steps()[0]()
     assert not made

@@ -11,11 +11,12 @@ import pytest
 from litecl.delegate import CLDelegate, Tuning
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cl_op import Target
-from litecl.delegate.gpu import MATRIX_UNITS, PROFILES, Gpu
-from litecl.delegate.kit.candidates import candidates
-from litecl.delegate.kit.pixel_groups import READS, pixel_share
-from litecl.delegate.kit.tiles import estimated_share, local_share, possible_shares
-from litecl.delegate.plan.estimate import launch_rows
+from litecl.delegate.gpu.candidates import candidates
+from litecl.delegate.gpu.pixel_groups import READS, pixel_share
+from litecl.delegate.gpu.profiles import PROFILES
+from litecl.delegate.gpu.properties import MATRIX_UNITS, Gpu
+from litecl.delegate.gpu.tiles import estimated_share, local_share, possible_shares
+from litecl.delegate.plan.gpu.estimate import launch_rows
 from litecl.delegate.tuning import GroupTile, Measurement, Products, Schedule, file_of, load, save, save_tiles
 from litecl.interpreter import Interpreter
 from litecl.perf.models import peer_models

@@ -13,11 +13,12 @@ import pytest
 from litecl.cli import main
 from litecl.delegate import CLDelegate, Tuning, disk
 from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.cl_op import Target
+from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.devices import choose
-from litecl.delegate.gpu import PROFILES, Gpu
-from litecl.delegate.kit.schedule import grid_for, schedule_of, tile_for
-from litecl.delegate.kit.tiles import local_share
+from litecl.delegate.gpu.profiles import PROFILES
+from litecl.delegate.gpu.properties import Gpu
+from litecl.delegate.gpu.target import GpuTarget
+from litecl.delegate.gpu.tiles import local_share
 from litecl.delegate.tuning import (
     GroupTile,
     Measurement,
@@ -133,7 +134,7 @@ def _run(content: bytes, feed: Array, **options: Any) -> tuple[Array, Interprete
     return interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), interpreter
 
 
-@pytest.mark.skipif(choose(num_threads=1).target().kind == "gpu", reason="Winograd's algorithm is for CPUs")
+@pytest.mark.skipif(isinstance(choose(num_threads=1).target(), GpuTarget), reason="Winograd's algorithm is for CPUs")
 @pytest.mark.parametrize(("least", "kernel"), [(0, "winograd"), (33, "conv_lines")])
 @pytest.mark.parametrize("kept", [False, True], ids=["given", "kept in the cache"])
 def test_winograd_or_direct_with_the_same_result(least: int, kernel: str, kept: bool, tmp_path: Path) -> None:
@@ -173,8 +174,8 @@ def test_work_items_have_the_arithmetic_that_is_asked_for() -> None:
     shares = []
     for most in (1e5, 1e6, 1e7):
         tuning = Tuning(schedules={"gemm": Schedule(items_per_unit=8, most=most)})
-        target = Target("cpu", vector_width=8, compute_units=1, tuning=tuning)
-        shares.append(grid_for("gemm", tile_for("gemm", target, 1000, 64), target, 1000, 64, 64).shares[0])
+        target = CpuTarget(vector_width=8, compute_units=1, tuning=tuning)
+        shares.append(target.product("gemm", target.tile_for("gemm", 1000, 64), (1000, 64, 64)).shares[0])
     assert shares == sorted(set(shares))
 
 
@@ -232,7 +233,7 @@ def test_groups_that_keep_a_gpu_busy() -> None:
     groups = {}
     for subgroup, tuning in ((32, Tuning()), (64, Tuning()), (64, Tuning(schedules={"product_local": Schedule(8)}))):
         gpu = Gpu("amd", subgroup)
-        target = Target("gpu", 4, 100, max_work_group_size=256, local_mem_bytes=1 << 15, gpu=gpu, tuning=tuning)
+        target = GpuTarget(4, 100, max_work_group_size=256, local_mem_bytes=1 << 15, gpu=gpu, tuning=tuning)
         share = local_share(target, 1, 784, 64, 2048)
         assert share is not None
         groups[subgroup, len(tuning.schedules)] = share.tiles * share.parts
@@ -262,7 +263,7 @@ def test_the_command_shows_it(
     assert Path(row["file"]).parent == tmp_path / ".cache" / "litecl"
     assert row["tuning"] == json.loads(json.dumps(asdict(FOUND.tuning)))
     assert row["defaults"] == vars(Tuning())
-    assert row["choices"] == {"gemm.most": [5e5, schedule_of("gemm", choose().target()).most]}
+    assert row["choices"] == {"gemm.most": [5e5, choose().target().schedule("gemm").most]}
     assert row["timings"] == [
         {"choice": "gemm.most", "subject": "a model", "times_ms": {"500,000": 1.5, "1,000,000": 2.5}}
     ]

@@ -9,6 +9,7 @@ import pytest
 
 from litecl.delegate import CLDelegate, DelegationReport, Tuning
 from litecl.delegate.devices import choose
+from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.tuning import GroupTile, Measurement, Schedule, Tiled, load, measurement, save
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
@@ -187,7 +188,7 @@ def test_what_the_device_has_been_measured_for_stays(path: Path, options: dict[s
     assert kept is not None and kept.tuning.schedules == schedules and len(kept.tuning.tiles) == 2
 
 
-@pytest.mark.skipif(choose(num_threads=1).target().kind == "gpu", reason="there is no other device than a GPU")
+@pytest.mark.skipif(isinstance(choose(num_threads=1).target(), GpuTarget), reason="there is no other device than a GPU")
 def test_only_gpus_have_tiles(path: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     said = failure(capsys, "tune", path, "--device", choose(num_threads=1).name, "--cache", tmp_path)
     assert "tiles are those of GPUs: expected one, got" in said

@@ -11,7 +11,7 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import devices as open_devices
-from litecl.delegate.gpu import MATRIX_UNITS, Gpu
+from litecl.delegate.gpu.properties import MATRIX_UNITS, Gpu
 from litecl.delegate.native.backend import Native
 from litecl.delegate.opencl import device
 from litecl.delegate.opencl.device import devices

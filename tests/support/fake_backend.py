@@ -7,13 +7,14 @@ writes where something else lives, gets wrong numbers.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuffer
 from litecl.delegate.cl_op import Const, Operand, Target
 from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.cpu.target import CpuTarget
+from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime, Manner
@@ -41,7 +42,7 @@ class FakeDevice:
     name: str = "fake"
     needs_runtime: bool = True
     needs_threads: bool = False
-    kind: Literal["cpu", "gpu"] = "cpu"
+    gpu: bool = False
     calls: list[str] = field(default_factory=list)
     queues: list[list[Callable[[], None]]] = field(default_factory=list)
 
@@ -58,7 +59,7 @@ class FakeDevice:
         return Description("numpy", "1", "other", 1, 1 << 30, 1 << 30)
 
     def target(self, directory: Path | None = None) -> Target:
-        return Target(self.kind, vector_width=8, compute_units=2)
+        return (GpuTarget if self.gpu else CpuTarget)(vector_width=8, compute_units=2)
 
     def open(self, *, profile: bool, directory: Path | None) -> "OpenFake":
         self.call("open")

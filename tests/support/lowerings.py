@@ -6,14 +6,16 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Operand, Target
+from litecl.delegate.cpu.target import CpuTarget
+from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.schema import TensorType
 
-CPU = Target("cpu", vector_width=16, compute_units=4)
-GPU = Target("gpu", vector_width=4, compute_units=20, max_work_group_size=256)
+CPU = CpuTarget(vector_width=16, compute_units=4)
+GPU = GpuTarget(vector_width=4, compute_units=20, max_work_group_size=256)
 
 
 def floats(*shape: int, known: bool = False) -> TensorSpec:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate import CLDelegate, devices, report
-from litecl.delegate.gpu import Gpu
+from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.opencl import capabilities, device, shared
 from litecl.delegate.opencl.command_buffer import FUNCTIONS
 from litecl.interpreter.errors import DelegateError, DeviceNotFound
@@ -27,6 +27,7 @@ from support.command_buffers import emulated
 from support.devices import several_threads
 from tools import opencl_seam
 from tools.fault_models import Session, Subject, expected, subjects
+from tools.graph_fuzz.modes import gpu_like
 from tools.opencl_seam import Seam, installed
 
 MODES: dict[str, dict[str, Any]] = {
@@ -41,7 +42,7 @@ MODES: dict[str, dict[str, Any]] = {
     "integrated": {"num_threads": 1},
     "mapped": {"num_threads": 1},
 }
-_GPUS = {"gpu": None, "recorded": Gpu(), "integrated": Gpu(integrated=True), "mapped": Gpu(integrated=True)}
+_GPUS = {"gpu": Gpu(), "recorded": Gpu(), "integrated": Gpu(integrated=True), "mapped": Gpu(integrated=True)}
 HOW = ("fallback", "strict", "interrupt")
 
 
@@ -179,8 +180,8 @@ def _fresh(mode: str) -> Iterator[dict[str, Any]]:
     devices.BACKENDS = [backends[0], backends[-1]]  # OpenCL's
     options = dict(MODES[mode])
     if mode in _GPUS:
-        gpu = {"kind": "gpu", "vector_width": 4, "gpu": _GPUS[mode]}
-        device.target_of = lambda opened, *rest: replace(real(opened, *rest), **gpu)
+        gpu = _GPUS[mode]
+        device.target_of = lambda opened, *rest: replace(gpu_like(opened, real(opened, *rest)), gpu=gpu)
     if mode == "mapped":
         device._has_fine_grained_svm = lambda opened: False
     try:

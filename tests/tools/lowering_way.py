@@ -2,15 +2,15 @@
 
     cd tests && python -m tools.lowering_way [--functions]
 
-It is traced, from the call of the record's ``lower`` until that returns: schedule, geometry and packing included. A
-function counts once, however often it runs. A comprehension, a lambda or a function within another is part of the one
-around it. Properties are not counted: to a reader they are fields of their records. Neither is what a dataclass makes
-of its fields when it is made. The second pair of figures counts properties too.
+It is traced, from the call of the record's lowering for a kind of device until that returns: schedule, geometry and
+packing included. A function counts once, however often it runs. A comprehension, a lambda or a function within another
+is part of the one around it. Properties are not counted: to a reader they are fields of their records. Neither is what
+a dataclass makes of its fields when it is made. The second pair of figures counts properties too.
 """
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,6 +19,12 @@ import litecl
 from litecl.delegate.cl_op import Target
 from litecl.interpreter.graph import Shape
 from support.lowerings import CPU, GPU, convolution
+
+TARGETS: dict[str, Target] = {
+    "CPU": CPU,
+    "GPU": replace(GPU, local_mem_bytes=1 << 15),
+    "GPU without local memory": GPU,
+}
 
 _ROOT = Path(litecl.__file__).parent
 
@@ -79,17 +85,18 @@ def of_form(name: str, target: Target) -> Way:
     """Return the way of a convolution."""
     x, filter_, stride, known = FORMS[name]
     record, call = convolution(x, filter_, stride, target, known=known)
-    return way(lambda: record.lower(call))
+    lower = target.either(record.cpu, record.gpu)
+    return way(lambda: lower(call))
 
 
 def main() -> None:
     for name in FORMS:
-        for target in (CPU, GPU):
+        for kind, target in TARGETS.items():
             found = of_form(name, target)
             both = found.functions | found.properties
             files = len({file for file, _ in both})
             print(
-                f"{name:26} {target.kind}: {len(found.functions):2} functions in {len(found.files)} files"
+                f"{name:26} {kind:24}: {len(found.functions):2} functions in {len(found.files)} files"
                 f" (with properties {len(both):2} in {files})"
             )
             if "--functions" in sys.argv[1:]:

@@ -4,12 +4,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, Const, Record, Step
+from litecl.delegate.cl_op import Arg, Const, Record, Step
+from litecl.delegate.gpu.groups import LocalShare
+from litecl.delegate.gpu.local_product import VECTOR, LocalProduct, Slice, left_for_others
+from litecl.delegate.gpu.target import GpuCall
+from litecl.delegate.gpu.tiles import local_share
 from litecl.delegate.kit.claims import BYTES, C_TYPES
-from litecl.delegate.kit.groups import LocalShare
-from litecl.delegate.kit.tiles import local_share
 from litecl.delegate.matmul.geometry import Geometry
-from litecl.delegate.matmul.local_product import VECTOR, LocalProduct, Slice, left_for_others
 from litecl.delegate.quantized.integers import Bounds, Weights, bounds_of, packed, unsigned_zero
 from litecl.interpreter.graph import Array
 
@@ -30,7 +31,7 @@ class LocalBytes(Record):
     factor: int
 
 
-def product(call: Call, g: Geometry, weights: Weights, *, real: bool = False) -> list[Step] | None:
+def product(call: GpuCall, g: Geometry, weights: Weights, *, real: bool = False) -> list[Step] | None:
     """Lower a product of bytes whose rows are whole ints, and whose weights have 8 bits.
 
     real: whether factors are applied in float64.

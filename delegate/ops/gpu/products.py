@@ -5,12 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, Const, Local, Operand, Step
-from litecl.delegate.gpu import HalfUnit, MatrixUnit
-from litecl.delegate.kit.groups import LocalShare, groups, has_room, items_for
-from litecl.delegate.kit.tiles import local_share
-from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
-from litecl.delegate.matmul.local_product import (
+from litecl.delegate.cl_op import Arg, Const, Local, Operand, Step
+from litecl.delegate.gpu.groups import LocalShare, groups
+from litecl.delegate.gpu.local_product import (
     COMPUTED_SCALE,
     FEW_ROWS,
     VECTOR,
@@ -21,6 +18,10 @@ from litecl.delegate.matmul.local_product import (
     local_product,
     padded_bias,
 )
+from litecl.delegate.gpu.properties import HalfUnit, MatrixUnit
+from litecl.delegate.gpu.target import GpuCall
+from litecl.delegate.gpu.tiles import local_share
+from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
 from litecl.delegate.matmul.product import Packed, in_halves
 from litecl.delegate.ops.gpu.winograd import winograd
 from litecl.interpreter.graph import Array
@@ -39,12 +40,12 @@ class Weights:
     scale: float = 1.0
 
 
-def convolution(call: Call, before: ByWindow | None = None) -> list[Step] | None:
+def convolution(call: GpuCall, before: ByWindow | None = None) -> list[Step] | None:
     """Lower CONV_2D with constant weights, of channels that are loaded four at a time.
 
     before: the depthwise convolution, or the gates, whose result it reads.
     """
-    x, filter_, bias = call.input(0), call.input(1), _bias(call)
+    x, filter_, bias = call.weighted
     if filter_.data is None or filter_.shape[3] % VECTOR or not _is_constant(bias):
         return None
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], call.outputs[0].shape, call.pads)
@@ -63,7 +64,7 @@ def convolution(call: Call, before: ByWindow | None = None) -> list[Step] | None
     return _product(call, share, g, weights, slices, gather, before)
 
 
-def dense(call: Call) -> list[Step] | None:
+def dense(call: GpuCall) -> list[Step] | None:
     """Lower FULLY_CONNECTED: dots along the depth for a few rows, else tiles."""
     x, weights, bias = call.input(0), call.input(1), _bias(call)
     columns, depth = weights.shape
@@ -81,7 +82,7 @@ def dense(call: Call) -> list[Step] | None:
     return _product(call, share, window, values, [Slice(0, 0, 0, 0)], right)
 
 
-def batch_matmul(call: Call) -> list[Step] | None:
+def batch_matmul(call: GpuCall) -> list[Step] | None:
     """Lower BATCH_MATMUL, of which either operand may be broadcast, and the second one transposed."""
     x, y, out = call.input(0), call.input(1), call.outputs[0]
     options = call.options
@@ -110,7 +111,7 @@ def batch_matmul(call: Call) -> list[Step] | None:
 
 
 def _product(
-    call: Call,
+    call: GpuCall,
     share: LocalShare,
     window: Geometry,
     weights: Weights,
@@ -125,12 +126,12 @@ def _product(
     return [local_product(operands, share, window, slices, call.activation, layout)]
 
 
-def _dots(call: Call, rows: int, columns: int, depth: int) -> list[Step] | None:
+def _dots(call: GpuCall, rows: int, columns: int, depth: int) -> list[Step] | None:
     """The launch of matvec.cl."""
     weights, bias, out = call.input(1), _bias(call), call.outputs[0]
-    items = items_for(call.target, depth, VECTOR)
+    items = call.target.items_for(depth, VECTOR)
     local = Local(4 * rows * _DOTS * items)
-    if not has_room(call.target, items, local):
+    if not call.target.has_room(items, local):
         return None
     nothing = Const(np.zeros(1, np.float32))
     halved = weights.data is not None and call.target.half_weights
@@ -150,7 +151,7 @@ def _reads(layout: Collection[str], before: ByWindow | None = None) -> str:
     return next((_READS[macro] for macro in layout), "rows")
 
 
-def _unit(call: Call) -> MatrixUnit | HalfUnit | None:
+def _unit(call: GpuCall) -> MatrixUnit | HalfUnit | None:
     """Return what multiplies halves, of weights that are computed or finite: halves have no more than that. Computed
     ones may all be small: sums of their products in halves must have subnormals.
     """
@@ -164,7 +165,7 @@ def _computed(weights: Operand, share: LocalShare) -> Weights:
     return Weights(weights, COMPUTED_SCALE if isinstance(share.tile.unit, HalfUnit) else 1.0)
 
 
-def _packed(call: Call, matrices: Array, share: LocalShare) -> Weights:
+def _packed(call: GpuCall, matrices: Array, share: LocalShare) -> Weights:
     return Weights(*in_panels(matrices, share, halves=call.target.half_weights))
 
 
@@ -172,7 +173,7 @@ def _is_constant(bias: Operand | None) -> bool:
     return bias is None or bias.data is not None
 
 
-def _bias(call: Call) -> Operand | None:
+def _bias(call: GpuCall) -> Operand | None:
     return call.inputs[2] if len(call.inputs) > 2 else None
 
 

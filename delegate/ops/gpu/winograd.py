@@ -5,14 +5,14 @@ multiplied as 36 products, and transformed back (kernels_cl/winograd_patches.cl,
 from dataclasses import dataclass
 from math import prod
 
-from litecl.delegate.cl_op import Activation, Arg, Call, Const, Record, Scratch, Step, Target
-from litecl.delegate.kit.groups import LocalShare, padded
-from litecl.delegate.kit.rates import rates_of
-from litecl.delegate.kit.schedule import Grid
-from litecl.delegate.kit.tiles import estimated_share, local_share
+from litecl.delegate.cl_op import Activation, Arg, Const, Record, Scratch, Step
+from litecl.delegate.cpu.winograd import SIDE, transformed
+from litecl.delegate.gpu.groups import LocalShare, padded
+from litecl.delegate.gpu.local_product import VECTOR, LocalOperands, Slice, in_tiles, local_product, padded_bias
+from litecl.delegate.gpu.rates import rates_of
+from litecl.delegate.gpu.target import GpuCall, GpuTarget
+from litecl.delegate.gpu.tiles import estimated_share, local_share
 from litecl.delegate.matmul.geometry import Geometry, matrix
-from litecl.delegate.matmul.local_product import VECTOR, LocalOperands, Slice, in_tiles, local_product, padded_bias
-from litecl.delegate.matmul.winograd import SIDE, transformed
 
 _POINTS = (SIDE + 2) ** 2  # of a transformed patch, each of which is a product
 _MOST_BYTES = 1 << 27  # of transformed patches
@@ -64,12 +64,12 @@ class _Sizes:
     def products_bytes(self) -> int:
         return 4 * _POINTS * self.patches * self.padded_columns
 
-    def share(self, target: Target) -> LocalShare | None:
+    def share(self, target: GpuTarget) -> LocalShare | None:
         """Return how a GPU computes the products."""
         return local_share(target, _POINTS, self.patches, self.window.columns, self.window.channels)
 
 
-def winograd(call: Call, g: Geometry, direct: LocalShare) -> list[Step] | None:
+def winograd(call: GpuCall, g: Geometry, direct: LocalShare) -> list[Step] | None:
     """Lower CONV_2D with constant weights [columns, 3, 3, channels] and bias; None where the direct way is faster.
 
     direct: how a GPU computes it as one product. Arithmetic is in float32: where weights are halves, and are multiplied
@@ -83,7 +83,7 @@ def winograd(call: Call, g: Geometry, direct: LocalShare) -> list[Step] | None:
     return None if points is None else _launches(call, sizes, share, in_tiles(points, share, halves=False))
 
 
-def pays(target: Target, sizes: _Sizes, share: LocalShare, direct: LocalShare) -> bool:
+def pays(target: GpuTarget, sizes: _Sizes, share: LocalShare, direct: LocalShare) -> bool:
     """Return whether three launches are clearly faster than the one of the direct way, by an estimate that counts what
     tiles compute beyond the edges, and all that launches hand on as if it went through memory.
     """
@@ -99,13 +99,13 @@ def pays(target: Target, sizes: _Sizes, share: LocalShare, direct: LocalShare) -
     return sum(rates.us(*launch) for launch in three) <= _CLEARLY * one
 
 
-def _flops(target: Target, share: LocalShare) -> int:
+def _flops(target: GpuTarget, share: LocalShare) -> int:
     """Return the operations of whole tiles: those of the estimate, so that other tiles are measured in the same way."""
     usual = estimated_share(target, share.products)
     return 2 * usual.tiles * usual.tile.rows * usual.tile.columns * usual.depth
 
 
-def _launches(call: Call, sizes: _Sizes, share: LocalShare, weights: Const) -> list[Step]:
+def _launches(call: GpuCall, sizes: _Sizes, share: LocalShare, weights: Const) -> list[Step]:
     g, out, target, patches, columns = sizes.window, call.outputs[0], call.target, sizes.patches, sizes.padded_columns
     x, m = Scratch(sizes.patches_bytes), Scratch(sizes.products_bytes)
     given = call.inputs[2] if len(call.inputs) > 2 else None
@@ -126,8 +126,8 @@ def _launches(call: Call, sizes: _Sizes, share: LocalShare, weights: Const) -> l
     reads: tuple[Arg, ...] = (call.input(0), x, shape)
     writes: tuple[Arg, ...] = (m, bias, call.residual or bias, out, shape, *call.activation.bounds)
     kernel = "winograd_patches"
-    first = Grid(kernel, target, (g.channels // VECTOR, patches, _READ_ROWS), (1, 1, 1))
-    last = Grid(kernel, target, (columns // VECTOR, patches, _WRITE_ROWS), (1, 1, 1))
+    first = target.grid(kernel, (g.channels // VECTOR, patches, _READ_ROWS), (1, 1, 1))
+    last = target.grid(kernel, (columns // VECTOR, patches, _WRITE_ROWS), (1, 1, 1))
     return [
         first.launch("read_patches", reads, {}),
         product,

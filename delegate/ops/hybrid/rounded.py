@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Lowering, Refusal, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.ops import batch_matmul, depthwise_conv_2d, transpose_conv
 from litecl.delegate.quantized import hybrid
@@ -19,8 +19,13 @@ from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV
 _FLOATS = {cl_op.op: cl_op for table in (batch_matmul, depthwise_conv_2d, transpose_conv) for cl_op in table.CL_OPS}
 
 
-def _cl_op(of_reals: ClOp, x_position: int, rows: Callable[[Any, TensorSpec], tuple[int, bool]]) -> ClOp:
-    """Quantize inputs and run the float operator. rows: the number of rows, and whether each has its own zero point."""
+def _cl_op(
+    of_reals: ClOp, by_reals: Lowering, x_position: int, rows: Callable[[Any, TensorSpec], tuple[int, bool]]
+) -> ClOp:
+    """Quantize inputs and run the float operator, by a lowering of it.
+
+    rows: the number of rows, and whether each has its own zero point.
+    """
 
     def claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
         if refusal := hybrid.claim(inputs):
@@ -35,10 +40,10 @@ def _cl_op(of_reals: ClOp, x_position: int, rows: Callable[[Any, TensorSpec], tu
         rounded, launches = hybrid.rounded_rows(x, count, call.target, asymmetric=asymmetric)
         inputs = [*call.inputs]
         inputs[1], inputs[x_position] = hybrid.dequantized(call.input(1)), rounded
-        return [*launches, *of_reals.lower(replace(call, inputs=inputs))]
+        return [*launches, *by_reals(replace(call, inputs=inputs))]
 
     # Only dense rows can be quantized.
-    return replace(of_reals, claim=claim, lower=lower, on_gpu=None, reads_rows=False)
+    return replace(of_reals, claim=claim, cpu=lower, gpu=lower, reads_rows=False)
 
 
 def _images(options: Any, x: TensorSpec) -> tuple[int, bool]:
@@ -50,7 +55,7 @@ def _lines(options: BatchMatMulOptions, x: TensorSpec) -> tuple[int, bool]:
 
 
 def _matmul() -> ClOp:
-    cl_op = _cl_op(_FLOATS[BATCH_MATMUL], 0, _lines)
+    cl_op = _cl_op(_FLOATS[BATCH_MATMUL], batch_matmul.lower, 0, _lines)
 
     def claim(options: BatchMatMulOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
         if options.adj_x:
@@ -62,6 +67,6 @@ def _matmul() -> ClOp:
 
 CL_OPS = (
     _matmul(),
-    _cl_op(_FLOATS[DEPTHWISE_CONV_2D], 0, _images),
-    _cl_op(_FLOATS[TRANSPOSE_CONV], 2, _images),
+    _cl_op(_FLOATS[DEPTHWISE_CONV_2D], _FLOATS[DEPTHWISE_CONV_2D].steps, 0, _images),
+    _cl_op(_FLOATS[TRANSPOSE_CONV], _FLOATS[TRANSPOSE_CONV].steps, 2, _images),
 )

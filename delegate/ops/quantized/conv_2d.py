@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal, Scratch, Step, Target
+from litecl.delegate.gpu.target import GpuCall
 from litecl.delegate.kit import claims
 from litecl.delegate.matmul.geometry import Geometry, abreast, geometry, matrix, reached, side_by_side
+from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.delegate.ops.gpu.integer_products import product
 from litecl.delegate.quantized.integer_product import integer_product
 from litecl.delegate.quantized.integers import (
@@ -102,11 +104,11 @@ def _lower_dense(call: Call) -> list[Step]:
     return [convolution(call, *_dense(call), real=True)]
 
 
-def _conv_on_gpu(call: Call) -> list[Step] | None:
+def _conv_in_tiles(call: GpuCall) -> list[Step] | None:
     return None if is_wide(call.specs, call.options) else product(call, *_conv(call))
 
 
-def _dense_on_gpu(call: Call) -> list[Step] | None:
+def _dense_in_tiles(call: GpuCall) -> list[Step] | None:
     return None if is_wide(call.specs, call.options) else product(call, *_dense(call), real=True)
 
 
@@ -137,6 +139,6 @@ def _abreast(g: Geometry, weights: Weights, target: Target) -> tuple[Geometry, W
 
 
 CL_OPS = (
-    ClOp(CONV_2D, claim=_claim_conv, lower=_lower_conv, on_gpu=_conv_on_gpu),
-    ClOp(FULLY_CONNECTED, claim=_claim_dense, lower=_lower_dense, on_gpu=_dense_on_gpu),
+    ClOp(CONV_2D, claim=_claim_conv, lower=_lower_conv, gpu=or_else(_conv_in_tiles, _lower_conv)),
+    ClOp(FULLY_CONNECTED, claim=_claim_dense, lower=_lower_dense, gpu=or_else(_dense_in_tiles, _lower_dense)),
 )

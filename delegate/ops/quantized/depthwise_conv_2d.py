@@ -1,14 +1,16 @@
 """DEPTHWISE_CONV_2D of quantized tensors; several filters a channel are a convolution in groups."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Record, Refusal, Step, Target
+from litecl.delegate.cpu.target import spread
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import Grid, rows_of, spread
+from litecl.delegate.kit.schedule import rows_of
 from litecl.delegate.matmul.geometry import Geometry, geometry, reached
 from litecl.delegate.ops.quantized import depthwise_16
 from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution
@@ -49,14 +51,26 @@ def _claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) ->
     return None
 
 
-def _lower(call: Call) -> list[Step]:
+@dataclass(frozen=True)
+class _Share:
+    """What a work-item computes: ``rows`` and ``channels`` of the output, in vectors of ``width`` lanes, each of which
+    holds four channels. lines_whole: whether all pixels of a row are its own.
+    """
+
+    width: int
+    rows: int
+    channels: int
+    lines_whole: bool
+
+
+def _lower(share_of: Callable[[Geometry, int, Target], _Share], call: Call) -> list[Step]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     taps, columns = filter_.shape[1] * filter_.shape[2], filter_.shape[3]
     by_column = filter_.value.reshape(taps, columns).T
     if x.spec.type == TensorType.INT16:
         return [depthwise_16.launch(call, weights_of(call.specs, out.spec, by_column, 1))]
     if columns == x.shape[3]:
-        return [_launch(call, weights_of(call.specs, out.spec, by_column, 1))]
+        return [_launch(call, weights_of(call.specs, out.spec, by_column, 1), share_of)]
     weights = weights_of(call.specs, out.spec, by_column, x.shape[3])
     return [convolution(call, _window(call), weights)]
 
@@ -66,14 +80,15 @@ def _window(call: Call) -> Geometry:
     return geometry(call.options, x.shape, filter_.shape[1:3], 1, call.outputs[0].shape, call.pads)
 
 
-def _launch(call: Call, weights: Weights) -> Launch:
+def _launch(call: Call, weights: Weights, share_of: Callable[[Geometry, int, Target], _Share]) -> Launch:
     x, out, target = call.input(0), call.outputs[0], call.target
     g = _window(call)
     flat = _flat(g, target)
-    width = target.vector_width if flat > 1 else _width(x.shape[3], target)
+    share = share_of(g, flat, target)
+    width = share.width
     weights = weights.repeated(flat)
     parts = _parts(weights)
-    shape = _shape(call, g, width, len(parts))
+    shape = _shape(call, g, share, len(parts))
     stage = weights.stage(4 * shape.lanes, 4 * shape.lanes, unsigned_zero(x.spec), shape.bounds)
     operands = (
         x,
@@ -85,26 +100,35 @@ def _launch(call: Call, weights: Weights) -> Launch:
     )
     defines = _defines(g, width, flat, call) | stage.defines
     pieces = [(g.channels, shape.item_channels), (g.images * g.out_height, shape.item_rows)]
-    if target.kind == "gpu":
+    if not share.lines_whole:
         pieces.append((g.out_width, int(defines["PIXELS"])))
     counts, shares = zip(*pieces, strict=True)
-    return Grid(_KERNEL, target, counts, shares).launch(_KERNEL, operands, defines, g.flops)
+    return target.grid(_KERNEL, counts, shares).launch(_KERNEL, operands, defines, g.flops)
 
 
 def _flat(g: Geometry, target: Target) -> int:
     """Return how many adjacent pixels fill a vector: more than one if they have few channels and are contiguous."""
-    width = 4 * target.vector_width
+    width = 4 * target.lanes
     dense = (g.stride_x, g.dilation_x) == (1, 1) and g.kernel_width <= _WIDEST_UNROLLED
     fits = g.channels % 4 == 0 and width % g.channels == 0 and width <= g.out_width * g.channels
-    flat = width // g.channels if fits and dense and target.kind == "cpu" else 1
+    flat = width // g.channels if fits and dense else 1
     return flat if flat >= _LEAST_FLAT else 1
 
 
-def _width(channels: int, target: Target) -> int:
-    """Return the lanes of a vector, in groups of four with four channels each; on a GPU whole vectors make a pixel."""
-    if target.kind == "gpu":
-        return target.vector_width if channels % (4 * target.vector_width) == 0 else 1
-    return next(width for width in (16, 8, 4) if width <= target.vector_width and (4 * width <= channels or width == 4))
+def _cpu_share(g: Geometry, flat: int, target: Target) -> _Share:
+    """Return the share of a work-item of a CPU: whole lines, in vectors that channels fill, or several pixels do."""
+    most = target.vector_width
+    fitting = (width for width in (16, 8, 4) if width <= most and (4 * width <= g.channels or width == 4))
+    width = most if flat > 1 else next(fitting)
+    rows, blocks = g.images * g.out_height, -(-g.channels // (4 * width))
+    item_rows, item_blocks = spread(_KERNEL, target, rows, blocks, g.flops)
+    return _Share(width, item_rows, item_blocks * 4 * width, lines_whole=True)
+
+
+def _gpu_share(g: Geometry, flat: int, target: Target) -> _Share:
+    """Return that of a GPU: a few pixels of a line, of which whole vectors make one."""
+    width = target.vector_width if g.channels % (4 * target.vector_width) == 0 else 1
+    return _Share(width, 1, 4 * width, lines_whole=False)
 
 
 def _parts(weights: Weights) -> Array:
@@ -135,24 +159,16 @@ def _by_lane(fields: Array, lanes: int) -> Array:
     return np.ascontiguousarray(fields.reshape(len(StageRow), lanes, 4).transpose(0, 2, 1))
 
 
-def _shape(call: Call, g: Geometry, width: int, parts: int) -> QuantizedDepthwise:
+def _shape(call: Call, g: Geometry, share: _Share, parts: int) -> QuantizedDepthwise:
     return QuantizedDepthwise(
         g,
-        -(-g.channels // (4 * width)) * width,
+        -(-g.channels // (4 * share.width)) * share.width,
         parts,
-        *_items(g, width, call.target),
+        share.rows,
+        share.channels,
         call.input(0).spec.size,
         bounds_of(call.options, call.outputs[0].spec),
     )
-
-
-def _items(g: Geometry, width: int, target: Target) -> tuple[int, int]:
-    """Return the output rows and channels that a work-item computes."""
-    if target.kind == "gpu":
-        return 1, 4 * width
-    rows, blocks = g.images * g.out_height, -(-g.channels // (4 * width))
-    item_rows, item_blocks = spread(_KERNEL, target, rows, blocks, g.flops)
-    return item_rows, item_blocks * 4 * width
 
 
 def _defines(g: Geometry, width: int, flat: int, call: Call) -> dict[str, str | int | float]:
@@ -170,4 +186,4 @@ def _defines(g: Geometry, width: int, flat: int, call: Call) -> dict[str, str | 
     return defines
 
 
-CL_OPS = (ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=_lower),)
+CL_OPS = (ClOp(DEPTHWISE_CONV_2D, claim=_claim, cpu=partial(_lower, _cpu_share), gpu=partial(_lower, _gpu_share)),)

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Operand, Refusal, Step
+from litecl.delegate.gpu.target import GpuCall
 from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
 from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.ops.gpu import rows
+from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.delegate.quantized.integers import per_tensor, words
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.kit.types import integer_limits
@@ -51,7 +53,7 @@ def _lower(call: Call) -> list[Step]:
     return [share.launch("quantized_softmax", args, _defines(x, y), y.spec.size * _WORK)]
 
 
-def _on_gpu(call: Call) -> list[Step] | None:
+def _in_groups(call: GpuCall) -> list[Step] | None:
     x, (y,) = call.input(0), call.outputs
     if x.spec.type == TensorType.INT16:
         return None
@@ -73,4 +75,4 @@ def _defines(x: Operand, y: Operand) -> dict[str, str | int]:
     return {"X": C_TYPES[x.spec.type], "T": C_TYPES[y.spec.type], "BITS": 8 * y.spec.dtype.itemsize}
 
 
-CL_OPS = (ClOp(SOFTMAX, claim=_claim, lower=_lower, on_gpu=_on_gpu),)
+CL_OPS = (ClOp(SOFTMAX, claim=_claim, lower=_lower, gpu=or_else(_in_groups, _lower)),)

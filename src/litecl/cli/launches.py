@@ -9,8 +9,8 @@ from rich.text import Text
 
 from litecl.cli.tables import size, table
 from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.gpu import Profile
-from litecl.delegate.plan.estimate import LaunchRow, host_waits, launch_rows
+from litecl.delegate.gpu.profiles import Profile
+from litecl.delegate.plan.gpu.estimate import LaunchRow, host_waits, launch_rows
 from litecl.delegate.report_details import kernel_name
 from litecl.delegate.tuning import Tiled
 

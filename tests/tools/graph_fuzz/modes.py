@@ -11,8 +11,9 @@ from unittest import mock
 import numpy as np
 
 from litecl.delegate import CLDelegate, delegation
-from litecl.delegate.cl_op import Launch
+from litecl.delegate.cl_op import Launch, Target
 from litecl.delegate.devices import choose
+from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.matmul import product
 from litecl.delegate.opencl import device, execution
 from litecl.delegate.opencl.kernel_objects import kernel_object
@@ -73,11 +74,19 @@ class _Programs(Programs):
         return super()._kernel(name, entry, _BARRIER + source, options)
 
 
+def gpu_like(opened: Any, found: Target) -> GpuTarget:
+    """Return a GPU with as many units, as large groups and as much memory for them as an opened device has."""
+    if isinstance(found, GpuTarget):
+        return found
+    limits = {"max_work_group_size": opened.max_work_group_size, "local_mem_bytes": opened.local_mem_size}
+    return GpuTarget(4, found.compute_units, found.float64, **limits)
+
+
 def as_gpu() -> dict[str, Any]:
     """Return what, in place of attributes of ``litecl.delegate.opencl.device``, makes a CPU pass for a GPU, by name."""
     real = device.target_of
     return {
-        "target_of": lambda opened, *rest: replace(real(opened, *rest), kind="gpu", vector_width=4),
+        "target_of": lambda opened, *rest: gpu_like(opened, real(opened, *rest)),
         "Programs": _Programs,
     }
 

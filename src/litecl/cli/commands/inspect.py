@@ -13,7 +13,7 @@ from litecl.cli.summaries import summary_view, tensors_view
 from litecl.cli.tables import placed, report_data, table, to_json
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.gpu import PROFILES
+from litecl.delegate.gpu.profiles import PROFILES
 from litecl.delegate.report import NodeRow
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError

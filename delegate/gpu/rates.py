@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from math import log
 
-from litecl.delegate.cl_op import Target
-from litecl.delegate.gpu import PROFILES, Gpu, Profile
+from litecl.delegate.gpu.profiles import PROFILES, Profile
+from litecl.delegate.gpu.properties import Gpu
+from litecl.delegate.gpu.target import GpuTarget
 
 _OTHER_MEMORY = 0.5  # of a profile's bytes for each operation: most GPUs have less than those for servers
 
@@ -22,14 +23,12 @@ class Rates:
         return max(flops / self.tflops / 1e6, size_bytes / self.gb_per_s / 1e3) + self.launch_us
 
 
-def rates_of(target: Target) -> Rates | None:
+def rates_of(target: GpuTarget) -> Rates | None:
     """Return the rates of a GPU; None of one whose vendor is not in the table of profiles.
 
     No driver tells them. A GPU has those of the profile that it is likest, by compute units; with as many it is taken
     for the same.
     """
-    if target.gpu is None:
-        return None
     gpu, units = target.gpu, target.compute_units
     of_vendor = [profile for profile in PROFILES.values() if profile.gpu.vendor == gpu.vendor]
     if not of_vendor:

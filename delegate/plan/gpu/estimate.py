@@ -3,14 +3,20 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Literal
+from typing import Literal, Protocol
 
 from litecl.delegate.cl_op import Arg, Const, Operand, Scratch
-from litecl.delegate.gpu import Profile
-from litecl.delegate.kit import schedules
-from litecl.delegate.plan.plan import Plan
+from litecl.delegate.gpu import schedules
+from litecl.delegate.gpu.profiles import Profile
 from litecl.delegate.plan.steps import Loop, OneGroup, Steps, Work, inside, works_of
 from litecl.delegate.tuning import Tiled
+
+
+class Planned(Protocol):
+    """A ``Plan``, as far as launches are estimated by it."""
+
+    @property
+    def steps(self) -> Steps: ...
 
 
 @dataclass(frozen=True)
@@ -43,12 +49,12 @@ class LaunchRow:
     tiled: Tiled | None = None
 
 
-def launch_rows(plans: Sequence[Plan], profile: Profile) -> tuple[LaunchRow, ...]:
+def launch_rows(plans: Sequence[Planned], profile: Profile) -> tuple[LaunchRow, ...]:
     """Return every launch of some regions, in order."""
     return tuple(_row(number, part, profile) for number, plan in enumerate(plans) for part in _launched(plan.steps))
 
 
-def host_waits(plans: Sequence[Plan]) -> int:
+def host_waits(plans: Sequence[Planned]) -> int:
     """Return how often the host waits for the device at least: once for each region, and for each loop that is queued
     without knowing how often it runs.
     """
@@ -76,7 +82,7 @@ def _row(partition: int, part: Work | OneGroup, profile: Profile) -> LaunchRow:
         launch = part.launch
         named, items, group = (launch.kernel, launch.entry), prod(launch.global_size), prod(launch.local_size)
     else:
-        items = group = min(schedules.DEFAULTS["gpu"]["region"].group, profile.max_work_group_size)
+        items = group = min(schedules.DEFAULTS["region"].group, profile.max_work_group_size)
         named = "region", "run"
     flops, touched = _flops([part]), sum(map(_size_bytes, {arg for work in works for arg in work.launch.args}))
     unit = part.launch.unit if isinstance(part, Work) else ""

@@ -1,13 +1,30 @@
-"""LSTMs of floats on a GPU, with their weights in registers (kernels_cl/lstm_local.cl)."""
+"""Recurrent cells of floats on a GPU: LSTMs with their weights in registers (kernels_cl/lstm_local.cl), and products of
+inputs in tiles.
+"""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch, Target
-from litecl.delegate.kit.cell_groups import CellShare, cell_share
+from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Scratch
+from litecl.delegate.gpu.cell_groups import CellShare, cell_share
+from litecl.delegate.gpu.local_product import (
+    FEW_ROWS,
+    VECTOR,
+    LocalOperands,
+    Slice,
+    in_panels,
+    local_product,
+    padded_bias,
+)
+from litecl.delegate.gpu.properties import MatrixUnit
+from litecl.delegate.gpu.target import GpuCall, GpuTarget
+from litecl.delegate.gpu.tiles import local_share
 from litecl.delegate.kit.schedule import flops
+from litecl.delegate.matmul.geometry import matrix
 from litecl.delegate.matmul.product import Packed, in_halves
+from litecl.delegate.recurrent import lstm_cell
+from litecl.delegate.recurrent.lstm_cell import NO_CLIPS, Clips, Memory
 from litecl.delegate.recurrent.operands import Cell
 from litecl.delegate.recurrent.time_loop import Gate, Recurrence, TimeLoop
 from litecl.interpreter.graph import Array
@@ -15,22 +32,56 @@ from litecl.interpreter.graph import Array
 _MOST_QUEUED = 256  # steps that are a launch each
 
 
-def share_of(target: Target, cell: Cell, time: TimeLoop) -> CellShare | None:
+def run(
+    call: GpuCall,
+    cell: Cell,
+    time: TimeLoop,
+    inputs: Sequence[Operand],
+    out: Operand,
+    memory: Memory,
+    clips: Clips = NO_CLIPS,
+) -> list[Launch]:
+    """Return the launches of any cell; see ``lstm_cell.run``."""
+    share = _share_of(call.target, cell, time)
+    if share is None:
+        return lstm_cell.run(call, cell, time, inputs, out, memory, clips, product=_product)
+    sums, launches = lstm_cell.of_inputs(call, cell, time, inputs, 1, _product)
+    states, bounds = [*memory.before, *memory.after], (np.float32(clips.cell), *call.activation.bounds)
+    defines = call.activation.defines
+    return [*launches, *_launches(share, cell, time, call.target, sums, states, out, defines, bounds)]
+
+
+def _product(
+    call: GpuCall, x: Operand, values: Array, start: Array, out: Scratch, sums: Scratch | None, rows: int
+) -> list[Launch]:
+    """Return the product of an input in tiles in local memory; see ``lstm_cell.float_product``."""
+    (columns, depth), target = values.shape, call.target
+    finite = rows > FEW_ROWS and bool(np.isfinite(values).all())
+    unit = target.unit if finite and isinstance(target.unit, MatrixUnit) else None
+    share = local_share(target, 1, rows, columns, depth, unit) if depth % VECTOR == 0 else None
+    if share is None:
+        return lstm_cell.float_product(call, x, values, start, out, sums, rows)
+    weighed, scale = in_panels(values[np.newaxis], share, halves=target.half_weights)
+    operands = LocalOperands(x, weighed, padded_bias(start, share), out, columns, sums, scale=scale)
+    return [local_product(operands, share, matrix(rows, depth, columns), [Slice(0, 0, 0, 0)], Activation(), {})]
+
+
+def _share_of(target: GpuTarget, cell: Cell, time: TimeLoop) -> CellShare | None:
     """Return how groups share a cell's units; None where lstm.cl suits: for cells of one gate, integer weights,
     normalized layers and projections, and where groups would have to wait for each other and cannot.
     """
     other = cell.gates == 1 or cell.is_hybrid or bool(cell.norm) or cell.projection is not None
-    share = None if other or target.kind == "cpu" else cell_share(target, cell.units, time.batch)
+    share = None if other else cell_share(target, cell.units, time.batch)
     if share is None or time.steps == 0:
         return None
     return share if share.groups == 1 or share.at_once or time.steps <= _MOST_QUEUED else None
 
 
-def launches(
+def _launches(
     share: CellShare,
     cell: Cell,
     time: TimeLoop,
-    target: Target,
+    target: GpuTarget,
     sums: Scratch,
     states: Sequence[Operand | Scratch],
     out: Operand,

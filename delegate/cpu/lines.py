@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Launch, Operand, Record, Scratch, Target
-from litecl.delegate.kit.schedule import Grid, Tile, schedule_of, spread, tile_for
+from litecl.delegate.cpu.target import spread
+from litecl.delegate.kit.schedule import Grid, Tile
 from litecl.delegate.matmul.geometry import Geometry, Placement
 from litecl.delegate.matmul.product import Packed
 
@@ -70,7 +71,7 @@ class Lines:
         shape = LineConvolution(g, place, self.span, *shares[:2], self.line_floats, self.item_floats)
         copied = Scratch(4 * items * self.item_floats)
         operands = (x, weights.values, bias.values, residual or bias.values, copied, out, shape)
-        return Grid(_KERNEL, target, (spans, g.columns, 1), shares).launch(
+        return Grid(_KERNEL, (spans, g.columns, 1), shares).launch(
             _KERNEL,
             (*operands, np.int32(residual is not None), *activation.bounds),
             tile.defines | weights.defines | activation.defines,
@@ -79,13 +80,15 @@ class Lines:
 
 
 def lines_of(g: Geometry, target: Target) -> Lines | None:
-    """Return how a CPU computes a convolution of a single group by lines; None if that is not for it."""
+    """Return how a convolution of a single group is computed by lines, on a device with tiles of them; None if that is
+    not for it.
+    """
     if g.dilation_x > 1 or not g.flops:
         return None
-    tile = tile_for(_KERNEL, target, g.out_width, g.group_columns, narrow=True, lines=True)
+    tile = target.tile_for(_KERNEL, g.out_width, g.group_columns, narrow=True, among=target.line_tiles[_KERNEL])
     most = -(-g.out_width // tile.rows)
     if g.out_width < _LEAST_FILLED * most * tile.rows:
         return None
-    near = schedule_of(_KERNEL, target).near_bytes // 4
+    near = target.schedule(_KERNEL).near_bytes // 4
     fits = [n for n in range(1, most + 1) if Lines(g, tile, n).item_floats <= near]
     return Lines(g, tile, -(-most // -(-most // fits[-1]))) if fits else None

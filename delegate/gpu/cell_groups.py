@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from litecl.delegate.cl_op import Arg, Launch, Local, Target
-from litecl.delegate.kit.groups import MOST_ITEMS, has_room
+from litecl.delegate.cl_op import Arg, Launch, Local
+from litecl.delegate.gpu.groups import MOST_ITEMS
+from litecl.delegate.gpu.target import GpuTarget
 
 _LANES, _DEPTHS = (4, 8, 16, 32, 64), (4, 8, 16)  # of a unit, and of each of its work-items
 
@@ -44,7 +45,7 @@ class CellShare:
         return Launch("lstm_local", "lstm_local", tuple(args), size, group, {**self.defines, **defines}, flops)
 
 
-def cell_share(target: Target, units: int, batch: int) -> CellShare | None:
+def cell_share(target: GpuTarget, units: int, batch: int) -> CellShare | None:
     """Return how a GPU computes an LSTM with its weights in registers; None where these do not suffice."""
     lanes = next((n for n in _LANES if n * _DEPTHS[-1] >= units), None)
     if lanes is None:
@@ -53,14 +54,13 @@ def cell_share(target: Target, units: int, batch: int) -> CellShare | None:
     items = min(MOST_ITEMS, lanes << (units - 1).bit_length())
     groups = -(-units // (items // lanes))
     share = CellShare(lanes, depth, items, groups, batch, groups * batch <= _surely_at_once(target))
-    return share if has_room(target, items, share.local) else None
+    return share if target.has_room(items, share.local) else None
 
 
-def _surely_at_once(target: Target) -> int:
+def _surely_at_once(target: GpuTarget) -> int:
     """Return how many groups of a kernel are sure to run at the same time.
 
     Half of those that have a unit of their own, so that two models side by side do not wait for each other for ever.
     What is known of GPUs' schedulers is not known of runtimes that compute on a CPU.
     """
-    known = target.gpu is not None and target.gpu.vendor in ("nvidia", "amd", "intel")
-    return target.compute_units // 2 if known else 0
+    return target.compute_units // 2 if target.gpu.vendor in ("nvidia", "amd", "intel") else 0

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from functools import partial
 
-from litecl.delegate.cl_op import Target
-from litecl.delegate.kit.groups import LocalShare
-from litecl.delegate.kit.pixel_groups import READS, pixel_candidates
-from litecl.delegate.kit.tiles import estimated_share, possible_shares
+from litecl.delegate.gpu.groups import LocalShare
+from litecl.delegate.gpu.pixel_groups import READS, pixel_candidates
+from litecl.delegate.gpu.target import GpuTarget
+from litecl.delegate.gpu.tiles import estimated_share, possible_shares
 from litecl.delegate.tuning import GroupTile, Products
 
 _MOST = 6
@@ -15,7 +15,7 @@ _BEGIN = 32  # elements of the depth, that take as long as the beginning and the
 _LOAD = 2.0  # additions and products, that take as long as an element from local memory
 
 
-def candidates(target: Target, products: Products) -> Sequence[GroupTile]:
+def candidates(target: GpuTarget, products: Products) -> Sequence[GroupTile]:
     """Return the tiles to measure: first that of the estimate, then those that should take the least time."""
     if products.reads == READS:
         return pixel_candidates(target, products)
@@ -24,7 +24,7 @@ def candidates(target: Target, products: Products) -> Sequence[GroupTile]:
     return list(dict.fromkeys(share.tiled.tile for share in (usual, *others)))[:_MOST]
 
 
-def _expected(target: Target, share: LocalShare) -> float:
+def _expected(target: GpuTarget, share: LocalShare) -> float:
     """Return what the busiest compute unit takes, in additions and products of a work-item: a rough order."""
     tile, own = share.tile, share.tile.sums
     loads = _LOAD * own * (1 / tile.own_rows + 1 / tile.own_columns)

@@ -4,11 +4,10 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from litecl.delegate.cl_op import Target
-from litecl.delegate.gpu import HalfUnit, MatrixUnit, Vendor
-from litecl.delegate.kit import schedules
-from litecl.delegate.kit.groups import LocalShare, LocalTile, has_room, tiles_in
-from litecl.delegate.kit.schedule import schedule_of
+from litecl.delegate.gpu import schedules
+from litecl.delegate.gpu.groups import LocalShare, LocalTile, tiles_in
+from litecl.delegate.gpu.properties import HalfUnit, MatrixUnit, Vendor
+from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.tuning import Products, Source
 
 _LEAST_STEPS, _FEWEST_STEPS = 4, 2  # of a group that shares the depth with others; where units would be idle
@@ -41,7 +40,7 @@ _MEASURED = (
 
 
 def local_share(
-    target: Target,
+    target: GpuTarget,
     slices: int,
     rows: int,
     columns: int,
@@ -69,7 +68,7 @@ def local_share(
     return (next(measured, None) if kept else None) or estimated_share(target, products)
 
 
-def possible_shares(target: Target, products: Products) -> Iterator[LocalShare]:
+def possible_shares(target: GpuTarget, products: Products) -> Iterator[LocalShare]:
     """Yield every way in which a device can compute products: nothing else that was kept for them counts."""
     unit = _unit_of(target, products)
     plain = () if unit and unit.lanes else (*itertools.chain(*_FAMILIES.values()), *_MEASURED)
@@ -82,7 +81,7 @@ def possible_shares(target: Target, products: Products) -> Iterator[LocalShare]:
         yield from (LocalShare(products, tile, n) for n in sorted(parts))
 
 
-def estimated_share(target: Target, products: Products) -> LocalShare:
+def estimated_share(target: GpuTarget, products: Products) -> LocalShare:
     """Return how a GPU that has room for tiles computes products that were not measured: with the largest tile of its
     family, or else of all GPUs, that keeps every unit busy, or with the smallest one.
     """
@@ -106,43 +105,43 @@ def _is_filled(products: Products, tile: LocalTile) -> bool:
     return 2 * products.rows * products.columns > computed
 
 
-def _usual_tiles(target: Target, unit: MatrixUnit | HalfUnit | None = None) -> Sequence[LocalTile]:
+def _usual_tiles(target: GpuTarget, unit: MatrixUnit | HalfUnit | None = None) -> Sequence[LocalTile]:
     """Return the tiles to estimate with, the largest first: those that a matrix unit computes, or of the family."""
     known = _MATRIX_TILES if isinstance(unit, MatrixUnit) else _FAMILIES.get(_family(target), TILES)
     more = (_FEW_SUMS,) if isinstance(unit, HalfUnit) else ()
     return tiles_with_room(target, [replace(tile, unit=unit) for tile in (*known[:-1], *more, known[-1])])
 
 
-def _unit_of(target: Target, products: Products) -> MatrixUnit | HalfUnit | None:
-    unit = None if target.gpu is None else target.gpu.unit
+def _unit_of(target: GpuTarget, products: Products) -> MatrixUnit | HalfUnit | None:
+    unit = target.gpu.unit
     return unit if unit is not None and unit.name == products.arithmetic else None
 
 
-def _shared(target: Target, products: Products, tile: LocalTile, fewest: int = _FEWEST_STEPS) -> LocalShare:
+def _shared(target: GpuTarget, products: Products, tile: LocalTile, fewest: int = _FEWEST_STEPS) -> LocalShare:
     source: Source = "family" if not isinstance(tile.unit, MatrixUnit) and _is_known(target) else "estimate"
     return LocalShare(products, tile, _parts(target, tile, _groups(products, tile), products.depth, fewest), source)
 
 
-def _leaves_idle(target: Target, share: LocalShare) -> bool:
+def _leaves_idle(target: GpuTarget, share: LocalShare) -> bool:
     """Return whether more than half of a GPU's units would have nothing to do."""
     return 2 * share.tiles * share.parts < target.compute_units
 
 
-def _family(target: Target) -> tuple[Vendor, int]:
-    return ("other", 0) if target.gpu is None else (target.gpu.vendor, target.gpu.subgroup)
+def _family(target: GpuTarget) -> tuple[Vendor, int]:
+    return target.gpu.vendor, target.gpu.subgroup
 
 
-def _is_known(target: Target) -> bool:
+def _is_known(target: GpuTarget) -> bool:
     """Return whether the choice follows from the family of a GPU: by its tiles, or by how many groups it needs."""
     return _family(target) in _FAMILIES or "product_local" in schedules.FAMILIES.get(_family(target), {})
 
 
-def _enough(target: Target) -> int:
+def _enough(target: GpuTarget) -> int:
     """Return how many groups keep a GPU busy."""
-    return target.compute_units * schedule_of("product_local", target).items_per_unit
+    return target.compute_units * target.schedule("product_local").items_per_unit
 
 
-def _parts(target: Target, tile: LocalTile, groups: int, depth: int, fewest: int = _FEWEST_STEPS) -> int:
+def _parts(target: GpuTarget, tile: LocalTile, groups: int, depth: int, fewest: int = _FEWEST_STEPS) -> int:
     """Return among how many groups each depth is shared out.
 
     One where half the units are busy and the depth is short. Where half of them would be idle for long, parts are
@@ -167,16 +166,16 @@ def _even(steps: int, parts: int) -> int:
     return -(-steps // -(-steps // parts))
 
 
-def _shares_depth(target: Target) -> bool:
-    return target.gpu is None or target.gpu.vendor not in WITHOUT_PARTS
+def _shares_depth(target: GpuTarget) -> bool:
+    return target.gpu.vendor not in WITHOUT_PARTS
 
 
-def tiles_with_room(target: Target, tiles: Sequence[LocalTile]) -> Sequence[LocalTile]:
+def tiles_with_room(target: GpuTarget, tiles: Sequence[LocalTile]) -> Sequence[LocalTile]:
     """Return those for which a device has registers, work-items and local memory."""
     fit = (tile for tile in tiles if tile.sums <= min(most_sums(target), tile.most_sums))
-    return [tile for tile in fit if has_room(target, tile.items, tile.local)]
+    return [tile for tile in fit if target.has_room(tile.items, tile.local)]
 
 
-def most_sums(target: Target) -> int:
+def most_sums(target: GpuTarget) -> int:
     """Return how many sums a work-item of a GPU keeps in registers, beside what it adds to them."""
-    return 32 if target.gpu is not None and target.gpu.few_registers else 64
+    return 32 if target.gpu.few_registers else 64

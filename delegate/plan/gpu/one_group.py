@@ -10,7 +10,7 @@ from itertools import groupby
 from math import prod
 
 from litecl.delegate.analysis.cost import node_flops
-from litecl.delegate.cl_op import Operand, Target
+from litecl.delegate.cl_op import Operand
 from litecl.delegate.plan.steps import Branch, Loop, OneGroup, Part, Slot, Steps, Work, control_of, inside, works_of
 from litecl.delegate.plan.values import Planning
 from litecl.interpreter.graph import callees_of
@@ -26,9 +26,8 @@ def narrowed(planning: Planning, subgraph: int) -> Planning:
     """Return the planning of a loop's or a branch's subgraph: for a GPU without local memory if all of it is small, as
     work-items that wait for each other cannot take turns with others.
     """
-    target = planning.target
-    small = target.kind == "gpu" and target.local_mem_bytes and _is_small(planning, subgraph)
-    return replace(planning, target=replace(target, local_mem_bytes=0)) if small else planning
+    small = _is_small(planning, subgraph)
+    return replace(planning, target=planning.target.apart) if small else planning
 
 
 def _is_small(planning: Planning, subgraph: int) -> bool:
@@ -43,14 +42,12 @@ def _is_small(planning: Planning, subgraph: int) -> bool:
     return True
 
 
-def gathered(steps: Steps, target: Target, slots: Mapping[Operand, Slot], place: Place) -> Steps:
+def gathered(steps: Steps, slots: Mapping[Operand, Slot], place: Place) -> Steps:
     """Return steps in which one group runs the loops and branches that are small, with the small launches around them;
-    also within larger ones. As they are for a CPU.
+    also within larger ones.
 
     slots, place: where the variables of loops lie, and the operand that contains one, as in a plan.
     """
-    if target.kind == "cpu":
-        return steps
     users: dict[int, list[Work]] = {}
     for work in works_of(steps):
         for number in _sets_of(work, slots, place):

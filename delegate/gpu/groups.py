@@ -1,16 +1,17 @@
-"""Deals out the work of GPUs whose groups share local memory: the GPU's half of the schedule."""
+"""Tiles of products in a group's local memory, and launches of groups."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from litecl.delegate.cl_op import Arg, Launch, Local, Target
-from litecl.delegate.gpu import HalfUnit, MatrixUnit
+from litecl.delegate.cl_op import Arg, Launch, Local
+from litecl.delegate.gpu.properties import HalfUnit, MatrixUnit
 from litecl.delegate.tuning import GroupTile, Products, Source, Tiled
 
 _STEP = 16  # of the depth, that a group loads at once
 _APART = 8  # halves between lines in local memory
-_LEAST_ITEMS, MOST_ITEMS = 32, 256
+LEAST_ITEMS, MOST_ITEMS = 32, 256
+"""Work-items of a group, unless a device allows fewer."""
 
 
 @dataclass(frozen=True)
@@ -162,18 +163,6 @@ class LocalShare:
     def parts_bytes(self) -> int:
         """What the sums of all parts of all tiles take."""
         return 4 * self.parts * self.tiles * self.tile.rows * self.tile.columns
-
-
-def has_room(target: Target, items: int, local: Local) -> bool:
-    """Return whether a group of so many work-items, with so much local memory, runs on a device."""
-    return target.kind == "gpu" and items <= target.max_work_group_size and local.size_bytes <= target.local_mem_bytes
-
-
-def items_for(target: Target, length: int, each: int = 1) -> int:
-    """Return the work-items of a group that shares ``length`` elements, ``each`` at a time: a power of two."""
-    most = min(MOST_ITEMS, 1 << (max(1, target.max_work_group_size).bit_length() - 1))
-    wanted = 1 << max(0, (-(-length // each) - 1).bit_length())
-    return max(min(_LEAST_ITEMS, most), min(most, wanted))
 
 
 def groups(

@@ -4,12 +4,12 @@ A layer puts out words with all heads of a word side by side, [.., words, heads,
 head, [.., heads, words, depth]. What turns one into the other is part of attention (the pass ``heads``).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, Operand, Record, Step
+from litecl.delegate.cl_op import Call, Lowering, Operand, Record, Step
 from litecl.delegate.kit.claims import bits
 from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.matmul.attention import Attention, AttentionOptions, mask_starts
@@ -86,7 +86,7 @@ def plain_and_views(call: Call) -> tuple[Call, Views]:
     return plain, Views(queries, by_key, by_value, written)
 
 
-def by_copies(call: Call, lower: Callable[[Call], list[Step]]) -> list[Step]:
+def by_copies(call: Call, lower: Lowering) -> list[Step]:
     """Lower a call whose operands are turned by launches of their own."""
     plain, _ = plain_and_views(call)
     turns, target = call.options.turns, call.target

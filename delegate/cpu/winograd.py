@@ -1,17 +1,20 @@
-"""3x3 convolutions of stride 1 on CPU devices by Winograd's F(4x4, 3x3) (kernels_cl/winograd.cl)."""
+"""3x3 convolutions of stride 1 on CPUs by Winograd's F(4x4, 3x3) (kernels_cl/winograd.cl)."""
 
 from dataclasses import dataclass
 from math import prod, sqrt
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, Const, Launch, Record, Scratch, Target
-from litecl.delegate.kit.schedule import Grid, Tile, items, schedule_of, tile_for
+from litecl.delegate.cl_op import Arg, Const, Launch, Record, Scratch
+from litecl.delegate.cpu.target import CpuCall, CpuTarget, items
+from litecl.delegate.kit.schedule import Grid, Tile
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.product import packed, panels
 from litecl.interpreter.graph import Array
 
-SIDE = 4  # of the pixels that a patch makes
+SIDE = 4
+"""Pixels that a patch makes, along each side."""
+
 _POINTS = (0.0, 1 / sqrt(2), -1 / sqrt(2), sqrt(2), -sqrt(2))
 _LEAST_PATCHES = 16  # with fewer, weights four times as large cost more than is gained
 _LARGE_WEIGHTS_BYTES = 1 << 20  # weights too large for the second-level cache are read once for every block
@@ -29,19 +32,18 @@ class Winograd(Record):
     block: int
 
 
-def suits(g: Geometry, target: Target) -> bool:
-    """Return whether a convolution with constant weights can be computed this way and is faster that way."""
-    enough = min(g.columns, g.channels) >= max(target.tuning.winograd_channels, target.vector_width)
-    patches = g.images * -(-g.out_height // SIDE) * -(-g.out_width // SIDE)
-    return g.is_3x3 and enough and target.kind == "cpu" and patches >= _LEAST_PATCHES
+def winograd(call: CpuCall, g: Geometry) -> list[Launch] | None:
+    """Return the launches of a CONV_2D with constant weights [columns, 3, 3, channels].
 
-
-def winograd(call: Call, g: Geometry) -> list[Launch] | None:
-    """Return the launches of a CONV_2D with constant weights [columns, 3, 3, channels]; None unless they are finite."""
+    None where another way is faster, and for weights that are not finite.
+    """
     (x, filter_, bias), out, target = call.weighted, call.outputs[0], call.target
     tiles = -(-g.out_height // SIDE), -(-g.out_width // SIDE)
     patches = g.images * prod(tiles)
-    tile = tile_for("winograd", target, patches, g.columns)
+    enough = min(g.columns, g.channels) >= max(target.tuning.winograd_channels, target.vector_width)
+    if not enough or patches < _LEAST_PATCHES:
+        return None
+    tile = target.tile_for("winograd", patches, g.columns)
     points = transformed(filter_.value)
     if points is None:
         return None
@@ -52,7 +54,7 @@ def winograd(call: Call, g: Geometry) -> list[Launch] | None:
     scratch = Scratch(slot_bytes * block * -(-patches // item_patches))
     shape = Winograd(g, out.step, *tiles, item_patches, block)
     operands: tuple[Arg, ...] = (x, Const(weights), added.values, call.residual or added.values, out, scratch, shape)
-    launch = Grid("winograd", target, (patches,), (item_patches,)).launch(
+    launch = Grid("winograd", (patches,), (item_patches,)).launch(
         "winograd",
         (*operands, np.int32(call.residual is not None), *call.activation.bounds),
         tile.defines | call.activation.defines,
@@ -76,10 +78,10 @@ def transformed(weights: Array) -> Array | None:
     return points.reshape(36, columns, channels) if np.isfinite(points).all() else None
 
 
-def _share(patches: int, slot_bytes: int, weights_bytes: int, tile: Tile, target: Target) -> tuple[int, int]:
+def _share(patches: int, slot_bytes: int, weights_bytes: int, tile: Tile, target: CpuTarget) -> tuple[int, int]:
     """Return the patches that a work-item computes at once, and in all."""
     large = weights_bytes > _LARGE_WEIGHTS_BYTES
-    schedule = schedule_of("winograd", target)
+    schedule = target.schedule("winograd")
     scratch_bytes = schedule.far_bytes if large else schedule.near_bytes  # with large weights and with small ones
     bands = -(-patches // (tile.rows * items("winograd", target, once=large)))
     block = min(bands, max(1, scratch_bytes // (slot_bytes * tile.rows))) * tile.rows

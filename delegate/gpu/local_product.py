@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Scratch
-from litecl.delegate.gpu import HalfUnit, MatrixUnit
-from litecl.delegate.kit.groups import LocalShare
+from litecl.delegate.gpu.groups import LocalShare
+from litecl.delegate.gpu.properties import HalfUnit, MatrixUnit
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.product import Packed, panels
 from litecl.interpreter.graph import Array

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from litecl.delegate.cl_op import Target
-from litecl.delegate.kit.schedule import rows_of, schedule_of
+from litecl.delegate.gpu.target import GpuTarget
+from litecl.delegate.kit.schedule import rows_of, width_of
 from litecl.delegate.tuning import GroupTile, Products, Source, Tiled
 
-KERNEL, READS = "depthwise_conv_2d", "depthwise windows"
+READS = "depthwise windows"
+_KERNEL = "depthwise_conv_2d"
 _PIXELS = (1, 4)  # of a line, of a work-item
 _GROUPS = (32, 64, 128, 256)
 _MOST = 6  # candidates
@@ -39,7 +40,7 @@ class PixelShare:
         return Tiled(self.products, tile, self.source)
 
 
-def pixel_share(target: Target, lines: int, pixels: int, channels: int, taps: int) -> PixelShare:
+def pixel_share(target: GpuTarget, lines: int, pixels: int, channels: int, taps: int) -> PixelShare:
     """Return how a GPU computes ``lines`` of ``pixels`` with so many channels, each from ``taps`` of an image."""
     products = Products(lines, pixels, channels, taps, READS)
     kept = target.tuning.tiles.get(str(products)) if target.tuning.tiles else None
@@ -49,7 +50,7 @@ def pixel_share(target: Target, lines: int, pixels: int, channels: int, taps: in
     return next(measured, None) or _usual(target, products)
 
 
-def pixel_candidates(target: Target, products: Products) -> Sequence[GroupTile]:
+def pixel_candidates(target: GpuTarget, products: Products) -> Sequence[GroupTile]:
     """Return the tiles to measure: that of the schedule, then those of groups of other sizes, then of other shapes."""
     usual = _usual(target, products)
     items = usual.wide * usual.high
@@ -58,23 +59,25 @@ def pixel_candidates(target: Target, products: Products) -> Sequence[GroupTile]:
     return list(dict.fromkeys(share.tiled.tile for share in ordered))[:_MOST]
 
 
-def _usual(target: Target, products: Products) -> PixelShare:
-    width, schedule = width_of(products.columns, target), schedule_of(KERNEL, target)
-    group = min(schedule.group, target.max_work_group_size)
-    pixels = rows_of(KERNEL, target, products.rows, products.slices * -(-products.columns // target.vector_width))
-    wide = min(group, schedule.wide, 1 << (-(-products.columns // width) - 1).bit_length())
+def _usual(target: GpuTarget, products: Products) -> PixelShare:
+    width, group = width_of(target, products.columns), target.group_size(_KERNEL)
+    pixels = _pixels(target, products)
+    wide = min(group, target.schedule(_KERNEL).wide, 1 << (-(-products.columns // width) - 1).bit_length())
     return PixelShare(products, width, pixels, wide, group // wide, "estimate")
 
 
-def _possible(target: Target, products: Products) -> Iterator[PixelShare]:
-    width = width_of(products.columns, target)
+def _pixels(target: GpuTarget, products: Products) -> int:
+    """Return the pixels of a work-item: one where units would have nothing to do otherwise."""
+    pixels = rows_of(_KERNEL, target, products.rows)
+    lines = products.slices * -(-products.columns // target.vector_width)
+    is_few = -(-products.rows // pixels) * lines < target.compute_units * target.group_size(_KERNEL)
+    return 1 if lines and is_few else pixels
+
+
+def _possible(target: GpuTarget, products: Products) -> Iterator[PixelShare]:
+    width = width_of(target, products.columns)
     groups = [group for group in _GROUPS if group <= target.max_work_group_size]
     for pixels, group in product(_PIXELS, groups):
         wides = (1 << n for n in range(group.bit_length()))
         for wide in (wide for wide in wides if wide < 2 * -(-products.columns // width)):
             yield PixelShare(products, width, pixels, wide, group // wide)
-
-
-def width_of(channels: int, target: Target) -> int:
-    """Return how many channels are computed at once."""
-    return next(width for width in (16, 8, 4, 1) if width <= min(channels, target.vector_width))

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from litecl.delegate.cl_op import Arg, Launch, Local, Target
-from litecl.delegate.kit.groups import groups, has_room, padded, tiles_in
-from litecl.delegate.kit.tiles import GROUPS_PER_UNIT, TILES, WITHOUT_PARTS, most_sums
+from litecl.delegate.cl_op import Arg, Launch, Local
+from litecl.delegate.gpu.groups import groups, padded, tiles_in
+from litecl.delegate.gpu.target import GpuTarget
+from litecl.delegate.gpu.tiles import GROUPS_PER_UNIT, TILES, WITHOUT_PARTS, most_sums
 
 _HIDDEN = 32  # channels of an inverted residual that a group computes at once
 _BLOCK_ITEMS, _BLOCK_PIXELS = 128, (32, 16)  # of a group, and of its tile: the most first
@@ -95,7 +96,7 @@ class Block:
     reach: tuple[int, int]
 
 
-def block_share(target: Target, block: Block) -> BlockShare | None:
+def block_share(target: GpuTarget, block: Block) -> BlockShare | None:
     """Return how a GPU computes an inverted residual.
 
     None where its convolutions keep the device busy one by one and tiles would do much again, where not half of its
@@ -108,40 +109,34 @@ def block_share(target: Target, block: Block) -> BlockShare | None:
     shares = [share for share in every if share is not None and _pays(target, block, share)]
     busy = (share for share in shares if 2 * share.groups >= target.compute_units)
     best = next(busy, max(shares, key=lambda share: share.groups, default=None))
-    return best if best is not None and 2 * best.groups >= _cores(target) else None
+    return best if best is not None and 2 * best.groups >= target.cores else None
 
 
-def _share(target: Target, block: Block, wide: tuple[int, int], pixels: int) -> BlockShare | None:
+def _share(target: GpuTarget, block: Block, wide: tuple[int, int], pixels: int) -> BlockShare | None:
     """Return the shares of tiles of at most so many pixels, if there is room for them."""
     height, width = _tile_of(pixels, block)
     down, across = -(-block.out[0] // height), -(-block.out[1] // width)
     tiles, chunks = block.images * down * across, -(-block.hidden // _HIDDEN)
     most = _BLOCK_PARTS if pixels > _BLOCK_PIXELS[-1] else _MOST_BLOCK_PARTS
-    shared = target.gpu is None or target.gpu.vendor not in WITHOUT_PARTS
+    shared = target.gpu.vendor not in WITHOUT_PARTS
     parts = min(chunks, most, -(-target.compute_units // tiles)) if shared else 1
     parts = -(-chunks // -(-chunks // parts))  # none of them empty
     rows, columns = ((n - 1) * stride + seen for n, stride, seen in _by_side((height, width), block))
     own = (pixels, height, width, down, across, block.images, (rows, columns), parts, block.hidden)
     share = BlockShare(*own, *wide)
-    return share if share.sums <= _most_sums(target) and has_room(target, _BLOCK_ITEMS, share.local) else None
+    return share if share.sums <= _most_sums(target) and target.has_room(_BLOCK_ITEMS, share.local) else None
 
 
 def _by_side(tile: tuple[int, int], block: Block) -> Iterator[tuple[int, int, int]]:
     return zip(tile, block.strides, block.reach, strict=True)
 
 
-def _pays(target: Target, block: Block, share: BlockShare) -> bool:
+def _pays(target: GpuTarget, block: Block, share: BlockShare) -> bool:
     """Return whether the convolutions would leave cores idle one by one, or tiles do little again."""
     pixels = block.images * block.height * block.width
     if tiles_in(TILES[-1], pixels, block.hidden) <= target.compute_units * GROUPS_PER_UNIT:
         return True
-    integrated = target.gpu is not None and target.gpu.integrated
-    return _again(block, share) <= MOST_AGAIN[integrated] * _cores(target)
-
-
-def _cores(target: Target) -> int:
-    """Return how many places for groups a GPU has."""
-    return target.compute_units if target.gpu is None else target.gpu.cores(target.compute_units)
+    return _again(block, share) <= MOST_AGAIN[target.gpu.integrated] * target.cores
 
 
 def _again(block: Block, share: BlockShare) -> int:
@@ -155,9 +150,9 @@ def _again(block: Block, share: BlockShare) -> int:
     return 2 * block.images * (seen - block.height * block.width) * block.depth * block.hidden
 
 
-def _most_sums(target: Target) -> int:
+def _most_sums(target: GpuTarget) -> int:
     """Return how many sums a work-item keeps: where registers are few, halves need some of them to become floats."""
-    few = target.gpu is not None and target.gpu.few_registers and target.half_weights
+    few = target.gpu.few_registers and target.half_weights
     return most_sums(target) // 2 if few else most_sums(target)
 
 

@@ -1,0 +1,74 @@
+"""The schedules of kernels on CPUs where no tuning says otherwise, and the tiles that they choose from: data only."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from litecl.delegate.target import TilesByWidth
+from litecl.delegate.tuning import Schedule, TileShape
+
+_WIDTHS = (1, 2, 4, 8, 16)
+_REGISTERS: TilesByWidth = {
+    16: (TileShape(7, 2, 0.97), TileShape(7, 3, 1.0), TileShape(14, 1, 0.82)),
+    8: (TileShape(6, 2, 1.0), TileShape(4, 3, 0.95), TileShape(12, 1, 0.8)),
+    4: (TileShape(6, 2, 1.0), TileShape(12, 1, 0.8)),
+}
+# Another kernel to compile, for few rows that 7 does not divide.
+_MORE_REGISTERS: TilesByWidth = {**_REGISTERS, 16: (*_REGISTERS[16], TileShape(8, 2, 0.94), TileShape(8, 3, 0.97))}
+
+
+def _always(rows: int, vectors: int) -> TilesByWidth:
+    return {width: (TileShape(rows, vectors, 1.0),) for width in _WIDTHS}
+
+
+Products = Sequence[tuple[int, TilesByWidth]]
+
+PRODUCTS: Products = ((5, _REGISTERS), (2, _always(4, 2)), (0, _always(1, 4)))
+GEMM: Products = ((5, _MORE_REGISTERS), *PRODUCTS[1:])
+"""Tiles of a product from so many rows on; of gemm.cl. With few rows a tile has as many columns as it has registers."""
+
+_LINES_OF_BYTES: TilesByWidth = {
+    16: (TileShape(16, 1, 0.94), TileShape(8, 2, 1.0), TileShape(6, 4, 1.0)),
+    8: (TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),
+    4: (TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),
+}
+_LINES_OF_FLOATS: TilesByWidth = {
+    16: (TileShape(7, 2, 0.97), TileShape(8, 2, 1.0), TileShape(14, 1, 0.85), TileShape(16, 1, 0.88)),
+    8: (TileShape(4, 2, 0.9), TileShape(6, 2, 1.0), TileShape(7, 1, 0.8), TileShape(12, 1, 0.9)),
+    4: (TileShape(4, 2, 0.9), TileShape(6, 2, 1.0), TileShape(7, 1, 0.8), TileShape(12, 1, 0.9)),
+}
+LINES: Mapping[str, TilesByWidth] = {
+    "conv_lines": _LINES_OF_FLOATS,
+    "quantized_conv_2d": _LINES_OF_BYTES,
+    "hybrid_conv_2d": _LINES_OF_BYTES,
+}
+"""Tiles of pixels in one line of an image, which share what they read; by the kernel."""
+
+BATCHES: TilesByWidth = {
+    16: (TileShape(4, 1, 1.0), TileShape(2, 1, 0.6), TileShape(1, 1, 0.55)),
+    8: (TileShape(2, 1, 1.0), TileShape(1, 1, 0.55)),
+    4: (TileShape(2, 1, 1.0), TileShape(1, 1, 0.55)),
+}
+"""Rows of a batch, which share weights."""
+
+# Pixels of a depthwise convolution: four but for short lines, as another number is another kernel to compile.
+_PIXELS = (TileShape(4, 1, 1.0), TileShape(5, 1, 0.8), TileShape(6, 1, 0.9), TileShape(3, 1, 0.9))
+
+# near_bytes are the panels that all rows of a tile share, the rows of a block of channels, the transformed
+# patches if weights are small; far_bytes are weights, or the transformed patches if weights are large.
+_PRODUCT = Schedule(items_per_unit=8, least=5e4, most=1e6, near_bytes=1 << 15, far_bytes=1 << 19)
+_BYTES = Schedule(items_per_unit=8, least=1e5)
+
+DEFAULTS: Mapping[str, Schedule] = {
+    "attention": replace(_PRODUCT, tiles=(TileShape(6, 2, 1.0),)),
+    "gemm": _PRODUCT,
+    "conv_2d": _PRODUCT,
+    "conv_lines": Schedule(items_per_unit=8, least=5e4, near_bytes=1 << 14),
+    "quantized_conv_2d": _BYTES,
+    "hybrid_conv_2d": _BYTES,
+    "depthwise_conv_2d": Schedule(items_per_unit=8, items_alone=8, least=1, most=3e5, near_bytes=24576, tiles=_PIXELS),
+    "quantized_depthwise_conv_2d": Schedule(items_per_unit=8, least=1e5, tiles=_PIXELS),
+    "winograd": Schedule(near_bytes=1 << 19, far_bytes=1 << 20),
+    "fully_connected": Schedule(tiles=(TileShape(4, 1, 1.0),)),
+    "quantize_rows": Schedule(pieces=64),
+}
+"""Schedules by kernel file; all others have a plain one."""

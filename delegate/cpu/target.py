@@ -1,0 +1,144 @@
+"""A CPU as lowerings know it: few work-items, each a group of its own, with a tile in registers and a long run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Literal, TypeVar
+
+from litecl.delegate.cl_op import CallOn
+from litecl.delegate.cpu import schedules
+from litecl.delegate.launch import Chunks, Grid, Tile, least_waste
+from litecl.delegate.target import PLAIN, Macros, Target, TilesByWidth
+from litecl.delegate.tuning import Schedule, TileShape
+
+_Way = TypeVar("_Way")
+
+_NARROWEST = 4  # floats in a vector
+
+
+@dataclass(frozen=True)
+class CpuTarget(Target):
+    """A CPU. vector_width: floats in a register, 8 with AVX2, 16 with AVX-512. compute_units: threads."""
+
+    def either(self, cpu: _Way, gpu: _Way) -> _Way:
+        """See ``Target``."""
+        return cpu
+
+    @property
+    def lanes(self) -> int:
+        """See ``Target``."""
+        return self.vector_width
+
+    @property
+    def memory(self) -> Literal["host", "integrated", "own"]:
+        """See ``Target``."""
+        return "host"
+
+    @property
+    def macros(self) -> Macros:
+        """See ``Target``."""
+        return {"VW": self.vector_width, "LITECL_CPU": 1}
+
+    def schedule(self, kernel: str) -> Schedule:
+        """See ``Target``."""
+        return self.tuning.schedules.get(kernel) or schedules.DEFAULTS.get(kernel, PLAIN)
+
+    def group_size(self, kernel: str) -> int:
+        """See ``Target``."""
+        return 1
+
+    def grid(self, kernel: str, counts: tuple[int, ...], shares: tuple[int, ...], order: tuple[int, ...] = ()) -> Grid:
+        """See ``Target``."""
+        return Grid(kernel, counts, shares, order)
+
+    def chunks(self, kernel: str, n: int, step: int, work: int) -> Chunks:
+        """Long runs to few work-items."""
+        return Chunks(kernel, (n,), (-(-n // (items(kernel, self, n * work) * step)) * step,))
+
+    def pixels(self, kernel: str, n: int, channels: int, work: int) -> Chunks:
+        """Runs of pixels with all their channels."""
+        return self.chunks(kernel, n, 1, work)
+
+    def pieces(self, kernel: str, lines: int) -> int:
+        """See ``Target``."""
+        return -(-items(kernel, self) // lines)
+
+    @property
+    def batches(self) -> Sequence[TileShape]:
+        """See ``Target``."""
+        return schedules.BATCHES[self.vector_width]
+
+    def tile_for(
+        self, kernel: str, rows: int, columns: int, *, narrow: bool = False, among: TilesByWidth | None = None
+    ) -> Tile:
+        """See ``Target``."""
+        products = schedules.GEMM if kernel == "gemm" else schedules.PRODUCTS
+        tiles = among or next(tiles for least, tiles in products if rows >= least)
+        width = self.vector_width
+        while narrow and width > _NARROWEST and columns <= width // 2:
+            width //= 2
+        shape = least_waste(self.schedule(kernel).tiles or tiles[width], width, rows, columns)
+        return Tile(shape.rows, shape.vectors, width, shape.vectors * width)
+
+    @property
+    def line_tiles(self) -> Mapping[str, TilesByWidth]:
+        """See ``Target``."""
+        return schedules.LINES
+
+    def product(self, kernel: str, tile: Tile, size: tuple[int, int, int], products: int = 1) -> Grid:
+        """Whole rows, if there are enough of them: they stay in the cache of the unit that computes them for the next
+        operator.
+        """
+        schedule, (rows, columns, depth) = self.schedule(kernel), size
+        bands, panels = -(-rows // tile.rows), -(-columns // tile.columns)
+        whole = bands >= self.compute_units * schedule.items_per_unit and 4 * depth * columns <= schedule.far_bytes
+        near = max(1, schedule.near_bytes // (4 * max(1, depth) * tile.columns))
+        own_panels = panels if whole else min(panels, near)
+        work = 2 * tile.rows * tile.columns * max(1, depth) * own_panels
+        own_bands = filled(kernel, self, bands, products * -(-panels // own_panels), work)
+        return Grid(kernel, (rows, columns, products), (own_bands * tile.rows, own_panels * tile.columns, 1))
+
+    def gathered(self, kernel: str, tile: Tile, size: tuple[int, int, int], products: int = 1) -> Grid:
+        """Few work-items, as each has memory for its rows, and all columns if there are enough rows."""
+        rows, columns, depth = size
+        bands, panels = -(-rows // tile.rows), -(-columns // tile.columns)
+        own_bands, own_panels = spread(kernel, self, bands, panels, 2 * rows * columns * depth, products)
+        return Grid(kernel, (rows, columns, products), (own_bands * tile.rows, own_panels * tile.columns, 1))
+
+    def special(self, **flags: bool) -> dict[str, int]:
+        """None: another kernel to compile costs more than it gains."""
+        return {}
+
+
+CpuCall = CallOn[CpuTarget]
+"""A node to be lowered for a CPU."""
+
+
+def items(kernel: str, target: Target, work: float = inf, *, once: bool = False) -> int:
+    """Return how many work-items a CPU gets for ``work`` operations. once: at most one for each unit."""
+    schedule = target.schedule(kernel)
+    most = schedule.items_alone if target.compute_units == 1 else target.compute_units * schedule.items_per_unit
+    if once:
+        most = min(most, target.compute_units)
+    return max(1, most if work >= most * schedule.least else int(work / schedule.least))
+
+
+def filled(kernel: str, target: Target, count: int, others: int, work: float) -> int:
+    """Return how many of ``count`` items a work-item of a CPU takes, so that it has enough to do. others: how many
+    work-items share each item. work: operations on one item in one of them.
+    """
+    schedule = target.schedule(kernel)
+    total = work * count * others
+    wanted = min(schedule.most, max(schedule.least, total / items(kernel, target)))
+    return max(1, min(count, round(wanted / work))) if work else count
+
+
+def spread(kernel: str, target: Target, rows: int, columns: int, work: float, groups: int = 1) -> tuple[int, int]:
+    """Return how many rows and columns a work-item of a CPU takes: all columns, where there are rows enough.
+
+    work: operations of a group of ``rows`` x ``columns``.
+    """
+    wanted = items(kernel, target, work)
+    item_rows = -(-rows // min(rows, wanted))
+    parts = max(1, wanted // (-(-rows // item_rows) * groups))
+    return item_rows, -(-columns // min(columns, parts))

@@ -1,0 +1,147 @@
+"""A GPU as lowerings know it: many work-items, neighbours side by side, in groups that share local memory."""
+
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeVar
+
+from litecl.delegate.cl_op import CallOn, Launch, Local
+from litecl.delegate.gpu import schedules
+from litecl.delegate.gpu.groups import LEAST_ITEMS, MOST_ITEMS
+from litecl.delegate.gpu.properties import Gpu, HalfUnit, MatrixUnit
+from litecl.delegate.gpu.transpose import by_squares
+from litecl.delegate.launch import Chunks, Grid, Tile, least_waste
+from litecl.delegate.target import PLAIN, Macros, Matrices, Target, TilesByWidth
+from litecl.delegate.tuning import Schedule, TileShape
+
+_Way = TypeVar("_Way")
+_Grid = TypeVar("_Grid", bound=Grid)
+
+
+@dataclass(frozen=True)
+class GpuTarget(Target):
+    """A GPU. vector_width: 4, elements that a work-item loads at once. gpu: what it has that a CPU has not."""
+
+    gpu: Gpu = field(default_factory=Gpu)
+
+    def either(self, cpu: _Way, gpu: _Way) -> _Way:
+        """See ``Target``."""
+        return gpu
+
+    @property
+    def unit(self) -> MatrixUnit | HalfUnit | None:
+        """The unit that multiplies halves, where products may be computed in them."""
+        return self.gpu.unit if self.half_weights else None
+
+    @property
+    def cores(self) -> int:
+        """How many places for groups there are."""
+        return self.gpu.cores(self.compute_units)
+
+    @property
+    def apart(self) -> "GpuTarget":
+        """See ``Target``."""
+        return replace(self, local_mem_bytes=0)
+
+    def has_room(self, items: int, local: Local) -> bool:
+        """Return whether a group of so many work-items, with so much local memory, runs on it."""
+        return items <= self.max_work_group_size and local.size_bytes <= self.local_mem_bytes
+
+    def items_for(self, length: int, each: int = 1) -> int:
+        """Return the work-items of a group that shares ``length`` elements, ``each`` at a time: a power of two."""
+        most = min(MOST_ITEMS, 1 << (max(1, self.max_work_group_size).bit_length() - 1))
+        wanted = 1 << max(0, (-(-length // each) - 1).bit_length())
+        return max(min(LEAST_ITEMS, most), min(most, wanted))
+
+    @property
+    def lanes(self) -> int:
+        """See ``Target``."""
+        return 1
+
+    @property
+    def memory(self) -> Literal["host", "integrated", "own"]:
+        """See ``Target``."""
+        return "integrated" if self.gpu.integrated else "own"
+
+    @property
+    def macros(self) -> Macros:
+        """See ``Target``."""
+        return {"VW": self.vector_width, "LITECL_GPU": 1, **self.gpu.macros}
+
+    @property
+    def in_halves(self) -> str:
+        """See ``Target``."""
+        unit, faults = self.unit, {"matrix units": self.gpu.without_matrix, "halves": self.gpu.without_fp16}
+        why = "".join(f", as {what} fail: {fault}" for what, fault in faults.items() if fault)
+        match unit:
+            case MatrixUnit():
+                return f"fp16: matrix units ({unit.name}) multiply halves, with float32 sums; other weights are halves"
+            case HalfUnit():
+                sums = f"{unit.steps} added up in halves, then in float32"
+                return f"fp16: products are halves, {sums}; other weights are halves{why}"
+        return super().in_halves + (why if self.half_weights else "")
+
+    def schedule(self, kernel: str) -> Schedule:
+        """See ``Target``."""
+        family = schedules.FAMILIES.get((self.gpu.vendor, self.gpu.subgroup), {})
+        known = self.tuning.schedules, family, schedules.DEFAULTS
+        return next((own[kernel] for own in known if kernel in own), PLAIN)
+
+    def group_size(self, kernel: str) -> int:
+        """See ``Target``."""
+        return min(self.schedule(kernel).group, self.max_work_group_size)
+
+    def grid(self, kernel: str, counts: tuple[int, ...], shares: tuple[int, ...], order: tuple[int, ...] = ()) -> Grid:
+        """See ``Target``."""
+        return self._grouped(Grid(kernel, counts, shares, order))
+
+    def chunks(self, kernel: str, n: int, step: int, work: int) -> Chunks:
+        """A few items to each of many work-items."""
+        return self._grouped(Chunks(kernel, (n,), (step,)))
+
+    def pixels(self, kernel: str, n: int, channels: int, work: int) -> Chunks:
+        """A vector of channels at a time, in dimensions of channels and of pixels."""
+        return self._grouped(Chunks(kernel, (n, channels), (1, self.vector_width), order=(1, 0)))
+
+    def _grouped(self, grid: _Grid) -> _Grid:
+        """Return a launch in groups: as wide as there are work-items along the first dimension, high with the rest."""
+        needed, schedule = grid.needed, self.schedule(grid.kernel)
+        group = min(schedule.group, self.max_work_group_size)
+        if len(needed) == 1:
+            return replace(grid, local=(group,))
+        wide = min(group, schedule.wide, 1 << (needed[0] - 1).bit_length())
+        return replace(grid, local=(wide, group // wide, *(1,) * (len(needed) - 2)))
+
+    def pieces(self, kernel: str, lines: int) -> int:
+        """See ``Target``."""
+        return self.schedule(kernel).pieces
+
+    def tile_for(
+        self, kernel: str, rows: int, columns: int, *, narrow: bool = False, among: TilesByWidth | None = None
+    ) -> Tile:
+        """The largest tile that keeps half of the units busy, in panels so wide that neighbours read side by side."""
+        products = schedules.FEW_REGISTERS if self.gpu.few_registers else schedules.PRODUCTS
+        width, schedule = self.vector_width, self.schedule(kernel)
+        fitting = [tiles for least, tiles in products if rows >= least]
+
+        def is_busy(tile: TileShape) -> bool:
+            items = -(-rows // tile.rows) * -(-columns // (tile.vectors * width))
+            return 2 * items >= self.compute_units * schedule.group
+
+        tiles = next((tiles for tiles in fitting if is_busy(tiles[0])), fitting[-1])
+        shape = least_waste(schedule.tiles or (among[width] if among else tiles), width, rows, columns)
+        return Tile(shape.rows, shape.vectors, width, shape.vectors * width * schedule.wide)
+
+    def product(self, kernel: str, tile: Tile, size: tuple[int, int, int], products: int = 1) -> Grid:
+        """A tile for each work-item; adjacent ones take adjacent panels (``ROW_ITEM`` in kernels_cl/tile.h)."""
+        return self._grouped(Grid(kernel, (*size[:2], products), (tile.rows, tile.columns, 1), order=(1, 0, 2)))
+
+    def special(self, **flags: bool) -> dict[str, int]:
+        """See ``Target``."""
+        return {name: 1 for name, on in flags.items() if on}
+
+    def transposed(self, matrices: Matrices) -> Launch | None:
+        """See ``Target``."""
+        return by_squares(matrices, self.has_room)
+
+
+GpuCall = CallOn[GpuTarget]
+"""A node to be lowered for a GPU."""

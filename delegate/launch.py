@@ -1,0 +1,211 @@
+"""What a lowering returns, as data: launches with their shapes and arguments, and copies that may turn out to be none.
+
+``plan`` puts them in order, ``plan/memory`` gives them memory, and a back end binds them to a device.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from litecl.delegate.tuning import Tiled, TileShape
+from litecl.interpreter.graph import Array, TensorSpec
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """A tensor in device memory, row-major as TFLite lays it out. Constants have ``spec.data``.
+
+    row_step: elements from one row (the last dimension) to the next if it is part of a wider tensor; None if it is
+        dense. Only operators with ``ClOp.reads_rows`` or ``ClOp.writes_rows`` get such operands.
+    """
+
+    spec: TensorSpec
+    row_step: int | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape, which is always known on the device."""
+        return self.spec.static_shape
+
+    @property
+    def step(self) -> int:
+        """The number of elements from one row to the next."""
+        return self.shape[-1] if self.row_step is None else self.row_step
+
+    @property
+    def size_bytes(self) -> int:
+        """The number of elements from the first to the last, both included."""
+        skipped = 0 if self.row_step is None else (self.spec.size // self.shape[-1] - 1) * (self.step - self.shape[-1])
+        return (self.spec.size + skipped) * self.spec.dtype.itemsize
+
+    @property
+    def data(self) -> Array | None:
+        """The value of a constant."""
+        return self.spec.data
+
+    @property
+    def value(self) -> Array:
+        """The value of an operand that the claim has checked to be constant."""
+        assert self.spec.data is not None, f"{self.spec.name!r} is not a constant"
+        return self.spec.data
+
+
+@dataclass(eq=False)
+class Const:
+    """An array that is uploaded once, when the program is built, and then released (None): packed weights, a table."""
+
+    data: Array | None
+    size_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size_bytes = 0 if self.data is None else self.data.nbytes
+
+
+@dataclass(frozen=True, eq=False)
+class Scratch:
+    """Device memory that lives from the first to the last launch that names it."""
+
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Local:
+    """Local memory of a group of a GPU, of as many bytes."""
+
+    size_bytes: int
+
+
+class Record:
+    """What host and kernels share field by field, a frozen dataclass (``delegate/kit/shared.py``)."""
+
+
+Arg = Operand | Const | Scratch | Local | np.generic | Record | tuple[Record, ...]
+"""What a launch is given. In a plan records, and tuples of one kind of them, have become constants."""
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """One kernel launch.
+
+    kernel: the file, ``kernels_cl/<kernel>.cl``. entry: the ``__kernel`` function in it.
+    args: in the order of the kernel's parameters; scalars are numpy scalars of the parameter's exact type
+        (``np.int32(3)``, ``np.float32(0.5)``). global_size is a multiple of local_size in every dimension.
+    defines: ``-D`` macros. Every distinct set means another program to build, so pass dimensions as arguments instead.
+    flops: arithmetic operations, for the report. unit: what does them, if not floats. tiled: its tile, if it has one.
+    apart: whether a work-item needs nothing of its group but ``ITEM_INDEX``: neither a barrier nor local memory.
+    """
+
+    kernel: str
+    entry: str
+    args: tuple[Arg, ...]
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] = (1,)
+    defines: Mapping[str, str | int | float] = field(default_factory=dict)
+    flops: int = 0
+    apart: bool = False
+    unit: Literal["", "matrix", "halves"] = ""
+    tiled: Tiled | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Alias:
+    """``output`` is ``source`` with another shape: no launch, no copy."""
+
+    output: Operand
+    source: Operand
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """A copy of the elements of ``source`` in the view ``at`` to those of ``into`` in the view ``to`` (kit/strided.py);
+    there is no launch if they are there already, or can be read where they are.
+    """
+
+    source: Operand
+    at: Array
+    into: Operand
+    to: Array
+
+
+Step = Launch | Alias | Move
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A launch of a kernel file that covers ``counts`` items, of which a work-item owns ``shares``, by dimension.
+
+    order: the dimensions in the order in which work-items are numbered; as they are where it is empty.
+    local: the work-items of a group; one where it is empty. apart: whether they need nothing of each other. tiled: what
+        they are a choice of.
+    """
+
+    kernel: str
+    counts: tuple[int, ...]
+    shares: tuple[int, ...]
+    order: tuple[int, ...] = ()
+    local: tuple[int, ...] = ()
+    apart: bool = True
+    tiled: Tiled | None = None
+
+    @property
+    def needed(self) -> tuple[int, ...]:
+        """How many work-items are needed, in their order."""
+        return tuple(-(-self.counts[i] // self.shares[i]) for i in self.order or range(len(self.counts)))
+
+    def launch(
+        self, entry: str, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int = 0
+    ) -> Launch:
+        """Return a launch of this shape."""
+        needed = self.needed
+        local = self.local or (1,) * len(needed)
+        size = tuple(-(-n // own) * own for n, own in zip(needed, local, strict=True))
+        return Launch(self.kernel, entry, tuple(args), size, local, defines, flops, apart=self.apart, tiled=self.tiled)
+
+
+@dataclass(frozen=True)
+class Chunks(Grid):
+    """``n`` items dealt out in runs: work-item i owns [i * per_item, min((i + 1) * per_item, n))."""
+
+    @property
+    def n(self) -> int:
+        """The items."""
+        return self.counts[0]
+
+    @property
+    def args(self) -> tuple[np.int32, np.int32]:
+        """The kernel arguments ``n, per_item``."""
+        return np.int32(self.n), np.int32(self.shares[0])
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Accumulators of a work-item: ``rows`` x ``vectors`` vectors of ``width`` floats; weights are packed
+    ``panel`` wide.
+    """
+
+    rows: int
+    vectors: int
+    width: int
+    panel: int
+
+    @property
+    def columns(self) -> int:
+        """Columns of the tile."""
+        return self.vectors * self.width
+
+    @property
+    def defines(self) -> dict[str, str | int | float]:
+        """The macros of tile.h."""
+        return {"MR": self.rows, "NV": self.vectors, "PANEL": self.panel, "WIDTH": self.width}
+
+
+def least_waste(shapes: Sequence[TileShape], width: int, rows: int, columns: int) -> TileShape:
+    """Return the tile, of vectors of ``width``, that computes the least of ``rows`` x ``columns`` in vain."""
+
+    def waste(tile: TileShape) -> float:
+        padded = -(-rows // tile.rows) * tile.rows * -(-columns // (tile.vectors * width)) * tile.vectors * width
+        return padded / tile.share
+
+    return min(shapes, key=waste)

@@ -1,0 +1,111 @@
+"""INVERTED_RESIDUAL on a GPU: a group for a tile of the image and a part of the hidden channels."""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, Const, Record, Scratch, Step
+from litecl.delegate.gpu.block_groups import Block, BlockShare, block_share
+from litecl.delegate.gpu.target import GpuCall
+from litecl.delegate.matmul.geometry import Geometry, geometry
+from litecl.delegate.matmul.product import Packed, panels
+from litecl.interpreter.graph import Array
+
+_CHUNK = 32  # hidden channels, and steps of the first depth, that the kernel takes at once
+_VECTOR = 4  # channels that are loaded and stored at once
+
+
+@dataclass(frozen=True)
+class InvertedResidual(Record):
+    """Arguments of inverted_residual.cl. window: of the depthwise convolution. depth, hidden, columns: channels of the
+    image, between and of the result; padded_depth, part_hidden: in whole steps. span: what a tile sees of the image.
+    """
+
+    window: Geometry
+    depth: int
+    padded_depth: int
+    hidden: int
+    columns: int
+    tile_height: int
+    tile_width: int
+    tiles_down: int
+    tiles_across: int
+    span_height: int
+    span_width: int
+    parts: int
+    part_hidden: int
+    has_residual: int
+
+
+def inverted_residual(call: GpuCall) -> list[Step] | None:
+    """Lower INVERTED_RESIDUAL, where groups have room for it and it is faster than its convolutions one by one."""
+    options, x, out, taps = call.options.separable, call.input(0), call.outputs[0], call.input(3)
+    hidden, (depth, columns) = call.options.hidden.static_shape, (x.shape[-1], out.shape[-1])
+    if depth % _VECTOR or columns % _VECTOR or out.row_step is not None:
+        return None
+    g = geometry(options.depthwise, hidden, taps.shape[1:3], 1, options.middle.static_shape, options.pads)
+    reach = ((g.kernel_height - 1) * g.dilation_y + 1, (g.kernel_width - 1) * g.dilation_x + 1)
+    out_size = g.out_height, g.out_width
+    block = Block(g.images, depth, g.height, g.width, hidden[-1], out_size, columns, g.strides, reach)
+    share = block_share(call.target, block)
+    if share is None:
+        return None
+    weights, halves = _weights(call, share)
+    bounds = (*call.options.activation.bounds, *options.activation.bounds, *call.activation.bounds)
+    residual, record = call.residual or weights[-1], _record(call, g, share, depth)
+    args: tuple[Arg, ...] = (x, *weights, residual, out, record, share.local, *bounds)
+    if share.parts > 1:
+        # Runs leave the counts to the next: they are no scratch, which others write meanwhile.
+        args += (Scratch(share.parts_bytes), Const(np.zeros(share.tiles, np.int32)))
+    macros = {"WINDOW_HEIGHT": g.kernel_height, "WINDOW_WIDTH": g.kernel_width, **halves, **call.activation.defines}
+    products = prod(hidden) * depth + g.pixels * hidden[-1] * columns
+    return [share.launch(args, macros, g.flops + 2 * products)]
+
+
+def _record(call: Call, g: Geometry, share: BlockShare, depth: int) -> InvertedResidual:
+    return InvertedResidual(
+        window=g,
+        depth=depth,
+        padded_depth=-(-depth // _CHUNK) * _CHUNK,
+        hidden=share.padded_hidden,
+        columns=call.outputs[0].shape[-1],
+        tile_height=share.height,
+        tile_width=share.width,
+        tiles_down=share.down,
+        tiles_across=share.across,
+        span_height=share.span[0],
+        span_width=share.span[1],
+        parts=share.parts,
+        part_hidden=share.part_hidden,
+        has_residual=int(call.residual is not None),
+    )
+
+
+def _weights(call: Call, share: BlockShare) -> tuple[list[Const], dict[str, str | int | float]]:
+    """Return filter and bias of all three convolutions as the kernel reads them, and the macros of those in halves."""
+    filters, halves = [call.input(i).value for i in (1, 3, 5)], call.target.half_weights
+    expand, taps, project = (f.reshape(-1, f.shape[-1]) for f in filters)
+    hidden = share.padded_hidden
+    packed = (
+        Const(panels(_padded(expand, hidden, -(-expand.shape[1] // _CHUNK) * _CHUNK), _CHUNK, halves=halves)),
+        Const(_padded(taps, len(taps), hidden)),
+        Const(panels(_padded(project, len(project), hidden), len(project), halves=halves)),
+    )
+    names = (f"{name}_HALVES" for name in ("EXPAND", "TAPS", "PROJECT"))
+    halved = (name for name, one in zip(names, packed, strict=True) if Packed(one).defines)
+    macros: dict[str, str | int | float] = dict.fromkeys(halved, 1)
+    biases = (_bias(call, i, columns) for i, columns in ((2, hidden), (4, hidden), (6, len(project))))
+    return [each for pair in zip(packed, biases, strict=True) for each in pair], macros
+
+
+def _bias(call: Call, position: int, columns: int) -> Const:
+    bias = call.inputs[position]
+    values = np.zeros((1, columns)) if bias is None else bias.value.reshape(1, -1)
+    return Const(_padded(values, 1, columns))
+
+
+def _padded(matrix: Array, rows: int, columns: int) -> Array:
+    """Return a matrix with zeros behind its rows and columns."""
+    more = (0, rows - matrix.shape[0]), (0, columns - matrix.shape[1])
+    return np.ascontiguousarray(np.pad(matrix, more), np.float32)

@@ -1,0 +1,31 @@
+"""What planning does in another way for each kind of device: nothing else in it tells CPUs from GPUs."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from litecl.delegate.cl_op import Operand, Target
+from litecl.delegate.ops.gpu import cells
+from litecl.delegate.plan.gpu import one_group
+from litecl.delegate.plan.steps import Slot, Steps
+from litecl.delegate.plan.values import Planning
+from litecl.delegate.recurrent import lstm_cell
+
+
+@dataclass(frozen=True)
+class Kind:
+    """narrowed: the planning of a loop's or a branch's subgraph. gathered: a plan's steps, with where the variables of
+    loops lie, and the operand that contains one. run_cell: how cells run.
+    """
+
+    narrowed: Callable[[Planning, int], Planning]
+    gathered: Callable[[Steps, Mapping[Operand, Slot], one_group.Place], Steps]
+    run_cell: lstm_cell.Run
+
+
+_CPU = Kind(lambda planning, subgraph: planning, lambda steps, slots, place: steps, lstm_cell.run)
+_GPU = Kind(one_group.narrowed, one_group.gathered, cells.run)
+
+
+def kind_of(target: Target) -> Kind:
+    """Return the kind of a device."""
+    return target.either(_CPU, _GPU)
