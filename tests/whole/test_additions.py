@@ -95,7 +95,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import BUILTINS
 from litecl.interpreter.ops.unary import EXP, FOO
-from litecl.perf.measure.build import Graph, model
+from support.build import Graph, model
 
 assert BUILTINS["FOO"] is FOO and "Foo" in LOWERINGS
 assert sum(case.op is FOO for case in CASES) > 3
