@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from litecl.interpreter.integers import InFloat, Integers
 from litecl.interpreter.tensor import Array, TensorSpec
 
 Inputs = Sequence[Array | None]
@@ -16,6 +17,7 @@ Specs = Sequence[TensorSpec | None]
 Infer = Callable[[Any, Specs], list[TensorSpec]]
 Run = Callable[[Any, Inputs], list[Array]]
 Bind = Callable[[Any, Specs, Sequence[TensorSpec]], Run | None]
+Lowest = Callable[[Any, Specs], int]
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,9 @@ class Op:
     declared_shapes: True where a model chooses the shapes that ``infer`` leaves open.
     sets_types: True where the outputs have the types of ``infer`` whatever the model declares (ADD and its like).
     select: options -> the record to use, where one name covers operators of different operands.
+    lowest: options, input specs -> the lowest version that has what a node uses; None for the first of ``versions``.
+    integers: how it computes with integers that represent real numbers, or why it stays in float although it could;
+        None where it has no kernels for them.
     """
 
     name: str
@@ -58,6 +63,8 @@ class Op:
     sets_types: bool = False
     declared_shapes: bool = False
     select: "Callable[[Any], Op] | None" = None
+    lowest: Lowest | None = None
+    integers: Integers | InFloat | None = None
 
 
 class Context(Protocol):

@@ -5,11 +5,15 @@
 // paces: each array's step within a row: 1, or that of REPEATED (common.h). steps: `count` of them. nest: rank,
 // dims[rank], strides[rank] of x, of a, b, c and d, and of y.
 #include "tile.h"
+#include "functions.h"
 #include <ChainArray>
 #include <ChainStep>
+#include <FunctionStep>
 #include <StepCode>
 
-// Every step, of the running value a and the operand b.
+typedef floatv Tv;
+
+// Every step, of the running value a and the operand b, but those of EACH_FUNCTION_STEP, which are functions of a.
 #define STEPS(STEP)                                                   \
     STEP(ADD, clamp_v(a + b, low, high))                              \
     STEP(SUB, clamp_v(a - b, low, high))                              \
@@ -23,13 +27,6 @@
     STEP(MINIMUM_UNDER, clamp_v(min_v(b, a), low, high))              \
     STEP(SQUARED_DIFFERENCE, clamp_v((a - b) * (a - b), low, high))   \
     STEP(PRELU, clamp_v(a < 0.0f ? a * b : a, low, high))             \
-    STEP(ABS, abs_v(a))                                               \
-    STEP(NEG, -a)                                                     \
-    STEP(SQUARE, a * a)                                               \
-    STEP(SQRT, sqrt(a))                                               \
-    STEP(RSQRT, 1.0f / sqrt(a))                                       \
-    STEP(EXP, exp_v(a))                                               \
-    STEP(LOG, log_v(a))                                               \
     STEP(CLAMP, ACTIVATION_CLAMP(a, low, high))                       \
     STEP(TANH, ACTIVATION_TANH(a, low, high))                         \
     STEP(LOGISTIC, ACTIVATION_LOGISTIC(a, low, high))                 \
@@ -62,12 +59,14 @@ typedef __global const float *Running;  // where the block is
         break;                                                                        \
     }
 
+#define FUNCTION_IN_BLOCK(name) IN_BLOCK(name, name(a))
+
 // One step of count elements from column `column` of a row on; x may be y.
 OUT_OF_LINE WIDE Running take_step(const int code, const Running x, __global const float *operand, const int pace,
                                    const int column, __global float *y, const int count, const float low,
                                    const float high) {
     REPEATED(float, number, operand, column, pace)
-    switch (code) { STEPS(IN_BLOCK) }
+    switch (code) { STEPS(IN_BLOCK) EACH_FUNCTION_STEP(FUNCTION_IN_BLOCK) }
     return y;
 }
 #else
@@ -96,11 +95,12 @@ inline __global const float *place_in(__global const float *const *arrays, const
 #define OF_VECTOR(name, value) \
     case STEP_CODE_##name:     \
         return value;
+#define FUNCTION_OF_VECTOR(name) OF_VECTOR(name, name(a))
 
 inline Running take_step(const int code, const Running a, __global const float *operand, const int pace, const int column,
                          __global float *y, const int count, const float low, const float high) {
     const floatv b = pace > 0 ? begun(operand, count) : (floatv)(operand[0]);
-    switch (code) { STEPS(OF_VECTOR) }
+    switch (code) { STEPS(OF_VECTOR) EACH_FUNCTION_STEP(FUNCTION_OF_VECTOR) }
     return a;
 }
 #endif

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from litecl.converter.quantization.calibrate import Ranges
 from litecl.converter.quantization.cells import CELL, STATE, Cell, cells
 from litecl.converter.quantization.options import Quantization
-from litecl.converter.quantization.rules import RULES, STAY, Rule
+from litecl.converter.quantization.rules import RULES, Rule, why_in_float
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import ABSENT, Node, Subgraph
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
@@ -83,7 +83,7 @@ def _reason(graph: Subgraph, node: Node, rule: Rule | None, ranges: Ranges, how:
     if is_named(graph, node, how.skip):
         return "it is named in skip"
     if rule is None:
-        return STAY.get(node.op, "it has no integer kernel")
+        return why_in_float(node.op)
     if type_ not in rule.types:
         return f"it has no kernel for {type_.name} activations"
     if rule.shared and getattr(node.options, "fused_activation_function", None) not in (None, *_PLAIN):

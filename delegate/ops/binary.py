@@ -23,6 +23,7 @@ from litecl.delegate.kit.claims import (
 )
 from litecl.delegate.kit.schedule import elements
 from litecl.delegate.kit.strided import LoopNest, long_rows, loop_nest, periodic, view, view_of
+from litecl.delegate.ops.chain import CHAINED
 from litecl.delegate.quantized.integers import alike
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.kit.types import limits
@@ -85,7 +86,9 @@ def _cl_op(op: Op, claim: Claim, of_integers: str | None = None, *, fuses_activa
         function = op.name if a.spec.type == _FLOAT or of_integers is None else of_integers
         return [_launch(call, function, a, b, call.outputs[0], call.activation)]
 
-    return ClOp(op, claim=claim, lower=lower, chains=True, fuses_activation=fuses_activation, reads_rows=True)
+    return ClOp(
+        op, claim=claim, lower=lower, chains=op.name in CHAINED, fuses_activation=fuses_activation, reads_rows=True
+    )
 
 
 def _predicate(op: Op, claim: Claim) -> ClOp:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum, auto
+from enum import IntEnum
 
 import numpy as np
 
@@ -11,39 +11,6 @@ from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Recor
 from litecl.delegate.kit.schedule import elements
 from litecl.delegate.kit.strided import long_rows, loop_nest, periodic, view, view_of
 from litecl.interpreter.graph import Array, Shape
-
-
-class StepCode(IntEnum):
-    """The steps that kernels_cl/chain.cl knows: operators that take an operand, others, and activations."""
-
-    ADD = 0
-    SUB = auto()
-    SUB_FROM = auto()
-    MUL = auto()
-    DIV = auto()
-    DIV_INTO = auto()
-    MAXIMUM = auto()
-    MINIMUM = auto()
-    MAXIMUM_OVER = auto()
-    MINIMUM_UNDER = auto()
-    SQUARED_DIFFERENCE = auto()
-    PRELU = auto()
-    ABS = auto()
-    NEG = auto()
-    SQUARE = auto()
-    SQRT = auto()
-    RSQRT = auto()
-    EXP = auto()
-    LOG = auto()
-    CLAMP = auto()
-    TANH = auto()
-    LOGISTIC = auto()
-    SWISH = auto()
-    HARD_SWISH = auto()
-    GELU = auto()
-    GELU_APPROXIMATE = auto()
-    ELU = auto()
-    LEAKY_RELU = auto()
 
 
 class ChainArray(IntEnum):
@@ -80,6 +47,8 @@ _REVERSED = {
     "MINIMUM": "MINIMUM_UNDER",
     "SQUARED_DIFFERENCE": "SQUARED_DIFFERENCE",
 }
+CHAINED = (*_REVERSED, "PRELU")
+"""The operators of two operands that are steps."""
 OPERANDS = ChainArray.Y - ChainArray.A
 """Arrays that the kernel takes besides the input and the result."""
 
@@ -103,8 +72,8 @@ class Link:
 
 
 def step_of(name: str, position: int) -> str | None:
-    """Return the step for an operator whose input at ``position`` is the running value; None if chain.cl has none."""
-    return (name if name in StepCode.__members__ else None) if position == 0 else _REVERSED.get(name)
+    """Return the step of a chained operator whose input at ``position`` is the running value; None if it has none."""
+    return name if position == 0 else _REVERSED.get(name)
 
 
 def chain(x: Operand, links: Sequence[Link], y: Operand, target: Target) -> Launch:
@@ -128,7 +97,13 @@ def operands_of(links: Sequence[Link]) -> list[Operand]:
 def _step(link: Link, arrays: Sequence[Operand]) -> ChainStep:
     plain = link.operand is None or link.number is not None
     array = -1 if plain else ChainArray.A + [link.operand is array for array in arrays].index(True)
-    return ChainStep(StepCode[link.step], array, link.number or 0.0, link.activation.low, link.activation.high)
+    return ChainStep(_code(link.step), array, link.number or 0.0, link.activation.low, link.activation.high)
+
+
+def _code(step: str) -> int:
+    from litecl.delegate.ops.chain_steps import StepCode  # which knows every function, when a chain is first launched
+
+    return StepCode[step]
 
 
 def _long_rows(arrays: Sequence[Operand], y: Operand) -> tuple[Sequence[Operand], Shape]:

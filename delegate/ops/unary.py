@@ -21,14 +21,17 @@ def _launch(call: Call, function: str, activation: Activation) -> Launch:
     return share.launch("unary", args, defines, y.spec.size)
 
 
-def _function(op: Op, *others: TensorType, of_others: str | None = None) -> ClOp:
-    """Return an operator that unary.cl knows by its name, and for types other than float by ``of_others``."""
+def _function(op: Op, *others: TensorType, of_others: str | None = None, chains: bool = False) -> ClOp:
+    """Return an operator that functions.h knows by its name, and for types other than float by ``of_others``.
+
+    chains: whether it is a step of chain.cl, too.
+    """
 
     def lower(call: Call) -> list[Step]:
         floating = call.input(0).spec.type == TensorType.FLOAT32
         return [_launch(call, op.name if floating or of_others is None else of_others, Activation())]
 
-    return ClOp(op, claim=takes(TensorType.FLOAT32, *others), lower=lower, chains=True)
+    return ClOp(op, claim=takes(TensorType.FLOAT32, *others), lower=lower, chains=chains)
 
 
 def _activation(op: Op, activates: Callable[[Any], Activation]) -> ClOp:
@@ -57,19 +60,19 @@ def _logical_not(call: Call) -> list[Step]:
 
 
 CL_OPS = (
-    _function(unary.ABS, TensorType.INT32, of_others="ABS_INT"),
-    _function(unary.NEG, TensorType.INT32, TensorType.INT64),
+    _function(unary.ABS, TensorType.INT32, of_others="ABS_INT", chains=True),
+    _function(unary.NEG, TensorType.INT32, TensorType.INT64, chains=True),
+    _function(unary.SQUARE, chains=True),
+    _function(unary.SQRT, chains=True),
+    _function(unary.RSQRT, chains=True),
+    _function(unary.EXP, chains=True),
+    _function(unary.LOG, chains=True),
     _function(unary.SIGN, TensorType.INT32),
-    _function(unary.SQUARE),
     _function(unary.SIN),
     _function(unary.COS),
     _function(unary.CEIL),
     _function(unary.FLOOR),
     _function(unary.ROUND),
-    _function(unary.EXP),
-    _function(unary.SQRT),
-    _function(unary.RSQRT),
-    _function(unary.LOG),
     ClOp(unary.LOGICAL_NOT, claim=takes(TensorType.BOOL), lower=_logical_not),
     _activation(unary.RELU, _always("CLAMP", low=0.0, high=float("inf"))),
     _activation(unary.RELU6, _always("CLAMP", low=0.0, high=6.0)),

@@ -167,6 +167,11 @@ BUILTINS: Mapping[str, Op | ControlOp] = _Operators(custom=False)
 CUSTOMS: Mapping[str, Op | ControlOp] = _Operators(custom=True)
 
 
+def every_form() -> Iterator[Op | ControlOp]:
+    """Yield all records: of operators that select one for the operands, every one."""
+    return iter(dict.fromkeys(op for module in MODULES for op in _records(module)))
+
+
 def every_op() -> tuple[Op | ControlOp, ...]:
     """Return all operators."""
     return (*BUILTINS.values(), *CUSTOMS.values())

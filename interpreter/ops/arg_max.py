@@ -8,7 +8,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.integers import TELLING_OF_BYTES
+from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.op import Inputs, Op, Specs
 from litecl.interpreter.schema import TensorType
 
@@ -53,7 +54,15 @@ def _arg(name: str, options: type, function: Callable[..., Any], lost: float) ->
         x, axis = require.arrays(inputs, 2)
         return [np.asarray(_of_numbers(function, lost, x, int(axis.item())), options.output_type.dtype)]
 
-    return Op(name, options=options, infer=infer, run=run, versions=range(1, 4))
+    return Op(
+        name,
+        options=options,
+        infer=infer,
+        run=run,
+        versions=range(1, 4),
+        lowest=lowest.integers(2),
+        integers=TELLING_OF_BYTES,
+    )
 
 
 ARG_MAX = _arg("ARG_MAX", ArgMaxOptions, np.argmax, -np.inf)

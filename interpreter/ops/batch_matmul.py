@@ -9,7 +9,8 @@ import numpy as np
 from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.kit import require
+from litecl.interpreter.integers import PLAIN
+from litecl.interpreter.kit import lowest, require
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
@@ -105,4 +106,6 @@ BATCH_MATMUL = Op(
     run=_run,
     bind=_bind,
     declared_types=True,
+    integers=PLAIN,
+    lowest=lowest.integers(2, 3),
 )

@@ -13,6 +13,7 @@ from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Scales
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.integers import KEEPS_STATES
 from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Specs
 from litecl.interpreter.recurrent import lstm_cell
@@ -116,4 +117,5 @@ BIDIRECTIONAL_SEQUENCE_LSTM = Op(
     run=_run,
     bind=hybrid.bind(_run),
     states=(FORWARD.output_state, FORWARD.cell_state, BACKWARD.output_state, BACKWARD.cell_state),
+    integers=KEEPS_STATES,
 )

@@ -10,8 +10,9 @@ from litecl.interpreter.arithmetic import bfloat16
 from litecl.interpreter.arithmetic import quantized_binary as quantized
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import activation, require, types
-from litecl.interpreter.op import Bind, Inputs, NoOptions, Op, Run, Specs
+from litecl.interpreter.integers import BYTES, PLAIN, InFloat, Integers
+from litecl.interpreter.kit import activation, lowest, require, types
+from litecl.interpreter.op import Bind, Inputs, Lowest, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 Function = Callable[[Array, Array], Array]
@@ -47,6 +48,8 @@ def binary(
     result: TensorType | None = None,
     stored: Collection[TensorType] = (),
     bound: quantized.Bound | None = None,
+    lowest: Lowest | None = None,
+    integers: Integers | InFloat | None = None,
 ) -> Op:
     """Return the operator without options that applies ``function``.
 
@@ -67,7 +70,8 @@ def binary(
             return [np.asarray(function(a, b), a.dtype if result is None else result.dtype)]
 
     bind = _bind(run, bound) if bound or TensorType.BFLOAT16 in allowed else None
-    return Op(name, options=NoOptions, infer=infer, run=run, bind=bind, versions=versions)
+    op = Op(name, options=NoOptions, infer=infer, run=run, bind=bind, versions=versions)
+    return replace(op, lowest=lowest, integers=integers)
 
 
 def _bind(run: Run, bound: quantized.Bound | None) -> Bind:
@@ -88,9 +92,11 @@ def _arithmetic(
     versions: range,
     bound: quantized.Bound,
     declared_types: bool = False,
+    lowest: Lowest | None = None,
+    integers: Integers | InFloat | None = None,
 ) -> Op:
     """Return the operator whose options name an activation that follows it."""
-    plain = binary(name, function, allowed, stored=quantized.QUANTIZED, bound=bound)
+    plain = binary(name, function, allowed, stored=quantized.QUANTIZED, bound=bound, lowest=lowest, integers=integers)
 
     def run(options: Any, inputs: Inputs) -> list[Array]:
         (result,) = plain.run(NoOptions(), inputs)
@@ -145,8 +151,26 @@ def _shift_right(a: Array, b: Array) -> Array:
 _HALF = TensorType.FLOAT16
 _SIGNED = (TensorType.INT8, TensorType.INT16)
 
-ADD = _arithmetic("ADD", AddOptions, np.add, (*types.NUMBER, TensorType.INT16, _HALF), range(1, 7), quantized.add)
-SUB = _arithmetic("SUB", SubOptions, np.subtract, types.NUMBER, range(1, 7), quantized.subtract)
+ADD = _arithmetic(
+    "ADD",
+    AddOptions,
+    np.add,
+    (*types.NUMBER, TensorType.INT16, _HALF),
+    range(1, 7),
+    quantized.add,
+    integers=Integers(options={"pot_scale_int16": False}),
+    lowest=lowest.most(lowest.by_type({TensorType.INT64: 4}), lowest.integers(2, 3)),
+)
+SUB = _arithmetic(
+    "SUB",
+    SubOptions,
+    np.subtract,
+    types.NUMBER,
+    range(1, 7),
+    quantized.subtract,
+    integers=Integers(options={"pot_scale_int16": False}),
+    lowest=lowest.most(lowest.broadcast_beyond_4(3, {TensorType.INT64: 4}), lowest.integers(2, 5)),
+)
 MUL = _arithmetic(
     "MUL",
     MulOptions,
@@ -155,13 +179,40 @@ MUL = _arithmetic(
     range(1, 9),
     quantized.multiply,
     declared_types=True,
+    integers=PLAIN,
+    lowest=lowest.most(lowest.by_type({TensorType.INT64: 5}), lowest.integers(3, 4)),
 )
-DIV = _arithmetic("DIV", DivOptions, _divide, types.REAL, range(1, 3), quantized.divide)
+DIV = _arithmetic(
+    "DIV",
+    DivOptions,
+    _divide,
+    types.REAL,
+    range(1, 3),
+    quantized.divide,
+    integers=PLAIN,
+    lowest=lowest.broadcast_beyond_4(2),
+)
 
 # A comparison with NaN is false, so NaN in either input selects the second one.
 _EXTREMES = (*types.NUMBER, *types.BITS, _HALF, TensorType.BFLOAT16)
-MAXIMUM = binary("MAXIMUM", lambda a, b: np.where(a > b, a, b), _EXTREMES, range(1, 5), stored=quantized.QUANTIZED)
-MINIMUM = binary("MINIMUM", lambda a, b: np.where(a < b, a, b), _EXTREMES, range(1, 5), stored=quantized.QUANTIZED)
+MAXIMUM = binary(
+    "MAXIMUM",
+    lambda a, b: np.where(a > b, a, b),
+    _EXTREMES,
+    range(1, 5),
+    stored=quantized.QUANTIZED,
+    integers=Integers(shared=True, clips=True),
+    lowest=lowest.most(lowest.broadcast_beyond_4(3), lowest.integers(2, 4)),
+)
+MINIMUM = binary(
+    "MINIMUM",
+    lambda a, b: np.where(a < b, a, b),
+    _EXTREMES,
+    range(1, 5),
+    stored=quantized.QUANTIZED,
+    integers=Integers(shared=True, clips=True),
+    lowest=lowest.most(lowest.broadcast_beyond_4(3), lowest.integers(2, 4)),
+)
 POW = binary("POW", _power, types.REAL)
 SQUARED_DIFFERENCE = binary(
     "SQUARED_DIFFERENCE",
@@ -170,8 +221,17 @@ SQUARED_DIFFERENCE = binary(
     range(1, 3),
     stored=(TensorType.INT8,),
     bound=quantized.squared_difference,
+    integers=BYTES,
+    lowest=lowest.integers(2),
 )
-FLOOR_DIV = binary("FLOOR_DIV", _floor_divide, (*types.REAL, *_SIGNED), range(1, 4), stored=_SIGNED)
+FLOOR_DIV = binary(
+    "FLOOR_DIV",
+    _floor_divide,
+    (*types.REAL, *_SIGNED),
+    range(1, 4),
+    stored=_SIGNED,
+    lowest=lowest.by_type({TensorType.FLOAT32: 2}),
+)
 FLOOR_MOD = binary("FLOOR_MOD", _floor_modulo, (*types.NUMBER, *_SIGNED), range(1, 3), stored=_SIGNED)
 ATAN2 = binary("ATAN2", np.arctan2, (TensorType.FLOAT32, TensorType.FLOAT64, _HALF, TensorType.BFLOAT16))
 LOGICAL_AND = binary("LOGICAL_AND", np.logical_and, types.BOOL)

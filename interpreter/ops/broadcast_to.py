@@ -4,7 +4,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.integers import MOVING
+from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
 
@@ -40,5 +41,13 @@ def _run_args(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [np.array(require.broadcast(*shapes), a.dtype)]
 
 
-BROADCAST_TO = Op("BROADCAST_TO", options=NoOptions, infer=_infer_to, run=_run_to, versions=range(2, 4))
+BROADCAST_TO = Op(
+    "BROADCAST_TO",
+    options=NoOptions,
+    infer=_infer_to,
+    run=_run_to,
+    versions=range(2, 4),
+    integers=MOVING,
+    lowest=lowest.most(lowest.at_least(2), lowest.integers(3, 3)),
+)
 BROADCAST_ARGS = Op("BROADCAST_ARGS", options=NoOptions, infer=_infer_args, run=_run_args)

@@ -7,8 +7,9 @@ import numpy as np
 
 from litecl.interpreter.arithmetic import quantized_binary as quantized
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
-from litecl.interpreter.op import Inputs, Op, Run
+from litecl.interpreter.integers import TELLING, TELLING_OF_BYTES, Integers
+from litecl.interpreter.kit import lowest, require, types
+from litecl.interpreter.op import Inputs, Lowest, Op, Run
 from litecl.interpreter.ops.binary import binary
 from litecl.interpreter.schema import TensorType
 
@@ -16,7 +17,14 @@ _ORDERED = (*types.NUMBER, TensorType.FLOAT16, TensorType.INT16)
 _ANY = (*_ORDERED, TensorType.BOOL, TensorType.STRING)
 
 
-def _compare(name: str, ufunc: Callable[..., Any], allowed: Collection[TensorType], versions: range) -> Op:
+def _compare(
+    name: str,
+    ufunc: Callable[..., Any],
+    allowed: Collection[TensorType],
+    versions: range,
+    lowest: Lowest,
+    integers: Integers,
+) -> Op:
     """Return the comparison of plain numbers, and of the real numbers that quantized ones represent.
 
     Except for EQUAL and NOT_EQUAL, 16-bit integers are compared as they are, whatever their scales, as in TensorFlow
@@ -32,12 +40,44 @@ def _compare(name: str, ufunc: Callable[..., Any], allowed: Collection[TensorTyp
         return raw if a.type in as_they_are else rescaled(options, a, b, output)
 
     plain = (*allowed, TensorType.INT8, TensorType.UINT8)
-    return binary(name, ufunc, plain, versions, TensorType.BOOL, quantized.QUANTIZED, bound)
+    return binary(name, ufunc, plain, versions, TensorType.BOOL, quantized.QUANTIZED, bound, lowest, integers)
 
 
-EQUAL = _compare("EQUAL", np.equal, _ANY, range(1, 6))
-NOT_EQUAL = _compare("NOT_EQUAL", np.not_equal, _ANY, range(1, 5))
-GREATER = _compare("GREATER", np.greater, (*_ORDERED, TensorType.BFLOAT16), range(1, 3))
-GREATER_EQUAL = _compare("GREATER_EQUAL", np.greater_equal, _ORDERED, range(1, 4))
-LESS = _compare("LESS", np.less, (*_ORDERED, TensorType.BFLOAT16), range(1, 4))
-LESS_EQUAL = _compare("LESS_EQUAL", np.less_equal, _ORDERED, range(1, 3))
+EQUAL = _compare(
+    "EQUAL",
+    np.equal,
+    _ANY,
+    range(1, 6),
+    integers=TELLING,
+    lowest=lowest.most(lowest.by_type({TensorType.STRING: 3}), lowest.integers(2, 4)),
+)
+NOT_EQUAL = _compare(
+    "NOT_EQUAL",
+    np.not_equal,
+    _ANY,
+    range(1, 5),
+    integers=TELLING,
+    lowest=lowest.most(lowest.by_type({TensorType.STRING: 3}), lowest.integers(2)),
+)
+GREATER = _compare(
+    "GREATER",
+    np.greater,
+    (*_ORDERED, TensorType.BFLOAT16),
+    range(1, 3),
+    integers=TELLING_OF_BYTES,
+    lowest=lowest.integers(2),
+)
+GREATER_EQUAL = _compare(
+    "GREATER_EQUAL", np.greater_equal, _ORDERED, range(1, 4), integers=TELLING_OF_BYTES, lowest=lowest.integers(2, 3)
+)
+LESS = _compare(
+    "LESS",
+    np.less,
+    (*_ORDERED, TensorType.BFLOAT16),
+    range(1, 4),
+    integers=TELLING_OF_BYTES,
+    lowest=lowest.integers(2, 3),
+)
+LESS_EQUAL = _compare(
+    "LESS_EQUAL", np.less_equal, _ORDERED, range(1, 3), integers=TELLING_OF_BYTES, lowest=lowest.integers(2)
+)

@@ -8,7 +8,8 @@ import numpy as np
 from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import activation, require
+from litecl.interpreter.integers import MOVING
+from litecl.interpreter.kit import activation, lowest, require
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
@@ -84,5 +85,12 @@ def rescaling(part: TensorSpec, output: TensorSpec) -> Callable[[Array], Array] 
 
 
 CONCATENATION = Op(
-    "CONCATENATION", options=ConcatenationOptions, infer=_infer, run=_run, bind=_bind, versions=range(1, 8)
+    "CONCATENATION",
+    options=ConcatenationOptions,
+    infer=_infer,
+    run=_run,
+    bind=_bind,
+    versions=range(1, 8),
+    integers=MOVING,
+    lowest=lowest.integers(2, 3),
 )

@@ -11,7 +11,8 @@ from litecl.interpreter.arithmetic.exact import Product
 from litecl.interpreter.arithmetic.weighted import Weighted
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.kit import activation, require, types, window
+from litecl.interpreter.integers import Integers
+from litecl.interpreter.kit import activation, lowest, require, types, window
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
@@ -154,4 +155,13 @@ def _hybrid(options: Conv2DOptions, x: TensorSpec, filter_: TensorSpec) -> Run:
     return run
 
 
-CONV_2D = Op("CONV_2D", versions=range(1, 9), options=Conv2DOptions, infer=_infer, run=_run, bind=_bind)
+CONV_2D = Op(
+    "CONV_2D",
+    versions=range(1, 9),
+    options=Conv2DOptions,
+    infer=_infer,
+    run=_run,
+    bind=_bind,
+    integers=Integers(weights={1: 0}, bias=2),
+    lowest=lowest.most(lowest.hybrid(5), lowest.integers(3, 4)),
+)

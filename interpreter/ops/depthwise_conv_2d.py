@@ -10,7 +10,8 @@ from litecl.interpreter import limits
 from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.kit import require, types, window
+from litecl.interpreter.integers import Integers
+from litecl.interpreter.kit import lowest, require, types, window
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, Padding
@@ -135,6 +136,19 @@ def _hybrid(scales: Array) -> Run:
     return run
 
 
+def _lowest(options: DepthwiseConv2DOptions, inputs: Specs) -> int:
+    if lowest.is_hybrid(inputs):
+        return 6
+    return 2 if (options.dilation_w_factor, options.dilation_h_factor) != (1, 1) else 1
+
+
 DEPTHWISE_CONV_2D = Op(
-    "DEPTHWISE_CONV_2D", versions=range(1, 8), options=DepthwiseConv2DOptions, infer=_infer, run=_run, bind=_bind
+    "DEPTHWISE_CONV_2D",
+    versions=range(1, 8),
+    options=DepthwiseConv2DOptions,
+    infer=_infer,
+    run=_run,
+    bind=_bind,
+    integers=Integers(weights={1: 3}, bias=2),
+    lowest=lowest.most(_lowest, lowest.integers(3, 5)),
 )

@@ -2,6 +2,7 @@
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.integers import MOVING
 from litecl.interpreter.kit import require
 from litecl.interpreter.kit.spread import spread
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
@@ -30,4 +31,4 @@ def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [spread(x, value, zeros, zeros, dilations.tolist())]
 
 
-DILATE = Op("DILATE", options=NoOptions, infer=_infer, run=_run)
+DILATE = Op("DILATE", options=NoOptions, infer=_infer, run=_run, integers=MOVING)

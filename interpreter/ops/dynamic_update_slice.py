@@ -4,6 +4,7 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.integers import MOVING
 from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
@@ -30,4 +31,6 @@ def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [result]
 
 
-DYNAMIC_UPDATE_SLICE = Op("DYNAMIC_UPDATE_SLICE", options=NoOptions, infer=_infer, run=_run, versions=range(1, 7))
+DYNAMIC_UPDATE_SLICE = Op(
+    "DYNAMIC_UPDATE_SLICE", options=NoOptions, infer=_infer, run=_run, versions=range(1, 7), integers=MOVING
+)

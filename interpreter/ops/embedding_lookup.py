@@ -5,7 +5,8 @@ import numpy as np
 from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.errors import ModelError, UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require
+from litecl.interpreter.integers import REPLACED
+from litecl.interpreter.kit import lowest, require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
 
@@ -57,4 +58,6 @@ EMBEDDING_LOOKUP = Op(
     run=_run,
     bind=_bind,
     declared_types=True,
+    integers=REPLACED,
+    lowest=lowest.by_type({TensorType.INT8: 3, TensorType.INT4: 4}, 1),
 )

@@ -4,9 +4,11 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.integers import MOVING
+from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 from litecl.interpreter.ops.unary import unary
+from litecl.interpreter.schema import TensorType
 
 
 def _infer_fill(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
@@ -57,6 +59,14 @@ def _run_range(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [np.add.accumulate(values, dtype=start.dtype)]
 
 
-FILL = Op("FILL", options=NoOptions, infer=_infer_fill, run=_run_fill, versions=range(1, 6))
+FILL = Op(
+    "FILL",
+    options=NoOptions,
+    infer=_infer_fill,
+    run=_run_fill,
+    versions=range(1, 6),
+    integers=MOVING,
+    lowest=lowest.most(lowest.by_type({TensorType.BOOL: 2, TensorType.STRING: 2}, 1), lowest.integers(3, 3)),
+)
 ZEROS_LIKE = unary("ZEROS_LIKE", np.zeros_like, types.NUMBER)
 RANGE = Op("RANGE", options=NoOptions, infer=_infer_range, run=_run_range, versions=range(1, 3))

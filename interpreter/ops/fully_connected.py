@@ -9,7 +9,8 @@ import numpy as np
 from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.integers import Integers
+from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, FullyConnectedOptionsWeightsFormat, TensorType
@@ -142,6 +143,14 @@ def _hybrid(weights: TensorSpec) -> Run:
     return run
 
 
+def _lowest(options: FullyConnectedOptions, inputs: Specs) -> int:
+    if lowest.is_hybrid(inputs):
+        return 12  # a scale for every row of the weights
+    if len(inputs) == 2:
+        return 6
+    return 5 if options.keep_num_dims else 1
+
+
 FULLY_CONNECTED = Op(
     "FULLY_CONNECTED",
     versions=range(1, 15),
@@ -150,4 +159,6 @@ FULLY_CONNECTED = Op(
     run=_run,
     bind=_bind,
     declared_types=True,
+    integers=Integers(weights={1: 0}, bias=2),
+    lowest=lowest.most(_lowest, lowest.integers(4, 7)),
 )

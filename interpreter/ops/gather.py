@@ -1,12 +1,14 @@
 """GATHER and GATHER_ND: slices of a tensor by index."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.integers import MOVING
+from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 from litecl.interpreter.schema import TensorType
 
@@ -75,5 +77,25 @@ def _run_gather_nd(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [np.asarray(x[tuple(parts)])]
 
 
-GATHER = Op("GATHER", options=GatherOptions, infer=_infer_gather, run=_run_gather, versions=range(1, 9))
-GATHER_ND = Op("GATHER_ND", options=NoOptions, infer=_infer_gather_nd, run=_run_gather_nd, versions=range(1, 7))
+def _lowest(options: Any, inputs: Specs) -> int:
+    return 5 if options.batch_dims else lowest.by_type({TensorType.BOOL: 3})(options, inputs)
+
+
+GATHER = Op(
+    "GATHER",
+    options=GatherOptions,
+    infer=_infer_gather,
+    run=_run_gather,
+    versions=range(1, 9),
+    integers=MOVING,
+    lowest=lowest.most(_lowest, lowest.integers(2, 4)),
+)
+GATHER_ND = Op(
+    "GATHER_ND",
+    options=NoOptions,
+    infer=_infer_gather_nd,
+    run=_run_gather_nd,
+    versions=range(1, 7),
+    integers=MOVING,
+    lowest=lowest.most(lowest.by_type({TensorType.STRING: 2}), lowest.integers(1, 3)),
+)

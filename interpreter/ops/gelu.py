@@ -9,7 +9,8 @@ import numpy as np
 from litecl.interpreter.arithmetic import lookup
 from litecl.interpreter.arithmetic import quantized_unary as quantized
 from litecl.interpreter.graph import Array
-from litecl.interpreter.kit import types
+from litecl.interpreter.integers import PLAIN
+from litecl.interpreter.kit import lowest, types
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.unary import bind_quantized, each, like_input
 from litecl.interpreter.schema import TensorType
@@ -59,4 +60,6 @@ GELU = Op(
     run=each(_gelu),
     bind=bind_quantized(quantized.table(_in_float32)),
     versions=range(1, 4),
+    integers=PLAIN,
+    lowest=lowest.integers(2),
 )

@@ -9,7 +9,8 @@ from litecl.interpreter.arithmetic import fixed_math, fixed_point
 from litecl.interpreter.arithmetic.quantized_unary import BYTES
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import activation, require, types
+from litecl.interpreter.integers import SIGNED_UNIT, Integers
+from litecl.interpreter.kit import activation, lowest, require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
@@ -63,5 +64,12 @@ def _bind(options: L2NormOptions, inputs: Specs, outputs: Sequence[TensorSpec]) 
 
 
 L2_NORMALIZATION = Op(
-    "L2_NORMALIZATION", versions=range(1, 3), options=L2NormOptions, infer=_infer, run=_run, bind=_bind
+    "L2_NORMALIZATION",
+    versions=range(1, 3),
+    options=L2NormOptions,
+    infer=_infer,
+    run=_run,
+    bind=_bind,
+    integers=Integers((TensorType.INT8,), fixed=SIGNED_UNIT.fixed),
+    lowest=lowest.integers(2),
 )

@@ -6,7 +6,8 @@ import numpy as np
 
 from litecl.interpreter.arithmetic import quantized_unary as quantized
 from litecl.interpreter.graph import Array
-from litecl.interpreter.kit import types
+from litecl.interpreter.integers import PLAIN
+from litecl.interpreter.kit import lowest, types
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.unary import bind_quantized, each, like_input
 
@@ -27,4 +28,6 @@ LEAKY_RELU = Op(
     run=each(_leaky_relu),
     bind=bind_quantized(quantized.leaky_relu),
     versions=range(1, 3),
+    integers=PLAIN,
+    lowest=lowest.integers(1, 2),
 )

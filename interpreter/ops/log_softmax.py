@@ -9,9 +9,11 @@ from litecl.interpreter.arithmetic import fixed_math, fixed_point, gemmlowp
 from litecl.interpreter.arithmetic.quantized_unary import BYTES
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.integers import Integers
+from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.ops.softmax import difference_multiplier, smallest_difference
+from litecl.interpreter.schema import TensorType
 
 _INTEGER_BITS = 5
 
@@ -66,4 +68,13 @@ def _bind(options: LogSoftmaxOptions, inputs: Specs, outputs: Sequence[TensorSpe
     return run
 
 
-LOG_SOFTMAX = Op("LOG_SOFTMAX", versions=range(1, 3), options=LogSoftmaxOptions, infer=_infer, run=_run, bind=_bind)
+LOG_SOFTMAX = Op(
+    "LOG_SOFTMAX",
+    versions=range(1, 3),
+    options=LogSoftmaxOptions,
+    infer=_infer,
+    run=_run,
+    bind=_bind,
+    integers=Integers((TensorType.INT8,), fixed={TensorType.INT8: (16 / 256, 127)}),
+    lowest=lowest.integers(2),
+)

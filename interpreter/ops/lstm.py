@@ -9,7 +9,8 @@ from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Scales
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.integers import KEEPS_STATES
+from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.recurrent import integer_basic_lstm, integer_lstm, integer_lstm_8, lstm_cell
 from litecl.interpreter.recurrent.lstm_cell import FULL
@@ -67,6 +68,8 @@ LSTM = Op(
     bind=_bind,
     states=(FULL.output_state, FULL.cell_state),
     select=_select,
+    integers=KEEPS_STATES,
+    lowest=lowest.by_type({TensorType.INT8: 3}, 2),
 )
 
 
@@ -113,4 +116,5 @@ BASIC_LSTM = Op(
     run=_run_basic,
     bind=_bind_basic,
     states=(1, 4),
+    integers=KEEPS_STATES,
 )

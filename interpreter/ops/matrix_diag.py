@@ -4,6 +4,7 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.integers import MOVING, MOVING_WORDS
 from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
@@ -40,5 +41,5 @@ def _run_set(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [matrix]
 
 
-MATRIX_DIAG = Op("MATRIX_DIAG", options=NoOptions, infer=_infer_diag, run=_run_diag)
-MATRIX_SET_DIAG = Op("MATRIX_SET_DIAG", options=NoOptions, infer=_infer_set, run=_run_set)
+MATRIX_DIAG = Op("MATRIX_DIAG", options=NoOptions, infer=_infer_diag, run=_run_diag, integers=MOVING_WORDS)
+MATRIX_SET_DIAG = Op("MATRIX_SET_DIAG", options=NoOptions, infer=_infer_set, run=_run_set, integers=MOVING)

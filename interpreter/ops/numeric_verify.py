@@ -12,6 +12,7 @@ import numpy as np
 from litecl.interpreter.arithmetic.fixed_point import affine, scale_of
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.integers import InFloat
 from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.ops.quantize import dequantize
@@ -65,4 +66,5 @@ NUMERIC_VERIFY = Op(
     run=require.unbound,
     bind=_bind,
     custom=True,
+    integers=InFloat("it compares integers with floats"),
 )

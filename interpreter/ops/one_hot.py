@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.integers import MOVING_BYTES
 from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Specs
 
@@ -32,4 +33,4 @@ def _run(options: OneHotOptions, inputs: Inputs) -> list[Array]:
     return [np.where(hot, on.reshape(()), off.reshape(()))]
 
 
-ONE_HOT = Op("ONE_HOT", options=OneHotOptions, infer=_infer, run=_run)
+ONE_HOT = Op("ONE_HOT", options=OneHotOptions, infer=_infer, run=_run, integers=MOVING_BYTES)

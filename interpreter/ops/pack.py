@@ -6,8 +6,10 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require
+from litecl.interpreter.integers import MOVING
+from litecl.interpreter.kit import lowest, require
 from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.schema import TensorType
 
 
 @dataclass(frozen=True)
@@ -55,5 +57,21 @@ def _run_unpack(options: UnpackOptions, inputs: Inputs) -> list[Array]:
     return [parts[i, ...].copy() for i in range(len(parts))]
 
 
-PACK = Op("PACK", options=PackOptions, infer=_infer_pack, run=_run_pack, versions=range(1, 6))
-UNPACK = Op("UNPACK", options=UnpackOptions, infer=_infer_unpack, run=_run_unpack, versions=range(1, 7))
+PACK = Op(
+    "PACK",
+    options=PackOptions,
+    infer=_infer_pack,
+    run=_run_pack,
+    versions=range(1, 6),
+    integers=MOVING,
+    lowest=lowest.integers(2, 3),
+)
+UNPACK = Op(
+    "UNPACK",
+    options=UnpackOptions,
+    infer=_infer_unpack,
+    run=_run_unpack,
+    versions=range(1, 7),
+    integers=MOVING,
+    lowest=lowest.most(lowest.by_type({TensorType.BOOL: 3}), lowest.integers(2, 4)),
+)

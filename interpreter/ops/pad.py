@@ -8,7 +8,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require
+from litecl.interpreter.integers import MOVING
+from litecl.interpreter.kit import lowest, require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import MirrorPadMode, TensorType
 
@@ -97,6 +98,31 @@ def _run_mirror(options: MirrorPadOptions, inputs: Inputs) -> list[Array]:
     return [_bordered(x, paddings, mode=mode)]
 
 
-PAD = Op("PAD", options=NoOptions, infer=_infer_pad, run=_pad_with(0), bind=_bind_pad, versions=range(1, 7))
-PADV2 = Op("PADV2", options=NoOptions, infer=_infer_padv2, run=_run_padv2, versions=range(1, 7))
-MIRROR_PAD = Op("MIRROR_PAD", options=MirrorPadOptions, infer=_infer_mirror, run=_run_mirror, versions=range(1, 4))
+PAD = Op(
+    "PAD",
+    options=NoOptions,
+    infer=_infer_pad,
+    run=_pad_with(0),
+    bind=_bind_pad,
+    versions=range(1, 7),
+    integers=MOVING,
+    lowest=lowest.most(lowest.beyond_4(4), lowest.integers(2, 3)),
+)
+PADV2 = Op(
+    "PADV2",
+    options=NoOptions,
+    infer=_infer_padv2,
+    run=_run_padv2,
+    versions=range(1, 7),
+    integers=MOVING,
+    lowest=lowest.most(lowest.beyond_4(4), lowest.integers(2, 3)),
+)
+MIRROR_PAD = Op(
+    "MIRROR_PAD",
+    options=MirrorPadOptions,
+    infer=_infer_mirror,
+    run=_run_mirror,
+    versions=range(1, 4),
+    integers=MOVING,
+    lowest=lowest.integers(2, 3),
+)

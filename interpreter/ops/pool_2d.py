@@ -1,15 +1,16 @@
 """AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D: each window of an image reduced to one element a channel."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
 
 from litecl.interpreter.arithmetic import fixed_point, rescale
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.kit import activation, require, types, window
-from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.integers import SHARING, Integers
+from litecl.interpreter.kit import activation, lowest, require, types, window
+from litecl.interpreter.op import Inputs, Lowest, Op, Run, Specs
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
 Windows = tuple[window.Window, window.Window]
@@ -62,7 +63,14 @@ def _rounded_mean(x: Array, sizes: Windows) -> Array:
 Kernel = Callable[[Array, Windows], Array]
 
 
-def _pool(name: str, kernel: Kernel, last_version: int, integer: Kernel | None = None) -> Op:
+def _pool(
+    name: str,
+    kernel: Kernel,
+    last_version: int,
+    integer: Kernel | None = None,
+    lowest: Lowest | None = None,
+    integers: Integers | None = None,
+) -> Op:
     def infer(options: Pool2DOptions, inputs: Specs) -> list[TensorSpec]:
         (x,) = require.present(inputs, 1)
         require.types(x, types.FLOAT if integer is None else (*types.FLOAT, *rescale.INTEGERS))
@@ -79,7 +87,8 @@ def _pool(name: str, kernel: Kernel, last_version: int, integer: Kernel | None =
         (x,) = require.present(inputs, 1)
         return None if integer is None or x.type == TensorType.FLOAT32 else _clamped(integer, options, outputs[0])
 
-    return Op(name, versions=range(1, last_version + 1), options=Pool2DOptions, infer=infer, run=run, bind=bind)
+    op = Op(name, versions=range(1, last_version + 1), options=Pool2DOptions, infer=infer, run=run, bind=bind)
+    return replace(op, lowest=lowest, integers=integers)
 
 
 def _clamped(kernel: Kernel, options: Pool2DOptions, output: TensorSpec) -> Run:
@@ -93,6 +102,6 @@ def _clamped(kernel: Kernel, options: Pool2DOptions, output: TensorSpec) -> Run:
     return run
 
 
-AVERAGE_POOL_2D = _pool("AVERAGE_POOL_2D", mean, 3, _rounded_mean)
-MAX_POOL_2D = _pool("MAX_POOL_2D", _maximum, 3, _largest_integer)
+AVERAGE_POOL_2D = _pool("AVERAGE_POOL_2D", mean, 3, _rounded_mean, integers=SHARING, lowest=lowest.integers(2, 3))
+MAX_POOL_2D = _pool("MAX_POOL_2D", _maximum, 3, _largest_integer, integers=SHARING, lowest=lowest.integers(2, 3))
 L2_POOL_2D = _pool("L2_POOL_2D", _root_mean_square, 1)

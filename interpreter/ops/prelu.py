@@ -8,6 +8,7 @@ from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.arithmetic.quantized_unary import BYTES, QUANTIZED, real_ratio, symmetric
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.integers import Integers
 from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
@@ -52,4 +53,4 @@ def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> R
     return run
 
 
-PRELU = Op("PRELU", options=NoOptions, infer=_infer, run=_run, bind=_bind)
+PRELU = Op("PRELU", options=NoOptions, infer=_infer, run=_run, bind=_bind, integers=Integers(weights={1: None}))

@@ -10,7 +10,8 @@ from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.arithmetic.fixed_point import affine
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.integers import BORDER
+from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.ops.unary import each, like_input
 from litecl.interpreter.schema import TensorType
@@ -136,6 +137,11 @@ def _fake_quant(options: FakeQuantOptions, x: Array) -> Array:
     return np.asarray(steps * scale + bottom)
 
 
+def _lowest(options: object, inputs: Specs) -> int:
+    spec = inputs[0]
+    return 5 if spec is not None and spec.quantization is not None and spec.quantization.scale.size > 1 else 1
+
+
 QUANTIZE = Op(
     "QUANTIZE",
     options=NoOptions,
@@ -144,6 +150,8 @@ QUANTIZE = Op(
     bind=_bind_quantize,
     versions=range(1, 7),
     declared_types=True,
+    integers=BORDER,
+    lowest=lowest.integers(1, 2),
 )
 DEQUANTIZE = Op(
     "DEQUANTIZE",
@@ -152,6 +160,8 @@ DEQUANTIZE = Op(
     run=_run_dequantize,
     bind=_bind_dequantize,
     versions=range(1, 10),
+    integers=BORDER,
+    lowest=lowest.most(_lowest, lowest.of_any({TensorType.INT8: 2, TensorType.INT16: 3, TensorType.FLOAT16: 3})),
 )
 FAKE_QUANT = Op(
     "FAKE_QUANT",

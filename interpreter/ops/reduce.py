@@ -1,7 +1,7 @@
 """Reductions over any set of axes."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ from litecl.interpreter.arithmetic.fixed_point import Multiplier
 from litecl.interpreter.arithmetic.quantized_unary import QUANTIZED, symmetric
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.integers import PLAIN, REPLACED, SHARING, InFloat, Integers
+from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.kit.types import limits
-from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.op import Inputs, Lowest, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
 
 Axes = tuple[int, ...]
@@ -45,6 +46,8 @@ def _reducer(
     versions: range = range(1, 2),
     stored: Collection[TensorType] = (),
     bound: Bound | None = None,
+    lowest: Lowest | None = None,
+    integers: Integers | InFloat | None = None,
 ) -> Op:
     """Return the operator that applies ``function(x, axes, keep_dims)``; ``bound`` makes the function of quantized
     inputs.
@@ -72,7 +75,8 @@ def _reducer(
         x, _ = require.present(inputs, 2)
         return kernel(bound(x, outputs[0])) if bound and require.is_quantized(x) else None
 
-    return Op(name, options=ReducerOptions, infer=infer, run=kernel(function), bind=bind, versions=versions)
+    op = Op(name, options=ReducerOptions, infer=infer, run=kernel(function), bind=bind, versions=versions)
+    return replace(op, lowest=lowest, integers=integers)
 
 
 def _sum(x: Array, axes: Axes, keep: bool) -> Any:
@@ -203,10 +207,46 @@ _SUMMED = (*types.NUMBER, TensorType.BOOL)
 _EXTREMES = (*_SUMMED, *_INTEGERS)
 _SIGNED = (TensorType.INT8, TensorType.INT16)
 
-SUM = _reducer("SUM", _sum, _SUMMED, range(1, 3), QUANTIZED, _signed_sum)
-MEAN = _reducer("MEAN", _mean, types.NUMBER, range(1, 4), QUANTIZED, _quantized_sum(mean=True))
-REDUCE_PROD = _reducer("REDUCE_PROD", _product, _EXTREMES, range(1, 3), _SIGNED, _quantized_product)
-REDUCE_MAX = _reducer("REDUCE_MAX", _max, _EXTREMES, range(1, 4), QUANTIZED, _quantized_extreme(_max))
-REDUCE_MIN = _reducer("REDUCE_MIN", _min, _EXTREMES, range(1, 4), QUANTIZED, _quantized_extreme(_min))
+SUM = _reducer("SUM", _sum, _SUMMED, range(1, 3), QUANTIZED, _signed_sum, integers=REPLACED, lowest=lowest.integers(2))
+MEAN = _reducer(
+    "MEAN",
+    _mean,
+    types.NUMBER,
+    range(1, 4),
+    QUANTIZED,
+    _quantized_sum(mean=True),
+    integers=PLAIN,
+    lowest=lowest.integers(2, 3),
+)
+REDUCE_PROD = _reducer(
+    "REDUCE_PROD",
+    _product,
+    _EXTREMES,
+    range(1, 3),
+    _SIGNED,
+    _quantized_product,
+    integers=PLAIN,
+    lowest=lowest.integers(2, 2),
+)
+REDUCE_MAX = _reducer(
+    "REDUCE_MAX",
+    _max,
+    _EXTREMES,
+    range(1, 4),
+    QUANTIZED,
+    _quantized_extreme(_max),
+    integers=SHARING,
+    lowest=lowest.integers(2, 3),
+)
+REDUCE_MIN = _reducer(
+    "REDUCE_MIN",
+    _min,
+    _EXTREMES,
+    range(1, 4),
+    QUANTIZED,
+    _quantized_extreme(_min),
+    integers=SHARING,
+    lowest=lowest.integers(2, 3),
+)
 REDUCE_ANY = _reducer("REDUCE_ANY", _any, types.BOOL)
 REDUCE_ALL = _reducer("REDUCE_ALL", _all, types.BOOL)

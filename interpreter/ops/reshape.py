@@ -7,6 +7,7 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.integers import MOVING
 from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
@@ -101,6 +102,10 @@ def _run_expand(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [x.reshape(_expanded(x.shape, int(axis.item())))]
 
 
-RESHAPE = Op("RESHAPE", options=ReshapeOptions, infer=_infer_reshape, run=_run_reshape, bind=_bind_reshape)
-SQUEEZE = Op("SQUEEZE", options=SqueezeOptions, infer=_infer_squeeze, run=_run_squeeze, versions=range(1, 3))
-EXPAND_DIMS = Op("EXPAND_DIMS", options=NoOptions, infer=_infer_expand, run=_run_expand)
+RESHAPE = Op(
+    "RESHAPE", options=ReshapeOptions, infer=_infer_reshape, run=_run_reshape, bind=_bind_reshape, integers=MOVING
+)
+SQUEEZE = Op(
+    "SQUEEZE", options=SqueezeOptions, infer=_infer_squeeze, run=_run_squeeze, versions=range(1, 3), integers=MOVING
+)
+EXPAND_DIMS = Op("EXPAND_DIMS", options=NoOptions, infer=_infer_expand, run=_run_expand, integers=MOVING)

@@ -6,13 +6,15 @@ bit decides which pixel is nearest.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from litecl.interpreter.arithmetic.fixed_point import round_half_away
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.integers import SHARING
+from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.op import Infer, Inputs, Op, Specs
 from litecl.interpreter.schema import TensorType
 
@@ -149,12 +151,22 @@ def _run_nearest(options: ResizeNearestNeighborOptions, inputs: Inputs) -> list[
     return [x]
 
 
+def _lowest(options: Any, inputs: Specs) -> int:
+    return 3 if options.half_pixel_centers else 1
+
+
+def _lowest_nearest(options: Any, inputs: Specs) -> int:
+    return 3 if options.half_pixel_centers or options.align_corners else 1
+
+
 RESIZE_BILINEAR = Op(
     "RESIZE_BILINEAR",
     versions=range(1, 5),
     options=ResizeBilinearOptions,
     infer=_infer((*types.FLOAT, *_INTEGERS)),
     run=_run_bilinear,
+    integers=SHARING,
+    lowest=lowest.most(_lowest, lowest.integers(2, 4)),
 )
 RESIZE_NEAREST_NEIGHBOR = Op(
     "RESIZE_NEAREST_NEIGHBOR",
@@ -162,4 +174,6 @@ RESIZE_NEAREST_NEIGHBOR = Op(
     options=ResizeNearestNeighborOptions,
     infer=_infer(_COPIED),
     run=_run_nearest,
+    integers=SHARING,
+    lowest=lowest.most(_lowest_nearest, lowest.integers(2, 4)),
 )

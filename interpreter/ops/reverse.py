@@ -6,8 +6,10 @@ import numpy as np
 
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.integers import MOVING, MOVING_WORDS
+from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
+from litecl.interpreter.schema import TensorType
 
 
 @dataclass(frozen=True)
@@ -52,5 +54,15 @@ def _run_sequence(options: ReverseSequenceOptions, inputs: Inputs) -> list[Array
     return [np.take_along_axis(x, np.where(places < ends, ends - 1 - places, places), options.seq_dim)]
 
 
-REVERSE_V2 = Op("REVERSE_V2", options=NoOptions, infer=_infer_reverse, run=_run_reverse, versions=range(1, 5))
-REVERSE_SEQUENCE = Op("REVERSE_SEQUENCE", options=ReverseSequenceOptions, infer=_infer_sequence, run=_run_sequence)
+REVERSE_V2 = Op(
+    "REVERSE_V2",
+    options=NoOptions,
+    infer=_infer_reverse,
+    run=_run_reverse,
+    versions=range(1, 5),
+    integers=MOVING,
+    lowest=lowest.most(lowest.by_type({TensorType.BOOL: 2}), lowest.integers(3)),
+)
+REVERSE_SEQUENCE = Op(
+    "REVERSE_SEQUENCE", options=ReverseSequenceOptions, infer=_infer_sequence, run=_run_sequence, integers=MOVING_WORDS
+)

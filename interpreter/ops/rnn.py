@@ -9,7 +9,8 @@ from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Matrix, Scales
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import activation, require, types
+from litecl.interpreter.integers import KEEPS_STATES
+from litecl.interpreter.kit import activation, lowest, require, types
 from litecl.interpreter.op import Inputs, Op, Specs
 from litecl.interpreter.schema import ActivationFunctionType
 
@@ -157,6 +158,8 @@ RNN = Op(
     run=_run_rnn,
     bind=hybrid.bind(_run_rnn),
     states=(4,),
+    integers=KEEPS_STATES,
+    lowest=lowest.hybrid(2),
 )
 UNIDIRECTIONAL_SEQUENCE_RNN = Op(
     "UNIDIRECTIONAL_SEQUENCE_RNN",
@@ -166,6 +169,8 @@ UNIDIRECTIONAL_SEQUENCE_RNN = Op(
     run=_run_sequence,
     bind=hybrid.bind(_run_sequence),
     states=(4,),
+    integers=KEEPS_STATES,
+    lowest=lowest.hybrid(2),
 )
 BIDIRECTIONAL_SEQUENCE_RNN = Op(
     "BIDIRECTIONAL_SEQUENCE_RNN",
@@ -175,4 +180,6 @@ BIDIRECTIONAL_SEQUENCE_RNN = Op(
     run=_run_bidirectional,
     bind=hybrid.bind(_run_bidirectional),
     states=(4, 8),
+    integers=KEEPS_STATES,
+    lowest=lowest.hybrid(2),
 )

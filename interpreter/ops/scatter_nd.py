@@ -4,6 +4,7 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.integers import ADDS_ZEROS
 from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
@@ -33,4 +34,4 @@ def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [result]
 
 
-SCATTER_ND = Op("SCATTER_ND", options=NoOptions, infer=_infer, run=_run)
+SCATTER_ND = Op("SCATTER_ND", options=NoOptions, infer=_infer, run=_run, integers=ADDS_ZEROS)

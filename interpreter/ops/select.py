@@ -4,7 +4,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.integers import MOVING, InFloat
+from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 from litecl.interpreter.schema import TensorType
 
@@ -50,6 +51,23 @@ def _run_where(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [np.argwhere(condition).astype(np.int64)]
 
 
-SELECT = Op("SELECT", options=NoOptions, infer=_infer_select, run=_run_select, versions=range(1, 5))
-SELECT_V2 = Op("SELECT_V2", options=NoOptions, infer=_infer_select_v2, run=_run_select_v2, versions=range(1, 3))
-WHERE = Op("WHERE", options=NoOptions, infer=_infer_where, run=_run_where, versions=range(1, 3))
+SELECT = Op(
+    "SELECT",
+    options=NoOptions,
+    infer=_infer_select,
+    run=_run_select,
+    versions=range(1, 5),
+    integers=MOVING,
+    lowest=lowest.integers(2),
+)
+SELECT_V2 = Op(
+    "SELECT_V2", options=NoOptions, infer=_infer_select_v2, run=_run_select_v2, versions=range(1, 3), integers=MOVING
+)
+WHERE = Op(
+    "WHERE",
+    options=NoOptions,
+    infer=_infer_where,
+    run=_run_where,
+    versions=range(1, 3),
+    integers=InFloat("it looks for zeros, and small numbers would be rounded to zero"),
+)

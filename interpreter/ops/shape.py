@@ -6,6 +6,7 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.integers import TELLING
 from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 from litecl.interpreter.schema import TensorType
@@ -39,5 +40,5 @@ def _run_rank(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [np.array(x.ndim, np.int32)]
 
 
-SHAPE = Op("SHAPE", options=ShapeOptions, infer=_infer_shape, run=_run_shape)
+SHAPE = Op("SHAPE", options=ShapeOptions, infer=_infer_shape, run=_run_shape, integers=TELLING)
 RANK = Op("RANK", options=NoOptions, infer=_infer_rank, run=_run_rank)

@@ -2,8 +2,10 @@
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.kit import require
+from litecl.interpreter.integers import MOVING
+from litecl.interpreter.kit import lowest, require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
+from litecl.interpreter.schema import TensorType
 
 
 def _sizes(shape: Shape, begin: list[int], size: list[int]) -> Shape:
@@ -38,4 +40,12 @@ def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [x[tuple(slice(b, b + s) for b, s in zip(begins, sizes, strict=True))].copy()]
 
 
-SLICE = Op("SLICE", options=NoOptions, infer=_infer, run=_run, versions=range(1, 9))
+SLICE = Op(
+    "SLICE",
+    options=NoOptions,
+    infer=_infer,
+    run=_run,
+    versions=range(1, 9),
+    integers=MOVING,
+    lowest=lowest.most(lowest.beyond_4(5, {TensorType.STRING: 3}), lowest.integers(2, 4)),
+)

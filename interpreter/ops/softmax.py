@@ -10,7 +10,8 @@ from litecl.interpreter.arithmetic import fixed_math, fixed_point, gemmlowp, loo
 from litecl.interpreter.arithmetic.quantized_unary import QUANTIZED, symmetric
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.integers import UNIT
+from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
 
@@ -136,5 +137,13 @@ def _softmax16(options: SoftmaxOptions, x: TensorSpec) -> Run:
 
 
 SOFTMAX = Op(
-    "SOFTMAX", versions=range(1, 5), options=SoftmaxOptions, infer=_infer, run=_run, bind=_bind, declared_types=True
+    "SOFTMAX",
+    versions=range(1, 5),
+    options=SoftmaxOptions,
+    infer=_infer,
+    run=_run,
+    bind=_bind,
+    declared_types=True,
+    integers=UNIT,
+    lowest=lowest.integers(2, 3),
 )

@@ -6,7 +6,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.kit import require
+from litecl.interpreter.integers import MOVING
+from litecl.interpreter.kit import lowest, require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 
 Borders = list[tuple[int, int]]
@@ -98,7 +99,15 @@ SPACE_TO_BATCH_ND = Op(
     run=_to_batch(0),
     bind=_bind_to_batch,
     versions=range(1, 5),
+    integers=MOVING,
+    lowest=lowest.most(lowest.is_4d(3), lowest.integers(2, 4)),
 )
 BATCH_TO_SPACE_ND = Op(
-    "BATCH_TO_SPACE_ND", options=NoOptions, infer=_infer_to_space, run=_run_to_space, versions=range(1, 5)
+    "BATCH_TO_SPACE_ND",
+    options=NoOptions,
+    infer=_infer_to_space,
+    run=_run_to_space,
+    versions=range(1, 5),
+    integers=MOVING,
+    lowest=lowest.most(lowest.is_4d(3), lowest.integers(2, 4)),
 )

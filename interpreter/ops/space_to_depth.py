@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require
+from litecl.interpreter.integers import MOVING_BYTES
+from litecl.interpreter.kit import lowest, require
 from litecl.interpreter.op import Inputs, Op, Specs
 
 
@@ -57,8 +58,20 @@ def _run_to_space(options: DepthToSpaceOptions, inputs: Inputs) -> list[Array]:
 
 
 SPACE_TO_DEPTH = Op(
-    "SPACE_TO_DEPTH", options=SpaceToDepthOptions, infer=_infer_to_depth, run=_run_to_depth, versions=range(1, 3)
+    "SPACE_TO_DEPTH",
+    options=SpaceToDepthOptions,
+    infer=_infer_to_depth,
+    run=_run_to_depth,
+    versions=range(1, 3),
+    integers=MOVING_BYTES,
+    lowest=lowest.integers(2),
 )
 DEPTH_TO_SPACE = Op(
-    "DEPTH_TO_SPACE", options=DepthToSpaceOptions, infer=_infer_to_space, run=_run_to_space, versions=range(1, 3)
+    "DEPTH_TO_SPACE",
+    options=DepthToSpaceOptions,
+    infer=_infer_to_space,
+    run=_run_to_space,
+    versions=range(1, 3),
+    integers=MOVING_BYTES,
+    lowest=lowest.integers(2),
 )

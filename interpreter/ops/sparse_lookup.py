@@ -6,6 +6,7 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.integers import ADDS_ZEROS
 from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 from litecl.interpreter.schema import TensorType
@@ -91,7 +92,9 @@ def _run_embedding(options: EmbeddingLookupSparseOptions, inputs: Inputs) -> lis
     return [result.reshape(*outer, *table.shape[1:])]
 
 
-HASHTABLE_LOOKUP = Op("HASHTABLE_LOOKUP", options=NoOptions, infer=_infer_hashtable, run=_run_hashtable)
+HASHTABLE_LOOKUP = Op(
+    "HASHTABLE_LOOKUP", options=NoOptions, infer=_infer_hashtable, run=_run_hashtable, integers=ADDS_ZEROS
+)
 EMBEDDING_LOOKUP_SPARSE = Op(
     "EMBEDDING_LOOKUP_SPARSE", options=EmbeddingLookupSparseOptions, infer=_infer_embedding, run=_run_embedding
 )

@@ -6,7 +6,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require
+from litecl.interpreter.integers import MOVING_BYTES
+from litecl.interpreter.kit import lowest, require
 from litecl.interpreter.op import Inputs, Op, Specs
 
 
@@ -40,4 +41,12 @@ def _run(options: SparseToDenseOptions, inputs: Inputs) -> list[Array]:
     return [result]
 
 
-SPARSE_TO_DENSE = Op("SPARSE_TO_DENSE", options=SparseToDenseOptions, infer=_infer, run=_run, versions=range(1, 4))
+SPARSE_TO_DENSE = Op(
+    "SPARSE_TO_DENSE",
+    options=SparseToDenseOptions,
+    infer=_infer,
+    run=_run,
+    versions=range(1, 4),
+    integers=MOVING_BYTES,
+    lowest=lowest.integers(3),
+)

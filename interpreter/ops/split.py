@@ -6,8 +6,10 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require
+from litecl.interpreter.integers import MOVING
+from litecl.interpreter.kit import lowest, require
 from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.schema import TensorType
 
 
 @dataclass(frozen=True)
@@ -76,5 +78,21 @@ def _run_split_v(options: SplitVOptions, inputs: Inputs) -> list[Array]:
     return _cut(x, axis, _given(x.shape[axis], sizes.tolist(), options.num_splits))
 
 
-SPLIT = Op("SPLIT", options=SplitOptions, infer=_infer_split, run=_run_split, versions=range(1, 6))
-SPLIT_V = Op("SPLIT_V", options=SplitVOptions, infer=_infer_split_v, run=_run_split_v, versions=range(1, 4))
+SPLIT = Op(
+    "SPLIT",
+    options=SplitOptions,
+    infer=_infer_split,
+    run=_run_split,
+    versions=range(1, 6),
+    integers=MOVING,
+    lowest=lowest.most(lowest.by_type({TensorType.INT32: 3}, 1), lowest.integers(2, 4)),
+)
+SPLIT_V = Op(
+    "SPLIT_V",
+    options=SplitVOptions,
+    infer=_infer_split_v,
+    run=_run_split_v,
+    versions=range(1, 4),
+    integers=MOVING,
+    lowest=lowest.integers(2),
+)

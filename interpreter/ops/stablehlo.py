@@ -11,6 +11,7 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.integers import MOVING
 from litecl.interpreter.kit import require, types
 from litecl.interpreter.kit.spread import spread
 from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Shapes, Specs
@@ -256,8 +257,10 @@ STABLEHLO_MAXIMUM = _arithmetic("STABLEHLO_MAXIMUM", lambda a, b: np.where(a > b
 STABLEHLO_MINIMUM = _arithmetic("STABLEHLO_MINIMUM", lambda a, b: np.where(a < b, a, b))
 STABLEHLO_AND = _arithmetic("STABLEHLO_AND", np.bitwise_and, _NUMBERS[3:])
 STABLEHLO_SHIFT_LEFT = _arithmetic("STABLEHLO_SHIFT_LEFT", _shift_left, (*types.BITS, TensorType.INT64))
-STABLEHLO_PAD = Op("STABLEHLO_PAD", options=StablehloPadOptions, infer=_infer_pad, run=_run_pad)
-STABLEHLO_GATHER = Op("STABLEHLO_GATHER", options=StablehloGatherOptions, infer=_infer_gather, run=_run_gather)
+STABLEHLO_PAD = Op("STABLEHLO_PAD", options=StablehloPadOptions, infer=_infer_pad, run=_run_pad, integers=MOVING)
+STABLEHLO_GATHER = Op(
+    "STABLEHLO_GATHER", options=StablehloGatherOptions, infer=_infer_gather, run=_run_gather, integers=MOVING
+)
 STABLEHLO_SCATTER = ControlOp(
     "STABLEHLO_SCATTER",
     options=StablehloScatterOptions,

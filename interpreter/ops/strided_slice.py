@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.kit import require
+from litecl.interpreter.integers import MOVING
+from litecl.interpreter.kit import lowest, require
 from litecl.interpreter.op import Inputs, Op, Specs
 from litecl.interpreter.schema import TensorType
 
@@ -138,4 +139,12 @@ def _run(options: StridedSliceOptions, inputs: Inputs) -> list[Array]:
     return [x[(*index_of(options, x.shape, entries), ...)].copy()]
 
 
-STRIDED_SLICE = Op("STRIDED_SLICE", options=StridedSliceOptions, infer=_infer, run=_run, versions=range(1, 9))
+STRIDED_SLICE = Op(
+    "STRIDED_SLICE",
+    options=StridedSliceOptions,
+    infer=_infer,
+    run=_run,
+    versions=range(1, 9),
+    integers=MOVING,
+    lowest=lowest.most(lowest.beyond_4(4, {TensorType.BOOL: 3, TensorType.STRING: 5}), lowest.integers(2)),
+)

@@ -9,7 +9,8 @@ from litecl.interpreter.arithmetic import fixed_point, hybrid
 from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Matrix, Scales
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.integers import KEEPS_STATES
+from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
@@ -98,4 +99,6 @@ SVDF = Op(
     run=_run,
     bind=_bind,
     states=(_STATE,),
+    integers=KEEPS_STATES,
+    lowest=lowest.hybrid(2),
 )

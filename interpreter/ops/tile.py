@@ -4,7 +4,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require
+from litecl.interpreter.integers import MOVING
+from litecl.interpreter.kit import lowest, require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
 
@@ -26,4 +27,6 @@ def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [np.tile(x, multiples.tolist())]
 
 
-TILE = Op("TILE", options=NoOptions, infer=_infer, run=_run, versions=range(1, 4))
+TILE = Op(
+    "TILE", options=NoOptions, infer=_infer, run=_run, versions=range(1, 4), integers=MOVING, lowest=lowest.integers(3)
+)

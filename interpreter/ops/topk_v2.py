@@ -6,7 +6,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require
+from litecl.interpreter.integers import MOVING
+from litecl.interpreter.kit import lowest, require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
 
@@ -44,5 +45,13 @@ def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> R
 
 
 TOPK_V2 = Op(
-    "TOPK_V2", options=NoOptions, infer=_infer, run=_run, bind=_bind, versions=range(1, 4), declared_types=True
+    "TOPK_V2",
+    options=NoOptions,
+    infer=_infer,
+    run=_run,
+    bind=_bind,
+    versions=range(1, 4),
+    declared_types=True,
+    integers=MOVING,
+    lowest=lowest.integers(2, 3),
 )

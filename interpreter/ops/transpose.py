@@ -4,8 +4,10 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require
+from litecl.interpreter.integers import MOVING
+from litecl.interpreter.kit import lowest, require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
+from litecl.interpreter.schema import TensorType
 
 
 def permutation(values: list[int], rank: int) -> list[int]:
@@ -30,4 +32,12 @@ def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [np.transpose(x, perm.tolist()).copy()]
 
 
-TRANSPOSE = Op("TRANSPOSE", options=NoOptions, infer=_infer, run=_run, versions=range(1, 10))
+TRANSPOSE = Op(
+    "TRANSPOSE",
+    options=NoOptions,
+    infer=_infer,
+    run=_run,
+    versions=range(1, 10),
+    integers=MOVING,
+    lowest=lowest.most(lowest.beyond_4(4, {TensorType.BOOL: 3}), lowest.integers(2, 5)),
+)

@@ -11,7 +11,8 @@ from litecl.interpreter import limits
 from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.kit import require, types, window
+from litecl.interpreter.integers import Integers
+from litecl.interpreter.kit import lowest, require, types, window
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.options import CustomOptions
@@ -141,8 +142,19 @@ def _hybrid(scales: Array) -> Run:
     return run
 
 
+def _lowest(options: object, inputs: Specs) -> int:
+    return 3 if len(inputs) == 4 else 1  # with a bias
+
+
 TRANSPOSE_CONV = Op(
-    "TRANSPOSE_CONV", versions=range(1, 6), options=TransposeConvOptions, infer=_infer, run=_run, bind=_bind
+    "TRANSPOSE_CONV",
+    versions=range(1, 6),
+    options=TransposeConvOptions,
+    infer=_infer,
+    run=_run,
+    bind=_bind,
+    integers=Integers(weights={1: 0}, bias=3),
+    lowest=lowest.most(_lowest, lowest.integers(2)),
 )
 
 

@@ -1,6 +1,7 @@
 """Element-wise operators of one input, whose result has its shape and type."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,9 @@ import numpy as np
 from litecl.interpreter.arithmetic import bfloat16, lookup
 from litecl.interpreter.arithmetic import quantized_unary as quantized
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import activation, require, types
-from litecl.interpreter.op import Bind, Infer, Inputs, NoOptions, Op, Run, Specs
+from litecl.interpreter.integers import BYTES, PLAIN, REPLACED, SIGNED_UNIT, UNIT, InFloat, Integers
+from litecl.interpreter.kit import activation, lowest, require, types
+from litecl.interpreter.op import Bind, Infer, Inputs, Lowest, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
 
 
@@ -67,6 +69,8 @@ def unary(
     versions: range = range(1, 2),
     stored: Collection[TensorType] = (),
     bound: quantized.Bound | None = None,
+    lowest: Lowest | None = None,
+    integers: Integers | InFloat | None = None,
 ) -> Op:
     """Return the operator without options that applies ``function`` to its input, ``bound`` to one that is
     quantized.
@@ -74,7 +78,8 @@ def unary(
     run = each(lambda options, x: function(x))
     bind = _bind(run, bound) if bound or TensorType.BFLOAT16 in allowed else None
     infer = like_input(allowed, stored)
-    return Op(name, options=NoOptions, infer=infer, run=run, bind=bind, versions=versions)
+    op = Op(name, options=NoOptions, infer=infer, run=run, bind=bind, versions=versions)
+    return replace(op, lowest=lowest, integers=integers)
 
 
 def _elu(x: Array) -> Array:
@@ -86,14 +91,45 @@ _ALL, _BYTES, _SIGNED = quantized.QUANTIZED, quantized.BYTES, quantized.SIGNED
 _HALF = (TensorType.FLOAT32, TensorType.FLOAT16)
 _HALVES = (*_HALF, TensorType.BFLOAT16)
 
-ABS = unary("ABS", np.abs, (*types.REAL, TensorType.INT16), range(1, 6), _SIGNED, quantized.absolute)
-NEG = unary("NEG", np.negative, (*types.NUMBER, *_HALVES, *_SIGNED), stored=_SIGNED)  # zero points are left out
+ABS = unary(
+    "ABS",
+    np.abs,
+    (*types.REAL, TensorType.INT16),
+    range(1, 6),
+    _SIGNED,
+    quantized.absolute,
+    integers=PLAIN,
+    lowest=lowest.integers(2, 3),
+)
+NEG = unary(
+    "NEG", np.negative, (*types.NUMBER, *_HALVES, *_SIGNED), stored=_SIGNED, integers=REPLACED
+)  # zero points are left out
 SIGN = unary("SIGN", np.sign, (*types.REAL, TensorType.FLOAT64), range(1, 3))
 SQUARE = unary("SQUARE", np.square)
-SQRT = unary("SQRT", np.sqrt, types.FLOAT, range(1, 3), _SIGNED, quantized.sqrt)
-RSQRT = unary("RSQRT", lambda x: 1 / np.sqrt(x), types.FLOAT, range(1, 4), _SIGNED, quantized.rsqrt)
-EXP = unary("EXP", np.exp, types.FLOAT, range(1, 3), _SIGNED, quantized.table(lambda options, x: lookup.exp(x)))
-LOG = unary("LOG", np.log, types.FLOAT, range(1, 3), _SIGNED, quantized.log)
+SQRT = unary("SQRT", np.sqrt, types.FLOAT, range(1, 3), _SIGNED, quantized.sqrt, integers=PLAIN)
+RSQRT = unary(
+    "RSQRT",
+    lambda x: 1 / np.sqrt(x),
+    types.FLOAT,
+    range(1, 4),
+    _SIGNED,
+    quantized.rsqrt,
+    integers=PLAIN,
+    lowest=lowest.integers(2, 3),
+)
+EXP = unary(
+    "EXP",
+    np.exp,
+    types.FLOAT,
+    range(1, 3),
+    _SIGNED,
+    quantized.table(lambda options, x: lookup.exp(x)),
+    integers=PLAIN,
+    lowest=lowest.integers(2, 2),
+)
+LOG = unary(
+    "LOG", np.log, types.FLOAT, range(1, 3), _SIGNED, quantized.log, integers=PLAIN, lowest=lowest.integers(2, 2)
+)
 SIN = unary("SIN", np.sin, _HALF, range(1, 3))
 COS = unary("COS", np.cos, _HALF, range(1, 3))
 CEIL = unary("CEIL", np.ceil)
@@ -101,16 +137,52 @@ FLOOR = unary("FLOOR", np.floor, _HALVES)
 ROUND = unary("ROUND", np.rint, _HALVES)
 LOGICAL_NOT = unary("LOGICAL_NOT", np.logical_not, types.BOOL)
 
-RELU = unary("RELU", activation.relu, types.FLOAT, range(1, 4), _ALL, quantized.relu(0.0, _INFINITY))
-RELU6 = unary("RELU6", lambda x: np.clip(x, 0, 6), types.FLOAT, range(1, 4), _ALL, quantized.relu(0.0, 6.0))
-RELU_0_TO_1 = unary("RELU_0_TO_1", lambda x: np.clip(x, 0, 1), stored=_BYTES, bound=quantized.relu(0.0, 1.0))
-RELU_N1_TO_1 = unary("RELU_N1_TO_1", lambda x: np.clip(x, -1, 1), stored=_BYTES, bound=quantized.relu(-1.0, 1.0))
-LOGISTIC = unary("LOGISTIC", lambda x: 1 / (1 + np.exp(-x)), _HALVES, range(1, 4), _ALL, quantized.logistic)
-TANH = unary("TANH", np.tanh, _HALVES, range(1, 4), _ALL, quantized.tanh)
-HARD_SWISH = unary("HARD_SWISH", lambda x: x * np.clip(x + 3, 0, 6) / 6, stored=_BYTES, bound=quantized.hard_swish)
+RELU = unary(
+    "RELU",
+    activation.relu,
+    types.FLOAT,
+    range(1, 4),
+    _ALL,
+    quantized.relu(0.0, _INFINITY),
+    integers=PLAIN,
+    lowest=lowest.integers(2, 3),
+)
+RELU6 = unary(
+    "RELU6",
+    lambda x: np.clip(x, 0, 6),
+    types.FLOAT,
+    range(1, 4),
+    _ALL,
+    quantized.relu(0.0, 6.0),
+    integers=PLAIN,
+    lowest=lowest.integers(2, 3),
+)
+RELU_0_TO_1 = unary(
+    "RELU_0_TO_1", lambda x: np.clip(x, 0, 1), stored=_BYTES, bound=quantized.relu(0.0, 1.0), integers=BYTES
+)
+RELU_N1_TO_1 = unary(
+    "RELU_N1_TO_1", lambda x: np.clip(x, -1, 1), stored=_BYTES, bound=quantized.relu(-1.0, 1.0), integers=BYTES
+)
+LOGISTIC = unary(
+    "LOGISTIC",
+    lambda x: 1 / (1 + np.exp(-x)),
+    _HALVES,
+    range(1, 4),
+    _ALL,
+    quantized.logistic,
+    integers=UNIT,
+    lowest=lowest.integers(2, 3),
+)
+TANH = unary(
+    "TANH", np.tanh, _HALVES, range(1, 4), _ALL, quantized.tanh, integers=SIGNED_UNIT, lowest=lowest.integers(2, 3)
+)
+HARD_SWISH = unary(
+    "HARD_SWISH", lambda x: x * np.clip(x + 3, 0, 6) / 6, stored=_BYTES, bound=quantized.hard_swish, integers=BYTES
+)
 ELU = unary(
     "ELU",
     _elu,
     stored=(TensorType.INT8,),
     bound=quantized.table(lambda options, x: lookup.in_double(_elu)(x)),
+    integers=BYTES,
 )

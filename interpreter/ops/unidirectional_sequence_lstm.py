@@ -7,7 +7,8 @@ from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Scales
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.integers import KEEPS_STATES
+from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.recurrent import integer_lstm, lstm_cell
 from litecl.interpreter.recurrent.lstm_cell import FULL
@@ -62,4 +63,6 @@ UNIDIRECTIONAL_SEQUENCE_LSTM = Op(
     run=_run,
     bind=_bind,
     states=(FULL.output_state, FULL.cell_state),
+    integers=KEEPS_STATES,
+    lowest=lowest.by_type({TensorType.INT8: 2}, 2),
 )

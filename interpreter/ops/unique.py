@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.integers import MOVING
 from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Op, Specs
 from litecl.interpreter.schema import TensorType
@@ -29,4 +30,4 @@ def _run(options: UniqueOptions, inputs: Inputs) -> list[Array]:
     return [x[first[order]], place[which].astype(options.idx_out_type.dtype)]
 
 
-UNIQUE = Op("UNIQUE", options=UniqueOptions, infer=_infer, run=_run)
+UNIQUE = Op("UNIQUE", options=UniqueOptions, infer=_infer, run=_run, integers=MOVING)

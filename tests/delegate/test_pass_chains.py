@@ -1,12 +1,18 @@
 """The pass that makes one launch of element-wise nodes one after another."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from litecl import kernels_cl
 from litecl.delegate.cl_op import Activation, Operand
-from litecl.delegate.ops.chain import OPERANDS
+from litecl.delegate.ops import binary as delegate_binary
+from litecl.delegate.ops import chain_steps
+from litecl.delegate.ops import unary as delegate_unary
+from litecl.delegate.ops.chain import OPERANDS, step_of
 from litecl.delegate.plan.graph import ElementwiseStep
 from litecl.delegate.plan.passes.chains import chains
 from litecl.delegate.plan.passes.epilogues import epilogues
@@ -20,6 +26,7 @@ from support.nets import DOMAINS, IMAGE, Net, conv, plus, times
 from support.regions import UPDATE, after, names
 
 RELU = ActivationFunctionType.RELU
+KERNELS = Path(kernels_cl.__file__).parent
 
 
 def net(domain: str = "float") -> Net:
@@ -56,6 +63,18 @@ def test_steps() -> None:
         ElementwiseStep("CLAMP", None, clamp),
     )
     assert (node.inputs, len(node.fused)) == ((x,), 3)
+
+
+def test_what_chains_is_a_step() -> None:
+    """An operator says that it chains if and only if the kernel has its step, and every step has its code there."""
+    source = (KERNELS / "chain.cl").read_text()
+    steps = re.findall(r"^    STEP\((\w+),", source, re.MULTILINE)
+    assert (*steps[:12], *chain_steps.FUNCTIONS, *steps[12:]) == tuple(chain_steps.StepCode.__members__)
+    assert (*steps[:12], *steps[12:]) == (*chain_steps.WITH_OPERAND, *chain_steps.ACTIVATIONS)
+    chained = {cl_op.op.name for cl_op in (*delegate_unary.CL_OPS, *delegate_binary.CL_OPS) if cl_op.chains}
+    reversed_ = {step_of(name, 1) for name in chained} - {None}
+    assert chained | reversed_ == {*chain_steps.WITH_OPERAND, *chain_steps.FUNCTIONS}
+    assert not chained & {"SIN", "COS", "CEIL", "FLOOR", "ROUND", "SIGN", "POW", "EQUAL"}
 
 
 _ONE: dict[str, tuple[Callable[[Net, int], int], str]] = {

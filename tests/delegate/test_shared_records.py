@@ -63,8 +63,7 @@ def offset(record: type, leaf: str) -> int:
 
 def run(device: Any, source: str, count: int, directory: Path, *arguments: Array) -> list[int]:
     """Return ``count`` numbers that the kernel ``test`` writes."""
-    path = directory / "shared.cl"
-    path.write_text(f'#include "common.h"\n{source}')
+    (path := directory / "shared.cl").write_text(f'#include "common.h"\n{source}')
     opened = Device(device, profile=False, cache_dir=None)
     kernel = opened.programs.kernel(str(path.with_suffix("")), "test", {})
     out = np.zeros(count, np.int32)

@@ -20,7 +20,9 @@ NUMBERS = (T.FLOAT32, T.INT32, T.INT64)
 
 _ACTIVATIONS = tuple(cl_op.op for cl_op in CL_OPS if cl_op.activates)
 _POSITIVE = (unary.SQRT, unary.RSQRT, unary.LOG)
-_FUNCTIONS = tuple(cl_op.op for cl_op in CL_OPS if cl_op.chains and cl_op.op not in _POSITIVE)
+_FUNCTIONS = tuple(
+    cl_op.op for cl_op in CL_OPS if not cl_op.activates and cl_op.op not in (*_POSITIVE, unary.LOGICAL_NOT)
+)
 _TABLES = (unary.ABS, unary.NEG, unary.EXP, unary.LOG, unary.RSQRT, *_ACTIVATIONS)
 _FIXED = {  # scale and zero point of outputs that TFLite fixes, by operator and type
     (unary.LOGISTIC, T.INT8): (1 / 256, -128),

@@ -1,0 +1,70 @@
+"""How operators compute with integers that represent real numbers: what TensorFlow Lite's kernels require of tensors.
+
+Records of operators name these facts (``Op.integers``), and quantization reads them there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from litecl.interpreter.schema import TensorType
+
+_INT8, _INT16 = TensorType.INT8, TensorType.INT16
+
+
+@dataclass(frozen=True)
+class Integers:
+    """An operator with kernels for integers. All operands in float32 that are not named here are activations.
+
+    types: of the activations that its kernels take.
+    shared: True if all activations, operands and results, have one scale and zero point.
+    clips: True if constants may be clipped to that scale's range, because what they add to it is never a result.
+    weights: positions of constants that are stored as symmetric int8, with the axis of their output channels or None
+        for one scale.
+    bias: the position of the constant that is added to the sums, in their scale.
+    biases: positions of such constants where there are several, with those of the weights of their sums.
+    states: positions of what the operator keeps from step to step.
+    fixed: scale and zero point that the results must have, by type of activations.
+    moves: True if the operator only moves or compares elements: then it stays in float if all its neighbours do.
+    options: fields of the node's options that the integer kernels need otherwise.
+    """
+
+    types: tuple[TensorType, ...] = (_INT8, _INT16)
+    shared: bool = False
+    clips: bool = False
+    weights: Mapping[int, int | None] = field(default_factory=dict)
+    bias: int | None = None
+    biases: Mapping[int, int] = field(default_factory=dict)
+    states: tuple[int, ...] = ()
+    fixed: Mapping[TensorType, tuple[float, int]] = field(default_factory=dict)
+    moves: bool = False
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def sums(self) -> Mapping[int, int]:
+        """The position of each constant that is added to sums, and of the weights of these."""
+        return self.biases if self.bias is None else {self.bias: next(iter(self.weights))}
+
+
+@dataclass(frozen=True)
+class InFloat:
+    """An operator that has such kernels, and stays in float all the same; the reason completes "it stays in float:"."""
+
+    reason: str
+
+
+PLAIN = Integers()
+BYTES = Integers((_INT8,))
+SHARING = Integers(shared=True)
+MOVING = Integers(shared=True, moves=True)
+MOVING_BYTES = Integers((_INT8,), shared=True, moves=True)
+# Zeros are added as integers of 0, which are zeros where there is no zero point.
+MOVING_WORDS = Integers((_INT16,), shared=True, moves=True)
+TELLING = Integers(moves=True)
+TELLING_OF_BYTES = Integers((_INT8,), moves=True)
+UNIT = Integers(fixed={_INT8: (1 / 256, -128), _INT16: (1 / 32768, 0)})  # values from 0 to 1
+SIGNED_UNIT = Integers(fixed={_INT8: (1 / 128, 0), _INT16: (1 / 32768, 0)})  # values from -1 to 1
+
+KEEPS_STATES = InFloat("its states stay in float")
+ADDS_ZEROS = InFloat("it adds integers of 0, which are not zeros where there is a zero point")
+REPLACED = InFloat("other operators take its place where they can")
+BORDER = InFloat("it is where floats begin or end")
