@@ -11,6 +11,7 @@ from litecl.delegate import disk
 from litecl.delegate.backend import fork
 from litecl.delegate.backend.errors import NoRuntime, host_memory
 from litecl.delegate.backend.protocols import Backend, Device, FoundDevice, Identified, UserBuffer
+from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.naming import advice, named
 from litecl.delegate.opencl_drivers import may_have_gpus
@@ -27,6 +28,7 @@ _NATIVE = "native"  # the name of the only device of its back end
 Tuned = Callable[[FoundDevice], Tuning]
 
 
+@on_ample_stack
 def _opencl(*, gpus: bool) -> Backend:
     """Import the back end when a device is first asked for. Raises DelegateError where its library is missing."""
     try:

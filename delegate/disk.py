@@ -30,7 +30,7 @@ def default_folder() -> Path:
 
 
 def pocl_folder() -> Path:
-    """Return the folder in which PoCL compiles and unpacks, beside its own. Raises DelegateError."""
+    """Return where PoCL's own folder is, beside litecl's. Raises DelegateError."""
     return _cache_folder("pocl")
 
 
@@ -137,15 +137,15 @@ def size_bytes(folder: Path) -> int:
     return sum(size for _, size, _ in _by_age(folder))
 
 
-def trim(folder: Path, most_bytes: int, *, unused_s: float = 0) -> int:
+def trim(folder: Path, most_bytes: int) -> int:
     """Remove programs, the least recently used first, until they take no more than so much; return the bytes removed.
 
-    unused_s: leave what was used in so many seconds. Other processes may be doing the same.
+    Other processes may be doing the same.
     """
     found, removed = _by_age(folder), 0
     excess = sum(size for _, size, _ in found) - most_bytes
-    for used_s, size, path in found:
-        if removed >= excess or used_s > time.time() - unused_s:
+    for _, size, path in found:
+        if removed >= excess:
             break
         with suppress(OSError):
             path.unlink()
@@ -153,13 +153,13 @@ def trim(folder: Path, most_bytes: int, *, unused_s: float = 0) -> int:
     return removed
 
 
-def tidy(folder: Path, most_bytes: int, *, unused_s: float = 0) -> None:
+def tidy(folder: Path, most_bytes: int) -> None:
     """Trim a folder to which something was added, once in an hour: there may be many files to look at."""
     marker = folder / _TIDIED
     with suppress(OSError):
         if not marker.exists() or marker.stat().st_mtime < time.time() - _TIDY_EVERY_S:
             marker.write_text('{"about": "changed when the size of this folder was last looked at"}')
-            trim(folder, most_bytes, unused_s=unused_s)
+            trim(folder, most_bytes)
 
 
 def _by_age(folder: Path) -> list[tuple[float, int, Path]]:

@@ -19,7 +19,7 @@ _NEEDS_TENSORFLOW = re.compile(r"""^(?:\w+ = )?pytest\.importorskip\("(?:tensorf
 _LONG = re.compile(
     r"""
     delegate/test_(attention|capabilities|compiling|fault_files|faults|float_mode|gaps|gpu_launches|gpu_winograd
-        |native_processes|packs_elsewhere|processor|side_by_side|tiles|tuning)\.py
+        |native_processes|packs_elsewhere|pocl_folder|processor|side_by_side|tiles|tuning)\.py
     |perf/test_(bench|board|cli_use|every_model|fuzz|gpu|graph_fuzz|many|option_edges|peers|report|streams|tune
         |verify)\.py
     |whole/test_(call_patterns|interrupts|processes|quantized_models|real_models|scarce)\.py

@@ -15,6 +15,7 @@ import numpy as np
 from litecl.delegate.backend import fork
 from litecl.delegate.backend.errors import host_memory, no_host_memory, place
 from litecl.delegate.backend.protocols import AtOnce, Device, TakesBuffers, UserBuffer
+from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.backend.states import States
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
@@ -43,6 +44,8 @@ class Program:
         self._copied: tuple[float, ...] = ()  # of the last run, if times are taken: seconds, then bytes
         self.buffers: Mapping[int, UserBuffer] = {}
         fork.register(self)
+        if device.needs_runtime:
+            self._run = on_ample_stack(self._run)  # type: ignore[method-assign]
         with self.lock:
             self._execution = device.bind(plan, options)
             self._memory, self._finish = self._execution.memory, self._execution.finish

@@ -129,8 +129,9 @@ class Identified(Protocol):
 
     name: for people. identity: texts that differ for any other platform, device, driver or processor; they go into the
     names of cached files. needs_runtime: whether it calls a runtime, which threads of a process share, so that a child
-    of ``fork`` loses it if one of them was just calling it. needs_threads: whether that runs kernels in its own
-    threads, so that a child of ``fork`` always loses it.
+    of ``fork`` loses it if one of them was just calling it; regions are run where there is stack enough for one
+    (stack.py). needs_threads: whether that runs kernels in its own threads, so that a child of ``fork`` always loses
+    it.
     """
 
     @property

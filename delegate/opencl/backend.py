@@ -8,6 +8,7 @@ from typing import Any
 import pyopencl as cl
 
 from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuffer
+from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.opencl import device as opencl
@@ -84,6 +85,7 @@ class CLDevice(opencl.Device):
         """Return the number of programs loaded rather than built."""
         return self.programs.cache_hits
 
+    @on_ample_stack
     def bind(self, plan: Plan, options: CLOptions) -> CLExecution:
         """See ``Device`` in ``delegate/backend/protocols.py``."""
         return CLExecution(plan, self, options)
@@ -93,6 +95,7 @@ class CLDevice(opencl.Device):
         """Raise DelegateError if PoCL has no disk space for the kernels that it compiles when they run."""
         self.programs.check_room()
 
+    @on_ample_stack
     def save(self) -> None:
         """Write new binaries to the cache."""
         self.programs.save()

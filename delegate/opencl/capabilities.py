@@ -17,6 +17,7 @@ import pyopencl as cl
 
 from litecl.delegate import disk
 from litecl.delegate.backend.sources import source_of
+from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.gpu.properties import MATRIX_UNITS
 from litecl.delegate.opencl import half_probe, matrix_probe
 from litecl.delegate.opencl.environment import POCL, check_room
@@ -116,6 +117,7 @@ class Capabilities:
         return max(4, min(known, reported))
 
 
+@on_ample_stack
 def capabilities(device: Any, directory: Path | None = None) -> Capabilities:
     """Return those of a pyopencl device, probed once. directory: where they are cached. Raises KernelBuildError if the
     device cannot build anything.

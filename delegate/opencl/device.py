@@ -11,6 +11,7 @@ import pyopencl as cl
 
 from litecl.delegate.backend import fork
 from litecl.delegate.backend.errors import NoRuntime
+from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.cl_op import Target
 from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.gpu.properties import MATRIX_UNITS, Gpu
@@ -34,6 +35,7 @@ _sub_devices: dict[tuple[int, int], Any] = {}
 _listing = fork.Section()  # one thread at a time lists devices, opens them and makes sub-devices
 
 
+@on_ample_stack
 def devices(*, gpus: bool | None = None) -> list[Any]:
     """Return every OpenCL device of every platform, or only GPUs, or all others. Raises DelegateError if there is no
     OpenCL at all, or no longer.
@@ -191,6 +193,7 @@ class Device:
     has_svm: bool = field(init=False)
     programs: Programs = field(init=False)
 
+    @on_ample_stack
     def __post_init__(self) -> None:
         with _listing.lock, typed_errors("opening a device"):
             self._open()

@@ -13,7 +13,7 @@ from litecl.delegate import disk
 from litecl.delegate.backend import binaries, fork
 from litecl.delegate.backend.sources import Defines, name_of, render, source_of
 from litecl.delegate.cl_op import Launch
-from litecl.delegate.opencl.environment import POCL, check_room, tidy
+from litecl.delegate.opencl.environment import POCL, check_room
 from litecl.delegate.opencl.errors import typed
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.kernel_objects import kernel_object
@@ -139,7 +139,7 @@ class Programs:
             unsaved = sorted(self._unsaved)
             self._unsaved.clear()
             for key in unsaved:
-                self._keep(key, binary_of(self._built[key]))
+                binaries.keep(self._cache_dir, key, binary_of(self._built[key]))
 
     def _finished(self, key: str, program: Any) -> Any:
         """Return a program that is machine code, and write it to the cache; for PoCL a copy made of its binary.
@@ -152,15 +152,10 @@ class Programs:
             self._unsaved.add(key)
             return program
         binary = binary_of(program)
-        self._keep(key, binary)
+        binaries.keep(self._cache_dir, key, binary)
         with suppress(cl.Error):
             return self._of(binary)
         return program
-
-    def _keep(self, key: str, binary: bytes) -> None:
-        """Write a program's binary, and see that the folders do not grow too large."""
-        if binaries.keep(self._cache_dir, key, binary):
-            tidy()
 
     def _build(self, key: str, source: str, options: Sequence[str]) -> Any:
         tell(name_of(source), 0, 1)
@@ -206,8 +201,9 @@ class Programs:
         return self._objects[key]
 
     def _tried(self, build: Callable[[], Any]) -> Any:
-        """Return what is built. Processes that build the same program with PoCL at the same time remove its file from
-        PoCL's folder before they replace it: whoever misses it then fails without a word, and may try again.
+        """Return what is built. Processes that share a folder of PoCL's, if a user says so, and build the same program
+        at the same time, remove its file before they replace it: whoever misses it fails without a word, and may try
+        again.
         """
         for _ in range(_TRIES - 1 if self._is_pocl else 0):
             with suppress(cl.Error):

@@ -15,6 +15,7 @@ import pyopencl as cl
 
 from litecl.delegate.backend.errors import too_many_iterations
 from litecl.delegate.backend.protocols import AtOnce
+from litecl.delegate.backend.stack import ample, elsewhere, stack
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.opencl.bindings import Bindings
 from litecl.delegate.opencl.device import Device
@@ -105,11 +106,16 @@ class QueuedLaunches:
         if self._device.needs_threads or self._device.profile or self._plan.control:
             return None
         works = list(self._plan.works)
-        launches = [[self.kernels.of(w, None, self._at_first(turned)) for w in works] for turned in (False, True)]
+        launches = [
+            [self.kernels.of(w, None, self._at_first(turned)).run_at_once for w in works] for turned in (False, True)
+        ]
 
         def run() -> None:
-            for launch in launches[self._turned]:
-                launch.run_at_once()
+            if not (stack.ample or ample()):
+                elsewhere(run)
+                return
+            for run_at_once in launches[self._turned]:
+                run_at_once()
 
         return run
 

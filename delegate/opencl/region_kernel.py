@@ -8,6 +8,7 @@ import pyopencl as cl
 
 from litecl.delegate.backend.errors import too_many_iterations
 from litecl.delegate.backend.protocols import AtOnce
+from litecl.delegate.backend.stack import ample, elsewhere, stack
 from litecl.delegate.backend.trials import may_be_short
 from litecl.delegate.kit.shared import packed
 from litecl.delegate.opencl.device import Device
@@ -98,6 +99,9 @@ class RegionKernel:
         return self._launch if self._runs_at_once and self._shares_counts else None
 
     def _launch(self) -> None:
+        if not (stack.ample or ample()):
+            elsewhere(self._launch)
+            return
         self._kernel.run_at_once()
         if self._limited_loops:
             self._check()

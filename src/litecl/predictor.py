@@ -25,7 +25,8 @@ Results = dict[str, Any]
 
 
 class Predictor:
-    """Runs one signature of a model on batches; several threads may call it at once. It can be pickled.
+    """Runs one signature of a model on batches; several threads may call it at once, and so may a signal handler, which
+    gets memory, and variables, of its own if it has interrupted a call. It can be pickled.
 
     model: the path or the bytes of a file; a pickled predictor reads the path again. signature: its key; None is the
         only one, or the model under the names of its tensors.
@@ -62,6 +63,8 @@ class Predictor:
             report = _run_once(source, signature, delegates)
             if require_device:
                 require_all("require_device", report)
+        self._spare = source, signature, places[0]
+        self._busy = set[int]()  # threads that are in a call, which a signal handler may interrupt
         self._lanes = [_Lane(source, signature, delegates) for delegates in places * buffers]
         self._free: queue.LifoQueue[_Lane] = queue.LifoQueue()
         for lane in reversed(self._lanes):
@@ -90,11 +93,17 @@ class Predictor:
             return self._kept(batch) | lane.run({name: x for name, x in batch.items() if name not in self._keep})
 
     def submit(self, batch: Batch) -> "Future[Results]":
-        """Begin a batch in a thread and return at once; ``result()`` waits. Leave its arrays alone until then."""
-        with self._lock:
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(len(self._lanes), "litecl-predictor")
-        return self._threads.submit(self, batch)
+        """Begin a batch in a thread and return at once; ``result()`` waits. Leave its arrays alone until then.
+
+        A signal handler that has interrupted a call runs it itself: threads may wait for what it has interrupted.
+        """
+        with self._entered() as interrupts:
+            if interrupts:
+                return _ran(self, batch)
+            with self._lock:
+                if self._threads is None:
+                    self._threads = ThreadPoolExecutor(len(self._lanes), "litecl-predictor")
+            return self._threads.submit(self, batch)
 
     def map(self, batches: Iterable[Batch]) -> Iterator[Results]:
         """Yield the results of batches in their order, while others are computed and the next ones are fetched."""
@@ -123,12 +132,29 @@ class Predictor:
         return _made_again, self._made_from
 
     @contextmanager
-    def _lane(self) -> "Iterator[_Lane]":
-        lane = self._free.get()
+    def _entered(self) -> Iterator[bool]:
+        """Begin a call; yield whether it interrupts another one of this thread's, whose locks it must not wait for."""
+        thread = threading.get_ident()
+        interrupts = thread in self._busy
         try:
-            yield lane
+            self._busy.add(thread)
+            yield interrupts
         finally:
-            self._free.put(lane)
+            if not interrupts:
+                self._busy.discard(thread)
+
+    @contextmanager
+    def _lane(self) -> "Iterator[_Lane]":
+        """Yield a lane once one is free; a new one, for the moment, to a call that interrupts another one."""
+        with self._entered() as interrupts:
+            lane = _Lane(*self._spare) if interrupts else self._free.get()
+            try:
+                yield lane
+            finally:
+                if interrupts:
+                    lane.interpreter.close()
+                else:
+                    self._free.put(lane)
 
     def _kept(self, batch: Batch) -> Results:
         return {name: value for name, value in batch.items() if name in self._keep}
@@ -243,6 +269,16 @@ def _run_once(source: Any, signature: str | None, delegates: Sequence[CLDelegate
     report = DelegationReport.of(lane.interpreter)
     lane.interpreter.close()
     return report
+
+
+def _ran(predictor: Predictor, batch: Batch) -> "Future[Results]":
+    """Run a batch; return what has its results, or its error."""
+    future: Future[Results] = Future()
+    try:
+        future.set_result(predictor(batch))
+    except Exception as error:
+        future.set_exception(error)
+    return future
 
 
 def _fits(shape: Shape, open_: Shape) -> bool:

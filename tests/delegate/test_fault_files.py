@@ -101,28 +101,6 @@ def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
         disk.default_folder()
 
 
-def test_where_pocl_compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In a folder for each kind of processor where there is a home, else in a temporary one."""
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    folders = set()
-    for found in (frozenset({"AVX2"}), frozenset({"AVX2", "AVX512F"})):
-        monkeypatch.setattr(environment, "features", lambda found=found: found)
-        monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
-        environment.set_environment()
-        folders.add(os.environ["POCL_CACHE_DIR"])
-    assert {Path(folder).parent for folder in folders} == {tmp_path / ".cache" / "pocl"}
-    assert len(folders) == 2
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("HOME", str(tmp_path / "file"))
-    monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
-    environment.set_environment()
-    assert Path(os.environ["POCL_CACHE_DIR"]).name.startswith("litecl-pocl-")
-    monkeypatch.setenv("POCL_CACHE_DIR", "the user's")
-    environment.set_environment()
-    assert os.environ["POCL_CACHE_DIR"] == "the user's"
-
-
 def test_the_least_recently_used_programs_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for age_s, name in enumerate("abcd"):
         disk.write_sealed(tmp_path / f"{name}.bin", bytes(1000))
@@ -132,7 +110,8 @@ def test_the_least_recently_used_programs_are_removed(monkeypatch: pytest.Monkey
     assert disk.read_sealed(tmp_path / "d.bin") is not None  # which is used now
     assert disk.trim(tmp_path, 2 * size) == 2 * size
     assert {path.name for path in tmp_path.iterdir()} == {"a.bin", "d.bin", "tuning.json"}
-    assert disk.trim(tmp_path, 0, unused_s=3600) == size
+    assert disk.trim(tmp_path, size) == size
+    assert {path.name for path in tmp_path.iterdir()} == {"d.bin", "tuning.json"}
     disk.set_limit(tmp_path, 0)
     for left in (0, 1):  # the second time within an hour nothing is looked at
         disk.tidy(tmp_path, disk.limit(tmp_path))

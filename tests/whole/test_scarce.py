@@ -8,10 +8,13 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from litecl.delegate.native import compiler
+from litecl.delegate.opencl.device import devices as opencl_devices
+from litecl.delegate.opencl.environment import POCL
 from litecl.interpreter.file.writer import write
 from support import small_models
 from support.pocl_processor import as_itself
@@ -108,6 +111,57 @@ def test_little_stack(threads: int) -> None:
                     np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
         """,
         str(threads),
+    )
+
+
+@pytest.mark.skipif(POCL not in opencl_devices()[0].platform.name, reason="PoCL only")
+@pytest.mark.parametrize("options", [{"num_threads": 1}, {"num_threads": 2, "queue_loops": True}])
+def test_little_stack_for_a_driver(options: dict[str, Any]) -> None:
+    """PoCL needs 256 KiB to compile and to run kernels. Threads of 32 KiB load it, list its devices, make interpreters,
+    and run them and those of another thread, whose own stack is ample; errors arrive where they belong.
+    """
+    _python(
+        """
+        from litecl.delegate.devices import devices
+        from tools.fault_models import Session, expected, subjects
+
+        options, outcomes = eval(sys.argv[1]), []
+
+        def little(function):
+            outcome = []
+            threading.stack_size(32 << 10)
+            thread = threading.Thread(target=lambda: outcome.append(function()))
+            thread.start()
+            threading.stack_size(0)
+            thread.join()
+            return outcome[0]
+
+        def here(function):
+            return function()
+
+        def made(subject, **more):
+            given = {**options, **subject.options, **more}
+            return Session(subject, [CLDelegate("pocl", cache_dir=None, strict=True, **given)]).steps()
+
+        assert little(lambda: [device.name for device in devices()])
+        from support import pocl_processor
+        pocl_processor.watch()
+        for subject in [s for s in subjects() if s.name in ("image", "lstm", "limited loop", "integer LSTM")]:
+            for first, then in (little, little), (here, little), (little, here):
+                allocate, *steps = first(lambda: made(subject))
+                first(allocate)
+                got = [first(steps[0]), *(then(step) for step in steps[1:])]
+                for arrays in zip(got, expected(subject.name)[1:], strict=True):
+                    for a, b in zip(*arrays, strict=True):
+                        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+                if subject.name == "image":  # which computes the same again
+                    for again in [little(steps[0]) for _ in range(20)]:
+                        np.testing.assert_allclose(again[-1], got[0][-1], rtol=1e-6)
+        allocate, invoke, *_ = made(next(s for s in subjects() if s.name == "loop"), max_loop_iterations=1)
+        allocate()
+        assert "more than 1 iterations" in little(lambda: message(ModelError, invoke))
+        """,
+        repr(options),
     )
 
 

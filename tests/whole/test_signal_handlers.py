@@ -1,7 +1,12 @@
 """A signal handler that uses litecl while the main thread is within any section that only one thread may enter."""
 
+import os
 import signal
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +19,7 @@ from litecl.delegate.native import backend, compiler, library, workers
 from litecl.delegate.opencl import programs
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.file.writer import write
+from litecl.interpreter.file.writer import write, write_file
 from litecl.interpreter.run import threads
 from support import compare, small_models
 from support import devices as opencl
@@ -113,3 +118,68 @@ def test_a_handler_runs_the_compiled_model_that_it_has_interrupted(
     assert "running already" in said[0]
     got = outputs[0].read(14, np.float32).reshape(2, 7)
     compare.assert_close(got, small_models.run(small_models.reference(CHAIN), X), compare.INTERPRETER["float32"])
+
+
+_PREDICTOR = """
+    import signal, sys
+    from concurrent.futures import ThreadPoolExecutor
+    import numpy as np
+    import litecl.predictor
+    from litecl.interpreter import Interpreter
+
+    options, where, way = eval(sys.argv[1]), sys.argv[2], sys.argv[3]
+    x, other = np.load("x.npy"), 2 * np.load("x.npy")
+    predictor = litecl.predictor.Predictor("chain.tflite", **options)
+    (name,), (output,) = predictor.inputs, predictor.outputs
+    heard = []
+
+    def asked(value):
+        batch = {name: value}
+        return (predictor(batch) if way == "call" else predictor.submit(batch).result(20))[output]
+
+    def handle(number, frame):
+        heard.append(None)
+        heard.append(asked(other))
+
+    owner, function = {
+        "while a lane is taken": (litecl.predictor._Lane, "run"),
+        "while one is fetched": (predictor._free, "_get"),  # with the lock of the queue
+        "while one is given back": (predictor._free, "_put"),
+        "while a thread is given work": (ThreadPoolExecutor, "_adjust_thread_count"),  # with its locks
+    }[where]
+    real = getattr(owner, function)
+
+    def interrupted(*arguments):
+        if not heard:
+            signal.raise_signal(signal.SIGWINCH)
+        return real(*arguments)
+
+    signal.signal(signal.SIGWINCH, handle)
+    setattr(owner, function, interrupted)
+    submits = owner is ThreadPoolExecutor
+    result = predictor.submit({name: x}).result(20)[output] if submits else predictor({name: x})[output]
+    np.savez("results.npz", first=result, heard=heard[1], then=asked(other))
+    predictor.close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGWINCH"), reason="no such signals here")
+@pytest.mark.parametrize("way", ["call", "submit"])
+@pytest.mark.parametrize(
+    "where",
+    ["while a lane is taken", "while one is fetched", "while one is given back", "while a thread is given work"],
+)
+def test_a_handler_calls_the_predictor_that_it_has_interrupted(where: str, way: str, tmp_path: Path) -> None:
+    """In a process with a limit on its time, as a lock may be waited for where no signal is heard."""
+    write_file(CHAIN, tmp_path / "chain.tflite")
+    np.save(tmp_path / "x.npy", X)
+    options = {"cpu": True} if way == "submit" or compiler.found() is None else {"device": "native"}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(_PREDICTOR), repr(options), where, way],
+        cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    results = np.load(tmp_path / "results.npz")
+    for result, value in (("first", X), ("heard", 2 * X), ("then", 2 * X)):
+        wanted = small_models.run(small_models.reference(CHAIN), value)
+        compare.assert_close(results[result], wanted, compare.DEVICE["float32"])

@@ -9,7 +9,7 @@ import pyopencl as cl
 sys.path.append(str(Path(__file__).parents[2]))
 
 from litecl.delegate.native import backend, compiler
-from litecl.delegate.opencl import environment, identity
+from litecl.delegate.opencl import identity
 from support import pocl_processor
 
 _WIDE = "wide"
@@ -44,7 +44,7 @@ def features() -> frozenset[str]:
 
 
 pocl_processor.name_in = name_in
-identity.features = environment.features = features
+identity.features = features
 pocl_processor.watch()
 compiler.native_target = lambda: (f"-march={'znver4' if _wanted == _ZEN_4 else _in_record}",)
 compiler.found.cache_clear()

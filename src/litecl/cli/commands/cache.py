@@ -29,22 +29,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Show the folders, after a change if one is asked for."""
+    """Show the folder, after a change if one is asked for."""
     own = disk.default_folder() if args.cache is None else args.cache
-    folders = {"programs": own} | ({} if args.cache is not None else {"PoCL's": disk.pocl_folder()})
-    removed = sum(disk.trim(folder, 0) for folder in folders.values()) if args.clean else 0
+    removed = disk.trim(own, 0) if args.clean else 0
     if args.limit is not None:
         disk.set_limit(own, args.limit)
-        removed = sum(disk.trim(folder, args.limit) for folder in folders.values())
+        removed = disk.trim(own, args.limit)
+    row = {"kept": "programs", "folder": str(own), "files": len(disk.files(own))}
+    row |= {"size_bytes": disk.size_bytes(own), "limit_bytes": disk.limit(own)}
     made = table("kept", "folder", "files", "size", "limit")
-    rows: list[dict[str, Any]] = []
-    for name, folder in folders.items():
-        row = {"kept": name, "folder": str(folder), "files": len(disk.files(folder))}
-        row |= {"size_bytes": disk.size_bytes(folder), "limit_bytes": disk.limit(own)}
-        rows.append(row)
-        made.add_row(name, str(folder), str(row["files"]), size(disk.size_bytes(folder)), size(disk.limit(own)))
+    made.add_row("programs", str(own), str(row["files"]), size(disk.size_bytes(own)), size(disk.limit(own)))
     view: list[Any] = [made] + ([Text(f"removed {size(removed)}")] if args.clean or args.limit is not None else [])
-    return Output({"folders": rows, "removed_bytes": removed}, view)
+    return Output({"folders": [row], "removed_bytes": removed}, view)
 
 
 def _bytes(text: str) -> int:
