@@ -98,20 +98,21 @@ def write_sealed(path: Path, content: bytes) -> bool:
 def write_atomically(path: Path, *content: bytes) -> bool:
     """Return whether a file could be written, one part after another.
 
-    A cache that cannot be written (a full disk, a read-only home) is no error: the next process does without.
+    A cache that cannot be written (a full disk, a read-only home; on Windows a file that somebody reads) is no error:
+    the next process does without.
     """
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            temporary = Path(file.name)
-            try:
+        file = tempfile.NamedTemporaryFile(dir=path.parent, delete=False)  # noqa: SIM115
+        temporary = Path(file.name)
+        try:
+            with file:  # Windows removes and replaces no file that is open
                 file.writelines(content)
-                file.close()
-                temporary.chmod(_READABLE)
-                temporary.replace(path)
-                return True
-            finally:  # no temporary file is left, whatever happened
-                temporary.unlink(missing_ok=True)
+            temporary.chmod(_READABLE)
+            temporary.replace(path)
+            return True
+        finally:  # no temporary file is left, whatever happened
+            temporary.unlink(missing_ok=True)
     return False
 
 
@@ -124,7 +125,7 @@ def limit(folder: Path) -> int:
 def set_limit(folder: Path, size_bytes: int) -> None:
     """Limit a folder from now on. Raises OSError where it cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / _LIMIT).write_text(str(size_bytes))
+    (folder / _LIMIT).write_bytes(str(size_bytes).encode())
 
 
 def files(folder: Path) -> list[Path]:
@@ -158,7 +159,7 @@ def tidy(folder: Path, most_bytes: int) -> None:
     marker = folder / _TIDIED
     with suppress(OSError):
         if not marker.exists() or marker.stat().st_mtime < time.time() - _TIDY_EVERY_S:
-            marker.write_text('{"about": "changed when the size of this folder was last looked at"}')
+            marker.write_bytes(b'{"about": "changed when the size of this folder was last looked at"}')
             trim(folder, most_bytes)
 
 

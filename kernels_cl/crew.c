@@ -63,6 +63,11 @@ extern long syscall(long number, ...);
 #define NAME_THREAD() syscall(PRCTL, 15, "litecl helper", 0, 0, 0)  // as delegate/backend/fork.py and debuggers see it
 static void sleep_while(int seen) { syscall(FUTEX, &crew.run, 128, seen, (void *)0, (void *)0, 0); }
 static void wake_all(void) { syscall(FUTEX, &crew.run, 129, 0x7fffffff, (void *)0, (void *)0, 0); }
+#elif defined(_WIN32)
+extern int __stdcall WaitOnAddress(volatile void *address, void *compared, ulong size, unsigned timeout_ms);
+extern void __stdcall WakeByAddressAll(void *address);
+static void sleep_while(int seen) { WaitOnAddress(&crew.run, &seen, sizeof seen, 0xffffffff); }
+static void wake_all(void) { WakeByAddressAll(&crew.run); }
 #elif defined(__APPLE__)
 extern int __ulock_wait(unsigned operation, void *address, unsigned long long value, unsigned timeout_us);
 extern int __ulock_wake(unsigned operation, void *address, unsigned long long value);
@@ -132,22 +137,30 @@ EXPORTED void lead(WorkAlong function, const ulong *call, ulong *number) {
 // The address of what says which run it is.
 EXPORTED int *door(void) { return &crew.run; }
 
-// Starts helpers until there are so many; returns how many there are.
+// Starts a thread that serves as a helper; returns whether the system does.
 #if defined(_WIN32)
-EXPORTED int hire(int count) { return 0; }
+typedef unsigned(__stdcall *Start)(void *argument);
+extern void *__stdcall CreateThread(void *security, ulong stack, Start start, void *argument, unsigned flags, unsigned *id);
+extern int __stdcall CloseHandle(void *handle);
+static unsigned __stdcall begin(void *argument) { serve(argument); return 0; }
+static int start(void *argument) {
+    void *thread = CreateThread((void *)0, 0, begin, argument, 0, (unsigned *)0);
+    return thread && CloseHandle(thread);
+}
 #else
 extern int pthread_create(void **thread, const void *attributes, void *(*start)(void *), void *argument);
 extern int pthread_detach(void *thread);
-EXPORTED int hire(int count) {
+static int start(void *argument) {
     void *thread;
-    while (crew.helpers < count) {
-        if (pthread_create(&thread, (void *)0, serve, (void *)(long long)(crew.helpers + 1))) break;
-        pthread_detach(thread);
-        ADD(helpers, 1);
-    }
-    return crew.helpers;
+    return !pthread_create(&thread, (void *)0, serve, argument) && !pthread_detach(thread);
 }
 #endif
+
+// Starts helpers until there are so many; returns how many there are.
+EXPORTED int hire(int count) {
+    while (crew.helpers < count && start((void *)(long long)(crew.helpers + 1))) ADD(helpers, 1);
+    return crew.helpers;
+}
 
 // The processor's counter, as kernels read it (clock.h).
 EXPORTED long long read_clock(void) {

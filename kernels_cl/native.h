@@ -129,7 +129,8 @@ NATIVE_OWN void vstore_half4_rte(float4 x, size_t offset, __private half *p) {
 #define atomic_inc(p) __sync_fetch_and_add(p, 1)
 
 #ifdef _WIN32
-#define NATIVE_YIELD()  // there is none that a library can call without the system's
+int SwitchToThread(void);
+#define NATIVE_YIELD() SwitchToThread()
 #else
 int sched_yield(void);
 #define NATIVE_YIELD() sched_yield()

@@ -3,6 +3,7 @@
 import ctypes
 import sys
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import Any
 
 from litecl.delegate.cl_op import Arg, Const, Operand
@@ -82,8 +83,9 @@ class Places:
 
 def _return_memory() -> None:
     """Return to the system the memory that glibc has been given back and would keep for reuse."""
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
-        trim(0)
+    with suppress(OSError):  # what cannot be asked for it keeps it
+        if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+            trim(0)
 
 
 def part_of(memory: Array, start: int, operand: Operand) -> Array:

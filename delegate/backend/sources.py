@@ -28,13 +28,14 @@ def _own(name: str) -> str:
 
 def _expanded(name: str) -> str:
     try:
-        content = (_KERNELS / name).read_text()
+        content = (_KERNELS / name).read_text(encoding="utf-8")
     except OSError as error:
         raise KernelBuildError(f"{name}: {error.strerror}") from error
-    lines = [f'#line 1 "{name}"']
+    quoted = name.replace("\\", r"\\").replace('"', r"\"")
+    lines = [f'#line 1 "{quoted}"']
     for number, line in enumerate(content.splitlines(), start=1):
         found = _INCLUDE.fullmatch(line)
-        lines.append(f'{_included(*found.groups())}#line {number + 1} "{name}"' if found else line)
+        lines.append(f'{_included(*found.groups())}#line {number + 1} "{quoted}"' if found else line)
     return "\n".join(lines) + "\n"
 
 
@@ -44,8 +45,8 @@ def _included(file: str | None, shared: str | None) -> str:
 
 def name_of(source: str) -> str:
     """Return the kernel file that a source was made from."""
-    found = re.findall(r'#line 1 "([^"]+\.cl)"', source)
-    return found[-1] if found else "a program"
+    found = re.findall(r'#line 1 "((?:[^"\\\n]|\\.)+\.cl)"', source)
+    return re.sub(r"\\(.)", r"\1", found[-1]) if found else "a program"
 
 
 def render(defines: Defines) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ _OPTIMISED = ("-O1", "-fvectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "
 _COMMON = (*_OPTIMISED, "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-w")
 _LANGUAGES = {".cl": _OPENCL, ".c": ("-x", "c", "-ffreestanding")}
 OPTIONS = *_COMMON, *(option for language in _LANGUAGES.values() for option in language)
+_NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # of Windows, where a child then hears no Ctrl-C either
 _POLL_S = 0.002
 _MOST_SAID = 10_000  # characters
 
@@ -144,7 +145,9 @@ class Compiler:
     def _run(self, command: Sequence[str]) -> tuple[str, str]:
         """Return what a short command writes to stdout and stderr. Raises KernelBuildError."""
         try:
-            ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+            ran = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, check=False, creationflags=_NO_WINDOW
+            )
         except OSError as error:
             raise KernelBuildError(f"{command[0]}: {error.strerror}") from error
         if ran.returncode:
@@ -206,10 +209,12 @@ def _run_all(commands: Sequence[tuple[tuple[str, ...], Unit]], folder: Path) -> 
 def _started(command: Sequence[str], number: int, unit: Unit, folder: Path) -> _Job:
     """Start a compiler on a source, which it reads from a file, lest it waits for us."""
     source, log = folder / f"{number}.source", folder / f"{number}.log"
-    source.write_text(unit.source)
+    source.write_text(unit.source, encoding="utf-8")
     try:
         with source.open("rb") as given, log.open("wb") as said:
-            process = subprocess.Popen(command, stdin=given, stdout=said, stderr=said, start_new_session=True)
+            process = subprocess.Popen(
+                command, stdin=given, stdout=said, stderr=said, start_new_session=True, creationflags=_NO_WINDOW
+            )
             return _Job(process, number, unit, log)
     except OSError as error:
         raise KernelBuildError(f"{command[0]}: {error.strerror}") from error
@@ -217,7 +222,7 @@ def _started(command: Sequence[str], number: int, unit: Unit, folder: Path) -> _
 
 def _fault(job: _Job) -> str:
     """Return what a compiler that failed has said, or how it ended."""
-    said = job.log.read_text(errors="replace")[:_MOST_SAID]
+    said = job.log.read_text(errors="replace", encoding="utf-8")[:_MOST_SAID]
     code = job.process.returncode
     ended = f"ended by signal {-code}" if code < 0 else f"exit status {code}"
     return f"{job.unit.name} with {' '.join(job.unit.options)}: the compiler failed ({ended}):\n{said}"

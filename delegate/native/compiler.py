@@ -1,18 +1,20 @@
 """The compiler of this machine: the clang that the package ``ziglang`` holds, or one on the path."""
 
 import importlib.util
-import os
+import platform
 import shutil
 import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from litecl.delegate.native import probe
+from litecl.delegate.native import linking, probe
 from litecl.delegate.native.clang import Compiler
+from litecl.delegate.native.kinds import KINDS, Kind, is_here
 from litecl.interpreter.errors import KernelBuildError
 
 _OLDEST = 16  # of clang's versions: it has all builtins that kernels use
+_X86 = ("x86_64", "amd64", "i386", "i686")
 OF_ZIGLANG = "of ziglang"
 MISSING = "no compiler for the processor: pip install ziglang, or install clang 16 or newer"
 
@@ -48,11 +50,13 @@ def _suits(compiler: Compiler) -> bool:
 
 def _installed() -> Iterator[Compiler]:
     """Yield compilers for the very processor, the best one first."""
-    spec, target = importlib.util.find_spec("ziglang"), native_target()
+    spec, target, kind = importlib.util.find_spec("ziglang"), native_target(), _kind()
     if spec is not None and spec.origin is not None:
         zig = Path(spec.origin).parent / ("zig.exe" if sys.platform == "win32" else "zig")
-        if zig.is_file():
-            yield Compiler((str(zig), "clang"), OF_ZIGLANG, (str(zig), "ld.lld"), target)
+        if zig.is_file() and (kind is not None or sys.platform != "win32"):
+            yield linking.of_zig(str(zig), OF_ZIGLANG, sys.platform, kind.architecture if kind else "", target)
+    if sys.platform == "win32":  # any other links by a linker of Visual Studio's
+        return
     for name in ("clang", *(f"clang-{version}" for version in range(30, _OLDEST - 1, -1))):
         path = shutil.which(name)
         if path is not None:
@@ -61,9 +65,11 @@ def _installed() -> Iterator[Compiler]:
 
 def native_target() -> tuple[str, ...]:
     """Return the options with which clang compiles for the processor that it runs on."""
-    return ("-march=native",) if _is_x86() else ("-mcpu=native",)
+    native = "-march=native" if platform.machine().lower() in _X86 else "-mcpu=native"
+    kind = _kind()
+    return (native,) if kind is None or kind.system == "linux" else ("-target", kind.triple, native)
 
 
-def _is_x86() -> bool:
-    machine = os.uname().machine if hasattr(os, "uname") else "AMD64"
-    return machine in ("x86_64", "AMD64", "i386", "i686")
+def _kind() -> Kind | None:
+    """Return the kind of this machine; None if it is one that is not known by name."""
+    return next((kind for kind in KINDS.values() if is_here(kind)), None)

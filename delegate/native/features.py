@@ -137,7 +137,7 @@ def _x86() -> Callable[[str], bool]:
 def _flags() -> frozenset[str]:
     """Return what Linux lists; nothing elsewhere."""
     try:
-        text = Path("/proc/cpuinfo").read_text()
+        text = Path("/proc/cpuinfo").read_text(errors="replace", encoding="utf-8")
     except OSError:
         return frozenset()
     found = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
@@ -146,6 +146,8 @@ def _flags() -> frozenset[str]:
 
 def _others(architecture: str) -> Callable[[str], bool]:
     table: Mapping[str, tuple[int, int, str]] = {"aarch64": _ARM64, "armv7": _ARM32, "riscv64": _RISCV}[architecture]
+    if sys.platform == "win32":  # which is not asked
+        return lambda name: False
     is_macos, system = sys.platform == "darwin", ctypes.CDLL(None)
 
     def has(name: str) -> bool:

@@ -5,8 +5,6 @@ objects.
 """
 
 import ctypes
-import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -15,9 +13,9 @@ from litecl.delegate import disk
 from litecl.delegate.backend import binaries, fork
 from litecl.delegate.backend.sources import Defines, render, source_of
 from litecl.delegate.native.clang import Compiler, Unit
+from litecl.delegate.native.loading import loaded
 from litecl.delegate.plan.region_program import RegionProgram
 from litecl.delegate.progress import logged, phase, slow, tell
-from litecl.interpreter.errors import KernelBuildError
 
 _MORE_PASSES = {"copy.cl", "region.cl"}  # rows that are short, and of no known step; the table of a small region
 _PRELUDE, _ENTRY, _CREW, _RUNTIME = "native.h", "region_native.c", "crew.c", "runtime.c"
@@ -89,7 +87,7 @@ class Libraries:
         keys, name = self._names(units)
         if name not in self._libraries:
             with self._making.lock:
-                self._libraries[name] = self._libraries.get(name) or _loaded(self._content(units, keys, name))
+                self._libraries[name] = self._libraries.get(name) or loaded(self._content(units, keys, name))
         return self._libraries[name]
 
     def _names(self, units: Sequence[Unit]) -> tuple[list[str], str]:
@@ -132,18 +130,3 @@ class Libraries:
         content = binaries.read(self._directory, key)
         self.loaded += content is not None
         return content
-
-
-def _loaded(content: bytes) -> ctypes.CDLL:
-    """Load a library from the very bytes that were checked, in a file that no other user can change."""
-    try:
-        handle, path = tempfile.mkstemp(prefix="litecl-", suffix=".so")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            return ctypes.CDLL(path)
-        finally:
-            if os.name != "nt":  # which keeps what is loaded
-                Path(path).unlink(missing_ok=True)
-    except OSError as error:
-        raise KernelBuildError(f"loading a compiled region: {error}") from error

@@ -124,6 +124,6 @@ def _path(compiler: Compiler, directory: Path | None) -> Path | None:
 
 def _first_processor() -> str:
     """Return what Linux says of the first processor, without its speed. Raises OSError elsewhere."""
-    with Path("/proc/cpuinfo").open() as file:
+    with Path("/proc/cpuinfo").open(errors="replace", encoding="utf-8") as file:
         lines = file.read(1 << 13).partition("\n\n")[0].splitlines()
     return "\n".join(line for line in lines if not line.lower().startswith(("cpu mhz", "bogomips", "processor")))

@@ -137,7 +137,12 @@ def _hybrid(scales: Array) -> Run:
         size, filter_, x = require.arrays(inputs, 3)
         integers, scale = hybrid.quantize(x, asymmetric=True)
         sums = _transposed(options, size, hybrid.summable(filter_, filter_[0].size), integers)
-        return [finish(sums.astype(np.float32) * (scale * scales), inputs, 3, options.fused_activation_function)]
+        result = sums.astype(np.float32) * (scale * scales)
+        if not np.isfinite(scale).all():  # which says nothing of what no pixel of the image reaches
+            size = np.array([1, *size[1:3], 1])
+            reached = _transposed(options, size, np.ones((1, *filter_.shape[1:3], 1)), np.ones((1, *x.shape[1:3], 1)))
+            result = np.where(reached > 0, result, np.float32(0))
+        return [finish(result, inputs, 3, options.fused_activation_function)]
 
     return run
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from litecl.delegate.native import compiler, library
+from litecl.delegate.native import compiler, loading
 from litecl.delegate.native.clang import Unit
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.op import NoOptions
@@ -32,7 +32,7 @@ SIZE = 200_000  # enough for several threads
 
 def _library() -> ctypes.CDLL:
     assert _FOUND is not None
-    made = library._loaded(_FOUND.link(_FOUND.compile([Unit("mode.c", CODE)])))
+    made = loading.loaded(_FOUND.link(_FOUND.compile([Unit("mode.c", CODE)])))
     made.mode.restype = ctypes.c_uint
     return made
 

@@ -34,7 +34,11 @@ EVERYWHERE = {"memcpy", "memset", "sched_yield", "pthread_create", "pthread_deta
 ALLOWED = {
     "linux": EVERYWHERE | {"syscall"},
     "darwin": EVERYWHERE | {"__ulock_wait", "__ulock_wake", "bzero"},
-    "win32": {f"ucrtbase.dll!{name}" for name in {"memcpy", "memset"} | MATHS} | {"kernel32.dll!SwitchToThread"},
+    "win32": {
+        *(f"ucrtbase.dll!{name}" for name in {"memcpy", "memset"} | MATHS),
+        *(f"kernel32.dll!{name}" for name in ("CloseHandle", "CreateThread", "SwitchToThread")),
+        *(f"api-ms-win-core-synch-l1-2-0.dll!{name}" for name in ("WaitOnAddress", "WakeByAddressAll")),
+    },
 }
 MAGIC = {"linux": b"\x7fELF", "darwin": b"\xcf\xfa\xed\xfe", "win32": b"MZ"}
 

@@ -1,6 +1,7 @@
 """A pixel that is infinite, or no number, changes no result that it has no part in."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,13 +9,20 @@ import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
-from litecl.interpreter.graph import Array
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Array, Quantization
+from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
+from litecl.interpreter.ops.pad import PAD
+from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
 from litecl.interpreter.schema import Padding
+from support import oracle
 from support.build import Graph, model, randn
 
+RNG = np.random.default_rng(8)
+LARGE = 1e38
 Make = Callable[[Graph, int, np.random.Generator], int]
 
 
@@ -35,6 +43,66 @@ def depthwise(g: Graph, x: int, rng: np.random.Generator) -> int:
 def upwards(g: Graph, x: int, rng: np.random.Generator) -> int:
     shape = g.const(np.array([1, 32, 32, 2], np.int32))
     return g.op(TRANSPOSE_CONV, [shape, g.const(randn(rng, 2, 2, 2, 4)), x], TransposeConvOptions(Padding.SAME, 2, 2))
+
+
+def hybrid_depthwise(g: Graph, x: int, size: tuple[int, int], dilation: tuple[int, int], padding: Padding) -> int:
+    weights = g.const(RNG.integers(1, 127, (1, *size, 3)).astype(np.int8), 0.02)
+    by = Quantization(np.float32([0.02, 0.01, 0.03]), np.zeros(3, np.int64), 3)
+    g.tensors[weights] = replace(g.tensors[weights], quantization=by)
+    options = DepthwiseConv2DOptions(padding, 1, 1, 1, dilation_h_factor=dilation[0], dilation_w_factor=dilation[1])
+    return g.op(DEPTHWISE_CONV_2D, [x, weights, g.const(randn(RNG, 3))], options)
+
+
+def widely_dilated(g: Graph, x: int) -> int:
+    """In an image of one row, of which all windows see nothing."""
+    row = g.op(SLICE, [x, g.const(np.int32([0, 1, 0, 0])), g.const(np.int32([2, 1, 5, 3]))], NoOptions())
+    return hybrid_depthwise(g, row, (2, 2), (3, 3), Padding.SAME)
+
+
+def widely_padded(g: Graph, x: int) -> int:
+    """By so many zeros that the first windows see nothing else."""
+    wider = g.op(PAD, [x, g.const(np.int32([[0, 0], [4, 1], [0, 3], [0, 0]]))], NoOptions())
+    return hybrid_depthwise(g, wider, (3, 3), (1, 1), Padding.VALID)
+
+
+def barely_padded(g: Graph, x: int) -> int:
+    wider = g.op(PAD, [x, g.const(np.int32([[0, 0], [1, 1], [0, 1], [0, 0]]))], NoOptions())
+    return hybrid_depthwise(g, wider, (3, 3), (1, 1), Padding.VALID)
+
+
+def with_gaps(g: Graph, x: int) -> int:
+    """Between the pixels of the result that one of the image reaches."""
+    weights = g.const(RNG.integers(1, 127, (2, 2, 2, 3)).astype(np.int8), 0.02)
+    shape = g.const(np.int32([2, 12, 10, 2]))
+    return g.op(TRANSPOSE_CONV, [shape, weights, x], TransposeConvOptions(Padding.SAME, 2, 3))
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("number", [np.inf, np.nan, 1.0])
+@pytest.mark.parametrize("make", [widely_dilated, widely_padded, barely_padded, with_gaps])
+def test_images_that_are_quantized_at_run_time(make: Callable[[Graph, int], int], number: float) -> None:
+    """A number that is none spoils its image, but for what no pixel reaches, as in LiteRT's reference kernels, which
+    make some number of NaN, though.
+    """
+    g = Graph()
+    content = write(model(g.build(make(g, g.input((2, 4, 5, 3))))))
+    image = randn(np.random.default_rng(6), 2, 4, 5, 3)
+    image[0, 1, 2, 1] = number
+    answers = []
+    for delegates in ([], [CLDelegate(num_threads=1, strict=True)]):
+        interpreter = Interpreter(content, delegates=delegates)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(0, image)
+        interpreter.invoke()
+        answers.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+        assert not delegates or interpreter.delegation_report().claimed == len(interpreter.delegation_report().nodes)
+    np.testing.assert_allclose(*answers, rtol=1e-4, atol=1e-4)
+    assert np.isfinite(answers[0][1]).all()
+    if number != number:
+        return
+    (wanted,) = oracle.run(content, [image])
+    np.testing.assert_array_equal(np.abs(answers[0]) < LARGE, np.abs(wanted) < LARGE)  # where it clamps infinities
+    np.testing.assert_allclose(answers[0][1], wanted[1], rtol=1e-4, atol=1e-4)
 
 
 def finite(image: Array, make: Make, **options: Any) -> Array:

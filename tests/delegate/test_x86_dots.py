@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate.backend.sources import source_of
-from litecl.delegate.native import compiler, library
+from litecl.delegate.native import compiler, loading
 from litecl.delegate.native.clang import Compiler, Unit
 from litecl.interpreter.graph import Array
 
@@ -60,7 +60,7 @@ def test_products(processor: str, width: int) -> None:
     made_for = _for(processor)
     if missing := sorted(filter(_is_feature, made_for.macros.keys() - _FOUND.macros.keys())):
         pytest.skip(f"this processor has no {', '.join(missing)}")
-    made = library._loaded(made_for.link(made_for.compile([_unit(width)])))
+    made = loading.loaded(made_for.link(made_for.compile([_unit(width)])))
     rng = np.random.default_rng(7)
     for _ in range(50):
         x = rng.integers(0, 256, (width, 4)).astype(np.uint8)

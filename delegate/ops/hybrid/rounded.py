@@ -7,14 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from litecl.delegate.cl_op import Call, ClOp, Lowering, Refusal, Step
+import numpy as np
+
+from litecl.delegate.cl_op import Call, ClOp, Lowering, Operand, Pads, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.ops import batch_matmul, depthwise_conv_2d, transpose_conv
+from litecl.delegate.ops import batch_matmul, depthwise_conv_2d, pad, transpose_conv
 from litecl.delegate.quantized import hybrid
 from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.kit.window import fit
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D
+from litecl.interpreter.ops.pad import PAD
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV
+from litecl.interpreter.schema import Padding, TensorType
 
 _FLOATS = {cl_op.op: cl_op for table in (batch_matmul, depthwise_conv_2d, transpose_conv) for cl_op in table.CL_OPS}
 
@@ -65,8 +70,49 @@ def _matmul() -> ClOp:
     return replace(cl_op, claim=claim)
 
 
+def _depthwise() -> ClOp:
+    cl_op = _cl_op(_FLOATS[DEPTHWISE_CONV_2D], _FLOATS[DEPTHWISE_CONV_2D].steps, 0, _images)
+
+    def lower(call: Call) -> list[Step]:
+        """Make borders part of the image where a window may see nothing else: one NaN there makes all of it NaN."""
+        borders = _borders(call)
+        if not borders:
+            return cl_op.steps(call)
+        x = call.input(0)
+        images, *sides, channels = x.shape
+        shape = (images, *(sum(of) + side for of, side in zip(borders, sides, strict=True)), channels)
+        wider = Operand(TensorSpec(x.spec.type, shape, x.spec.name))
+        added = np.array([(0, 0), *borders, (0, 0)], np.int32)
+        amounts = Operand(TensorSpec(TensorType.INT32, added.shape, data=added))
+        valid = replace(call.options, padding=Padding.VALID)
+        inputs = [wider, *call.inputs[1:]]
+        return [
+            *_PAD.steps(replace(call, inputs=[x, amounts], outputs=[wider])),
+            *cl_op.steps(replace(call, options=valid, inputs=inputs, pads=Pads())),
+        ]
+
+    return replace(cl_op, cpu=lower, gpu=lower)
+
+
+def _borders(call: Call) -> list[tuple[int, int]]:
+    """Return the zeros before and behind rows and columns; nothing if every window sees more than these."""
+    options, pads, lengths = call.options, call.pads, call.input(0).shape[1:3]
+    steps = (options.stride_h, options.dilation_h_factor), (options.stride_w, options.dilation_w_factor)
+    found, alone = [], False
+    for length, size, step, own in zip(
+        lengths, call.input(1).shape[1:3], steps, ((pads.top, pads.bottom), (pads.left, pads.right)), strict=True
+    ):
+        window = fit(options.padding, length + sum(own), size, *step)
+        before = own[0] + window.before
+        taps = np.arange(window.output)[:, None] * window.stride + np.arange(size) * window.dilation - before
+        alone |= bool(((taps < 0) | (taps >= length)).all(axis=1).any())
+        found.append((before, own[1] + window.after))
+    return found if alone else []
+
+
+_PAD = next(cl_op for cl_op in pad.CL_OPS if cl_op.op is PAD)
 CL_OPS = (
     _matmul(),
-    _cl_op(_FLOATS[DEPTHWISE_CONV_2D], _FLOATS[DEPTHWISE_CONV_2D].steps, 0, _images),
+    _depthwise(),
     _cl_op(_FLOATS[TRANSPOSE_CONV], _FLOATS[TRANSPOSE_CONV].steps, 2, _images),
 )

@@ -31,7 +31,7 @@ class Waiver:
 def load(path: Path) -> tuple[Waiver, ...]:
     """Read a file of waivers. Raises ModelError for a line without a reason."""
     found = []
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue

@@ -164,7 +164,8 @@ def _converter(args: argparse.Namespace, options: dict[str, Any]) -> Any:
 
 def _write_report(path: Path | None, quantization: Any) -> None:
     if path is not None and quantization is not None:
-        path.write_text(quantization.to_json() if path.suffix == ".json" else f"{quantization}\n")
+        text = quantization.to_json() if path.suffix == ".json" else f"{quantization}\n"
+        path.write_text(text, encoding="utf-8")
 
 
 @contextmanager

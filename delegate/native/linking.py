@@ -1,0 +1,52 @@
+"""How ``ziglang`` links a shared library, for each system."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from litecl.delegate.native import clang
+from litecl.delegate.native.clang import Compiler
+
+# All that libraries for Windows import, by the library that has it: nothing else is in every process.
+_WINDOWS = {
+    "ucrtbase.dll": (
+        *("memcpy", "memmove", "memset"),
+        *("atan2", "atan2f", "ceil", "ceilf", "cos", "cosf", "exp", "expf", "floor", "floorf", "fma", "fmaf", "fmax"),
+        *("fmaxf", "fmin", "fminf", "fmod", "fmodf", "log", "logf", "pow", "powf", "rint", "rintf", "sin", "sinf"),
+        *("sqrt", "sqrtf", "tan", "tanf", "tanh", "tanhf", "trunc", "truncf"),
+    ),
+    "kernel32.dll": ("CloseHandle", "CreateThread", "SwitchToThread"),
+    "api-ms-win-core-synch-l1-2-0.dll": ("WaitOnAddress", "WakeByAddressAll"),
+}
+
+
+def of_zig(zig: str, source: str, system: str, architecture: str, options: tuple[str, ...]) -> Compiler:
+    """Return the compiler of ``ziglang`` with the linker for a system of ``sys.platform``. zig: its path. options: of
+    the target.
+    """
+    command = zig, "clang"
+    if system == "win32":
+        return ForWindows(command, source, (zig,), options)
+    if system == "darwin":
+        linker = zig, "cc", "-target", f"{architecture}-macos.11.0", "-nostdlib"
+        return Compiler(command, source, linker, options)
+    return Compiler(command, source, (zig, "ld.lld"), options)
+
+
+@dataclass(frozen=True)
+class ForWindows(Compiler):
+    """A compiler of ``ziglang`` for Windows. linker: zig."""
+
+    def link(self, objects: Sequence[bytes]) -> bytes:
+        """See ``Compiler.link``."""
+        with clang.folder() as folder:
+            imports = []
+            for name, functions in _WINDOWS.items():
+                listed, library = folder / f"{name}.def", folder / f"{name}.lib"
+                listed.write_text(f'LIBRARY "{name}"\nEXPORTS\n' + "\n".join(functions) + "\n", encoding="utf-8")
+                self._run((*self.linker, "dlltool", "-m", "i386:x86-64", "-d", str(listed), "-l", str(library)))
+                imports.append(str(library))
+            paths = clang.written(objects, folder)
+            made = folder / "library.dll"
+            flags = "-dll", "-noentry", "-lldmingw", "-machine:x64", f"-out:{made}"
+            self._run((*self.linker, "lld-link", *flags, *paths, *imports))
+            return made.read_bytes()

@@ -1,0 +1,225 @@
+"""Fails everything that the device ``native`` asks of the system, each thing once, and looks at what comes of it.
+
+``PYTHONPATH=tests python -m tools.native_faults`` starts compilers, loads libraries, reads and writes files and
+allocates memory for the models of ``fault_models.py``. Each such call fails once, with an error of the system's (with
+and without ``strict``) or as Ctrl-C, which comes at each run of a region. It prints how many places there were, and
+at how many of them the model was right, then and afterwards.
+"""
+
+import argparse
+import ctypes
+import errno
+import gc
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from litecl.delegate import CLDelegate, devices, report
+from litecl.delegate.native import compiler, execution, memory, probe
+from litecl.interpreter.errors import DelegateError, DeviceNotFound, OutOfDeviceMemory
+from litecl.interpreter.graph import Array
+from tools.fault_models import Session, Subject, expected, subjects
+
+MODES: dict[str, dict[str, Any]] = {
+    "one thread": {"num_threads": 1},
+    "threads": {"num_threads": 2},
+    "queued": {"num_threads": 1, "queue_loops": True},
+    "profile": {"num_threads": 1, "profile": True},
+    "new cache": {"num_threads": 1},
+    "uncached": {"num_threads": 1, "cache_dir": None},
+}
+HOW = ("fallback", "strict", "interrupt")
+_PATHS = ("read_bytes", "write_bytes", "read_text", "write_text", "open", "replace", "mkdir", "unlink", "chmod", "stat")
+_POINTS: tuple[tuple[Any, str], ...] = (
+    *((subprocess, name) for name in ("Popen", "run")),
+    *((tempfile, name) for name in ("mkstemp", "TemporaryDirectory", "NamedTemporaryFile")),
+    *((Path, name) for name in _PATHS),
+    *((os, name) for name in ("utime", "fdopen")),
+    (ctypes, "CDLL"),
+    *((module, "aligned") for module in (memory, execution)),
+)
+_RUN = "run a region"
+_CODES = (errno.ENOSPC, errno.EMFILE, errno.ENOMEM, errno.EACCES)
+
+
+@dataclass
+class Seam:
+    """calls: what was called, in order. fail_at: the position of the call that fails. how: see ``HOW``."""
+
+    fail_at: int | None = None
+    how: str = "fallback"
+    calls: list[str] = field(default_factory=list)
+    _depth: int = 0
+
+    def call(self, name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """One call, unless it is the one that fails. Calls within calls do not count."""
+        if self._depth:
+            return real(*args, **kwargs)
+        self.calls.append(name)
+        if len(self.calls) - 1 == self.fail_at:
+            raise self._raised(name)
+        self._depth += 1
+        try:
+            return real(*args, **kwargs)
+        finally:
+            self._depth -= 1
+
+    def _raised(self, name: str) -> BaseException:
+        if self.how == "interrupt":
+            return KeyboardInterrupt()
+        text = f"{name} fails on purpose"
+        return MemoryError(text) if name == "aligned" else OSError(_CODES[len(self.calls) % len(_CODES)], text)
+
+
+@contextmanager
+def installed(seam: Seam) -> Iterator[None]:
+    """A seam in place of what the system does."""
+    with ExitStack() as stack:
+        for owner, name in _POINTS:
+            stack.enter_context(mock.patch.object(owner, name, _replaced(seam, name, getattr(owner, name))))
+        bound = lambda *args: partial(seam.call, _RUN, partial(*args))  # noqa: E731
+        stack.enter_context(mock.patch.object(execution, "partial", bound))
+        yield
+
+
+def _replaced(seam: Seam, name: str, real: Any) -> Any:
+    return lambda *args, **kwargs: seam.call(name, real, *args, **kwargs)
+
+
+@contextmanager
+def fresh(mode: str, kept: Path) -> Iterator[dict[str, Any]]:
+    """Options for a mode, with nothing open and nothing known. kept: a folder with all programs."""
+    for known in (devices._DEVICES, report._said):
+        known.clear()
+    for function in (compiler.found, compiler.named, probe._tried):
+        function.cache_clear()
+    with tempfile.TemporaryDirectory() as new, mock.patch.object(devices, "BACKENDS", [devices._native]):
+        folder = {"cache_dir": new if mode == "new cache" else kept}
+        yield {"device": "native", **folder, **MODES[mode]}
+
+
+@dataclass(frozen=True)
+class Place:
+    """One call of one subject in one mode, and how it fails. told: what the report says where nothing fails."""
+
+    subject: Subject
+    mode: str
+    number: int
+    name: str
+    how: str
+    told: Any = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.subject.name}, {self.mode}, {self.how}, call {self.number} ({self.name})"
+
+
+def _told(session: Session) -> Any:
+    told = session.interpreter.delegation_report()
+    return told.device, told.claimed, tuple(row.manner for row in told.partitions)
+
+
+def places(subject: Subject, mode: str, how: str, kept: Path) -> list[Place]:
+    """All of them. The first pass fills the cache, so that every later one makes the same calls."""
+    seam = Seam()
+    for _ in range(2):
+        seam.calls.clear()
+        with fresh(mode, kept) as options, installed(seam):
+            session = Session(subject, [CLDelegate(**options, **subject.options)])
+            for step in session.steps():
+                step()
+            told = _told(session)
+    named = [(number, name) for number, name in enumerate(seam.calls) if how == "interrupt" or name != _RUN]
+    return [Place(subject, mode, number, name, how, told) for number, name in named]
+
+
+class Wrong(Exception):
+    """What is wrong at a place."""
+
+
+def judge(place: Place, kept: Path) -> str:
+    """Return what is wrong at a place; nothing where all is right."""
+    try:
+        with fresh(place.mode, kept) as options:
+            options = {**options, **place.subject.options}
+            with installed(Seam(place.number, place.how)):
+                _use(place, options)
+            again = Session(place.subject, [CLDelegate(**options, strict=True)])
+            for step, wanted in zip(again.steps(), expected(place.subject.name), strict=True):
+                _compare(step(), wanted, "another interpreter")
+    except Wrong as wrong:
+        return str(wrong)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    finally:
+        gc.collect()
+    return ""
+
+
+def _use(place: Place, options: dict[str, Any]) -> None:
+    """Use a session to its end; a step that raises what it may is done again. The report must tell of the fault."""
+    session = Session(place.subject, [CLDelegate(**options, strict=place.how == "strict")])
+    raised = False
+    for number, (step, wanted) in enumerate(zip(session.steps(), expected(place.subject.name), strict=True)):
+        try:
+            got = step()
+        except (DelegateError, KeyboardInterrupt) as error:
+            told = isinstance(error, OutOfDeviceMemory) or "on purpose" in str(error)
+            typed = isinstance(error, DeviceNotFound) or (place.how == "strict" and told)
+            if not (typed or place.how == "interrupt"):
+                raise Wrong(f"step {number} raises {error!r}") from error
+            raised = True
+            got = step()
+        _compare(got, wanted, f"step {number}")
+    told = session.interpreter.delegation_report()
+    if place.how != "fallback" and told.warnings:
+        raise Wrong(f"{place.how}, and yet {told.warnings}")
+    if not (raised or told.warnings) and _told(session) != place.told:
+        raise Wrong(f"nothing is reported, but {_told(session)} is not {place.told}")
+
+
+def _compare(got: Sequence[Array], wanted: Sequence[Array], when: str) -> None:
+    for a, b in zip(got, wanted, strict=True):
+        close = np.allclose(a, b, rtol=1e-4, atol=1e-5) if b.dtype.kind == "f" else np.array_equal(a, b)
+        if not close or a.dtype != b.dtype:
+            raise Wrong(f"{when}: differs by {np.abs(np.subtract(a, b, dtype=np.float64)).max()}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge all places and print those that are not right."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", nargs="*", help="only those whose names hold one of these")
+    parser.add_argument("--modes", nargs="*", default=list(MODES), choices=MODES)
+    parser.add_argument("--how", nargs="*", default=HOW, choices=HOW)
+    parser.add_argument("--each", type=int, default=1, metavar="N", help="only every Nth place")
+    chosen = parser.parse_args(arguments)
+    logging.getLogger("litecl").setLevel(logging.ERROR)
+    right = total = 0
+    with tempfile.TemporaryDirectory() as name:
+        for subject in subjects():
+            if chosen.models and not any(part in subject.name for part in chosen.models):
+                continue
+            for mode in chosen.modes:
+                for how in chosen.how:
+                    found = places(subject, mode, how, Path(name))[:: chosen.each]
+                    wrong = [(place, text) for place in found if (text := judge(place, Path(name)))]
+                    total, right = total + len(found), right + len(found) - len(wrong)
+                    print(f"{subject.name}, {mode}, {how}: {len(found)} places, {len(wrong)} wrong", flush=True)
+                    for place, text in wrong:
+                        print(f"  {place}: {text}", flush=True)
+    print(f"{total} places, {right} right")
+    return int(right != total)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
