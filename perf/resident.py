@@ -4,6 +4,7 @@ import json
 import pickle
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,14 +55,18 @@ def usage_of(
 ) -> Usage:
     """Return what loading a model, preparing it and running it twice takes, in a new process.
 
-    name: "litecl" or one of ``PEERS``; the latter takes the threads, the former the keywords of ``CLDelegate``. What
-    is imported and the devices' own runtime are not counted. Raises LiteclError where that fails, and off Linux.
+    name: "litecl" or one of ``PEERS``; the latter takes the threads, the former the keywords of ``CLDelegate``. The
+    content counts; what is imported and the devices' own runtime do not. Raises LiteclError where that fails, and off
+    Linux.
     """
     if not _CLEAR.exists():
         raise LiteclError("the memory of a process is measured on Linux only")
-    request = pickle.dumps((content, dict(inputs), name, num_threads, dict(delegate), cpu))
     try:
-        ended = subprocess.run(_COMMAND, input=request, capture_output=True, timeout=_TIMEOUT_S)
+        with tempfile.TemporaryDirectory() as folder:
+            model = Path(folder, "model.tflite")
+            model.write_bytes(content)
+            request = pickle.dumps((model, dict(inputs), name, num_threads, dict(delegate), cpu))
+            ended = subprocess.run(_COMMAND, input=request, capture_output=True, timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
         raise LiteclError(f"the process whose memory is measured did not end in {_TIMEOUT_S} s") from error
     if ended.returncode:
@@ -72,16 +77,16 @@ def usage_of(
 
 def child() -> None:
     """Run the model on stdin; print the bytes at the peak and at the end as JSON."""
-    content, inputs, name, num_threads, delegate, cpu = pickle.load(sys.stdin.buffer)
+    model, inputs, name, num_threads, delegate, cpu = pickle.load(sys.stdin.buffer)
     ours = name == "litecl"
     if ours and not cpu:
         devices()  # loads their runtime
     elif not ours:
         peer_package()
-    load = (lambda: litecl(content, delegate, cpu=cpu)) if ours else (lambda: PEERS[name](content, num_threads))
 
     def run() -> object:
-        runtime = load()
+        content = model.read_bytes()
+        runtime = litecl(content, delegate, cpu=cpu) if ours else PEERS[name](content, num_threads)
         prepare(runtime, inputs)
         for _ in range(2):
             runtime.invoke()
