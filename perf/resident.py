@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -15,11 +14,10 @@ from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
 from litecl.perf.contenders import PEERS, litecl, peer_package
 from litecl.perf.feeds import prepare
+from litecl.perf.isolated import answered
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _CLEAR_PEAK = "5"
-_COMMAND = [sys.executable, "-c", "from litecl.perf.resident import child; child()"]
-_TIMEOUT_S = 600
 
 
 @dataclass(frozen=True)
@@ -61,18 +59,11 @@ def usage_of(
     """
     if not _CLEAR.exists():
         raise LiteclError("the memory of a process is measured on Linux only")
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            model = Path(folder, "model.tflite")
-            model.write_bytes(content)
-            request = pickle.dumps((model, dict(inputs), name, num_threads, dict(delegate), cpu))
-            ended = subprocess.run(_COMMAND, input=request, capture_output=True, timeout=_TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
-        raise LiteclError(f"the process whose memory is measured did not end in {_TIMEOUT_S} s") from error
-    if ended.returncode:
-        last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise LiteclError(f"the process whose memory is measured failed: {' '.join(last) or ended.returncode}")
-    return Usage(*json.loads(ended.stdout.splitlines()[-1]))
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder, "model.tflite")
+        model.write_bytes(content)
+        request = pickle.dumps((model, dict(inputs), name, num_threads, dict(delegate), cpu))
+        return Usage(*answered(f"{__name__}.child", request, "the process whose memory is measured"))
 
 
 def child() -> None:
