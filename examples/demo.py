@@ -16,7 +16,6 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 from rich.text import Text
 
-from litecl.cli.keras_models import spectrogram_classifier
 from litecl.cli.quiet import load_tensorflow
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.backend.protocols import FoundDevice
@@ -115,6 +114,50 @@ def demonstrate(begin: Callable[..., Callable[[], None]]) -> Findings:
     begin("done")()
     reports = [DelegationReport.of(device) for device in opened]
     return Findings(len(content), differences, dict(zip(runtimes, times, strict=True)), reports, left_out)
+
+
+def spectrogram_classifier(shape: Sequence[int], rng: np.random.Generator) -> Any:
+    """Convolutions with residuals, then two LSTMs over time; random weights everywhere.
+
+    shape: of the input ``spectrogram``: batch, time, frequency, channel; time and frequency are multiples of 4.
+    """
+    from keras import Model, layers
+
+    batch, time, frequency, _ = shape
+    x = inputs = layers.Input(shape[1:], batch_size=batch, name="spectrogram")
+    x = _convolution(layers, x, filters=16, strides=2)
+    x = _residual(layers, x)
+    x = _convolution(layers, x, filters=32, strides=2)
+    x = _residual(layers, x)
+    x = layers.Reshape((time // 4, frequency // 4 * 32))(x)
+    x = layers.LSTM(64, return_sequences=True)(x)
+    x = layers.LSTM(64)(x)
+    model = Model(inputs, layers.Dense(12, activation="softmax", name="classes")(x))
+    model.set_weights([_weights(rng, variable) for variable in model.weights])
+    return model
+
+
+def _convolution(layers: Any, x: Any, filters: int, strides: int) -> Any:
+    x = layers.Conv2D(filters, 3, strides, padding="same", use_bias=False)(x)
+    return layers.ReLU()(layers.BatchNormalization()(x))
+
+
+def _residual(layers: Any, x: Any) -> Any:
+    y = layers.DepthwiseConv2D(3, padding="same", use_bias=False)(x)
+    y = layers.ReLU()(layers.BatchNormalization()(y))
+    y = layers.Conv2D(x.shape[-1], 1, use_bias=False)(y)
+    return layers.ReLU()(layers.Add()([x, layers.BatchNormalization()(y)]))
+
+
+def _weights(rng: np.random.Generator, variable: Any) -> Array:
+    """Random values that keep activations of order one, so that a wrong kernel shows."""
+    shape = tuple(variable.shape)
+    if variable.name in ("gamma", "moving_variance"):
+        return rng.uniform(0.5, 1.5, shape).astype(np.float32)
+    depthwise = len(shape) == 4 and shape[-1] == 1
+    fan_in = 25 if len(shape) == 1 else np.prod(shape[:2] if depthwise else shape[:-1])
+    values: Array = rng.standard_normal(shape) * np.sqrt(2 / fan_in)
+    return values.astype(np.float32)
 
 
 def _on(content: bytes, device: FoundDevice | None) -> Interpreter:

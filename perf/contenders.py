@@ -52,9 +52,10 @@ def start(
 def litecl(
     content: bytes, delegate: Mapping[str, Any], *, cpu: bool = False, listeners: Sequence[Listener] = ()
 ) -> Interpreter:
-    """Return litecl's interpreter. delegate: keywords of ``CLDelegate``; cpu: without the delegate."""
-    delegates = [] if cpu else [CLDelegate(**delegate)]
-    return Interpreter(model_content=content, delegates=delegates, listeners=listeners)
+    """Return litecl's interpreter. delegate: keywords of ``CLDelegate``; cpu: without it, with its ``num_threads``."""
+    if cpu:
+        return Interpreter(model_content=content, num_threads=delegate.get("num_threads"), listeners=listeners)
+    return Interpreter(model_content=content, delegates=[CLDelegate(**delegate)], listeners=listeners)
 
 
 def peer_package() -> Any:

@@ -10,7 +10,6 @@ from litecl.delegate.backend.protocols import Device, Memory
 from litecl.delegate.cl_op import Launch, Operand, Scratch, Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import Region
-from litecl.delegate.devices import choose
 from litecl.delegate.plan.headers import Peak
 from litecl.delegate.plan.memory import Arena, align
 from litecl.delegate.plan.plan import Plan
@@ -27,11 +26,6 @@ _STEPS = 20_000
 _RUNS = 12
 _READ_AT_ONCE = 32 << 20  # bytes a launch, at least: smaller memory is read several times over
 _FLOAT_BYTES = 4
-
-
-def fma_flops() -> float:
-    """Return the most float32 operations a second, an addition and a product each, of one CPU core or a whole GPU."""
-    return flops(choose(num_threads=1).open(profile=False, directory=None))
 
 
 def flops(device: Device) -> float:

@@ -2,8 +2,8 @@
 
 import json
 import pickle
-import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +14,10 @@ from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
 from litecl.perf.contenders import PEERS, litecl, peer_package
 from litecl.perf.feeds import prepare
+from litecl.perf.isolated import answered
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _CLEAR_PEAK = "5"
-_COMMAND = [sys.executable, "-c", "from litecl.perf.resident import child; child()"]
-_TIMEOUT_S = 600
 
 
 @dataclass(frozen=True)
@@ -54,34 +53,31 @@ def usage_of(
 ) -> Usage:
     """Return what loading a model, preparing it and running it twice takes, in a new process.
 
-    name: "litecl" or one of ``PEERS``; the latter takes the threads, the former the keywords of ``CLDelegate``. What
-    is imported and the devices' own runtime are not counted. Raises LiteclError where that fails, and off Linux.
+    name: "litecl" or one of ``PEERS``; the latter takes the threads, the former the keywords of ``CLDelegate``. The
+    content counts; what is imported and the devices' own runtime do not. Raises LiteclError where that fails, and off
+    Linux.
     """
     if not _CLEAR.exists():
         raise LiteclError("the memory of a process is measured on Linux only")
-    request = pickle.dumps((content, dict(inputs), name, num_threads, dict(delegate), cpu))
-    try:
-        ended = subprocess.run(_COMMAND, input=request, capture_output=True, timeout=_TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
-        raise LiteclError(f"the process whose memory is measured did not end in {_TIMEOUT_S} s") from error
-    if ended.returncode:
-        last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise LiteclError(f"the process whose memory is measured failed: {' '.join(last) or ended.returncode}")
-    return Usage(*json.loads(ended.stdout.splitlines()[-1]))
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder, "model.tflite")
+        model.write_bytes(content)
+        request = pickle.dumps((model, dict(inputs), name, num_threads, dict(delegate), cpu))
+        return Usage(*answered(f"{__name__}.child", request, "the process whose memory is measured"))
 
 
 def child() -> None:
     """Run the model on stdin; print the bytes at the peak and at the end as JSON."""
-    content, inputs, name, num_threads, delegate, cpu = pickle.load(sys.stdin.buffer)
+    model, inputs, name, num_threads, delegate, cpu = pickle.load(sys.stdin.buffer)
     ours = name == "litecl"
     if ours and not cpu:
         devices()  # loads their runtime
     elif not ours:
         peer_package()
-    load = (lambda: litecl(content, delegate, cpu=cpu)) if ours else (lambda: PEERS[name](content, num_threads))
 
     def run() -> object:
-        runtime = load()
+        content = model.read_bytes()
+        runtime = litecl(content, delegate, cpu=cpu) if ours else PEERS[name](content, num_threads)
         prepare(runtime, inputs)
         for _ in range(2):
             runtime.invoke()

@@ -55,14 +55,19 @@ def test_compile_and_cache(
     assert "removed 0 B" in text(capsys, "cache", "--cache", folder, "--clean")
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
 def test_completion_has_every_command_and_its_flags(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     script = text(capsys, "completion", shell)
     assert all(info.name in script for info in iter_modules(commands.__path__))
     assert "require-device" in script
     if shell == "bash" and shutil.which("bash"):
-        asked = f"{script}\nCOMP_WORDS=(litecl cache --cl) COMP_CWORD=2; _litecl; echo ${{COMPREPLY[@]}}"
-        assert subprocess.run(["bash", "-c", asked], capture_output=True, text=True).stdout == "--clean\n"
+        words = "cache --cl", "bench m.tflite --against l", f"run {__file__[:-1]}"
+        asked = [
+            f"COMP_WORDS=(litecl {word}) COMP_CWORD={len(word.split())}; _shtab_litecl; echo ${{COMPREPLY[@]}}"
+            for word in words
+        ]
+        done = subprocess.run(["bash", "-c", "\n".join([script, *asked])], capture_output=True, text=True)
+        assert done.stdout.splitlines() == ["--clean", "litert litert-reference", __file__]
 
 
 @as_itself

@@ -3,10 +3,10 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from litecl.cli.tables import size, to_json
 from litecl.interpreter import Interpreter
@@ -19,6 +19,7 @@ from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnect
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import TensorType
+from litecl.perf import contenders
 from litecl.perf.bench import BenchOptions, bench, profile
 from litecl.perf.contenders import PEERS
 from litecl.perf.feeds import (
@@ -34,7 +35,6 @@ from litecl.perf.summary import describe, node_lines, summarize
 from litecl.perf.timing import Stats, in_turns
 from litecl.perf.trace import Trace
 from support.build import Graph, model, randn
-from tools import reference
 
 RNG = np.random.default_rng(5)
 
@@ -166,15 +166,27 @@ def test_bench_measures_in_turns_and_compares() -> None:
     assert result.report is not None
 
 
-def test_reference_kernels_are_a_peer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "dense.tflite"
-    path.write_bytes(write(dense()))
-    result = reference.measure(str(path), runs=3)
-    assert len(result.ours.times_ms) == len(result.reference.times_ms) == 3
-    assert result.difference < 1e-5
-    assert result.ratio == pytest.approx(result.reference.median_ms / result.ours.median_ms)
-    Console(width=120).print(reference.table([result]))
-    assert "dense.tflite" in capsys.readouterr().out
+def test_reference_kernels_are_a_peer_of_the_cpu() -> None:
+    inputs = {"main_in0": randn(RNG, 2, 6)}
+    options = BenchOptions({"num_threads": 1}, cpu=True, runs=3, against="litert-reference")
+    result = bench(write(dense()), inputs, options)
+    assert [(s.name, s.num_threads) for s in result.subjects] == [("litecl", 1), ("litert-reference", 1)]
+    assert result.comparisons[0].difference < 1e-5
+
+
+def test_threads_of_the_cpu_are_those_of_its_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``litecl bench --cpu --threads 1`` limits numpy's BLAS, and does not only say so."""
+    given: list[Any] = []
+
+    class Spy(Interpreter):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            given.append(options.get("num_threads"))
+            super().__init__(*args, **options)
+
+    monkeypatch.setattr(contenders, "Interpreter", Spy)
+    for threads in (1, None):
+        contenders.litecl(write(dense()), {"num_threads": threads}, cpu=True)
+    assert given == [1, None]
 
 
 def test_bench_says_when_the_other_runtime_cannot_run_the_model(monkeypatch: pytest.MonkeyPatch) -> None:

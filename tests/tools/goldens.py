@@ -14,7 +14,7 @@ from litecl.verify import goldens
 from litecl.verify.catalogue import catalogue, named_cases, quick_cases
 from support import all_cases
 
-FILE = Path(__file__).resolve().parents[2] / "perf" / "verify" / goldens.FILE
+FILE = Path(__file__).resolve().parents[2] / "src" / "litecl" / "verify" / goldens.FILE
 _MOST_BYTES = 4096  # of a case's outputs
 
 

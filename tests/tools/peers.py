@@ -24,7 +24,7 @@ from litecl.interpreter import Interpreter
 from litecl.perf.contenders import PEERS, cores
 from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, random_inputs
 from litecl.perf.models import peer_models
-from litecl.perf.peak import fma_flops
+from litecl.perf.peak import flops
 from litecl.perf.timing import elapsed_ms, in_turns
 from tools.chart import Bar, chart
 
@@ -119,7 +119,7 @@ def measure(peer: Peer, threads: int, rounds: int, peak: float) -> Result:
     mine, theirs = (np.array(stats.times_ms) / count for stats, (_, count) in zip(timed, turns, strict=True))
     ratios = theirs / mine
     report = ours.delegation_report()
-    flops = sum(row.flops for row in report.partitions)
+    operations = sum(row.flops for row in report.partitions)
     low, high = np.percentile(ratios, (10, 90))
     return Result(
         peer.name,
@@ -130,7 +130,7 @@ def measure(peer: Peer, threads: int, rounds: int, peak: float) -> Result:
         float(low),
         float(high),
         float(theirs.min() / mine.min()),
-        flops / (mine.min() * 1e-3) / peak,
+        operations / (mine.min() * 1e-3) / peak,
         apart,
         f"{report.claimed}/{len(report.nodes)} in {len(report.partitions)}",
         peer.goal,
@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--svg", type=Path, help="where to draw them")
     args = parser.parse_args(arguments)
     chosen = [(p, t) for p in _peers(args.models) if args.only in p.name for t in p.threads]
-    peak = fma_flops()
+    peak = flops(choose(num_threads=1).open(profile=False, directory=None))
     results = [measure(p, t, args.rounds, peak * t) for p, t in track(chosen, console=Console(stderr=True))]
     Console(width=170).print(table(results))
     title = f"{machine()}; {kernels()}; float32 peak {peak / 1e9:.0f} GFLOP/s a core"

@@ -12,7 +12,7 @@ from litecl.interpreter.ops import BUILTINS, CUSTOMS
 
 _FOLDER = Path(kernels_cl.__file__).parent
 _KERNELS = sorted(path.stem for path in _FOLDER.glob("*.cl"))
-_ROOMS = [Path(delegate.__file__).parent, Path(perf.__file__).parent / "measure"]
+_ROOMS = [Path(delegate.__file__).parent, Path(perf.__file__).parent]
 _LOWERINGS = "\n".join(path.read_text() for room in _ROOMS for path in sorted(room.rglob("*.py")))
 
 

@@ -1,4 +1,4 @@
-"""Benchmarks as one table: on the terminal, as CSV, Markdown or JSON; how peers compare, and what is doubtful."""
+"""Benchmarks as one table: on the terminal, as CSV, Markdown or JSON; and what is doubtful."""
 
 import csv
 import io
@@ -74,30 +74,15 @@ def view(found: Sequence[Row]) -> RenderableType:
     process = ["process"] if any(row.process_peak_bytes is not None for row in found) else []
     times = "prepare ms", "first ms", "median ms", "p5-p95 ms", "min ms", "runs/s", "runs"
     made = table(*leading, *times, *process)
+    rate_of_one: dict[tuple[str, ...], float] = {}
     for row in found:
+        one = rate_of_one.setdefault((row.model, row.runtime, row.device, row.threads), row.per_second)
+        rate = f"{row.per_second:.4g}" + (f" (x{row.per_second / one:.2f})" if row.streams > 1 else "")
         cells = f"{row.prepare_ms:.1f}", f"{row.first_ms:.3f}", f"{row.median_ms:.3f}"
-        spread = f"{row.p5_ms:.3f}-{row.p95_ms:.3f}", f"{row.min_ms:.3f}", f"{row.per_second:.4g}", str(row.runs)
+        spread = f"{row.p5_ms:.3f}-{row.p95_ms:.3f}", f"{row.min_ms:.3f}", rate, str(row.runs)
         memory = ["" if row.process_peak_bytes is None else size(row.process_peak_bytes)] if process else []
         made.add_row(*(str(getattr(row, name)) for name in leading), *cells, *spread, *memory)
     return made
-
-
-def comparisons(case: Mapping[str, Any], *, named: bool) -> list[str]:
-    """Return a line for each peer. named: with the model."""
-    return [(f"{Path(case['model']).name}: " if named else "") + _comparison(c) for c in case["comparisons"]]
-
-
-def _comparison(c: Mapping[str, Any]) -> str:
-    threads = f"{c['num_threads']} thread" + ("" if c["num_threads"] == 1 else "s")
-    line = (
-        f"{c['name']} ({threads}) / litecl: median x{c['median_ratio']:.2f}, min x{c['min_ratio']:.2f} (above 1: "
-        f"litecl is faster); largest difference {c['difference']:.1e} of the output's magnitude"
-    )
-    if c["steps"] is not None:
-        line += f", {c['steps']} steps of its quantization"
-    if c["steps"] and c["name"] == "litert":
-        line += " (LiteRT's default kernels round differently from its reference kernels: --against litert-reference)"
-    return line
 
 
 def warnings(found: Sequence[Row]) -> list[str]:

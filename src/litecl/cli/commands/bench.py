@@ -2,16 +2,17 @@
 
 import argparse
 import hashlib
-from collections import defaultdict
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli import benches
+from litecl.cli import benches, peers
 from litecl.cli.command import (
     A_MODEL,
     Output,
@@ -27,14 +28,16 @@ from litecl.cli.command import (
     require_device,
     seconds,
 )
-from litecl.cli.launches import tile_view
-from litecl.cli.tables import report_data, table, titled
-from litecl.delegate.report_details import kernel_name
+from litecl.cli.profiles import profile_view
+from litecl.cli.tables import report_data
+from litecl.delegate.report import DelegationReport
 from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError, ModelError, brief
 from litecl.perf.bench import BenchOptions, BenchResult, Profile, bench, profile
 from litecl.perf.contenders import PEERS
 from litecl.perf.doubts import busy, load
 from litecl.perf.environment import header, named
+from litecl.perf.isolated import isolated
 
 HELP = "measure how long a model takes"
 
@@ -45,7 +48,9 @@ _LEAST_S = 0.5  # unless a number of runs is given: what disturbs a machine for 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("model", type=model_file, nargs="+", metavar="MODEL", help=f"{A_MODEL}, or several")
+    parser.add_argument(
+        "model", type=model_file, nargs="+", metavar="MODEL", help=f"{A_MODEL}, or a folder of files; or several"
+    )
     input_arguments(parser)
     device_arguments(parser, cpu=True, several=("device", "num_threads"))
     parser.add_argument(
@@ -80,48 +85,121 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Measure every model on every device with every number of threads that was asked for."""
+    """Measure every model on every device with every number of threads that was asked for.
+
+    Of several models those that cannot be measured are left out and told of; the exit code is then 1.
+    """
     benches.check(args.output)
-    load_before = load()
-    told = header("litecl bench")
-    given = device_options(args)
-    choices = product(args.model, given["device"] or [None], given["num_threads"] or [None])
-    cases, views = [], []
-    for path, device, threads in choices:
-        delegate = {**given, "device": device, "num_threads": threads}
-        case, view = _case(args, path, delegate)
-        cases.append(case)
-        views += view
+    load_before, told, given = load(), header("litecl bench"), device_options(args)
+    files = _files(args.model)
+    choices = [
+        Choice(path, {**given, "device": device, "num_threads": threads})
+        for path, device, threads in product(files, given["device"] or [None], given["num_threads"] or [None])
+    ]
+    found: Sequence[Measured | LeftOut]
+    if len(files) == 1:
+        found = [_measured(args, choice) for choice in choices]
+    else:
+        tried = isolated(partial(_tried, args, choice, f"{i} of {len(choices)}") for i, choice in enumerate(choices, 1))
+        found = [one or LeftOut.of(choice, "the process died") for one, choice in zip(tried, choices, strict=True)]
+    measured = [one for one in found if isinstance(one, Measured)]
+    left_out = [one for one in found if isinstance(one, LeftOut)]
+    cases = [one.case for one in measured]
     rows = benches.rows(cases)
     warnings = [*busy(load_before), *benches.warnings(rows)]
+    data = told | {"warnings": warnings}
+    data |= cases[0] if len(choices) == 1 else {"cases": cases}
+    if len(files) > 1:
+        data |= {"left_out": [asdict(one) for one in left_out], "peers": [asdict(one) for one in peers.peers(cases)]}
     for path in args.output:
         benches.write(rows, told | {"cases": cases}, path)
-    data = told | {"warnings": warnings} | (cases[0] if len(cases) == 1 else {"cases": cases})
-    lines = [Text(line) for case in cases for line in benches.comparisons(case, named=len(cases) > 1)]
-    return Output(data, [benches.view(rows), *lines, *(Text(f"WARNING: {line}") for line in warnings), *views])
+    lines = [f"left out: {one.told}" for one in left_out] + [f"WARNING: {line}" for line in warnings]
+    views = [view for one in measured for view in _views(one, with_report=len(files) == 1 or args.profile)]
+    view = [benches.view(rows), *peers.comparisons(cases), *(Text(line) for line in lines), *views]
+    return Output(data, view, int(bool(left_out)))
 
 
-def _case(
-    args: argparse.Namespace, path: Path, delegate: dict[str, Any]
-) -> tuple[dict[str, Any], list[RenderableType]]:
-    """Measure a model on a device; return the figures, and what else is shown of them."""
-    content = path.read_bytes()
-    values = inputs(args, Interpreter(path))
+@dataclass(frozen=True)
+class Choice:
+    """What is measured: a model, and the keywords of ``CLDelegate``."""
+
+    path: Path
+    delegate: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The figures of a model on a device, as plain data and as they are shown."""
+
+    case: dict[str, Any]
+    profile: Profile | None
+    report: DelegationReport | None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A model that could not be measured, and why."""
+
+    model: str
+    device: str | int | None
+    num_threads: int | None
+    reason: str
+
+    @staticmethod
+    def of(choice: Choice, reason: str) -> "LeftOut":
+        """Return why a choice is left out."""
+        return LeftOut(str(choice.path), choice.delegate["device"], choice.delegate["num_threads"], reason)
+
+    @property
+    def told(self) -> str:
+        """A line for people."""
+        place = [f"device {self.device}"] if self.device is not None else []
+        place += [f"threads {self.num_threads}"] if self.num_threads is not None else []
+        return ", ".join([self.model, *place]) + f": {brief(self.reason)}"
+
+
+def _files(models: Sequence[Path]) -> list[Path]:
+    """Return the models that are named, and those in folders that are. Raises ModelError for a folder without any."""
+    found: list[Path] = []
+    for path in models:
+        inside = sorted(path.rglob("*.tflite")) if path.is_dir() else [path]
+        if not inside:
+            raise ModelError(f"{path}: expected .tflite files in this folder, found none")
+        found += inside
+    return found
+
+
+def _tried(args: argparse.Namespace, choice: Choice, number: str) -> Measured | LeftOut:
+    """Measure a model if that is possible."""
+    try:
+        return _measured(args, choice, f"{number}: {choice.path.name}")
+    except (LiteclError, OSError) as error:
+        return LeftOut.of(choice, f"{type(error).__name__}: {error}")
+
+
+def _measured(args: argparse.Namespace, choice: Choice, doing: str = "measuring") -> Measured:
+    """Measure a model on a device."""
+    content = choice.path.read_bytes()
+    values = inputs(args, Interpreter(choice.path))
     runs = args.runs or (_LEAST_RUNS if args.seconds else _RUNS)
     streams = tuple(dict.fromkeys(args.streams))
     least_s = args.seconds or (0.0 if args.runs else _LEAST_S)
-    options = BenchOptions(delegate, args.cpu, runs, least_s, args.warmup, args.against, streams, args.memory)
-    with progress("measuring", None if least_s else runs + args.warmup) as bar:
-        result = bench(content, values, replace(options, delegate={**delegate, "progress": bar.building}), bar)
+    options = BenchOptions(choice.delegate, args.cpu, runs, least_s, args.warmup, args.against, streams, args.memory)
+    with progress(doing, None if least_s else runs + args.warmup) as bar:
+        watched = {**choice.delegate, "progress": bar.building}
+        result = bench(content, values, replace(options, delegate=watched), bar)
     require_device(args, result.report)
     profiled = None
     if args.profile:
         with progress("profiling", _PROFILE_RUNS) as tick:
             profiled = profile(content, values, options, _PROFILE_RUNS, tick)
-    view = [] if profiled is None else [_profile(profiled)]
-    view += [] if result.report is None else [result.report]
-    case = {"model": str(path), "sha256": hashlib.sha256(content).hexdigest()}
-    return case | _data(result, profiled), view
+    case = {"model": str(choice.path), "sha256": hashlib.sha256(content).hexdigest()}
+    return Measured(case | _data(result, profiled), profiled, result.report)
+
+
+def _views(one: Measured, *, with_report: bool) -> list[RenderableType]:
+    profiled = [] if one.profile is None else [profile_view(one.profile)]
+    return [*profiled, *([] if one.report is None or not with_report else [one.report])]
 
 
 def _data(result: BenchResult, profile: Profile | None) -> dict[str, Any]:
@@ -133,51 +211,3 @@ def _data(result: BenchResult, profile: Profile | None) -> dict[str, Any]:
         "delegation": None if result.report is None else report_data(result.report),
         "profile": None if profile is None else asdict(profile),
     }
-
-
-def _profile(profile: Profile) -> RenderableType:
-    """Show device time by operator and by launch, then host time by node."""
-    parts = [_kernels_by_op(profile), _kernels_by_node(profile)] if profile.kernels else []
-    return Group(*parts, _host(profile))
-
-
-def _kernels_by_op(profile: Profile) -> RenderableType:
-    groups: dict[str, list[tuple[float, int]]] = defaultdict(list)
-    for k in profile.kernels:
-        groups[k.op].append((k.duration_ms, k.flops))
-    total_ms = sum(k.duration_ms for k in profile.kernels)
-    made = table("operator", "launches", "device ms", "%", "GFLOP/s")
-    for op, launches in sorted(groups.items(), key=lambda item: -sum(ms for ms, _ in item[1])):
-        ms, flops = sum(ms for ms, _ in launches), sum(f for _, f in launches)
-        made.add_row(op, str(len(launches)), f"{ms:.3f}", f"{_percent(ms, total_ms):.1f}", _rate(flops, ms))
-    return titled(f"device, {total_ms:.3f} ms by operator", made)
-
-
-def _kernels_by_node(profile: Profile) -> RenderableType:
-    has_tiles = any(k.tiled for k in profile.kernels)
-    made = table("subgraph", "node", "operator", "kernel", *(["tile"] if has_tiles else []), "device ms", "GFLOP/s")
-    for k in profile.kernels:
-        name, tile = kernel_name(k.kernel, k.entry), [tile_view(k.tiled)] if has_tiles else []
-        rate = _rate(k.flops, k.duration_ms)
-        made.add_row(str(k.subgraph), str(k.node), k.op, name, *tile, f"{k.duration_ms:.4f}", rate)
-    return titled("device, by launch", made)
-
-
-def _host(profile: Profile) -> RenderableType:
-    total_ms = sum(row.total_ms for row in profile.host) / profile.runs
-    made = table("operator", "calls", "host ms", "%")
-    groups: dict[str, list[tuple[int, float]]] = defaultdict(list)
-    for row in profile.host:
-        groups[row.op].append((row.calls, row.total_ms))
-    for op, rows in sorted(groups.items(), key=lambda item: -sum(ms for _, ms in item[1])):
-        calls, ms = sum(c for c, _ in rows) / profile.runs, sum(ms for _, ms in rows) / profile.runs
-        made.add_row(op, f"{calls:g}", f"{ms:.3f}", f"{_percent(ms, total_ms):.1f}")
-    return titled(f"host, {total_ms:.3f} ms by operator (per invoke)", made)
-
-
-def _percent(part: float, whole: float) -> float:
-    return 100 * part / whole if whole else 0.0
-
-
-def _rate(flops: int, duration_ms: float) -> str:
-    return f"{flops / duration_ms * 1e-6:.1f}" if flops and duration_ms else ""

@@ -1,9 +1,7 @@
 """How long a new process takes from its start to its first answer, and what of it: measured in a process of its own."""
 
 import json
-import os
 import pickle
-import subprocess
 import sys
 import tempfile
 import time
@@ -11,11 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
+from litecl.perf.isolated import answered
 from litecl.report.facts import Phase, Start
 
-_COMMAND = [sys.executable, "-c", "from litecl.report.collect.start import child; child()"]
 _FOLDERS = {"cache_dir": "litecl", "POCL_CACHE_DIR": "pocl"}
 _PHASES = {
     "open": "open the device",
@@ -25,7 +22,6 @@ _PHASES = {
     "compile": "compile",
     "upload": "upload and bind",
 }
-_TIMEOUT_S = 600
 
 
 def starts(content: bytes, inputs: Mapping[str, Array], delegate: Mapping[str, Any]) -> tuple[Start, ...]:
@@ -36,22 +32,15 @@ def starts(content: bytes, inputs: Mapping[str, Array], delegate: Mapping[str, A
     with tempfile.TemporaryDirectory(prefix="litecl_report_") as folder:
         kept = str(Path(folder) / _FOLDERS["cache_dir"])
         request = pickle.dumps((content, dict(inputs), {**delegate, "cache_dir": kept}))
-        environment = {**os.environ, "POCL_CACHE_DIR": str(Path(folder) / _FOLDERS["POCL_CACHE_DIR"])}
+        environment = {"POCL_CACHE_DIR": str(Path(folder) / _FOLDERS["POCL_CACHE_DIR"])}
         Path(environment["POCL_CACHE_DIR"]).mkdir()
         return tuple(_start(caches, request, environment) for caches in ("empty", "filled"))
 
 
 def _start(caches: str, request: bytes, environment: Mapping[str, str]) -> Start:
     start_s = time.perf_counter()
-    try:
-        ended = subprocess.run(_COMMAND, input=request, capture_output=True, env=environment, timeout=_TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
-        raise LiteclError(f"a start of the model did not end in {_TIMEOUT_S} s") from error
+    told: dict[str, float] = answered(f"{__name__}.child", request, "a start of the model", environment)
     total_s = time.perf_counter() - start_s
-    if ended.returncode:
-        last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise LiteclError(f"a start of the model failed: {' '.join(last) or ended.returncode}")
-    told: dict[str, float] = json.loads(ended.stdout.splitlines()[-1])
     within = sum(told.values())
     phases = [Phase("start Python and import", max(0.0, total_s - within))]
     return Start(caches, (*phases, *(Phase(name, seconds) for name, seconds in told.items())), total_s)

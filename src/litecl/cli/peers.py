@@ -1,0 +1,96 @@
+"""How other runtimes compare with litecl: a line for each, or a table over models with the slowest first."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
+
+from litecl.cli.tables import table, titled
+
+
+@dataclass(frozen=True)
+class Peer:
+    """How a peer compares over several models, by its least times over ours: above 1 litecl is faster.
+
+    num_threads: of the peer; ours: of litecl, None where it chose. tenth: a tenth of the models has a ratio below it.
+    """
+
+    name: str
+    num_threads: int
+    device: str | None
+    ours: int | None
+    models: int
+    median: float
+    tenth: float
+    below_1: int
+
+
+def peers(cases: Sequence[Mapping[str, Any]]) -> list[Peer]:
+    """Return an overview of each peer with each number of threads."""
+    found = []
+    for key, rows in _by_peer(cases).items():
+        ratios = np.array([compared["min_ratio"] for _, compared in rows])
+        middle, tenth = np.median(ratios), np.percentile(ratios, 10)
+        found.append(Peer(*key, len(rows), float(middle), float(tenth), int((ratios < 1).sum())))
+    return found
+
+
+_Compared = tuple[str, Mapping[str, Any]]  # the model, and one of its comparisons
+
+
+def _by_peer(cases: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int, str | None, int | None], list[_Compared]]:
+    found: dict[tuple[str, int, str | None, int | None], list[_Compared]] = {}
+    for case in cases:
+        device = None if case["device"] is None else case["device"]["name"]
+        for compared in case["comparisons"]:
+            key = compared["name"], compared["num_threads"], device, case["subjects"][0]["num_threads"]
+            found.setdefault(key, []).append((Path(case["model"]).name, compared))
+    return found
+
+
+def comparisons(cases: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
+    """Return a line for each peer; of several models a table for each peer, in which the slowest come first."""
+    if len({case["model"] for case in cases}) == 1:
+        return [Text(_comparison(compared)) for case in cases for compared in case["comparisons"]]
+    views: list[RenderableType] = []
+    for peer, rows in zip(peers(cases), _by_peer(cases).values(), strict=True):
+        made = table("model", "of medians", "of least", "difference")
+        for model, compared in sorted(rows, key=lambda row: row[1]["min_ratio"]):
+            ratios = (f"{compared[ratio]:.2f}" for ratio in ("median_ratio", "min_ratio"))
+            made.add_row(model, *ratios, f"{compared['difference']:.1e}")
+        views += [titled(_title(peer), made), Text(_overview(peer))]
+    return views
+
+
+def _title(peer: Peer) -> str:
+    place = (f" on {peer.device}" if peer.device else "") + (
+        f", {_threads(peer.ours)}" if peer.ours is not None else ""
+    )
+    return f"{peer.name} ({_threads(peer.num_threads)}) / litecl{place}; above 1: litecl is faster"
+
+
+def _overview(peer: Peer) -> str:
+    return (
+        f"{peer.models} models: median x{peer.median:.2f}, lowest tenth below x{peer.tenth:.2f}, {peer.below_1} below 1"
+    )
+
+
+def _threads(count: int) -> str:
+    return f"{count} thread" + ("" if count == 1 else "s")
+
+
+def _comparison(c: Mapping[str, Any]) -> str:
+    line = (
+        f"{c['name']} ({_threads(c['num_threads'])}) / litecl: median x{c['median_ratio']:.2f}, min "
+        f"x{c['min_ratio']:.2f} (above 1: litecl is faster); largest difference {c['difference']:.1e} of the output's "
+        "magnitude"
+    )
+    if c["steps"] is not None:
+        line += f", {c['steps']} steps of its quantization"
+    if c["steps"] and c["name"] == "litert":
+        line += " (LiteRT's default kernels round differently from its reference kernels: --against litert-reference)"
+    return line

@@ -1,0 +1,58 @@
+"""A profile as tables: device time by operator and by launch, host time by operator."""
+
+from collections import defaultdict
+
+from rich.console import Group, RenderableType
+
+from litecl.cli.launches import tile_view
+from litecl.cli.tables import table, titled
+from litecl.delegate.report_details import kernel_name
+from litecl.perf.bench import Profile
+
+
+def profile_view(profile: Profile) -> RenderableType:
+    """Show device time by operator and by launch, then host time by node."""
+    parts = [_kernels_by_op(profile), _kernels_by_node(profile)] if profile.kernels else []
+    return Group(*parts, _host(profile))
+
+
+def _kernels_by_op(profile: Profile) -> RenderableType:
+    groups: dict[str, list[tuple[float, int]]] = defaultdict(list)
+    for k in profile.kernels:
+        groups[k.op].append((k.duration_ms, k.flops))
+    total_ms = sum(k.duration_ms for k in profile.kernels)
+    made = table("operator", "launches", "device ms", "%", "GFLOP/s")
+    for op, launches in sorted(groups.items(), key=lambda item: -sum(ms for ms, _ in item[1])):
+        ms, flops = sum(ms for ms, _ in launches), sum(f for _, f in launches)
+        made.add_row(op, str(len(launches)), f"{ms:.3f}", f"{_percent(ms, total_ms):.1f}", _rate(flops, ms))
+    return titled(f"device, {total_ms:.3f} ms by operator", made)
+
+
+def _kernels_by_node(profile: Profile) -> RenderableType:
+    has_tiles = any(k.tiled for k in profile.kernels)
+    made = table("subgraph", "node", "operator", "kernel", *(["tile"] if has_tiles else []), "device ms", "GFLOP/s")
+    for k in profile.kernels:
+        name, tile = kernel_name(k.kernel, k.entry), [tile_view(k.tiled)] if has_tiles else []
+        rate = _rate(k.flops, k.duration_ms)
+        made.add_row(str(k.subgraph), str(k.node), k.op, name, *tile, f"{k.duration_ms:.4f}", rate)
+    return titled("device, by launch", made)
+
+
+def _host(profile: Profile) -> RenderableType:
+    total_ms = sum(row.total_ms for row in profile.host) / profile.runs
+    made = table("operator", "calls", "host ms", "%")
+    groups: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    for row in profile.host:
+        groups[row.op].append((row.calls, row.total_ms))
+    for op, rows in sorted(groups.items(), key=lambda item: -sum(ms for _, ms in item[1])):
+        calls, ms = sum(c for c, _ in rows) / profile.runs, sum(ms for _, ms in rows) / profile.runs
+        made.add_row(op, f"{calls:g}", f"{ms:.3f}", f"{_percent(ms, total_ms):.1f}")
+    return titled(f"host, {total_ms:.3f} ms by operator (per invoke)", made)
+
+
+def _percent(part: float, whole: float) -> float:
+    return 100 * part / whole if whole else 0.0
+
+
+def _rate(flops: int, duration_ms: float) -> str:
+    return f"{flops / duration_ms * 1e-6:.1f}" if flops and duration_ms else ""
