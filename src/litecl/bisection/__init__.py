@@ -1,0 +1,5 @@
+"""Which operator of a model a runtime computes wrong: ``litecl.bisect`` and ``litecl bisect``."""
+
+from litecl.bisection.case import write_case as write_case
+from litecl.bisection.find import Bisection as Bisection
+from litecl.bisection.find import bisect as bisect

@@ -1,0 +1,43 @@
+"""A fault as files: the smallest model that shows it, with its inputs and the right outputs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from litecl.bisection.find import Bisection
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.writer import write
+from litecl.perf.feeds import labels
+
+_MODEL, _INPUTS, _EXPECTED = "case.tflite", "inputs.npz", "expected.npz"
+
+
+def write_case(found: Bisection, folder: Path) -> list[Path]:
+    """Write the nodes that are wrong as ``case.tflite``, their inputs and right outputs by name as ``.npz`` files.
+
+    Returns the paths. Raises ModelError if no fault was found.
+    """
+    if found.fault is None:
+        raise ModelError(f"expected a fault to write, and the verdict is {found.verdict}")
+    folder.mkdir(parents=True, exist_ok=True)
+    content = write(found.fault.model)
+    (folder / _MODEL).write_bytes(content)
+    interpreter = Interpreter(model_content=content)
+    named = (
+        (_INPUTS, interpreter.get_input_details(), found.fault.inputs),
+        (_EXPECTED, interpreter.get_output_details(), found.fault.expected),
+    )
+    for name, details, values in named:
+        arrays: dict[str, Any] = dict(zip(labels(details), values, strict=True))
+        np.savez(folder / name, **arrays)
+    return [folder / name for name in (_MODEL, _INPUTS, _EXPECTED)]
+
+
+def command(found: Bisection, folder: Path) -> str:
+    """Return the command that shows the fault again, from the files."""
+    return (
+        f"litecl bisect {folder / _MODEL} --input {folder / _INPUTS} "
+        f"--suspect {found.suspect} --reference {found.reference}"
+    )

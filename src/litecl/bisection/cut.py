@@ -1,0 +1,98 @@
+"""Parts of a model as models of their own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec, acts, reached
+from litecl.interpreter.schema import TensorType
+
+_HANDLES = (TensorType.RESOURCE, TensorType.VARIANT)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Nodes of a subgraph as a model. inputs, outputs: its tensors, by their indices in the subgraph."""
+
+    model: Model
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def cut(model: Model, subgraph: int, nodes: Sequence[int], values: Mapping[int, Array]) -> Cut:
+    """Return the model of some nodes: its inputs are what they read, its outputs what others read of theirs.
+
+    values: of the tensors that they read, which give these their shapes. Raises ModelError for nodes that cannot be
+    apart from the others, because they share a resource or change one.
+    """
+    graph = model.subgraphs[subgraph]
+    inner = [graph.nodes[i] for i in nodes]
+    made = [t for node in inner for t in node.outputs]
+    read = dict.fromkeys(t for node in inner for t in node.inputs if t != ABSENT and t not in {*made})
+    inputs = tuple(t for t in read if _is_given(graph.tensors[t]))
+    _require_separable(model, graph, inner, (*inputs, *made))
+    others = {t for i, node in enumerate(graph.nodes) if i not in {*nodes} for t in node.inputs} | {*graph.outputs}
+    outputs = tuple(t for t in made if t in others) or tuple(made)
+    return Cut(_model(model, graph, inner, inputs, outputs, values), inputs, outputs)
+
+
+def body(model: Model, subgraph: int, values: Mapping[int, Array]) -> Cut:
+    """Return the model of a whole subgraph, with its own inputs and outputs. Raises ModelError as ``cut`` does."""
+    graph = model.subgraphs[subgraph]
+    if subgraph:  # the first one may use resources: it begins when the model does
+        _require_separable(model, graph, graph.nodes, graph.inputs)
+    return Cut(
+        _model(model, graph, graph.nodes, graph.inputs, graph.outputs, values), tuple(graph.inputs), graph.outputs
+    )
+
+
+def _is_given(spec: TensorSpec) -> bool:
+    return spec.data is None and not spec.is_variable
+
+
+def _require_separable(model: Model, graph: Subgraph, nodes: Sequence[Node], tensors: Sequence[int]) -> None:
+    inner = [node for callee in reached(model, nodes) for node in model.subgraphs[callee].nodes]
+    if any(graph.tensors[t].type in _HANDLES for t in tensors) or any(acts(model, node) for node in (*nodes, *inner)):
+        raise ModelError("nodes that share or change a resource do not run apart from the others")
+
+
+def _model(
+    model: Model,
+    graph: Subgraph,
+    nodes: Sequence[Node],
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    values: Mapping[int, Array],
+) -> Model:
+    """Return a model whose first subgraph has these nodes, and the tensors that they need."""
+    named = [t for node in nodes for t in (*node.inputs, *node.outputs, *node.intermediates) if t != ABSENT]
+    used = sorted({*named, *inputs, *outputs})
+    place = {t: position for position, t in enumerate(used)} | {ABSENT: ABSENT}
+    moved = [
+        replace(
+            node,
+            inputs=tuple(place[t] for t in node.inputs),
+            outputs=tuple(place[t] for t in node.outputs),
+            intermediates=tuple(place[t] for t in node.intermediates),
+        )
+        for node in nodes
+    ]
+    first = Subgraph(
+        tuple(_shaped(graph.tensors[t], values.get(t)) for t in used),
+        tuple(place[t] for t in inputs),
+        tuple(place[t] for t in outputs),
+        tuple(moved),
+        "main",
+    )
+    needed = reached(model, nodes)
+    empty = Subgraph((), (), (), ())  # keeps the numbers of the others
+    most = max(needed, default=0)
+    others = (model.subgraphs[i] if i in needed else empty for i in range(1, most + 1))
+    return Model((first, *others))
+
+
+def _shaped(spec: TensorSpec, value: Array | None) -> TensorSpec:
+    """Return a tensor with the shape of its value, if that is known and the tensor no constant."""
+    if spec.data is not None or value is None:
+        return spec
+    return replace(spec, shape=value.shape, shape_signature=None)

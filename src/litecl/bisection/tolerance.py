@@ -1,0 +1,72 @@
+"""How far a result may be from the reference's before it is called wrong."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.graph import Array
+from litecl.verify.difference import difference
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """relative: of floats, to the largest magnitude in the tensor. steps: of integers."""
+
+    relative: float = 1e-4
+    steps: int = 0
+
+
+@dataclass(frozen=True)
+class Error:
+    """The worst element of a result. output: the position of the tensor. relative, or steps of integers: how wrong.
+
+    said: what no number says, such as another shape.
+    """
+
+    output: int
+    size: float
+    place: tuple[int, ...] = ()
+    got: object = None
+    expected: object = None
+    said: str = ""
+
+    @property
+    def text(self) -> str:
+        """The error in a few words."""
+        if self.said:
+            return self.said
+        return f"{self.got} instead of {self.expected} at {list(self.place)}"
+
+
+def size_of(got: Array, expected: Array) -> float:
+    """Return how far a tensor is from what it should be: floats relative to the largest magnitude, integers in steps;
+    infinite where they differ in more than numbers.
+    """
+    found = difference(got, expected)
+    if found.wrong:
+        return np.inf
+    return found.ulp if expected.dtype.kind in "iub" else found.relative
+
+
+def worst(got: Sequence[Array], expected: Sequence[Array], tolerance: Tolerance) -> Error | None:
+    """Return the worst element of all results, if it is beyond the tolerance."""
+    errors = [
+        _error(position, a, b)
+        for position, (a, b) in enumerate(zip(got, expected, strict=True))
+        if size_of(a, b) > (tolerance.steps if b.dtype.kind in "iub" else tolerance.relative)
+    ]
+    return max(errors, key=lambda error: error.size, default=None)
+
+
+def _error(position: int, got: Array, expected: Array) -> Error:
+    size = size_of(got, expected)
+    if got.shape != expected.shape or got.dtype != expected.dtype or got.dtype.kind not in "fciub":
+        return Error(position, size, said=difference(got, expected).wrong)
+    wide = np.complex128 if got.dtype.kind == "c" else np.float64
+    a, b = got.astype(wide), expected.astype(wide)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(invalid="ignore"):
+        apart = np.where(same, 0, np.nan_to_num(np.abs(a - b), nan=np.inf))
+    place = tuple(int(i) for i in np.unravel_index(int(np.argmax(apart)), got.shape))
+    return Error(position, size, place, got[place].item(), expected[place].item())

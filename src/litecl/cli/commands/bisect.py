@@ -1,0 +1,148 @@
+"""``litecl bisect``: the first operator of a model that a runtime computes wrong."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from litecl.bisection.case import command, write_case
+from litecl.bisection.find import Bisection, bisect
+from litecl.bisection.search import Fault
+from litecl.bisection.tolerance import Error
+from litecl.cli.command import (
+    Output,
+    device_arguments,
+    device_options,
+    input_arguments,
+    inputs,
+    model_argument,
+    progress,
+)
+from litecl.cli.tables import number, shape, table, titled
+from litecl.interpreter import Interpreter
+from litecl.interpreter.graph import Array
+
+HELP = "find the first operator that a runtime computes wrong, given right inputs"
+_RUNTIMES = "device (litecl's), a device's name, litert, litert-ref (LiteRT's reference kernels) or interpreter"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    model_argument(parser)
+    parser.add_argument("--suspect", default="device", metavar="RUNTIME", help=f"{_RUNTIMES}; default: device")
+    parser.add_argument("--reference", default="interpreter", metavar="RUNTIME", help="the same; default: interpreter")
+    input_arguments(parser)
+    parser.add_argument(
+        "--relative",
+        type=float,
+        default=1e-4,
+        metavar="X",
+        help="how far a float may be off, relative to the largest magnitude in its tensor (default: 1e-4)",
+    )
+    parser.add_argument(
+        "--steps",
+        type=int,
+        metavar="N",
+        help="how many steps an integer may be off (default: 0 for a device of litecl's, else 1)",
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write the smallest model that shows it there")
+    device_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Bisect a model. The exit code is 1 if the suspect is wrong."""
+    content = Path(args.model).read_bytes()
+    interpreter = Interpreter(model_content=content)
+    options = {name: value for name, value in device_options(args).items() if name != "device"}
+    suspect = args.device if args.device is not None and args.suspect == "device" else args.suspect
+    with progress("running", None) as bar:
+        found = bisect(
+            content,
+            suspect,
+            args.reference,
+            inputs(args, interpreter),
+            relative=args.relative,
+            steps=args.steps,
+            tick=bar.now,
+            **options,
+        )
+    files = [] if found.fault is None or args.output is None else write_case(found, args.output)
+    again = command(found, args.output) if files else ""
+    data = _data(found) | {"files": [*map(str, files)], "command": again}
+    told = [*_view(found), *(Text(str(path)) for path in files), *([Text(f"Shown again by: {again}")] if again else [])]
+    return Output(data, told, int(found.verdict != "right"))
+
+
+def _data(found: Bisection) -> dict[str, Any]:
+    return {
+        "suspect": found.suspect,
+        "reference": found.reference,
+        "verdict": found.verdict,
+        "relative": found.tolerance.relative,
+        "steps": found.tolerance.steps,
+        "nodes": found.nodes,
+        "output": None
+        if found.output is None
+        else {"index": found.output.output, "error": found.output.size, "worst": found.output.text},
+        "fault": None if found.fault is None else _fault_data(found.fault),
+        "growth": [{"node": point.node, "op": point.op, "error": point.size} for point in found.growth],
+        "notes": [*found.notes],
+    }
+
+
+def _error_data(error: Error) -> dict[str, Any]:
+    return {"output": error.output, "error": error.size, "worst": error.text}
+
+
+def _fault_data(fault: Fault) -> dict[str, Any]:
+    return {
+        "subgraph": fault.subgraph,
+        "nodes": [*fault.nodes],
+        "ops": [*fault.ops],
+        "iterations": [*fault.iterations],
+        "tensor": fault.tensor,
+        **_error_data(fault.error),
+        "inputs": [_described(value) for value in fault.inputs],
+    }
+
+
+def _described(value: Array) -> dict[str, Any]:
+    numeric = value.dtype.kind in "fiu" and value.size > 0
+    low, high = (float(value.min()), float(value.max())) if numeric else (None, None)
+    return {"dtype": str(value.dtype), "shape": [*value.shape], "min": low, "max": high}
+
+
+def _view(found: Bisection) -> list[RenderableType]:
+    """Return the verdict in words, and tables."""
+    pair = f"{found.suspect} against {found.reference}"
+    if found.output is None:
+        return [Text(f"{pair}: all outputs are right", "green")]
+    whole = f"output {found.output.output}: {found.output.text}"
+    if found.fault is None:
+        growth = table("node", "operator", "error")
+        for point in found.growth:
+            growth.add_row(str(point.node), point.op, number(point.size))
+        said = f"{pair}: {whole}. Every node is right by itself: small errors grow from node to node."
+        behind = titled("error behind each node, with all before it on the suspect", growth)
+        return [Text(said, "yellow"), behind, *_notes(found)]
+    fault = found.fault
+    names = ", ".join(f"{op} (node {node})" for op, node in zip(fault.ops, fault.nodes, strict=True))
+    where = f" of subgraph {fault.subgraph}" if fault.subgraph else ""
+    loop = f", in iteration {'.'.join(map(str, fault.iterations))}" if fault.iterations else ""
+    operands = table("operand", "type", "shape", "min", "max")
+    for position, value in enumerate(map(_described, fault.inputs)):
+        bounds = number(value["min"]), number(value["max"])
+        operands.add_row(str(position), value["dtype"], shape(value["shape"]), *bounds)
+    return [
+        Text(f"{pair}: {whole}"),
+        Text(f"Wrong given right inputs: {names}{where}{loop}", "red"),
+        Text(f"{fault.tensor or 'its result'}: {fault.error.text} (error {number(fault.error.size)})"),
+        titled("given", operands),
+        *_notes(found),
+    ]
+
+
+def _notes(found: Bisection) -> list[Text]:
+    return [Text(f"Note: {note}", "yellow") for note in found.notes]
