@@ -98,8 +98,8 @@ KERNELS: dict[str, tuple[str, str, str, str]] = {
     "two corners": ("resize.cl", "((q) * up + (s) * v) * u)", "((s) * up + (q) * v) * u)", "RESIZE_BILINEAR"),
     "no root": ("l2_normalization.cl", "sqrt(sum_lanes(squares))", "sum_lanes(squares)", "L2_NORMALIZATION"),
     "exclusive": ("cumsum.cl", "exclusive ? before : sum", "exclusive ? sum : before", "CUMSUM"),
-    "a large angle": ("unary.cl", "(Tv)0.015625f", "(Tv)15.625f", "SIN"),
-    "the wrong cosine": ("unary.cl", ": sin(x))", ": cos(x))", "SIN"),
+    "a large angle": ("functions.h", "0.015625f", "15.625f", "SIN"),
+    "the wrong cosine": ("functions.h", ": sin(x))", ": cos(x))", "SIN"),
     "a difference": ("binary.cl", "(((a) - (b)) * ((a) - (b)))", "(((a) - (b)) * ((a) + (b)))", "SQUARED_DIFFERENCE"),
     "the position after": (
         "gather.cl",
@@ -208,6 +208,6 @@ def mislowered(module: str, op: str, change: Change) -> ClOp:
     found = next(o for o in import_module(f"litecl.delegate.ops.{module}").CL_OPS if o.op.name == op)
 
     def lower(call: Call) -> list[Step]:
-        return [change(step) if isinstance(step, Launch) and step.args else step for step in found.lower(call)]
+        return [change(step) if isinstance(step, Launch) and step.args else step for step in found.steps(call)]
 
-    return replace(found, lower=lower, activates=None, chains=False)
+    return replace(found, cpu=lower, gpu=lower, activates=None, chains=False)

@@ -1,5 +1,8 @@
 """``litecl.bisect`` names the operator that a runtime computes wrong."""
 
+import json
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +11,29 @@ import pytest
 
 import litecl
 from litecl.bisection import Bisection, write_case
+from litecl.cli.parser import main
 from litecl.delegate.native import compiler
+from litecl.interpreter.errors import DeviceNotFound, ModelError
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import ADD, MUL, SUB, AddOptions, MulOptions, SubOptions
+from litecl.interpreter.ops.cumsum import CUMSUM, CumsumOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.unary import LOGISTIC, NEG, SIN, TANH
 from support.bisect_models import KERNELS, LOWERINGS, mislowered, planted, zoo
+from support.build import Graph, model, randn
+from support.loop_models import BOOL, FLOAT, INT, below, if_node, int32, next_, subgraph, times, while_model
 
 pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
 ON: dict[str, Any] = {"cache_dir": None, "num_threads": 1}
+
+
+def _negated(g: Graph, x: Sequence[int]) -> list[int]:
+    return [g.op(NEG, [x[0]], NoOptions())]
+
+
+def _sine(g: Graph, x: Sequence[int]) -> list[int]:
+    return [g.op(SIN, [x[0]], NoOptions())]
 
 
 def again_of(case: Path) -> Bisection:
@@ -48,3 +69,103 @@ def test_wrong_lowerings(name: str, tmp_path: Path) -> None:
     assert found.verdict == "fault", found
     assert found.fault is not None
     assert found.fault.ops == (op,)
+
+
+def _fourfold(g: Graph, x: Sequence[int]) -> list[int]:
+    """i + 1, sin(4 y), and 4 y"""
+    grown = times(g, x[1], g.const(np.float32(4)))
+    return [next_(g, x[0]), grown, g.op(SIN, [grown], NoOptions())]
+
+
+def test_an_iteration_of_a_loop(tmp_path: Path) -> None:
+    """A sine that is wrong for large angles is wrong from the iteration on whose angles are large."""
+    content = write(while_model([((), INT), ((5,), FLOAT), ((5,), FLOAT)], below(5), _fourfold))
+    start = {"main_in1": np.full(5, 0.005, np.float32), "main_in0": int32(0)}
+    file, text, wrong, _ = KERNELS["a large angle"]
+    (tmp_path / "kernels").mkdir()
+    with planted(tmp_path / "kernels", file, text, wrong):
+        found = litecl.bisect(content, "native", inputs=start, **ON)
+    assert found.fault is not None
+    assert (found.fault.ops, found.fault.iterations) == (("SIN",), (3,))
+
+
+def test_a_branch(tmp_path: Path) -> None:
+    g = Graph()
+    chosen, x = g.input((1,), BOOL), g.input((5,))
+    (y,) = if_node(g, [chosen, x], 1, 2, x)
+    sides = [subgraph(name, [((5,), FLOAT)], part) for name, part in (("then", _negated), ("else", _sine))]
+    content = write(model(g.build(y), *sides))
+    file, text, wrong, op = KERNELS["the wrong cosine"]
+    (tmp_path / "kernels").mkdir()
+    with planted(tmp_path / "kernels", file, text, wrong):
+        for choice, ops in ((True, None), (False, (op,))):
+            found = litecl.bisect(content, "native", inputs={"main_in0": np.array([choice])}, **ON)
+            assert (found.fault.ops if found.fault else None) == ops
+
+
+def test_nodes_that_are_one_kernel(tmp_path: Path) -> None:
+    """What is wrong only where several nodes are fused is told of all of these."""
+    g, rng = Graph(), np.random.default_rng(5)
+    x = g.op(NEG, [g.input((3, 40))], NoOptions())
+    x = g.op(MUL, [x, g.const(randn(rng, 40))], MulOptions())
+    x = g.op(ADD, [x, g.const(randn(rng, 3, 40))], AddOptions())
+    x = g.op(CUMSUM, [x, g.const(np.int32(1))], CumsumOptions())
+    content = write(model(g.build(g.op(SIN, [x], NoOptions()))))
+    (tmp_path / "kernels").mkdir()
+    with planted(tmp_path / "kernels", "chain.cl", "STEP(MUL, clamp_v(a * b,", "STEP(MUL, clamp_v(a * b + 1.0f,"):
+        found = litecl.bisect(content, "native", **ON)
+    assert found.fault is not None
+    assert found.fault.ops in (("NEG", "MUL"), ("MUL", "ADD"))
+
+
+def test_rounding_is_no_fault() -> None:
+    """x = 4 x (1 - x) doubles an error each time, on average."""
+    g = Graph()
+    x = g.op(LOGISTIC, [g.input((1, 64))], NoOptions())
+    four, one = g.const(np.float32(4)), g.const(np.float32(1))
+    for _ in range(18):
+        rest = g.op(SUB, [one, x], SubOptions())
+        x = times(g, times(g, x, four), rest)
+    found = litecl.bisect(write(model(g.build(x))), "native", **ON)
+    assert found.verdict == "rounding", found
+    assert [point.node for point in found.growth][-1] == 54
+    assert found.growth[0].size < 1e-6 < 1e-4 < found.growth[-1].size
+
+
+def test_litert_against_its_reference(tmp_path: Path) -> None:
+    """XNNPACK rounds activations otherwise where weights are integers: a difference that is known, and is found."""
+    pytest.importorskip("ai_edge_litert")
+    g, rng = Graph(), np.random.default_rng(7)
+    x = g.op(TANH, [g.input((4, 64))], NoOptions())
+    weights = g.const(rng.integers(-127, 128, (32, 64)).astype(np.int8), scale=0.01)
+    x = g.op(FULLY_CONNECTED, [x, weights, None], FullyConnectedOptions())
+    path = tmp_path / "hybrid.tflite"
+    path.write_bytes(write(model(g.build(g.op(SIN, [x], NoOptions())))))
+    found = litecl.bisect(path, "litert", "litert-ref")
+    assert found.fault is not None
+    assert found.fault.ops == ("FULLY_CONNECTED",)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, case = tmp_path / "zoo.tflite", tmp_path / "case"
+    path.write_bytes(zoo())
+    arguments = "bisect", path, "--suspect", "native", "--cache", tmp_path / "cache", "--json"
+    assert main([*map(str, arguments)]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "right"
+    file, text, wrong, op = KERNELS["no root"]
+    (tmp_path / "kernels").mkdir()
+    with planted(tmp_path / "kernels", file, text, wrong):
+        assert main([*map(str, (*arguments, "-o", case))]) == 1
+        found = json.loads(capsys.readouterr().out)
+        assert (found["verdict"], found["fault"]["ops"]) == ("fault", [op])
+        assert main([*shlex.split(found["command"])[1:], "--cache", str(tmp_path / "cache")]) == 1
+        assert f"Wrong given right inputs: {op} (node 0)" in capsys.readouterr().out
+
+
+def test_what_cannot_be_bisected(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no input is named 'z'"):
+        litecl.bisect(zoo(), "native", inputs={"z": np.zeros(1)})
+    with pytest.raises(DeviceNotFound):
+        litecl.bisect(zoo(), "no such device")
+    with pytest.raises(ModelError, match="the verdict is right"):
+        write_case(litecl.bisect(zoo(), "interpreter"), tmp_path)

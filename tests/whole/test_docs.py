@@ -39,6 +39,7 @@ DOCUMENTS = (
         "docs/scaling.md",
         "docs/threads.md",
         "docs/verify.md",
+        "docs/bisect.md",
     ),
     *sorted(f"docs/guides/{path.name}" for path in (ROOT / "docs/guides").glob("*.md")),
 )
@@ -103,7 +104,8 @@ def test_files_that_are_named_exist(document: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", "docs/command.md", "docs/reports.md", "docs/scaling.md", "docs/verify.md"]
+    "document",
+    ["README.md", "docs/bisect.md", "docs/command.md", "docs/reports.md", "docs/scaling.md", "docs/verify.md"],
 )
 def test_commands_that_are_named_exist(document: str, capsys: pytest.CaptureFixture[str]) -> None:
     for line in re.findall(r"^    litecl (.+)$", _text(document), re.M):
@@ -141,6 +143,13 @@ def test_results_of_devices_are_those_that_are_kept() -> None:
         )
         assert f"{device.counts['pass']} of {device.checks} pass" in line
         assert path.stat().st_size < 200_000
+
+
+@pytest.mark.long
+def test_the_example_of_bisecting_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", _text("docs/bisect.md"), re.S)
+    exec(compile(example, "bisect.md", "exec"), {})
+    assert capsys.readouterr().out.strip() == "right"
 
 
 @pytest.mark.long
