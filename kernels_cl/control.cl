@@ -1,4 +1,4 @@
-// Kernels that decide on the device whether queued launches do anything (delegate/opencl/queued.py). Each has one
+// Kernels that decide on the device whether queued launches do anything (delegate/opencl/runs/queued.py). Each has one
 // work-item.
 // flags: those of a loop, or of a branch, are together. parent: the flag that guards all this, -1 for none.
 #include "common.h"

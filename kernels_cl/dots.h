@@ -1,4 +1,4 @@
-// Dot products of bytes on GPUs. Macro: LITECL_DOTS, if an instruction was found for it (delegate/opencl/capabilities.py).
+// Dot products of bytes on GPUs. Macro: LITECL_DOTS, if an instruction was found for it (delegate/opencl/probes).
 
 // add_dot: sum + the dot product of the four signed bytes of x and those of w; add_unsigned_dot: of unsigned bytes of x.
 #ifndef DOT_FUNCTION

@@ -1,5 +1,5 @@
 // Arithmetic in halves, four at a time: products are added up with a rounding to the nearest for each, and beyond 65504
-// become infinite. Where a device computes something else is found out before (delegate/opencl/half_probe.py).
+// become infinite. Where a device computes something else is found out before (delegate/opencl/probes/half_probe.py).
 // Macro: EMULATED, for devices without such arithmetic: the same by floats that are rounded, nearly (the product, which is
 // exact, and the sum are added in float32 first).
 #ifdef EMULATED

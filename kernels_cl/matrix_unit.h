@@ -7,7 +7,7 @@
 // - ROCm/amd_matrix_instruction_calculator, v_mfma_f32_16x16x16f16 (MATRIX_MFMA) and v_wmma_f32_16x16x16_f16 with
 //   wave32 (MATRIX_WMMA, gfx11);
 // - OpenCL's cl_intel_subgroup_matrix_multiply_accumulate, f16 with M = 8 (MATRIX_DPAS, 8 or 16 lanes).
-// A device that computes something else is found out before (delegate/opencl/matrix_probe.py).
+// A device that computes something else is found out before (delegate/opencl/probes/matrix_probe.py).
 // Macros: MATRIX_..., UNIT_ROWS, UNIT_COLUMNS, UNIT_LANES; EMULATED: the same by work-items that exchange what they hold
 // through local memory, for devices without such units, where all of a group multiply at the same time.
 #define UNIT_DEPTH 16

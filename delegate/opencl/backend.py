@@ -11,11 +11,11 @@ from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuff
 from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.opencl import device as opencl
+from litecl.delegate.opencl.devices import device as opencl
 from litecl.delegate.opencl.errors import RUNNING, typed_errors
-from litecl.delegate.opencl.execution import CLExecution
 from litecl.delegate.opencl.identity import identity
-from litecl.delegate.opencl.user_buffer import CLUserBuffer
+from litecl.delegate.opencl.memory.user_buffer import CLUserBuffer
+from litecl.delegate.opencl.runs.execution import CLExecution
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.errors import DeviceNotFound

@@ -11,7 +11,9 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate, DelegationReport
-from litecl.delegate.opencl import command_buffer, device, execution, recorder
+from litecl.delegate.opencl.devices import device
+from litecl.delegate.opencl.runs import execution
+from litecl.delegate.opencl.runs.recordings import command_buffer, recorder
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.interpreter.graph import Array, Model

@@ -12,7 +12,8 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate.devices import choose, devices
 from litecl.delegate.native import library
-from litecl.delegate.opencl import device, enqueue, programs
+from litecl.delegate.opencl import enqueue
+from litecl.delegate.opencl.devices import device, programs
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuildError, OutOfDeviceMemory
 from litecl.interpreter.graph import Model

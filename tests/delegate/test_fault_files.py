@@ -14,8 +14,9 @@ import pytest
 from litecl.delegate import devices as open_devices
 from litecl.delegate import disk, report
 from litecl.delegate.naming import advice
-from litecl.delegate.opencl import capabilities, environment
-from litecl.delegate.opencl.device import devices
+from litecl.delegate.opencl import environment
+from litecl.delegate.opencl.devices.device import devices
+from litecl.delegate.opencl.probes import capabilities
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.ops.binary import ADD, AddOptions

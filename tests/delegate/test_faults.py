@@ -18,8 +18,9 @@ import pytest
 from litecl.delegate import CLDelegate, report
 from litecl.delegate import devices as open_devices
 from litecl.delegate.cpu.target import CpuTarget
-from litecl.delegate.opencl import capabilities, device, programs
-from litecl.delegate.opencl.device import devices
+from litecl.delegate.opencl.devices import device, programs
+from litecl.delegate.opencl.devices.device import devices
+from litecl.delegate.opencl.probes import capabilities
 from litecl.interpreter.errors import KernelBuildError, LiteclError, OutOfDeviceMemory
 from support.build import randn
 from support.devices import as_on_a_gpu

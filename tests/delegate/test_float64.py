@@ -14,7 +14,7 @@ from litecl.delegate.cl_op import ClOp
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import partition
 from litecl.delegate.cpu.target import CpuTarget
-from litecl.delegate.opencl import device, programs
+from litecl.delegate.opencl.devices import device, programs
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate.matmul import product
-from litecl.delegate.opencl import device
+from litecl.delegate.opencl.devices import device
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import binary
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions

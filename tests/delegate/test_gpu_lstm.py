@@ -13,7 +13,7 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu.cell_groups import cell_share
 from litecl.delegate.gpu.properties import Gpu
-from litecl.delegate.opencl import device
+from litecl.delegate.opencl.devices import device
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model

@@ -8,7 +8,7 @@ from typing import Any
 import pyopencl as cl
 import pytest
 
-from litecl.delegate.opencl import capabilities, half_probe
+from litecl.delegate.opencl.probes import capabilities, half_probe
 from support import devices
 
 _FAULTS = {

@@ -21,7 +21,7 @@ from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu.profiles import PROFILES
 from litecl.delegate.gpu.properties import Gpu, HalfUnit
 from litecl.delegate.gpu.tiles import local_share, possible_shares
-from litecl.delegate.opencl import device
+from litecl.delegate.opencl.devices import device
 from litecl.delegate.plan.gpu.estimate import launch_rows
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array

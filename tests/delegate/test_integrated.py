@@ -13,9 +13,10 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl import device, memory, shared, transfers
+from litecl.delegate.opencl.devices import device
 from litecl.delegate.opencl.enqueue import BoundKernel
-from litecl.delegate.opencl.user_buffer import CLUserBuffer
+from litecl.delegate.opencl.memory import memory, shared, transfers
+from litecl.delegate.opencl.memory.user_buffer import CLUserBuffer
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array

@@ -11,7 +11,8 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl import enqueue, programs
+from litecl.delegate.opencl import enqueue
+from litecl.delegate.opencl.devices import programs
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError, ModelError
 from litecl.interpreter.file.writer import write

@@ -10,7 +10,7 @@ import pytest
 
 from litecl.cases import Case, hybrid
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl.capabilities import capabilities
+from litecl.delegate.opencl.probes.capabilities import capabilities
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions, Op

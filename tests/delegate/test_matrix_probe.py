@@ -10,8 +10,8 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate.gpu.properties import MATRIX_UNITS, MatrixUnit
-from litecl.delegate.opencl import capabilities, matrix_probe
-from litecl.delegate.opencl.gpu import matrix_of
+from litecl.delegate.opencl.probes import capabilities, matrix_probe
+from litecl.delegate.opencl.probes.gpu import matrix_of
 from support import devices
 
 

@@ -16,7 +16,7 @@ from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.gpu.profiles import PROFILES
 from litecl.delegate.gpu.properties import MATRIX_UNITS, Gpu
 from litecl.delegate.gpu.tiles import local_share
-from litecl.delegate.opencl import device
+from litecl.delegate.opencl.devices import device
 from litecl.delegate.plan.gpu.estimate import launch_rows
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array

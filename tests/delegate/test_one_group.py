@@ -10,7 +10,7 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cl_op import Launch, Local, Operand
 from litecl.delegate.gpu.profiles import PROFILES
-from litecl.delegate.opencl import programs
+from litecl.delegate.opencl.devices import programs
 from litecl.delegate.plan.gpu.estimate import host_waits, launch_rows
 from litecl.delegate.plan.gpu.one_group import gathered
 from litecl.delegate.plan.kinds import kind_of

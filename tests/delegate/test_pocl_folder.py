@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate.opencl import environment, folder
-from litecl.delegate.opencl.device import devices
+from litecl.delegate.opencl.devices.device import devices
 from litecl.interpreter.file.writer import write_file
 from support import compare, small_models
 

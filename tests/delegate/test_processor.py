@@ -14,10 +14,12 @@ import pytest
 
 from litecl.cases import Case
 from litecl.delegate import CLDelegate, disk
-from litecl.delegate.opencl import capabilities, device, identity
-from litecl.delegate.opencl.capabilities import Capabilities
-from litecl.delegate.opencl.device import Device, _part_of
+from litecl.delegate.opencl import identity
+from litecl.delegate.opencl.devices import device
+from litecl.delegate.opencl.devices.device import Device, _part_of
 from litecl.delegate.opencl.environment import POCL
+from litecl.delegate.opencl.probes import capabilities
+from litecl.delegate.opencl.probes.capabilities import Capabilities
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
 from litecl.perf import devices as listing

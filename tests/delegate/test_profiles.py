@@ -20,9 +20,9 @@ from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu.block_groups import MOST_AGAIN
 from litecl.delegate.gpu.profiles import PROFILES
 from litecl.delegate.gpu.properties import Gpu
-from litecl.delegate.opencl import gpu
-from litecl.delegate.opencl.device import gpus
-from litecl.delegate.opencl.gpu import gpu_of
+from litecl.delegate.opencl.devices.device import gpus
+from litecl.delegate.opencl.probes import gpu
+from litecl.delegate.opencl.probes.gpu import gpu_of
 from litecl.delegate.plan.gpu.estimate import launch_rows
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError

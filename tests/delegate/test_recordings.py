@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl import execution, qualcomm
-from litecl.delegate.opencl.qualcomm import FUNCTIONS, LAUNCH
+from litecl.delegate.opencl.runs import execution
+from litecl.delegate.opencl.runs.recordings import qualcomm
+from litecl.delegate.opencl.runs.recordings.qualcomm import FUNCTIONS, LAUNCH
 from litecl.interpreter.errors import DelegateError
 from support import devices
 from support.build import randn

@@ -10,8 +10,8 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate import devices as open_devices
 from litecl.delegate.cl_op import Launch, Operand
-from litecl.delegate.opencl import programs
-from litecl.delegate.opencl.device import devices
+from litecl.delegate.opencl.devices import programs
+from litecl.delegate.opencl.devices.device import devices
 from litecl.delegate.opencl.environment import POCL
 from litecl.delegate.plan.region_program import region_program
 from litecl.delegate.plan.region_tables import Control, Entry

@@ -9,8 +9,8 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate.analysis.cost import mostly_integers
-from litecl.delegate.opencl import device, runtimes
-from litecl.delegate.opencl.capabilities import Capabilities
+from litecl.delegate.opencl.devices import device, runtimes
+from litecl.delegate.opencl.probes.capabilities import Capabilities
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, KernelBuildError

@@ -13,7 +13,7 @@ from litecl.delegate import CLDelegate, Tuning
 from litecl.delegate.cl_op import Target
 from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.gpu.target import GpuTarget
-from litecl.delegate.opencl.device import target_of
+from litecl.delegate.opencl.devices.device import target_of
 from litecl.delegate.tuning import TileShape
 from support import devices
 from support.by_name import agrees, case_of, launches

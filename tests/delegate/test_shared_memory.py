@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.devices.device import Device
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions

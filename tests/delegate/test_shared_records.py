@@ -19,7 +19,7 @@ from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.kit import shared
 from litecl.delegate.matmul.product import Begin
-from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.devices.device import Device
 from litecl.delegate.plan import headers
 from litecl.delegate.plan.headers import header
 from litecl.delegate.plan.region_tables import Entry
@@ -189,9 +189,8 @@ def shuffled() -> Iterator[set[type]]:
         return [*reversed(others), first]
 
     def forget() -> None:
-        header.cache_clear()
-        shared.dtype_of.cache_clear()
-        sources._own.cache_clear()
+        for cached in (header, shared.dtype_of, sources._own):
+            cached.cache_clear()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shared, "layout", layout)
@@ -210,12 +209,11 @@ def test_the_cases_reach_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
     found, dtype_of = set[type](), shared.dtype_of
     dtype_of.cache_clear()
     monkeypatch.setattr(shared, "dtype_of", lambda record: found.add(record) or dtype_of(record))
-    gpu = GpuTarget(vector_width=4, compute_units=2, max_work_group_size=256, local_mem_bytes=1 << 15)
-    for target in (CpuTarget(vector_width=8, compute_units=2), gpu):
+    for target in (CpuTarget(8, 2), GpuTarget(4, 2, max_work_group_size=256, local_mem_bytes=1 << 15)):
         for make in _CASES.values():
             launches(make(), target)
-    image = np.zeros((1, 64, 64, 320), np.float32)
-    launches((peer_models.convolution(64, 320), [image]), AbsentDevice("sm_90").target())  # by patches
+    by_patches = peer_models.convolution(64, 320), [np.zeros((1, 64, 64, 320), np.float32)]
+    launches(by_patches, AbsentDevice("sm_90").target())
     assert {*RECORDS} - found == {Entry}
 
 

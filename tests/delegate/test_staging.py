@@ -12,7 +12,8 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.gpu.properties import Gpu
-from litecl.delegate.opencl import device, staging
+from litecl.delegate.opencl.devices import device
+from litecl.delegate.opencl.memory import staging
 from litecl.interpreter import Interpreter
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions

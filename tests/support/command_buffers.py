@@ -10,8 +10,8 @@ from unittest import mock
 
 import pyopencl as cl
 
-from litecl.delegate.opencl import command_buffer, recorder
-from litecl.delegate.opencl.command_buffer import FUNCTIONS
+from litecl.delegate.opencl.runs.recordings import command_buffer, recorder
+from litecl.delegate.opencl.runs.recordings.command_buffer import FUNCTIONS
 from litecl.delegate.opencl.unlocked import native
 
 _SUCCESS, _REFUSED, _INVALID = 0, cl.status_code.INVALID_OPERATION, -1138  # CL_INVALID_COMMAND_BUFFER_KHR

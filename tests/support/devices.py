@@ -13,8 +13,8 @@ import pytest
 from litecl.delegate import devices as open_devices
 from litecl.delegate.gpu.properties import MATRIX_UNITS, Gpu
 from litecl.delegate.native.backend import Native
-from litecl.delegate.opencl import device
-from litecl.delegate.opencl.device import devices
+from litecl.delegate.opencl.devices import device
+from litecl.delegate.opencl.devices.device import devices
 from tools.graph_fuzz.modes import as_gpu
 
 UNITS = {"large tiles": 1, "small tiles": 9, "parts": 132}

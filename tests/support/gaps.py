@@ -21,7 +21,7 @@ def leave() -> None:
     if find_spec("pyopencl") is None:
         return
     from litecl.delegate.backend import places
-    from litecl.delegate.opencl import memory
+    from litecl.delegate.opencl.memory import memory
     from litecl.delegate.plan import control, plan, states
     from litecl.delegate.plan.memory import Arena, Usage, align, place
 

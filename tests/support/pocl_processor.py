@@ -51,7 +51,7 @@ def watch() -> None:
     """Name the processor for every device that is listed from now on."""
     if find_spec("pyopencl") is None:
         return
-    from litecl.delegate.opencl import device
+    from litecl.delegate.opencl.devices import device
 
     listed = device._devices_of
 

@@ -10,9 +10,9 @@ from unittest import mock
 
 import pyopencl as cl
 
-from litecl.delegate.opencl import command_buffer, qualcomm, recorder
-from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.qualcomm import FUNCTIONS, LAUNCH
+from litecl.delegate.opencl.devices.device import Device
+from litecl.delegate.opencl.runs.recordings import command_buffer, qualcomm, recorder
+from litecl.delegate.opencl.runs.recordings.qualcomm import FUNCTIONS, LAUNCH
 from support.command_buffers import Command, drop, record, run
 
 _SUCCESS, _REFUSED = 0, cl.status_code.INVALID_OPERATION

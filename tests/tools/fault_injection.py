@@ -18,8 +18,10 @@ import numpy as np
 
 from litecl.delegate import CLDelegate, devices, report
 from litecl.delegate.gpu.properties import Gpu
-from litecl.delegate.opencl import capabilities, device, shared
-from litecl.delegate.opencl.command_buffer import FUNCTIONS
+from litecl.delegate.opencl.devices import device
+from litecl.delegate.opencl.memory import shared
+from litecl.delegate.opencl.probes import capabilities
+from litecl.delegate.opencl.runs.recordings.command_buffer import FUNCTIONS
 from litecl.interpreter.errors import DelegateError, DeviceNotFound
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.variables import VAR_HANDLE

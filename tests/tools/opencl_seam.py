@@ -14,7 +14,8 @@ from weakref import ref
 
 import pyopencl as cl
 
-from litecl.delegate.opencl import command_buffer, enqueue, unlocked
+from litecl.delegate.opencl import enqueue, unlocked
+from litecl.delegate.opencl.runs.recordings import command_buffer
 
 _FUNCTIONS = (
     *("get_platforms", "Context", "CommandQueue", "Buffer", "SVMAllocation", "Program", "Kernel", "link_program"),

@@ -8,7 +8,7 @@ import pyopencl as cl
 import pytest
 
 from litecl.compiled_model import TensorBuffer
-from litecl.delegate.opencl.device import devices
+from litecl.delegate.opencl.devices.device import devices
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.interpreter.file.writer import write

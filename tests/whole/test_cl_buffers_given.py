@@ -15,7 +15,7 @@ from litecl.compiled_model import (
     TensorBuffer,
 )
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl.device import devices
+from litecl.delegate.opencl.devices.device import devices
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ArgumentError, DeviceNotFound, ModelError, ShapeError
 from support.cl_user import User, assert_holds, from_cl

@@ -23,7 +23,7 @@ pocl_processor.watch()
     + """
 import numpy as np
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl.device import devices
+from litecl.delegate.opencl.devices.device import devices
 from litecl.interpreter import Interpreter
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from litecl.delegate.native import compiler
-from litecl.delegate.opencl.device import devices as opencl_devices
+from litecl.delegate.opencl.devices.device import devices as opencl_devices
 from litecl.delegate.opencl.environment import POCL
 from litecl.interpreter.file.writer import write
 from support import small_models

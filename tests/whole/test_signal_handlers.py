@@ -16,7 +16,7 @@ from litecl.compiled.exchange import Exchange
 from litecl.compiled_model import CompiledModel
 from litecl.delegate import CLDelegate, devices
 from litecl.delegate.native import backend, compiler, library, workers
-from litecl.delegate.opencl import programs
+from litecl.delegate.opencl.devices import programs
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write, write_file

@@ -15,9 +15,10 @@ from litecl.delegate.cl_op import Launch, Target
 from litecl.delegate.devices import choose
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.matmul import product
-from litecl.delegate.opencl import device, execution
+from litecl.delegate.opencl.devices import device
+from litecl.delegate.opencl.devices.programs import Programs
 from litecl.delegate.opencl.kernel_objects import kernel_object
-from litecl.delegate.opencl.programs import Programs
+from litecl.delegate.opencl.runs import execution
 from litecl.delegate.ops import fully_connected
 from litecl.delegate.plan import region_program
 from litecl.delegate.plan.region_program import Function, RegionProgram
@@ -83,7 +84,7 @@ def gpu_like(opened: Any, found: Target) -> GpuTarget:
 
 
 def as_gpu() -> dict[str, Any]:
-    """Return what, in place of attributes of ``litecl.delegate.opencl.device``, makes a CPU pass for a GPU, by name."""
+    """Return what, in place of attributes of ``delegate/opencl/devices/device.py``, makes a CPU pass for a GPU."""
     real = device.target_of
     return {
         "target_of": lambda opened, *rest: gpu_like(opened, real(opened, *rest)),

@@ -19,11 +19,11 @@ from litecl.delegate import disk
 from litecl.delegate.backend.sources import source_of
 from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.gpu.properties import MATRIX_UNITS
-from litecl.delegate.opencl import half_probe, matrix_probe
 from litecl.delegate.opencl.environment import POCL, check_room
-from litecl.delegate.opencl.gpu import matrix_of
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.kernel_objects import kernel_object
+from litecl.delegate.opencl.probes import half_probe, matrix_probe
+from litecl.delegate.opencl.probes.gpu import matrix_of
 from litecl.delegate.report import summary
 from litecl.interpreter.errors import KernelBuildError
 

@@ -11,10 +11,10 @@ from litecl.delegate.backend.protocols import AtOnce
 from litecl.delegate.backend.stack import ample, elsewhere, stack
 from litecl.delegate.backend.trials import may_be_short
 from litecl.delegate.kit.shared import packed
-from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.devices.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
-from litecl.delegate.opencl.memory import Memory
+from litecl.delegate.opencl.memory.memory import Memory
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import region_program
 from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, RegionSize, Shift

@@ -6,10 +6,10 @@ from typing import Any, Protocol
 import numpy as np
 import pyopencl as cl
 
-from litecl.delegate.opencl import command_buffer, qualcomm
-from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.devices.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel
 from litecl.delegate.opencl.errors import typed_errors
+from litecl.delegate.opencl.runs.recordings import command_buffer, qualcomm
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
 

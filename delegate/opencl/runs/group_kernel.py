@@ -9,9 +9,9 @@ import pyopencl as cl
 
 from litecl.delegate.backend.errors import too_many_iterations
 from litecl.delegate.kit.shared import packed
-from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.devices.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel
-from litecl.delegate.opencl.memory import Memory
+from litecl.delegate.opencl.memory.memory import Memory
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import region_program
 from litecl.delegate.plan.region_tables import Count, Entry, Shift

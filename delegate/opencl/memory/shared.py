@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.devices.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel
 from litecl.delegate.opencl.errors import FAULTS
 from litecl.delegate.report import summary, warn

@@ -17,13 +17,13 @@ from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.gpu.properties import MATRIX_UNITS, Gpu
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.naming import advice
-from litecl.delegate.opencl.capabilities import Capabilities, capabilities, context_of
+from litecl.delegate.opencl.devices.programs import Programs
+from litecl.delegate.opencl.devices.runtimes import builds, preferred
 from litecl.delegate.opencl.environment import POCL, names_devices, set_environment
 from litecl.delegate.opencl.errors import typed_errors
-from litecl.delegate.opencl.gpu import gpu_of
 from litecl.delegate.opencl.identity import identity
-from litecl.delegate.opencl.programs import Programs
-from litecl.delegate.opencl.runtimes import builds, preferred
+from litecl.delegate.opencl.probes.capabilities import Capabilities, capabilities, context_of
+from litecl.delegate.opencl.probes.gpu import gpu_of
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array

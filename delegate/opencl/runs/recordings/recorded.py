@@ -6,11 +6,11 @@ from math import inf
 
 from litecl.delegate.backend.protocols import AtOnce
 from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.opencl.bindings import Bindings
-from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.devices.device import Device
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
-from litecl.delegate.opencl.queued import MARK_AFTER, QueuedLaunches
-from litecl.delegate.opencl.recorder import Recorder, Recording
+from litecl.delegate.opencl.runs.bindings import Bindings
+from litecl.delegate.opencl.runs.queued import MARK_AFTER, QueuedLaunches
+from litecl.delegate.opencl.runs.recordings.recorder import Recorder, Recording
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Branch, Loop, Part, Steps, Work, inside
 from litecl.delegate.report import Counters, LaunchTime

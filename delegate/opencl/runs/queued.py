@@ -17,12 +17,12 @@ from litecl.delegate.backend.errors import too_many_iterations
 from litecl.delegate.backend.protocols import AtOnce
 from litecl.delegate.backend.stack import ample, elsewhere, stack
 from litecl.delegate.cl_op import Operand
-from litecl.delegate.opencl.bindings import Bindings
-from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.devices.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
-from litecl.delegate.opencl.group_kernel import LoopCounts
-from litecl.delegate.opencl.memory import Memory
+from litecl.delegate.opencl.memory.memory import Memory
+from litecl.delegate.opencl.runs.bindings import Bindings
+from litecl.delegate.opencl.runs.group_kernel import LoopCounts
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_tables import BranchFlag, LoopFlag
 from litecl.delegate.plan.steps import Branch, Loop, OneGroup, Steps, Work

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pyopencl as cl
 
-from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.devices.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel, status_error
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed, typed_errors
 from litecl.delegate.opencl.unlocked import Functions, extension_functions, native

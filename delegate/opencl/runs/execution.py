@@ -8,15 +8,15 @@ from litecl.delegate.backend.protocols import AtOnce, UserBuffer
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.kit.launches import local_bytes, waits
-from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.devices.device import Device
 from litecl.delegate.opencl.enqueue import finisher
 from litecl.delegate.opencl.errors import typed_errors
-from litecl.delegate.opencl.memory import Memory
-from litecl.delegate.opencl.queued import QueuedLaunches
-from litecl.delegate.opencl.recorded import RecordedIterations, RecordedLaunches, is_straight
-from litecl.delegate.opencl.recorder import NotRightError, recorder_of
-from litecl.delegate.opencl.region_kernel import RegionKernel
-from litecl.delegate.opencl.user_buffer import CLUserBuffer
+from litecl.delegate.opencl.memory.memory import Memory
+from litecl.delegate.opencl.memory.user_buffer import CLUserBuffer
+from litecl.delegate.opencl.runs.queued import QueuedLaunches
+from litecl.delegate.opencl.runs.recordings.recorded import RecordedIterations, RecordedLaunches, is_straight
+from litecl.delegate.opencl.runs.recordings.recorder import NotRightError, recorder_of
+from litecl.delegate.opencl.runs.region_kernel import RegionKernel
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work, groups_of, may_be_long
 from litecl.delegate.report import Counters, LaunchTime, Manner, summary

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyopencl as cl
 
-from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.staging import Staging
+from litecl.delegate.opencl.devices.device import Device
+from litecl.delegate.opencl.memory.staging import Staging
 from litecl.interpreter.graph import Array
 
 

@@ -9,11 +9,11 @@ import pyopencl as cl
 
 from litecl.delegate.backend.places import Places, part_of
 from litecl.delegate.cl_op import Arg, Local, Operand
-from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.devices.device import Device
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
-from litecl.delegate.opencl.shared import host_memory
-from litecl.delegate.opencl.transfers import Copies, Mappings, Transfers
-from litecl.delegate.opencl.user_buffer import CLUserBuffer
+from litecl.delegate.opencl.memory.shared import host_memory
+from litecl.delegate.opencl.memory.transfers import Copies, Mappings, Transfers
+from litecl.delegate.opencl.memory.user_buffer import CLUserBuffer
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_tables import RegionSize, Shift

@@ -6,11 +6,11 @@ import numpy as np
 
 from litecl.delegate.backend.trials import may_be_short
 from litecl.delegate.cl_op import Operand
-from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.devices.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel
 from litecl.delegate.opencl.errors import typed_errors
-from litecl.delegate.opencl.group_kernel import GroupKernel, LoopCounts
-from litecl.delegate.opencl.memory import Memory
+from litecl.delegate.opencl.memory.memory import Memory
+from litecl.delegate.opencl.runs.group_kernel import GroupKernel, LoopCounts
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, OneGroup, Part, Work, control_of, groups_of
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from litecl.delegate.opencl.capabilities import capabilities
 from litecl.delegate.opencl.environment import POCL
+from litecl.delegate.opencl.probes.capabilities import capabilities
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.errors import KernelBuildError
 
