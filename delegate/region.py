@@ -1,10 +1,12 @@
 """A region as one node of the model, which goes back to the CPU for good once its device has failed."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from litecl.delegate.backend.direct import direct
 from litecl.delegate.backend.program import Program
 from litecl.delegate.backend.states import NotAsPlanned
 from litecl.delegate.report import Counters, PartitionRow
@@ -68,20 +70,8 @@ class _Runner:
         frame: Frame = context
         if self._program is None:
             return None
-        run = self._program.in_place(inputs, outputs, frame.variables, self._counters)
-        if run is None or not self._once:
-            return None if run is None else InPlace(run, self._failed)
-
-        done = False
-
-        def initialised() -> dict[int, dict[int, Array]]:
-            nonlocal done
-            if not done:
-                self._initialise(frame)
-                done = True
-            return run()
-
-        return InPlace(initialised, self._failed)
+        initialise = partial(self._initialise, frame) if self._once else None
+        return direct(self._program, inputs, outputs, frame.variables, self._counters, initialise, self._failed)
 
     def _initialise(self, frame: Frame) -> None:
         """Give variables their first values, before the first run."""

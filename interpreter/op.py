@@ -97,16 +97,17 @@ class Shapes(Protocol):
         """Return, for each output of a subgraph, whether it is the input in the same position, as it was given."""
 
 
-@dataclass(frozen=True)
-class InPlace:
+class InPlace(Protocol):
     """A fast path to run a node that makes up a whole model.
 
-    run: returns the wanted values by subgraph and tensor, which may be the same objects each time. failed: gets what
-    ``run`` has raised, and raises it, or returns; then this run and all later ones take the normal path.
+    failed: gets what ``run`` has raised, and raises it, or returns; then this run and all later ones take the normal
+    path. Who hands the path on may put another function in its place.
     """
 
-    run: Callable[[], dict[int, dict[int, Array]]]
     failed: Callable[[Exception], None]
+
+    def run(self) -> dict[int, dict[int, Array]]:
+        """Return the wanted values by subgraph and tensor, which may be the same objects each time."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ at a time may run it, while others run other regions. Waiting for the device let
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -30,7 +30,9 @@ class Program:
     """One region on one device.
 
     Building it allocates memory, uploads constants and builds kernels; raises KernelBuildError or OutOfDeviceMemory.
-    lock: held while a thread builds or runs it. buffers: those of the user's in which inputs and outputs lie.
+    lock: held while a thread builds or runs it. buffers: those of the user's in which inputs and outputs lie. saved:
+    whether what was built is, as it is after a run. timed: whether copies are. copied: the times and the bytes of the
+    last run's (seconds at which it began, at which inputs, launches and outputs were done, and bytes to and from).
     """
 
     def __init__(self, plan: Plan, device: Device, partition: int, options: CLOptions) -> None:
@@ -39,9 +41,9 @@ class Program:
         self.lock: Any = threading.Lock()
         self.needs_runtime, self.needs_threads = device.needs_runtime, device.needs_threads
         self._device = device
-        self._saved = False
-        self._timed = options.profile
-        self._copied: tuple[float, ...] = ()  # of the last run, if times are taken: seconds, then bytes
+        self.saved = False
+        self.timed = options.profile
+        self.copied: tuple[float, ...] = ()
         self.buffers: Mapping[int, UserBuffer] = {}
         fork.register(self)
         if device.needs_runtime:
@@ -60,123 +62,88 @@ class Program:
         self._results = [view(operand) for operand in plan.outputs]
         self._hidden = [i for i, result in enumerate(self._results) if result is None]
         self._kept = [i for i, result in enumerate(self._results) if result is not None]
-        self._states = States(self._execution, plan.states, self._device)
+        self.states = States(self._execution, plan.states, self._device)
 
     def run(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
         """Run the region and return its outputs.
 
         Raises DelegateError, with variables as before, and NotAsPlanned where variables have no value that fits.
         """
-        outputs = self._ran(inputs, variables, counters)
-        self._states.keep(variables)  # last of all: an interrupt before this leaves all states as they were
+        outputs = self.run_without_keeping(inputs, variables, counters)
+        self.states.keep(variables)  # last of all: an interrupt before this leaves all states as they were
         return outputs
 
-    def _ran(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
-        """Do all but tell the store of new states."""
+    def run_without_keeping(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
+        """Run the region, all but telling the store of new states."""
         with self.lock:
             outputs = self._run(inputs, variables, counters)
-        if not self._saved:
+        if not self.saved:
             self._device.save()
-            self._saved = True
+            self.saved = True
         return outputs
 
     def _run(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
         try:
-            if not self._saved:
+            if not self.saved:
                 self._device.check()
-            if self._timed:
+            if self.timed:
                 return self._run_timed(inputs, variables, counters)
             self._upload(inputs, counters)
-            self._states.restore(variables, counters)
+            self.states.restore(variables, counters)
             self._execution.run(counters)
             return self._download(counters)
         except BaseException as error:
-            self._abandon(error)
+            self.abandon(error)
 
     def _run_timed(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
         """Do the same, and note how long copies took."""
         start_s, sent, received = time.perf_counter(), counters.bytes_to_device, counters.bytes_to_host
         self._upload(inputs, counters)
-        self._states.restore(variables, counters)
+        self.states.restore(variables, counters)
         copied_s = start_s if counters.bytes_to_device == sent else time.perf_counter()  # asking takes 40 to 150 ns
         self._execution.run(counters)
         queued_s = time.perf_counter()
         outputs = self._download(counters)
         end_s, sent, received = time.perf_counter(), counters.bytes_to_device - sent, counters.bytes_to_host - received
-        self._copied = start_s, copied_s, queued_s, end_s, sent, received
+        self.copied = start_s, copied_s, queued_s, end_s, sent, received
         return outputs
 
     @property
     def copies(self) -> list[CopyRow]:
         """The copies of the last run, if times are taken."""
-        if not self._copied:
+        if not self.copied:
             return []
-        start_s, copied_s, queued_s, end_s, sent, received = self._copied
+        start_s, copied_s, queued_s, end_s, sent, received = self.copied
         rows = ("device", start_s, copied_s, sent), ("host", queued_s, end_s, received)
         return [CopyRow(self.partition, to, (a - start_s) * 1e3, (b - a) * 1e3, int(n)) for to, a, b, n in rows]
 
-    def in_place(
-        self,
-        inputs: Sequence[Array | None],
-        outputs: Sequence[int],
-        variables: Variables,
-        counters: Counters,
-    ) -> Callable[[], dict[int, dict[int, Array]]] | None:
-        """Return a function equivalent to ``run`` if nothing but kernels has to be run; else None (``InPlace``).
-        inputs: what every run reads; outputs: the wanted tensors, which are copied unless their memory is lent.
-        """
-        at_once, states, subgraph = self._execution.at_once, self._states, self.plan.region.subgraph
-        views = {t: view for t, view in zip(self.plan.region.outputs, self._results, strict=True) if view is not None}
-        if at_once is None or not views.keys() >= {*outputs}:
-            return None
-        if any(a is not b for a, b in zip(inputs, self._views, strict=True)):
-            return None
-        kept = {*outputs} & {self.plan.region.outputs[i] for i in self._kept}
-        values = {subgraph: {t: views[t] for t in outputs}}
-        run_plan: AtOnce = at_once
-        number = -1 - self.partition  # differs from the executor's numbers of invokes
-        cost = Counters(invocation=number)  # the counts of every run, as found in the first one
-        has_states, alone = bool(states), False
-        may_be_alone = not has_states and not self._timed
+    @property
+    def at_once(self) -> AtOnce | None:
+        """Return the execution's function that runs the region, None where that is not all that a run takes."""
+        return self._execution.at_once
 
-        def run() -> dict[int, dict[int, Array]]:
-            nonlocal run_plan, alone
-            if alone:
-                if counters.invocation != number:
-                    vars(counters).update(vars(cost))
-                run_plan()
-                return copied() if kept else values
-            if has_states or counters.invocation != number:
-                vars(counters).update(vars(cost))
-            self._copied = ()
-            if not self._saved:
-                vars(counters).update(vars(Counters(invocation=number)))
-                self._ran([view for view in self._views if view is not None], variables, counters)
-                cost.kernel_launches, cost.host_syncs = counters.kernel_launches, counters.host_syncs
-                cost.bytes_to_host = counters.bytes_to_host
-            else:
-                with self.lock:
-                    try:
-                        if has_states:
-                            states.restore(variables, counters)
-                        faster = run_plan()
-                    except BaseException as error:
-                        self._abandon(error)
-                if faster is not None:
-                    run_plan, alone = faster.run, faster.alone and may_be_alone
-            outcome = copied() if kept else values
-            if has_states:
-                states.keep(variables)  # last of all, as in ``run``
-            return outcome
+    @property
+    def inputs(self) -> list[Array]:
+        """Return the memory of the region's inputs that the host can access."""
+        return [view for view in self._views if view is not None]
 
-        def copied() -> dict[int, dict[int, Array]]:
-            return {subgraph: {t: view.copy() if t in kept else view for t, view in values[subgraph].items()}}
+    def reads(self, inputs: Sequence[Array | None]) -> bool:
+        """Return whether arrays are the memory of all inputs."""
+        return all(a is b for a, b in zip(inputs, self._views, strict=True))
 
-        return run
+    def output_memory(self) -> dict[int, Array]:
+        """Return the memory of the region's outputs, by tensor, as far as the host can access it."""
+        results = zip(self.plan.region.outputs, self._results, strict=True)
+        return {tensor: view for tensor, view in results if view is not None}
 
-    def _abandon(self, error: BaseException) -> NoReturn:
+    @property
+    def kept(self) -> Set[int]:
+        """Return the outputs whose memory is not lent."""
+        return {self.plan.region.outputs[i] for i in self._kept}
+
+    def abandon(self, error: BaseException) -> NoReturn:
         """Wait for what was queued before an error or interrupt, as its memory is about to be used again; raise it."""
-        self._states.forget()
+        self.states.forget()
         for _ in range(2):  # waiting, too, may be what failed
             with suppress(DelegateError):
                 self._finish()
@@ -255,7 +222,7 @@ class Program:
         with self.lock:
             self._execution.use({own[tensor]: buffer for tensor, buffer in buffers.items()})
         self.buffers = buffers
-        self._saved = False  # what was built for them is to be saved too
+        self.saved = False  # what was built for them is to be saved too
 
     def _upload(self, inputs: Sequence[Array], counters: Counters) -> None:
         for i, value in enumerate(inputs):

@@ -157,13 +157,16 @@ class Executor:
         if made is None:
             return None
 
+        there = made.failed
+
         def failed(error: Exception) -> None:
             try:
-                made.failed(error)
+                there(error)
             except RAISED as raised:
                 raise_located(raised, "running", step.node, subgraph, step.index)
 
-        return InPlace(made.run, failed)
+        made.failed = failed
+        return made
 
     def _keep(self, subgraph: int, values: dict[int, Array]) -> None:
         before = self.values.get(subgraph)

@@ -1,0 +1,114 @@
+"""Runs of a region whose arrays lie where the device reads and writes them: nothing but kernels has to be run."""
+
+from collections.abc import Callable, Sequence
+
+from litecl.delegate.backend.program import Program
+from litecl.delegate.backend.protocols import AtOnce
+from litecl.delegate.report import Counters
+from litecl.interpreter.graph import Array
+from litecl.interpreter.run.variables import Variables
+
+Values = dict[int, dict[int, Array]]
+"""Arrays by subgraph and tensor."""
+
+
+class Direct:
+    """The runs of a program, each in the shortest way that is known by then (``InPlace``).
+
+    first: until what was built is saved, a run is like any other, and tells what every run costs. guarded: then only
+    kernels are run, by one thread at a time, as they may fail, between states that are put in their places. alone: once
+    the execution has found a way that cannot fail, of a program without states, that is all.
+
+    initialise: gives variables their first values, before the first run. failed: see ``InPlace``.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        run_plan: AtOnce,
+        values: dict[int, Array],
+        variables: Variables,
+        counters: Counters,
+        initialise: Callable[[], None] | None,
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self.failed = failed
+        self._program, self._run_plan, self._initialise = program, run_plan, initialise
+        self._values: Values = {program.plan.region.subgraph: values}
+        self._kept = program.kept & values.keys()  # their memory is not lent, so they are copied
+        self._variables, self._counters, self._states = variables, counters, program.states
+        self._number = -1 - program.partition  # differs from the executor's numbers of invokes
+        self._cost = Counters(invocation=self._number)
+        self._has_states, self._is_alone = bool(program.states), False
+
+    def run(self) -> Values:
+        """Run the program, and return the wanted values, which may be the same objects each time."""
+        if self._is_alone:  # before all else: the smallest regions take 0.2 us
+            if self._counters.invocation != self._number:
+                self._count()
+            self._run_plan()
+            return self._copies() if self._kept else self._values
+        if self._program.saved:
+            self._guarded()
+        else:
+            self._first()
+        outcome = self._copies() if self._kept else self._values
+        if self._has_states:
+            self._states.keep(self._variables)  # last of all, as in ``Program.run``
+        return outcome
+
+    def _first(self) -> None:
+        if self._initialise is not None:
+            self._initialise()
+            self._initialise = None
+        counters, cost = self._counters, self._cost
+        vars(counters).update(vars(Counters(invocation=self._number)))
+        self._program.copied = ()
+        self._program.run_without_keeping(self._program.inputs, self._variables, counters)
+        cost.kernel_launches, cost.host_syncs = counters.kernel_launches, counters.host_syncs
+        cost.bytes_to_host = counters.bytes_to_host
+
+    def _guarded(self) -> None:
+        if self._has_states or self._counters.invocation != self._number:
+            self._count()
+        self._program.copied = ()
+        with self._program.lock:
+            try:
+                if self._has_states:
+                    self._states.restore(self._variables, self._counters)
+                faster = self._run_plan()
+            except BaseException as error:
+                self._program.abandon(error)
+        if faster is not None:
+            self._run_plan = faster.run
+            self._is_alone = faster.alone and not self._has_states and not self._program.timed
+
+    def _count(self) -> None:
+        """Note what every run costs, as found in the first one."""
+        vars(self._counters).update(vars(self._cost))
+
+    def _copies(self) -> Values:
+        return {
+            subgraph: {t: view.copy() if t in self._kept else view for t, view in values.items()}
+            for subgraph, values in self._values.items()
+        }
+
+
+def direct(
+    program: Program,
+    inputs: Sequence[Array | None],
+    outputs: Sequence[int],
+    variables: Variables,
+    counters: Counters,
+    initialise: Callable[[], None] | None,
+    failed: Callable[[Exception], None],
+) -> Direct | None:
+    """Return the runs of a program if nothing but kernels has to be run; else None.
+
+    inputs: what every run reads; outputs: the wanted tensors, which are copied unless their memory is lent.
+    """
+    run_plan, views = program.at_once, program.output_memory()
+    if run_plan is None or not views.keys() >= {*outputs} or not program.reads(inputs):
+        return None
+    values = {t: views[t] for t in outputs}
+    return Direct(program, run_plan, values, variables, counters, initialise, failed)
