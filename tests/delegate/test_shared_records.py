@@ -32,7 +32,7 @@ from litecl.interpreter.ops.binary import SUB, SubOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
-from litecl.perf.models import peer_models
+from litecl.perf.models import layers
 from support import devices
 from support.attention_nets import Attended
 from support.build import Graph, model, randn
@@ -215,7 +215,7 @@ def test_the_cases_reach_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
         for make in _CASES.values():
             launches(make(), target)
     image = np.zeros((1, 64, 64, 320), np.float32)
-    launches((peer_models.convolution(64, 320), [image]), AbsentDevice("sm_90").target())  # by patches
+    launches((layers.convolution(64, 320), [image]), AbsentDevice("sm_90").target())  # by patches
     assert {*RECORDS} - found == {Entry}
 
 
