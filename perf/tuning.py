@@ -19,7 +19,7 @@ from litecl.delegate.kit.schedule import flops
 from litecl.delegate.tuning import Measurement, Schedule, Timing, file_of, measurement, save
 from litecl.interpreter import Interpreter
 from litecl.perf.feeds import prepare, random_inputs
-from litecl.perf.models import peer_models
+from litecl.perf.models import layers
 from litecl.perf.timing import Tick, in_turns, no_tick
 
 _ROUNDS = 15
@@ -158,11 +158,11 @@ def _small_flops(device: FoundDevice, single: FoundDevice, bench: _Bench) -> dic
 
 
 def _convolution(side: int, channels: int) -> Subject:
-    return f"3x3, {side}x{side}x{channels}", peer_models.convolution(side, channels)
+    return f"3x3, {side}x{side}x{channels}", layers.convolution(side, channels)
 
 
 def _products(side: int, channels: int, count: int) -> Subject:
-    return f"{count} of 1x1, {side}x{side}x{channels}", peer_models.products(side, channels, count)
+    return f"{count} of 1x1, {side}x{side}x{channels}", layers.products(side, channels, count)
 
 
 @dataclass(frozen=True)
@@ -184,8 +184,8 @@ _SUBJECTS: Mapping[str, Callable[[], Subject]] = {
     "gemm": lambda: _products(*_PRODUCTS),
     "conv_2d": lambda: _convolution(_CONVOLUTION_SIDE, 64),
     "product_local": lambda: _convolution(_CONVOLUTION_SIDE, 64),
-    "depthwise_conv_2d": lambda: ("the depthwise convolutions of MobileNetV2", peer_models.depthwise_set()),
-    "fully_connected": lambda: ("dense, 1280 to 1000", peer_models.dense(1280, 1000)),
+    "depthwise_conv_2d": lambda: ("the depthwise convolutions of MobileNetV2", layers.depthwise_set()),
+    "fully_connected": lambda: ("dense, 1280 to 1000", layers.dense(1280, 1000)),
 }
 _CPU_TRIALS = (
     *(_Trial(kernel, "most", _FLOPS) for kernel in ("gemm", "conv_2d", "depthwise_conv_2d")),

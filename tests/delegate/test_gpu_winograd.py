@@ -20,8 +20,7 @@ from litecl.interpreter.ops import binary
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
-from litecl.perf.models import peer_models
-from support import devices
+from support import devices, networks
 from support.build import Graph, model, randn
 from support.gpu_nets import Net, check, convolved
 from support.loop_models import FLOAT, INT, below, int32, next_, while_model
@@ -208,7 +207,7 @@ def test_halves_are_multiplied_as_they_are() -> None:
 def test_resnet_on_a_slow_gpu() -> None:
     """One image: where patches are many and weights few, which on a fast GPU take less than launches do."""
     device = AbsentDevice("mali")
-    Interpreter(peer_models.resnet_50(), delegates=[CLDelegate(device, strict=True)]).allocate_tensors()
+    Interpreter(networks.resnet_50(), delegates=[CLDelegate(device, strict=True)]).allocate_tensors()
     entries = [row.entry for row in launch_rows(device.plans, device.profile)]
     assert entries.count("read_patches") == entries.count("write_patches") == 3
 

@@ -27,8 +27,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
-from litecl.perf.models import peer_models
-from support import devices
+from support import devices, networks
 from support.build import Graph, model, randn
 from support.gpu_nets import Net, check
 from support.gpu_products import PRODUCTS, eighths
@@ -284,7 +283,7 @@ def test_tiles_fit(name: str) -> None:
 
 def test_a_network_in_halves() -> None:
     """Products have the peak of halves on GPUs without matrix units, and on no others."""
-    content = peer_models.mobilenet_v2()
+    content = networks.mobilenet_v2()
     for name in ("mali", "xe_lp", "sm_90"):
         found = AbsentDevice(name)
         Interpreter(

@@ -26,8 +26,7 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UnidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.schema import ActivationFunctionType
-from litecl.perf.models import peer_models
-from support import devices
+from support import devices, networks
 from support.build import Graph, model, randn
 from support.gpu_nets import Net, check
 from support.gpu_products import PRODUCTS, dense, eighths
@@ -225,7 +224,7 @@ def launches(content: bytes, precision: str) -> Sequence[Any]:
 
 def test_a_network_by_matrix_units() -> None:
     """Convolutions have the matrix units' peak; as few launches as of floats, which keep an H100 as busy."""
-    content = peer_models.resnet_50()
+    content = networks.resnet_50()
     floats, halves = (launches(content, precision) for precision in ("fp32", "fp16"))
     assert not any(row.matrix for row in floats)
     by_units = [row for row in halves if row.matrix]

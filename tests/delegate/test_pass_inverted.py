@@ -18,7 +18,7 @@ from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import ActivationFunctionType, Padding
-from litecl.perf.models import peer_models
+from support import networks
 from support.build import Graph, model, randn
 from support.regions import after, names
 
@@ -108,6 +108,6 @@ def test_mobilenet(name: str, batch: int, most: int) -> None:
     """Where one convolution after another would keep a GPU busy, and tiles would do much again, nothing is computed
     twice.
     """
-    launched = kernels(AbsentDevice(name), None, peer_models.mobilenet_v2(batch=batch))
+    launched = kernels(AbsentDevice(name), None, networks.mobilenet_v2(batch=batch))
     assert len(launched) == most
     assert ("inverted_residual" in launched) == (batch == 1)

@@ -14,7 +14,7 @@ from litecl.delegate.opencl.probes.capabilities import Capabilities
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, KernelBuildError
-from litecl.perf.models.peer_models import products
+from litecl.perf.models.layers import products
 from litecl.perf.tuning import _in_int8
 
 POCL = "Portable Computing Language"

@@ -32,7 +32,7 @@ from litecl.interpreter.ops.binary import SUB, SubOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
-from litecl.perf.models import peer_models
+from litecl.perf.models import layers
 from support import devices
 from support.attention_nets import Attended
 from support.build import Graph, model, randn
@@ -212,7 +212,7 @@ def test_the_cases_reach_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
     for target in (CpuTarget(8, 2), GpuTarget(4, 2, max_work_group_size=256, local_mem_bytes=1 << 15)):
         for make in _CASES.values():
             launches(make(), target)
-    by_patches = peer_models.convolution(64, 320), [np.zeros((1, 64, 64, 320), np.float32)]
+    by_patches = layers.convolution(64, 320), [np.zeros((1, 64, 64, 320), np.float32)]
     launches(by_patches, AbsentDevice("sm_90").target())
     assert {*RECORDS} - found == {Entry}
 

@@ -19,11 +19,9 @@ from litecl.delegate.gpu.tiles import estimated_share, local_share, possible_sha
 from litecl.delegate.plan.gpu.estimate import launch_rows
 from litecl.delegate.tuning import GroupTile, Measurement, Products, Schedule, file_of, load, save, save_tiles
 from litecl.interpreter import Interpreter
-from litecl.perf.models import peer_models
-from support import devices
+from support import devices, networks
 from support.gpu_nets import check
 from support.gpu_products import PRODUCTS, depthwise, eighths
-from tools.gpu import large_models
 
 DEVICE = ("a platform", "OpenCL 3.0", "a GPU", "1")
 _SIZES = (1, 784, 64, 2048)
@@ -113,10 +111,10 @@ def test_few_are_worth_measuring_and_the_estimate_is_the_first(name: str, produc
 @pytest.fixture(
     scope="module",
     params=[
-        (peer_models.mobilenet_v2, "fp32", 30),
-        (peer_models.mobilenet_v2, "fp16", 30),
-        (peer_models.resnet_50, "fp32", 56),
-        (large_models.efficientnet_b0, "fp32", 100),
+        (networks.mobilenet_v2, "fp32", 30),
+        (networks.mobilenet_v2, "fp16", 30),
+        (networks.resnet_50, "fp32", 56),
+        (networks.efficientnet_b0, "fp32", 100),
     ],
     ids=["MobileNetV2", "MobileNetV2 in halves", "ResNet-50", "EfficientNet-B0"],
 )

@@ -35,7 +35,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
 from litecl.perf import tuning as measuring
-from litecl.perf.models import peer_models
+from litecl.perf.models import layers
 from support import compare, oracle
 from support.build import randn
 from support.devices import as_on_a_gpu
@@ -138,7 +138,7 @@ def _run(content: bytes, feed: Array, **options: Any) -> tuple[Array, Interprete
 @pytest.mark.parametrize(("least", "kernel"), [(0, "winograd"), (33, "conv_lines")])
 @pytest.mark.parametrize("kept", [False, True], ids=["given", "kept in the cache"])
 def test_winograd_or_direct_with_the_same_result(least: int, kernel: str, kept: bool, tmp_path: Path) -> None:
-    content, feed = peer_models.convolution(20, 32), randn(np.random.default_rng(1), 1, 20, 20, 32)
+    content, feed = layers.convolution(20, 32), randn(np.random.default_rng(1), 1, 20, 20, 32)
     tuning = Tuning(winograd_channels=least)
     if kept:
         found = choose(num_threads=1)
@@ -183,7 +183,7 @@ def test_how_much_arithmetic_makes_a_model_small(tmp_path: Path) -> None:
     single, large = choose(), choose(flops=inf)
     assert choose(None, None, 1e6, lambda found: Tuning(small_flops=1e7)) == single
     assert choose(None, None, 1e6, lambda found: Tuning(small_flops=1e5)) == large
-    content, feed = peer_models.products(4, 8, 1), randn(np.random.default_rng(3), 1, 4, 4, 8)
+    content, feed = layers.products(4, 8, 1), randn(np.random.default_rng(3), 1, 4, 4, 8)
     expected = oracle.run(content, [feed])[0]
     for small_flops, name in ((1e15, single.name), (0, large.name)):
         save(tmp_path, large.identity, large.name, Measurement(Tuning(small_flops=small_flops)))
@@ -201,7 +201,7 @@ def test_a_crossover_is_where_the_second_way_begins_to_stay_ahead() -> None:
 
 def test_measuring_is_done_once_unless_it_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = {"_ROUNDS": 1, "_CHANNELS": (16,), "_CONVOLUTION_SIDE": 16, "_PRODUCTS": (8, 16, 1)}
-    products = dict.fromkeys(measuring._SUBJECTS, lambda: ("a product", peer_models.products(8, 16, 1)))
+    products = dict.fromkeys(measuring._SUBJECTS, lambda: ("a product", layers.products(8, 16, 1)))
     monkeypatch.setattr(measuring, "_SUBJECTS", products)
     monkeypatch.setattr(measuring, "_CPU_TRIALS", measuring._CPU_TRIALS[:1])
     for name, value in {**small, "_MODEL_SIDES": (4, 5)}.items():
@@ -242,7 +242,7 @@ def test_groups_that_keep_a_gpu_busy() -> None:
 
 @pytest.mark.parametrize("groups", [1, 40])
 def test_other_tiles_compute_the_same(groups: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    content, feed = peer_models.convolution(20, 32), randn(np.random.default_rng(1), 1, 20, 20, 32)
+    content, feed = layers.convolution(20, 32), randn(np.random.default_rng(1), 1, 20, 20, 32)
     tuning = Tuning(schedules={"product_local": Schedule(items_per_unit=groups)})
     got, _ = _run(content, feed, **as_on_a_gpu(monkeypatch, tmp_path), tuning=tuning)
     compare.assert_close(got, oracle.run(content, [feed])[0], compare.DEVICE["float32"])

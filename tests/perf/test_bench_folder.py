@@ -13,15 +13,15 @@ from litecl.interpreter.file.writer import write
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.matrix_diag import MATRIX_DIAG
 from litecl.perf.isolated import isolated
-from litecl.perf.models import peer_models
+from litecl.perf.models import layers
 from litecl.perf.models.build import Graph, model
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "below").mkdir()
-    (tmp_path / "dense.tflite").write_bytes(peer_models.dense(8, 4))
-    (tmp_path / "below" / "wide.tflite").write_bytes(peer_models.dense(64, 32))
+    (tmp_path / "dense.tflite").write_bytes(layers.dense(8, 4))
+    (tmp_path / "below" / "wide.tflite").write_bytes(layers.dense(64, 32))
     (tmp_path / "broken.tflite").write_bytes(b"this is no model")
     return tmp_path
 

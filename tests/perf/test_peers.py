@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from litecl.interpreter import Interpreter
-from litecl.perf.models import peer_models
+from litecl.perf.models import layers
+from support import networks
 from tools.chart import Bar, chart
 from tools.peers import Peer, main, measure
 
 
 def test_measures_a_model() -> None:
     """Ratios, the share of a peak of one operation a second, and outputs that agree."""
-    peer = Peer("dense", lambda: peer_models.dense(8, 4), 1.0, 1.2)
+    peer = Peer("dense", lambda: layers.dense(8, 4), 1.0, 1.2)
     result = measure(peer, threads=1, rounds=1, peak=1.0)
     assert result.difference < 1e-5
     assert result.claimed == "1/1 in 1"
@@ -27,7 +28,7 @@ def test_command_says_whether_outputs_differ(capsys: pytest.CaptureFixture[str])
     assert "GFLOP/s a core" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("build", [lambda: peer_models.mobilenet_v2(32), lambda: peer_models.lstm(3, 4)])
+@pytest.mark.parametrize("build", [lambda: networks.mobilenet_v2(32), lambda: layers.lstm(3, 4)])
 def test_models_run(build: object) -> None:
     """The interpreter runs them, and what comes out is finite and not all the same."""
     interpreter = Interpreter(model_content=build())  # type: ignore[operator]

@@ -18,7 +18,7 @@ from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.perf import tiles
 from litecl.perf.feeds import random_inputs
-from litecl.perf.models import peer_models
+from litecl.perf.models import layers
 from litecl.perf.tiles import Times, tuned_model
 from litecl.perf.timing import Tick
 from support.build import Graph, model, randn
@@ -172,7 +172,7 @@ def test_states_that_go_on_are_no_difference(options: dict[str, Any]) -> None:
             interpreter.invoke()
         return _prefers(16)(interpreters, tick)
 
-    content = peer_models.lstm(2, 8, 16)
+    content = layers.lstm(2, 8, 16)
     inputs = random_inputs(Interpreter(content).get_input_details(), seed=0)
     found = tuned_model(content, inputs, options, options["cache_dir"], timer=timer)
     assert found.products and not found.problems

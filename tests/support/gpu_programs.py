@@ -8,9 +8,8 @@ from litecl.delegate.backend.absent import AbsentDevice
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Model
-from litecl.perf.models import peer_models
-from support import shared
-from tools.gpu import large_models
+from litecl.perf.models import layers
+from support import networks, shared
 from tools.gpu.models import SUBJECTS
 
 Defines = tuple[tuple[str, str | int | float], ...]
@@ -44,9 +43,9 @@ def large() -> Iterator[bytes]:
     """Yield models of more arithmetic than cases have: a 3x3 convolution that every GPU computes by patches, and those
     that ``tools.gpu_page`` measures, of BERT one layer.
     """
-    yield peer_models.convolution(64, 320)
+    yield layers.convolution(64, 320)
     for batch in (1, 16):
-        yield large_models.bert(128, batch, 1)
+        yield networks.bert(128, batch, 1)
         yield from (one.make(batch) for one in SUBJECTS if batch in one.batches and "BERT" not in one.name)
 
 

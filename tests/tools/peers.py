@@ -23,9 +23,10 @@ from litecl.delegate.devices import choose
 from litecl.interpreter import Interpreter
 from litecl.perf.contenders import PEERS, cores
 from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, random_inputs
-from litecl.perf.models import peer_models
+from litecl.perf.models import layers
 from litecl.perf.peak import flops
 from litecl.perf.timing import elapsed_ms, in_turns
+from support import networks
 from tools.chart import Bar, chart
 
 _TURN_MS = 4.0  # the least duration of a turn of one runtime
@@ -68,15 +69,15 @@ def _peers(models: Path | None) -> list[Peer]:
         return lambda: (models / name).read_bytes() if models else b""
 
     made = [
-        Peer("MobileNetV2 224", peer_models.mobilenet_v2, 1.0, 1.2),
-        Peer("MobileNetV2 224", peer_models.mobilenet_v2, 0.9, 1.1, (2,)),
-        Peer("ResNet50 224", peer_models.resnet_50, 1.2, 1.6, (1, 2)),
-        Peer("3x3 convolution, 56x56x64", lambda: peer_models.convolution(56, 64), 1.5, 2.5),
-        Peer("3x3 convolution, 14x14x256", lambda: peer_models.convolution(14, 256), 1.5, 2.5),
-        Peer("depthwise 3x3, MobileNetV2's", peer_models.depthwise_set, 1.0, 1.5),
-        Peer("dense 1x1280 to 1000", lambda: peer_models.dense(1280, 1000), 1.2, 1.4),
-        Peer("LSTM, 100 steps, 64 units", lambda: peer_models.lstm(100, 64), 1.8, 2.5),
-        Peer("LSTM, 100 steps, 256 units", lambda: peer_models.lstm(100, 256), 1.8, 2.5),
+        Peer("MobileNetV2 224", networks.mobilenet_v2, 1.0, 1.2),
+        Peer("MobileNetV2 224", networks.mobilenet_v2, 0.9, 1.1, (2,)),
+        Peer("ResNet50 224", networks.resnet_50, 1.2, 1.6, (1, 2)),
+        Peer("3x3 convolution, 56x56x64", lambda: layers.convolution(56, 64), 1.5, 2.5),
+        Peer("3x3 convolution, 14x14x256", lambda: layers.convolution(14, 256), 1.5, 2.5),
+        Peer("depthwise 3x3, MobileNetV2's", layers.depthwise_set, 1.0, 1.5),
+        Peer("dense 1x1280 to 1000", lambda: layers.dense(1280, 1000), 1.2, 1.4),
+        Peer("LSTM, 100 steps, 64 units", lambda: layers.lstm(100, 64), 1.8, 2.5),
+        Peer("LSTM, 100 steps, 256 units", lambda: layers.lstm(100, 256), 1.8, 2.5),
     ]
     found = [
         Peer("trained_lstm", file("tensorflow-tflite-micro/trained_lstm.tflite"), 1.2, 2.0),

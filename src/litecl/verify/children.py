@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -147,8 +146,3 @@ def end_all() -> None:
     """End all workers, which hear of no Ctrl-C."""
     for process in list(_LIVE):
         _end(process)
-
-
-def now_s() -> float:
-    """Return seconds of a clock that only goes forward."""
-    return time.monotonic()

@@ -58,7 +58,7 @@ def load() -> Goldens:
 
 
 def read(content: bytes) -> Goldens:
-    """Return what ``packed`` made."""
+    """Return what ``tools.goldens`` packed."""
     with np.load(io.BytesIO(content)) as arrays:
         head = json.loads(str(arrays["head"]))
         outputs = {
@@ -66,16 +66,3 @@ def read(content: bytes) -> Goldens:
             for number, (name, _, count) in enumerate(head["checks"])
         }
     return Goldens(head["litert"], {name: by for name, by, _ in head["checks"]}, outputs)
-
-
-def packed(goldens: Goldens) -> bytes:
-    """Return goldens as a file's content."""
-    names = sorted(goldens.outputs)
-    head = {
-        "litert": goldens.version,
-        "checks": [(name, goldens.digests[name], len(goldens.outputs[name])) for name in names],
-    }
-    arrays = {f"{n}.{i}": x for n, name in enumerate(names) for i, x in enumerate(goldens.outputs[name])}
-    out = io.BytesIO()
-    np.savez_compressed(out, head=np.array(json.dumps(head)), **arrays)  # type: ignore[arg-type]
-    return out.getvalue()

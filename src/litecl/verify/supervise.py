@@ -2,6 +2,7 @@
 
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from litecl.verify.check import Check
-from litecl.verify.children import End, Message, end_all, now_s, serve
+from litecl.verify.children import End, Message, end_all, serve
 from litecl.verify.judge import Settings
 from litecl.verify.record import BAD, CRASHED, NOT_RUN, TIMEOUT, DeviceResult, Row, row
 
@@ -54,7 +55,7 @@ def devices_of(wanted: Sequence[str], timeout_s: float) -> tuple[list[dict[str, 
 
 def verify_device(device: Mapping[str, Any], checks: Sequence[Check], plan: Plan, tick: Tick) -> DeviceResult:
     """Run checks on one device."""
-    start_s = now_s()
+    start_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="litecl-verify-", ignore_cleanup_errors=True) as folder:
         run = _Run(device, checks, plan, tick, folder)
         size = max(1, min(_BATCH, -(-len(checks) // (plan.jobs * _BATCHES_OF_A_JOB))))
@@ -69,7 +70,7 @@ def verify_device(device: Mapping[str, Any], checks: Sequence[Check], plan: Plan
             end_all()
             raise
     rows = tuple(run.rows[check.name] for check in checks)
-    return DeviceResult(dict(device), rows, round(now_s() - start_s, 1), tuple(run.notes))
+    return DeviceResult(dict(device), rows, round(time.monotonic() - start_s, 1), tuple(run.notes))
 
 
 @dataclass

@@ -8,10 +8,10 @@ import numpy as np
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.unary import TANH
-from litecl.perf.models import peer_models
+from litecl.perf.models import layers
 from litecl.perf.models.build import Graph
 from litecl.perf.models.build_control import FLOAT, INT, below, next_, plus, times, while_model
-from tools.gpu import large_models
+from support import networks
 
 _BATCHES = (1, 16)
 
@@ -39,30 +39,26 @@ def loop(trips: int) -> bytes:
 SUBJECTS = (
     Subject(
         "dense 1280 x 1000",
-        lambda batch: peer_models.dense(1280, 1000, batch),
-        lambda batch: peer_models.dense(64, 32, batch),
+        lambda batch: layers.dense(1280, 1000, batch),
+        lambda batch: layers.dense(64, 32, batch),
     ),
-    Subject(
-        "LSTM 100 x 256", lambda batch: peer_models.lstm(100, 256, batch), lambda batch: peer_models.lstm(3, 16, batch)
-    ),
+    Subject("LSTM 100 x 256", lambda batch: layers.lstm(100, 256, batch), lambda batch: layers.lstm(3, 16, batch)),
     Subject("loop of 1,000", lambda batch: loop(1_000), lambda batch: loop(10), (1,)),
     Subject("loop of 10,000", lambda batch: loop(10_000), lambda batch: loop(20), (1,)),
     Subject(
         "MobileNetV2",
-        lambda batch: peer_models.mobilenet_v2(batch=batch),
-        lambda batch: peer_models.mobilenet_v2(32, batch),
+        lambda batch: networks.mobilenet_v2(batch=batch),
+        lambda batch: networks.mobilenet_v2(32, batch),
     ),
     Subject(
         "EfficientNetB0",
-        lambda batch: large_models.efficientnet_b0(batch=batch),
-        lambda batch: large_models.efficientnet_b0(32, batch),
+        lambda batch: networks.efficientnet_b0(batch=batch),
+        lambda batch: networks.efficientnet_b0(32, batch),
     ),
     Subject(
         "BERT-base, 128 words",
-        lambda batch: large_models.bert(batch=batch),
-        lambda batch: large_models.bert(8, batch, 1, 32, 4),
+        lambda batch: networks.bert(batch=batch),
+        lambda batch: networks.bert(8, batch, 1, 32, 4),
     ),
-    Subject(
-        "ResNet50", lambda batch: peer_models.resnet_50(batch=batch), lambda batch: peer_models.resnet_50(32, batch)
-    ),
+    Subject("ResNet50", lambda batch: networks.resnet_50(batch=batch), lambda batch: networks.resnet_50(32, batch)),
 )

@@ -16,22 +16,18 @@ from litecl.report.collect.watched import Watched
 from litecl.report.facts import LaunchFacts, Merged, NodeFacts, Place, Refused, Tensor
 
 
-def on_host(watched: Watched, invokes: Sequence[Sequence[Span]]) -> tuple[dict[Place, float], dict[int, float]]:
-    """Return the median host time in ms of each node on the CPU and of each region, over several invokes."""
+def on_host(watched: Watched, invokes: Sequence[Sequence[Span]]) -> dict[Place, float]:
+    """Return the median host time in ms of each node on the CPU, over several invokes."""
     nodes: dict[Place, list[float]] = {}
-    regions: dict[int, list[float]] = {}
     for number, spans in enumerate(invokes):
         trace = Trace()
         for span in spans:
             trace.ran(span.subgraph, span.node, span.op, span.start_s, span.end_s)
         for row in trace.rows:
-            span = Span(row.subgraph, row.node, row.op, 0.0, 0.0)
-            place, region = watched.place_of(span), watched.region_of(span)
+            place = watched.place_of(Span(row.subgraph, row.node, row.op, 0.0, 0.0))
             if place is not None:
                 nodes.setdefault(place, [0.0] * len(invokes))[number] += row.total_ms
-            elif region is not None:
-                regions.setdefault(region, [0.0] * len(invokes))[number] += row.total_ms
-    return {p: median(times) for p, times in nodes.items()}, {r: median(times) for r, times in regions.items()}
+    return {place: median(times) for place, times in nodes.items()}
 
 
 def nodes_of(

@@ -66,7 +66,7 @@ def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: B
     arithmetic = {(row.subgraph, row.node): arithmetic_of(row) for row in report.nodes}
     roofs = _roofs(one.watched, arithmetic)
     ops = {(row.subgraph, row.node): row.op for row in report.nodes}
-    on_cpu, _ = on_host(one.watched, plain_spans)
+    on_cpu = on_host(one.watched, plain_spans)
     device_ms, cpu_ms = _device_ms(kernels, ops), sum(on_cpu.values())
     invoke_ms = _invoke_ms(median[0])
     total_ms = max(invoke_ms, device_ms + cpu_ms)

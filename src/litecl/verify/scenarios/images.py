@@ -16,7 +16,7 @@ from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from litecl.perf.models.build import Graph, model
-from litecl.perf.models.peer_models import Layers
+from litecl.perf.models.layers import Layers
 from litecl.verify.check import Check, Step
 from litecl.verify.scenarios.scenario import invokes, scenario
 

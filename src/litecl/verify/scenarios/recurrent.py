@@ -6,7 +6,7 @@ import numpy as np
 
 from litecl.interpreter.graph import Model
 from litecl.perf.models.build import model
-from litecl.perf.models.peer_models import Layers
+from litecl.perf.models.layers import Layers
 from litecl.verify.check import Check, Step
 from litecl.verify.scenarios.scenario import invokes, scenario
 

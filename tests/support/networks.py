@@ -1,4 +1,4 @@
-"""EfficientNet-B0 and BERT's encoder with random weights, layer by layer, for measurements on GPUs."""
+"""MobileNetV2, ResNet-50, EfficientNet-B0 and BERT's encoder with random weights, layer by layer."""
 
 import numpy as np
 
@@ -6,15 +6,18 @@ from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import binary
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.gelu import GELU, GeluOptions
+from litecl.interpreter.ops.pool_2d import MAX_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.reduce import MEAN, ReducerOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.transpose import TRANSPOSE
 from litecl.interpreter.ops.unary import LOGISTIC, RSQRT
 from litecl.interpreter.schema import ActivationFunctionType
-from litecl.perf.models.peer_models import Layers
+from litecl.perf.models.layers import MOBILENET_V2, Layers
 
-_NONE = ActivationFunctionType.NONE
+_NONE, _RELU, _RELU6 = ActivationFunctionType.NONE, ActivationFunctionType.RELU, ActivationFunctionType.RELU6
+# Channels within, blocks and first stride of ResNet-50's stages (He et al., 2015, table 1).
+_RESNET_50 = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
 # Expansion, output channels, repeats, first stride and size of EfficientNet-B0's blocks (Tan and Le, 2019, table 1).
 _EFFICIENTNET_B0 = (
     (1, 16, 1, 1, 3),
@@ -27,6 +30,32 @@ _EFFICIENTNET_B0 = (
 )
 _SQUEEZED = 4  # the channels of a block's input for one of its squeeze
 _EPSILON = np.float32(1e-12)
+
+
+def mobilenet_v2(size: int = 224, batch: int = 1) -> bytes:
+    """MobileNetV2 1.0 without its softmax, which a benchmark's random weights would saturate."""
+    layers = Layers()
+    x = layers.conv(layers.graph.input((batch, size, size, 3)), 32, 3, 2, _RELU6)
+    for expansion, channels, repeats, first_stride in MOBILENET_V2:
+        for stride in (first_stride, *(1,) * (repeats - 1)):
+            y = x if expansion == 1 else layers.conv(x, expansion * layers.channels(x), activation=_RELU6)
+            y = layers.conv(layers.depthwise(y, stride), channels)
+            x = layers.add(x, y) if stride == 1 and layers.channels(x) == channels else y
+    return layers.file(layers.dense(layers.mean(layers.conv(x, 1280, activation=_RELU6)), 1000))
+
+
+def resnet_50(size: int = 224, batch: int = 1) -> bytes:
+    """ResNet-50 without its softmax."""
+    layers = Layers()
+    x = layers.conv(layers.graph.input((batch, size, size, 3)), 64, 7, 2, _RELU)
+    x = layers.graph.op(MAX_POOL_2D, (x,), Pool2DOptions(stride_w=2, stride_h=2, filter_width=3, filter_height=3))
+    for channels, blocks, first_stride in _RESNET_50:
+        for block in range(blocks):
+            stride = first_stride if block == 0 else 1
+            shortcut = x if block else layers.conv(x, 4 * channels, 1, stride)
+            y = layers.conv(layers.conv(x, channels, activation=_RELU), channels, 3, stride, _RELU)
+            x = layers.add(layers.conv(y, 4 * channels), shortcut, _RELU)
+    return layers.file(layers.dense(layers.mean(x), 1000))
 
 
 def efficientnet_b0(size: int = 224, batch: int = 1) -> bytes:

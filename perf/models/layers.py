@@ -1,4 +1,4 @@
-"""Models for comparisons with other runtimes, with random weights; well-known networks layer by layer."""
+"""Layers with random weights, and models of one kind of them."""
 
 import numpy as np
 
@@ -7,7 +7,6 @@ from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
-from litecl.interpreter.ops.pool_2d import MAX_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.reduce import MEAN, ReducerOptions
 from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UNIDIRECTIONAL_SEQUENCE_LSTM,
@@ -16,11 +15,11 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
 from litecl.interpreter.schema import ActivationFunctionType
 from litecl.perf.models.build import Graph, model, randn
 
-_NONE, _RELU = ActivationFunctionType.NONE, ActivationFunctionType.RELU
+_NONE = ActivationFunctionType.NONE
 _RELU6, _TANH = ActivationFunctionType.RELU6, ActivationFunctionType.TANH
 
 # Expansion, output channels, repeats and first stride of MobileNetV2's blocks (Sandler et al., 2018, table 2).
-_MOBILENET_V2 = (
+MOBILENET_V2 = (
     (1, 16, 1, 1),
     (6, 24, 2, 2),
     (6, 32, 3, 2),
@@ -29,8 +28,6 @@ _MOBILENET_V2 = (
     (6, 160, 3, 2),
     (6, 320, 1, 1),
 )
-# Channels within, blocks and first stride of ResNet-50's stages (He et al., 2015, table 1).
-_RESNET_50 = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
 
 
 class Layers:
@@ -99,32 +96,6 @@ class Layers:
         return write(model(self.graph.build(*outputs)))
 
 
-def mobilenet_v2(size: int = 224, batch: int = 1) -> bytes:
-    """MobileNetV2 1.0 without its softmax, which a benchmark's random weights would saturate."""
-    layers = Layers()
-    x = layers.conv(layers.graph.input((batch, size, size, 3)), 32, 3, 2, _RELU6)
-    for expansion, channels, repeats, first_stride in _MOBILENET_V2:
-        for stride in (first_stride, *(1,) * (repeats - 1)):
-            y = x if expansion == 1 else layers.conv(x, expansion * layers.channels(x), activation=_RELU6)
-            y = layers.conv(layers.depthwise(y, stride), channels)
-            x = layers.add(x, y) if stride == 1 and layers.channels(x) == channels else y
-    return layers.file(layers.dense(layers.mean(layers.conv(x, 1280, activation=_RELU6)), 1000))
-
-
-def resnet_50(size: int = 224, batch: int = 1) -> bytes:
-    """ResNet-50 without its softmax."""
-    layers = Layers()
-    x = layers.conv(layers.graph.input((batch, size, size, 3)), 64, 7, 2, _RELU)
-    x = layers.graph.op(MAX_POOL_2D, (x,), Pool2DOptions(stride_w=2, stride_h=2, filter_width=3, filter_height=3))
-    for channels, blocks, first_stride in _RESNET_50:
-        for block in range(blocks):
-            stride = first_stride if block == 0 else 1
-            shortcut = x if block else layers.conv(x, 4 * channels, 1, stride)
-            y = layers.conv(layers.conv(x, channels, activation=_RELU), channels, 3, stride, _RELU)
-            x = layers.add(layers.conv(y, 4 * channels), shortcut, _RELU)
-    return layers.file(layers.dense(layers.mean(x), 1000))
-
-
 def convolution(side: int, channels: int) -> bytes:
     """One 3x3 convolution of stride 1."""
     layers = Layers()
@@ -155,7 +126,7 @@ def depthwise_set() -> bytes:
 def _widths() -> list[tuple[int, int, int]]:
     """Side of the image, channels and stride of MobileNetV2's depthwise convolutions."""
     side, channels, found = 112, 32, []
-    for expansion, out, repeats, first_stride in _MOBILENET_V2:
+    for expansion, out, repeats, first_stride in MOBILENET_V2:
         for stride in (first_stride, *(1,) * (repeats - 1)):
             found.append((side, expansion * channels, stride))
             side, channels = side // stride, out
