@@ -67,15 +67,20 @@ def launches_of(build: Build, mode: dict[str, Any], shape: Sequence[int] = SHAPE
     return report.partitions[0].launches
 
 
-@pytest.fixture(params=["several workers", "one worker", "queued", "as on a GPU"])
+@pytest.fixture(params=["several workers", "one worker", "queued", "OpenCL", "as on a GPU"])
 def mode(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Any]:
     """Options of the delegate."""
     if request.param == "as on a GPU":
         return devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "chains")
-    modes: dict[str, dict[str, Any]] = {"one worker": {"num_threads": 1}, "queued": {"queue_loops": True}}
-    return modes.get(request.param, {"num_threads": 2})
+    modes: dict[str, dict[str, Any]] = {
+        "several workers": {"num_threads": 2},
+        "one worker": {"num_threads": 1},
+        "queued": {"queue_loops": True},
+        "OpenCL": {"device": devices.tested()[0]},
+    }
+    return modes[request.param]
 
 
 def _steps() -> dict[str, Build]:

@@ -21,6 +21,7 @@ from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.random import RANDOM_UNIFORM, RandomOptions
 from litecl.interpreter.ops.unary import TANH
 from litecl.interpreter.schema import TensorType
+from support import devices
 from support.build import Graph, model, randn
 from support.compiled import A, X, buffers, compiled, expected
 from support.compiled import run as run_compiled
@@ -36,6 +37,7 @@ MODES: dict[str, dict[str, Any]] = {
     "threads": {"num_threads": 2},
     "queued": {"num_threads": 1, "queue_loops": True},
     "profiled": {"num_threads": 1, "profile": True},
+    "OpenCL": {"device": devices.tested()[0]},
 }
 
 

@@ -27,7 +27,9 @@ RELU = ActivationFunctionType.RELU
 
 on_every_device = pytest.mark.parametrize("device", devices.tested(), ids=lambda device: device.name)
 in_every_mode = pytest.mark.parametrize(
-    "mode", [{}, {"num_threads": 1}, {"queue_loops": True}], ids=["several workers", "one worker", "queued"]
+    "mode",
+    [{}, {"num_threads": 1}, {"queue_loops": True}, {"device": devices.tested()[0]}],
+    ids=["several workers", "one worker", "queued", "OpenCL"],
 )
 
 

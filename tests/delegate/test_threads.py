@@ -25,15 +25,17 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
 )
 from litecl.interpreter.schema import ActivationFunctionType
 from support.build import Graph, model, randn
-from support.devices import several_threads
+from support.devices import calling_thread, several_threads
 
 RNG = np.random.default_rng(47)
 MODES = {
-    "basic": {"num_threads": 1},
-    "pthread": {"device": several_threads()},
+    "one thread": {"num_threads": 1},
     "two threads": {"num_threads": 2},
     "queued": {"num_threads": 1, "queue_loops": True},
     "profile": {"num_threads": 1, "profile": True},
+    "OpenCL, calling thread": {"device": calling_thread()},
+    "OpenCL, all threads": {"device": several_threads()},
+    "OpenCL, profile": {"device": calling_thread(), "profile": True},
 }
 _THREADS, _TIMEOUT_S = 6, 240
 
@@ -168,7 +170,7 @@ def test_a_wait_for_the_device_lets_other_threads_run() -> None:
     x = g.input((64, 1024))
     for _ in range(8):
         x = g.op(FULLY_CONNECTED, [x, g.const(randn(RNG, 1024, 1024, scale=0.03)), None], FullyConnectedOptions())
-    for options in ({"num_threads": 1}, {"device": several_threads()}, {"num_threads": 1, "queue_loops": True}):
+    for options in (MODES[name] for name in ("one thread", "queued", "OpenCL, calling thread", "OpenCL, all threads")):
         interpreter = opened(model(g.build(x)), options)
         interpreter.invoke()
         sys.setswitchinterval(1.0)  # so that nothing but a lock let go lets this thread run

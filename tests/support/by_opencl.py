@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 # Functions that give a test such a device. Tests and fixtures call them by name.
-_GIVERS = frozenset({"tested", "several_threads", "as_on_a_gpu", "as_on_an_integrated_gpu", "in_tiles", "User"})
+_GIVERS = frozenset(
+    {"tested", "several_threads", "calling_thread", "as_on_a_gpu", "as_on_an_integrated_gpu", "in_tiles", "User"}
+)
 _WORDS = ("OpenCL", "GPU")  # in the name of a mode
 
 

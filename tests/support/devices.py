@@ -41,6 +41,11 @@ def several_threads() -> Any:
     return next(found for found in tested() if device.needs_threads(found) and found.type & cl.device_type.CPU)
 
 
+def calling_thread() -> Any:
+    """PoCL's device that runs kernels in the thread that queues them; of other runtimes that of all threads."""
+    return next((found for found in devices() if not device.needs_threads(found)), None) or several_threads()
+
+
 def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
     """Options of a delegate for which the first device is a GPU. It is opened once for a folder, of its own.
 

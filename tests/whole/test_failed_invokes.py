@@ -17,6 +17,7 @@ from litecl.interpreter.ops.control import CALL, WHILE, CallOptions, WhileOption
 from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTMKernelType, LSTMOptions
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, VAR_HANDLE, VarHandleOptions
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
+from support import devices
 from support.build import Graph, model, randn
 
 RNG = np.random.default_rng(31)
@@ -28,6 +29,8 @@ MODES: dict[str, dict[str, Any] | None] = {
     "one thread": {"num_threads": 1},
     "several threads": {"num_threads": 2},
     "queued": {"num_threads": 1, "queue_loops": True},
+    "OpenCL": {"device": devices.tested()[0]},
+    "OpenCL, queued": {"device": devices.tested()[0], "queue_loops": True},
     "first on the CPU": {"num_threads": 1, "deny_nodes": [0]},
     "second in the body on the CPU": {"num_threads": 1, "deny_nodes": [(2, 1)]},
     "last on the CPU": {"num_threads": 1, "deny_nodes": [2]},

@@ -33,6 +33,7 @@ MODES: dict[str, dict[str, Any]] = {
     "several threads": {"num_threads": 2},
     "queued": {"num_threads": 1, "queue_loops": True},
     "profile": {"num_threads": 1, "profile": True},
+    "OpenCL": {"device": devices.tested()[0]},
     "as a GPU": {},
 }
 

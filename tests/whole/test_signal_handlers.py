@@ -169,6 +169,7 @@ _PREDICTOR = """
     "where",
     ["while a lane is taken", "while one is fetched", "while one is given back", "while a thread is given work"],
 )
+@pytest.mark.long
 def test_a_handler_calls_the_predictor_that_it_has_interrupted(where: str, way: str, tmp_path: Path) -> None:
     """In a process with a limit on its time, as a lock may be waited for where no signal is heard."""
     write_file(CHAIN, tmp_path / "chain.tflite")
