@@ -1,26 +1,29 @@
 """litecl: TensorFlow Lite models on any OpenCL device, loops and recurrent nets included.
 
 Import the parts by name: ``litecl.interpreter``, ``litecl.delegate``, ``litecl.converter``, ``litecl.compiled_model``,
-``litecl.perf``. ``litecl.Predictor`` runs a model on batches of arrays.
+``litecl.perf``. ``litecl.Predictor`` runs a model on batches of arrays, ``litecl.Generator`` a language model.
 """
 
 from contextlib import ExitStack as _ExitStack
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 if TYPE_CHECKING:
+    from litecl.generate.generator import Generator as Generator
     from litecl.predictor import Predictor as Predictor
 
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> _Any:
-    """Import ``Predictor`` when it is asked for, so that ``import litecl`` is quick."""
-    if name != "Predictor":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from litecl.predictor import Predictor
+_FACES = {"Generator": "litecl.generate.generator", "Predictor": "litecl.predictor"}
 
-    return Predictor
+
+def __getattr__(name: str) -> _Any:
+    """Import a class when it is asked for, so that ``import litecl`` is quick."""
+    if name not in _FACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_import_module(_FACES[name]), name)
 
 
 def install_as(package: str = "ai_edge_litert", **options: _Any) -> _ExitStack:
