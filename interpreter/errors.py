@@ -10,6 +10,7 @@
     │   ├── ShapeError          shapes, types or axes that do not fit together
     │   └── UnsupportedOp       an operator, version or type that has no kernel
     ├── ConversionError         a TensorFlow graph that cannot be expressed as a .tflite file
+    ├── MissingExtra            a package that is not installed, which a part of litecl needs
     └── DelegateError           an OpenCL device that cannot do what was asked of it
         ├── DelegateNotFound    a delegate to load that is none of litecl's
         ├── DeviceNotFound      a device that was asked for and is not there
@@ -129,6 +130,10 @@ def locate(error: LiteclError, operator: str, where: str) -> None:
 
 class ConversionError(LiteclError):
     """A TensorFlow graph cannot be expressed as a .tflite file."""
+
+
+class MissingExtra(LiteclError, ImportError):
+    """A package is not installed that a part of litecl needs; the message says how to install it."""
 
 
 class DelegateError(LiteclError, RuntimeError):

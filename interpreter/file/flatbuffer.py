@@ -14,7 +14,7 @@ import numpy as np
 from flatbuffers import number_types
 
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.file.tables import SCALARS, TABLES, UNIONS, Field
+from litecl.interpreter.file.tables import SCALARS, TABLES, TFLITE, UNIONS, Field, Schema
 from litecl.interpreter.graph import Array
 
 # Parts of a file may be shared, so a small one can spell an enormous tree. A file that shares nothing stays below its
@@ -69,13 +69,16 @@ class _Malformed(Exception):
         self.path: list[str] = []
 
 
-def decode(data: memoryview, table: str, identifier: bytes) -> Record:
-    """Return the root table of a file. Raises ModelError, naming the field, where the file is malformed."""
+def decode(data: memoryview, table: str, identifier: bytes | None, schema: Schema = TFLITE) -> Record:
+    """Return the root table of a file. Raises ModelError, naming the field, where the file is malformed.
+
+    identifier: the four bytes that a file of its kind has; None where it has none.
+    """
     if len(data) < 8:
         raise ModelError(f"a file of {len(data)} bytes is no FlatBuffer")
-    if bytes(data[4:8]) != identifier:
+    if identifier is not None and bytes(data[4:8]) != identifier:
         raise ModelError(f"not a .tflite file: file identifier: expected {identifier!r}, got {bytes(data[4:8])!r}")
-    decoder = _Decoder(data)
+    decoder = _Decoder(data, schema)
     try:
         return decoder.table(table, decoder.offset(0))
     except _Malformed as error:
@@ -84,8 +87,9 @@ def decode(data: memoryview, table: str, identifier: bytes) -> Record:
 
 
 class _Decoder:
-    def __init__(self, data: memoryview) -> None:
+    def __init__(self, data: memoryview, schema: Schema) -> None:
         self._data = data
+        self._schema = schema
         self._size = len(data)
         self._vtables: dict[int, tuple[int, ...]] = {}
         self._left = _MAX_SHARING * len(data)
@@ -102,7 +106,7 @@ class _Decoder:
         self._spend(_TABLE_BYTES)
         vtable = self._vtable(position)
         record = Record(name)
-        for field in TABLES[name]:
+        for field in self._schema.tables[name]:
             offset = vtable[field.slot] if field.slot < len(vtable) else 0
             if not offset:
                 record.fields[field.name] = field.default
@@ -145,13 +149,13 @@ class _Decoder:
             return self.scalar(position, field.type)
         if field.type == "string":
             return self._string(self.offset(position))
-        if field.type in UNIONS:
+        if field.type in self._schema.unions:
             kind = int(self.scalar(table + vtable[field.slot - 1], "ubyte")) if vtable[field.slot - 1] else 0
             return self._union(field.type, kind, self.offset(position))
         return self.table(field.type, self.offset(position))
 
     def _union(self, union: str, kind: int, position: int) -> Record | None:
-        members = UNIONS[union]
+        members = self._schema.unions[union]
         if kind >= len(members):
             raise _Malformed(f"{union} {kind} is not one of {len(members)} known ones")
         return self.table(members[kind], position) if kind else None

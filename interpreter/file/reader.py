@@ -45,7 +45,7 @@ def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview | Model
     """
     if isinstance(source, Model):
         return source
-    content = _content(source)
+    content = content_of(source)
     try:
         root = decode(content, "Model", FILE_IDENTIFIER)
         verify(root, len(content))
@@ -56,7 +56,8 @@ def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview | Model
         raise
 
 
-def _content(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> memoryview:
+def content_of(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> memoryview:
+    """Return the bytes of a file. Raises ModelError for an empty or too large one, ModelFileError for a bad path."""
     if isinstance(source, bytes | bytearray | memoryview):
         return memoryview(source).cast("B").toreadonly()
     with _opened(source) as file:

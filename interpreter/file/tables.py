@@ -6,6 +6,7 @@ is the integer that stores it. A field that holds a union takes two slots, the f
 Tables of options that have no fields are not listed.
 """
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 FILE_IDENTIFIER = b"TFL3"
@@ -243,11 +244,11 @@ def _field(name: str, slot: int, declared: str) -> Field:
     return Field(name, slot, type_, default=int(default or 0) if type_ in SCALARS else None)
 
 
-def _fields(declarations: list[str]) -> tuple[Field, ...]:
+def _fields(declarations: list[str], unions: Collection[str]) -> tuple[Field, ...]:
     fields, slot = [], 0
     for declaration in declarations:
         name, _, declared = declaration.partition(":")
-        slot += declared in UNIONS
+        slot += declared in unions
         if name != "_":
             fields.append(_field(name, slot, declared))
         slot += 1
@@ -266,14 +267,30 @@ def _lines(text: str) -> dict[str, list[str]]:
     return lines
 
 
+@dataclass(frozen=True)
+class Schema:
+    """The fields of every table by its name, and the tables that a union may hold by the value of its type field."""
+
+    tables: Mapping[str, tuple[Field, ...]]
+    unions: Mapping[str, tuple[str, ...]]
+
+
+def schema(tables: str, unions: str) -> Schema:
+    """Return a schema that is written as the one above."""
+    members = {name: tuple(words) for name, words in _lines(unions).items()}
+    empty: dict[str, tuple[Field, ...]] = {member: () for each in members.values() for member in each[1:]}
+    declared = {name: _fields(words, members) for name, words in _lines(tables).items()}
+    return Schema(empty | declared, members)
+
+
 BUILTIN_OPERATORS: tuple[str, ...] = tuple(_BUILTIN_OPERATORS.split())
 """The builtin operators by their codes."""
 
-UNIONS: dict[str, tuple[str, ...]] = {name: tuple(members) for name, members in _lines(_UNIONS).items()}
+TFLITE = schema(_TABLES, _UNIONS)
+"""The schema of ``.tflite`` files."""
+
+UNIONS = TFLITE.unions
 """The tables that a union may hold, by the value of its type field."""
 
-TABLES: dict[str, tuple[Field, ...]] = {
-    **{member: () for members in UNIONS.values() for member in members[1:]},
-    **{name: _fields(words) for name, words in _lines(_TABLES).items()},
-}
+TABLES = TFLITE.tables
 """The fields of every table, by the table's name."""

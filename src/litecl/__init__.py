@@ -1,30 +1,35 @@
 """litecl: TensorFlow Lite models on any OpenCL device, loops and recurrent nets included.
 
 Import the parts by name: ``litecl.interpreter``, ``litecl.delegate``, ``litecl.converter``, ``litecl.compiled_model``,
-``litecl.perf``. ``litecl.Predictor`` runs a model on batches of arrays; ``litecl.bisect`` finds the operator that a
-runtime computes wrong.
+``litecl.perf``. ``litecl.Predictor`` runs a model on batches of arrays, ``litecl.Generator`` a language model;
+``litecl.bisect`` finds the operator that a runtime computes wrong.
 """
 
 from contextlib import ExitStack as _ExitStack
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 if TYPE_CHECKING:
     from litecl.bisection import bisect as bisect
+    from litecl.generate.generator import Generator as Generator
     from litecl.predictor import Predictor as Predictor
 
-_MODULES = {"Predictor": "litecl.predictor", "bisect": "litecl.bisection"}
-
 __version__ = "0.1.0"
+
+
+_MODULES = {
+    "Generator": "litecl.generate.generator",
+    "Predictor": "litecl.predictor",
+    "bisect": "litecl.bisection",
+}
 
 
 def __getattr__(name: str) -> _Any:
     """Import a name when it is asked for, so that ``import litecl`` is quick."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_MODULES[name]), name)
+    return getattr(_import_module(_MODULES[name]), name)
 
 
 def install_as(package: str = "ai_edge_litert", **options: _Any) -> _ExitStack:

@@ -1,0 +1,70 @@
+"""The values of a step's inputs as the exporters define them: positions, masks, and the range of the caches in use."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from litecl.generate.signatures import Entry, Role, Step
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Array
+
+_HIDDEN = 0.7  # of the lowest number: a sum of two masks is still finite
+
+
+def values(step: Step, tokens: Array, start: int, window: int | None) -> Mapping[str, Array]:
+    """Return the values of a step's inputs but embeddings and caches.
+
+    tokens: the next ones, as many as the step takes. start: how many came before. window: how many tokens, the present
+    one included, a layer with a local mask sees.
+    """
+    positions = np.arange(start, start + step.width)
+    made = {}
+    for entry in step.inputs:
+        if entry.role is Role.TOKENS:
+            made[entry.name] = tokens.astype(entry.dtype).reshape(entry.shape)
+        elif entry.role is Role.POSITIONS:
+            made[entry.name] = positions.astype(entry.dtype).reshape(entry.shape)
+        elif entry.role is Role.MASK:
+            made[entry.name] = _mask(entry, np.arange(entry.shape[-1]) <= positions[:, None])
+        elif entry.role is Role.LOCAL_MASK:
+            made[entry.name] = _mask(entry, _in_window(entry, positions, window))
+        elif entry.role is Role.RANGE:
+            made[entry.name] = _range(entry, start, start + step.width)
+    return made
+
+
+def _mask(entry: Entry, seen: Array) -> Array:
+    """Return a mask of its input's type: what is seen is True, or 0, and what is not False, or a large negative number.
+
+    seen: by token and slot.
+    """
+    if seen.size != np.prod(entry.shape):
+        raise ModelError(f"input {entry.name!r}: expected a mask by token and slot, got shape {[*entry.shape]}")
+    if entry.dtype == np.bool_:
+        return seen.reshape(entry.shape)
+    if entry.dtype.kind != "f":
+        raise ModelError(f"input {entry.name!r}: expected a mask of bool or of floats, got {entry.dtype}")
+    hidden = entry.dtype.type(-_HIDDEN * float(np.finfo(entry.dtype).max))
+    return np.asarray(np.where(seen, entry.dtype.type(0), hidden)).reshape(entry.shape)
+
+
+def _in_window(entry: Entry, positions: Array, window: int | None) -> Array:
+    """Return which slots of a ring each token sees. A prefill's mask has the ring as it was before its tokens, and then
+    a slot for each of these; decode's is of the ring with its token.
+    """
+    if window is None:
+        raise ModelError(f"input {entry.name!r}: the file does not say how many tokens are seen: give sliding_window=")
+    ring = entry.shape[-1] - (len(positions) if len(positions) > 1 else 0)
+    last = positions[0] - 1 if len(positions) > 1 else positions[0]  # the latest token in the ring
+    slots = np.arange(ring)
+    held = last - (last - slots) % ring  # the token that each slot holds; negative: none yet
+    if len(positions) > 1:
+        held = np.concatenate([held, positions])
+    return np.asarray((held >= 0) & (held <= positions[:, None]) & (held > positions[:, None] - window))
+
+
+def _range(entry: Entry, start: int, end: int) -> Array:
+    """Return where tokens are written and how many slots are then in use, as LiteRT-LM's GPU kernels read it."""
+    made = np.zeros(entry.shape, entry.dtype)
+    made.reshape(-1)[:3] = start, end, end
+    return made

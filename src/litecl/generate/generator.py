@@ -1,0 +1,138 @@
+"""The face: a language model in a file, and texts from it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+from litecl.delegate import CLDelegate, DelegationReport
+from litecl.generate import parts, saved, tokenizers
+from litecl.generate.lexicon import Lexicon
+from litecl.generate.model import LanguageModel, requires
+from litecl.generate.options import Generation, Piece
+from litecl.generate.session import Prompt, Session
+from litecl.generate.tokenizers import Tokenizer
+from litecl.interpreter import Interpreter
+from litecl.interpreter.file.reader import content_of
+
+FilePath = str | PathLike[str]
+
+
+class Generator:
+    """Generates text with a language model::
+
+        for piece in Generator("model.litertlm").stream("Once upon a time"):
+            print(piece, end="", flush=True)
+
+    model: the path of a bundle (``.litertlm``, ``.task``), or of a ``.tflite`` file with signatures ``prefill_N`` and
+        ``decode``.
+    tokenizer: the path of a ``tokenizer.json`` or of a model of SentencePiece, or an object with the methods of
+        ``Tokenizer``. None: that of the bundle, or one beside the file. Without any, tokens go in and come out.
+    embedder: the path of the file that computes the input ``embeddings``, where the model takes these. None: that of
+        the bundle, or ``embedder.tflite`` beside the file.
+    device: as for ``CLDelegate``; by default the device that it picks, and numpy runs what a device cannot. cpu: run
+        all on numpy. options: those of ``CLDelegate``.
+    context_length: the most tokens of a text: fewer than the caches hold, or any number where the file leaves it open.
+    sliding_window: how many tokens a layer with a mask of its own sees, where the file does not say.
+
+    Any number of sessions, in any threads, take turns on one generator. Raises ModelError for files that are damaged or
+    no language model, ModelFileNotFound, and DelegateError.
+    """
+
+    def __init__(
+        self,
+        model: FilePath,
+        *,
+        tokenizer: FilePath | Tokenizer | None = None,
+        embedder: FilePath | None = None,
+        device: Any = None,
+        cpu: bool = False,
+        context_length: int | None = None,
+        sliding_window: int | None = None,
+        **options: Any,
+    ) -> None:
+        found = parts.read(Path(model))
+        said = found.metadata
+        delegate = self._delegate = None if cpu else CLDelegate(device, **options)
+        self._interpreter = _interpreter(found.model, delegate)
+        contents = dict(found.embedders) if embedder is None else {"embeddings": content_of(embedder)}
+        wanted = {name: contents[name] for name in requires(self._interpreter) if name in contents}
+        self._model = LanguageModel(
+            self._interpreter,
+            {name: _interpreter(content, delegate) for name, content in wanted.items()},
+            _least(context_length, said.context_length),
+            said.sliding_window if sliding_window is None else sliding_window,
+            saved.fingerprint([found.model, *wanted.values()]),
+        )
+        self._lexicon = Lexicon(_reading(tokenizer, found.tokenizer), said.start, said.stops)
+        self._defaults: Mapping[str, Any] = said.sampling
+
+    def stream(self, prompt: Prompt, **options: Any) -> Iterator[Piece]:
+        """Yield what follows a prompt, token by token, as texts (``Piece``) with more to them.
+
+        prompt: a text, or the numbers of tokens. options: those of ``GenerationOptions``. See ``Session.stream``.
+        """
+        return self.session().stream(prompt, **options)
+
+    def generate(self, prompt: Prompt, **options: Any) -> Generation:
+        """Return all that follows a prompt; see ``stream``."""
+        return self.session().generate(prompt, **options)
+
+    def session(self) -> Session:
+        """Return a text to add prompts to, which remembers what came before."""
+        return Session(self._model, self._lexicon, self._defaults)
+
+    def load(self, path: FilePath) -> Session:
+        """Return a session that ``Session.save`` wrote. Raises ModelError for a damaged one, or another model's."""
+        session = self.session()
+        session.restore(path)
+        return session
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer, None where there is none. Raises MissingExtra where its library is not installed."""
+        return self._lexicon.tokenizer
+
+    @property
+    def context_length(self) -> int:
+        """The most tokens of a text."""
+        return self._model.context_length
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens there are."""
+        return self._model.vocabulary
+
+    def report(self) -> DelegationReport | None:
+        """Return where nodes run, None if all do on numpy."""
+        return None if self._delegate is None else DelegationReport.of(self._interpreter)
+
+    def close(self) -> None:
+        """Let go of the model; its sessions can no longer be used."""
+        self._model.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _interpreter(content: memoryview, delegate: CLDelegate | None) -> Interpreter:
+    return Interpreter(content, delegates=[] if delegate is None else [delegate])
+
+
+def _least(*given: int | None) -> int | None:
+    return min((n for n in given if n is not None), default=None)
+
+
+def _reading(
+    given: FilePath | Tokenizer | None, found: Callable[[], Tokenizer] | None
+) -> Callable[[], Tokenizer] | None:
+    """Return what makes the tokenizer: a caller's comes first."""
+    if given is None:
+        return found
+    if isinstance(given, str | PathLike):
+        return partial(tokenizers.from_file, Path(given))
+    return lambda: given

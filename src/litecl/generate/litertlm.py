@@ -1,0 +1,100 @@
+"""``.litertlm`` bundles: a header, a FlatBuffer that lists sections, and the sections.
+
+Read by the rules of the verifier of ``.tflite`` files: every offset and length is checked before it is followed.
+Layout: https://github.com/google-ai-edge/LiteRT-LM/blob/main/schema/core/litertlm_header_schema.fbs
+"""
+
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.flatbuffer import Record, decode
+from litecl.interpreter.file.tables import schema
+
+MAGIC = b"LITERTLM"
+
+_VERSION = 1  # the major one: others are read differently
+_FIXED = struct.Struct("<8sIIIIQ")  # magic, version, padding, where the list of sections ends
+_MOST_UNPACKED = 1 << 28  # bytes of a tokenizer
+_SCHEMA = schema(
+    """
+    LiteRTLMMetaData: system_metadata:SystemMetadata section_metadata:SectionMetadata
+    SystemMetadata: entries:[KeyValuePair]
+    SectionMetadata: objects:[SectionObject]
+    SectionObject: items:[KeyValuePair] begin_offset:ulong end_offset:ulong data_type:ubyte
+    KeyValuePair: key:string value:VData
+    UInt8: value:ubyte
+    Int8: value:byte
+    UInt16: value:ushort
+    Int16: value:short
+    UInt32: value:uint
+    Int32: value:int
+    Float32: value:float
+    Bool: value:bool
+    StringValue: value:string
+    UInt64: value:ulong
+    Int64: value:long
+    Double: value:double
+    """,
+    "VData: NONE UInt8 Int8 UInt16 Int16 UInt32 Int32 Float32 Bool StringValue UInt64 Int64 Double",
+)
+_KINDS = (
+    *("none", "binary data", "deprecated", "model", "SentencePiece tokenizer", "metadata", "JSON tokenizer", "weights"),
+    *("embedding metadata", "executor metadata"),
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a bundle. kind: one of those above; type: which of several models it is, or is of ("embedder")."""
+
+    kind: str
+    type: str
+    content: memoryview
+
+
+def sections(content: memoryview) -> list[Section]:
+    """Return the sections of a bundle. Raises ModelError for a damaged one, or one of another version."""
+    if len(content) < _FIXED.size:
+        raise ModelError(f"a bundle of {len(content)} bytes: expected a header of {_FIXED.size}")
+    magic, major, minor, patch, _, end = _FIXED.unpack_from(content)
+    if magic != MAGIC:
+        raise ModelError(f"expected a bundle that begins with {MAGIC!r}, got {magic!r}")
+    if major != _VERSION:
+        raise ModelError(f"a bundle of version {major}.{minor}.{patch}: expected {_VERSION}.x, which litecl reads")
+    if not _FIXED.size <= end <= len(content):
+        raise ModelError(f"the list of sections ends at {end}, in a bundle of {len(content)} bytes")
+    root = decode(content[_FIXED.size : end], "LiteRTLMMetaData", None, _SCHEMA)
+    listed = root.section_metadata
+    records: Sequence[Record] = [] if listed is None else listed.objects or []
+    return [_section(index, record, content, end) for index, record in enumerate(records)]
+
+
+def unpacked(content: memoryview) -> bytes:
+    """Return a JSON tokenizer, which is packed with zlib behind its size. Raises ModelError for a damaged one."""
+    size = int.from_bytes(content[:8], "little")
+    if len(content) < 8 or size > _MOST_UNPACKED:
+        raise ModelError(f"the tokenizer has {size} bytes unpacked: expected at most {_MOST_UNPACKED}")
+    unpacking = zlib.decompressobj()
+    try:
+        text = unpacking.decompress(content[8:], size + 1)
+    except zlib.error as error:
+        raise ModelError(f"the tokenizer cannot be unpacked: {error}") from error
+    if len(text) != size:
+        raise ModelError(
+            f"the tokenizer: expected {size} bytes unpacked, got {'more' if len(text) > size else len(text)}"
+        )
+    return text
+
+
+def _section(index: int, record: Record, content: memoryview, header_end: int) -> Section:
+    begin, end = record.begin_offset, record.end_offset
+    if not header_end <= begin <= end <= len(content):
+        raise ModelError(f"section {index}: bytes {begin} to {end}, in a bundle of {len(content)} bytes")
+    items = {pair.key: pair.value for pair in record.items or [] if pair.key is not None}
+    value = items.get("model_type")
+    type_ = value.value or "" if value is not None and value.table == "StringValue" else ""
+    kind = _KINDS[record.data_type] if record.data_type < len(_KINDS) else f"kind {record.data_type}"
+    return Section(kind, type_.lower().removeprefix("tf_lite_"), content[begin:end])

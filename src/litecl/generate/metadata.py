@@ -1,0 +1,60 @@
+"""What a bundle says of its model: tokens that begin and end a text, how to sample, how long a context may be.
+
+The messages LlmMetadata and ExecutorMetadata of https://github.com/google-ai-edge/LiteRT-LM/tree/main/runtime/proto.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from litecl.generate.lexicon import Named
+from litecl.generate.protobuf import Message
+
+_TOP_K, _TOP_P, _GREEDY = 1, 2, 3  # types of samplers
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """start, stops: see ``Lexicon``. sampling: keywords of ``GenerationOptions``, unless a caller says otherwise.
+
+    context_length, sliding_window: None where they are not given.
+    """
+
+    start: Named | None = None
+    stops: tuple[Named, ...] = ()
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    context_length: int | None = None
+    sliding_window: int | None = None
+
+
+def metadata(llm: bytes, executor: bytes = b"") -> Metadata:
+    """Return what the messages say. Raises ModelError for bytes that are none."""
+    message, runs = Message(llm), Message(executor).message(1)
+    starts = [_token(each) for each in message.messages(1)]
+    stops = [_token(each) for each in message.messages(2)]
+    return Metadata(
+        next((start for start in starts if start), None),
+        tuple(stop for stop in stops if stop),
+        _sampling(message.message(4)) if 4 in message else {},
+        runs.integer(1) or message.integer(5) or None,
+        runs.message(3).integer(3) or None,
+    )
+
+
+def _token(union: Message) -> Named:
+    return union.text(2) or union.message(1).integers(1)
+
+
+def _sampling(given: Message) -> dict[str, Any]:
+    """Return the keywords for SamplerParameters. A type that is not given leaves the sampling as it is."""
+    kind, k, p, temperature = given.integer(1), given.integer(2), given.number(3), given.number(4)
+    if kind == _GREEDY:
+        return {"temperature": 0.0}
+    if kind not in (_TOP_K, _TOP_P):
+        return {}
+    made: dict[str, Any] = {"temperature": temperature if 4 in given else 1.0}
+    if k > 0:
+        made["top_k"] = k
+    if kind == _TOP_P and 0 < p <= 1:
+        made["top_p"] = p
+    return made

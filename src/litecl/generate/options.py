@@ -1,0 +1,119 @@
+"""What a caller may ask of a generation, and what it returns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Self
+
+from litecl.generate.sampling import Sampling
+from litecl.interpreter.errors import ArgumentError, ModelError
+from litecl.interpreter.graph import Array
+
+Finish = Literal["", "stop token", "stop sequence", "max_tokens", "context"]
+
+
+@dataclass(frozen=True)
+class GenerationOptions:
+    """The keywords of ``stream`` and ``generate``.
+
+    max_tokens: the most tokens to generate; None: until the model ends its text or its context is full.
+    temperature, top_k, top_p, repetition_penalty: see ``Sampling``; the most likely token, unless the file says more.
+    seed: of the random numbers; None goes on with the session's, of which a new one's differ every time.
+    stop: a text, or several, at which to end; it is not part of what is returned.
+    stop_tokens: tokens at which to end, None for those of the file.
+    log_probs: return the logarithm of every token's probability (the model's own, before temperature and the rest).
+    logits: return the logits that every token was chosen from, of shape [vocabulary].
+    """
+
+    max_tokens: int | None = None
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float = 1.0
+    repetition_penalty: float = 1.0
+    seed: int | None = None
+    stop: Sequence[str] = ()
+    stop_tokens: Sequence[int] | None = None
+    log_probs: bool = False
+    logits: bool = False
+    sampling: Sampling = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Raise ModelError for numbers that make no sense."""
+        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
+        if not all(stop):
+            raise ModelError(f"stop: expected texts of at least one character, got {stop}")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise ModelError(f"max_tokens: expected at least 1, got {self.max_tokens}")
+        object.__setattr__(self, "stop", stop)
+        made = Sampling(self.temperature, self.top_k, self.top_p, self.repetition_penalty)
+        object.__setattr__(self, "sampling", made)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Return the options that keywords give. Raises ArgumentError for one that there is not."""
+        known = [each.name for each in fields(cls) if each.init]
+        if unknown := [name for name in given if name not in known]:
+            raise ArgumentError(f"expected options of {known}, got {unknown}")
+        return cls(**given)
+
+
+class Piece(str):
+    """The text that one more token makes certain, which may be empty.
+
+    token: its number. log_prob, logits: as asked for. finish: why it is the last one, empty if it is not.
+    """
+
+    token: int
+    log_prob: float | None
+    logits: Array | None
+    finish: Finish
+
+    __slots__ = ("finish", "log_prob", "logits", "token")
+
+    def __new__(
+        cls, text: str, token: int, log_prob: float | None = None, logits: Array | None = None, finish: Finish = ""
+    ) -> Self:
+        """Make one of its parts."""
+        made = super().__new__(cls, text)
+        made.token, made.log_prob, made.logits, made.finish = token, log_prob, logits, finish
+        return made
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How many tokens a prompt had and a model has generated, and the seconds that each took.
+
+    The step of decode that reads the prompt's last token belongs to what is generated.
+    """
+
+    prefill_tokens: int = 0
+    prefill_s: float = 0.0
+    decode_tokens: int = 0
+    decode_s: float = 0.0
+
+    @property
+    def prefill_tokens_per_s(self) -> float:
+        """Tokens of the prompt a second; 0 where there were none."""
+        return self.prefill_tokens / self.prefill_s if self.prefill_s else 0.0
+
+    @property
+    def decode_tokens_per_s(self) -> float:
+        """Generated tokens a second; 0 where there were none."""
+        return self.decode_tokens / self.decode_s if self.decode_s else 0.0
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What was generated, as a text and as tokens; ``str()`` is the text.
+
+    tokens: with the stop token, if one ended it. log_probs, logits: one for each token, if asked for, else None.
+    """
+
+    text: str
+    tokens: tuple[int, ...]
+    finish: Finish
+    timing: Timing
+    log_probs: tuple[float, ...] | None = None
+    logits: tuple[Array, ...] | None = None
+
+    def __str__(self) -> str:
+        return self.text

@@ -1,0 +1,106 @@
+"""The files that a generator is made of: in a bundle, or side by side."""
+
+import io
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from litecl.generate import litertlm, tokenizers
+from litecl.generate.metadata import Metadata, metadata
+from litecl.generate.tokenizers import Tokenizer
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.reader import content_of
+from litecl.interpreter.file.tables import FILE_IDENTIFIER
+
+_EMBEDDERS = {"embedder": "embeddings", "per_layer_embedder": "per_layer_embeddings"}
+_MODEL = "prefill_decode"
+_ZIP = b"PK\x03\x04"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """model: the bytes of the file with the signatures. embedders: of those that compute an input of it, by its name.
+
+    tokenizer: makes it, None where there is none. kind: what they lay in.
+    """
+
+    model: memoryview
+    kind: str
+    embedders: Mapping[str, memoryview] = field(default_factory=dict)
+    tokenizer: Callable[[], Tokenizer] | None = None
+    metadata: Metadata = field(default_factory=Metadata)
+
+
+def read(path: Path) -> Parts:
+    """Return the parts of a ``.litertlm`` or ``.task`` bundle, or of a ``.tflite`` file and what lies beside it.
+
+    Raises ModelError, which names the file, for a damaged one, or without the model, and ModelFileError.
+    """
+    content = content_of(path)
+    try:
+        if content[:8] == litertlm.MAGIC:
+            return _litertlm(content)
+        if content[:4] == _ZIP:
+            return _task(content)
+        if content[4:8] != FILE_IDENTIFIER:
+            raise ModelError("expected a .litertlm or .task bundle, or a .tflite file, got none of these")
+        return _beside(path, content)
+    except ModelError as error:
+        error.add_note(f"in {path}")
+        raise
+
+
+def _litertlm(content: memoryview) -> Parts:
+    found = litertlm.sections(content)
+    models = {section.type or _MODEL: section.content for section in found if section.kind == "model"}
+    by_kind = {section.kind: section.content for section in reversed(found)}
+    tokenizer: Callable[[], Tokenizer] | None = None
+    if "SentencePiece tokenizer" in by_kind:
+        tokenizer = partial(tokenizers.load, bytes(by_kind["SentencePiece tokenizer"]))
+    elif "JSON tokenizer" in by_kind:
+        tokenizer = partial(tokenizers.load, litertlm.unpacked(by_kind["JSON tokenizer"]))
+    llm, executor = (bytes(by_kind.get(kind, b"")) for kind in ("metadata", "executor metadata"))
+    return _parts("a .litertlm bundle", models, tokenizer, metadata(llm, executor))
+
+
+def _task(content: memoryview) -> Parts:
+    """A zip file, whose entries are stored as they are: https://ai.google.dev/edge/mediapipe (model asset bundles)."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            names = [name for name in archive.namelist() if name.startswith("TF_LITE_")]
+            models = {name.removeprefix("TF_LITE_").lower(): memoryview(archive.read(name)) for name in names}
+            held = {name: archive.read(name) for name in ("TOKENIZER_MODEL", "METADATA") if name in archive.namelist()}
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        raise ModelError(f"the bundle is no zip file that can be read: {error}") from error
+    tokenizer = partial(tokenizers.load, held["TOKENIZER_MODEL"]) if "TOKENIZER_MODEL" in held else None
+    return _parts("a .task bundle", models, tokenizer, _llm_metadata(held.get("METADATA", b"")))
+
+
+def _llm_metadata(content: bytes) -> Metadata:
+    """Return what older bundles leave to the tokenizer: their metadata is another message, without this start token."""
+    try:
+        found = metadata(content)
+    except ModelError:
+        return Metadata()
+    return Metadata() if found.start is None else found
+
+
+def _parts(
+    kind: str, models: Mapping[str, memoryview], tokenizer: Callable[[], Tokenizer] | None, said: Metadata
+) -> Parts:
+    if _MODEL not in models:
+        raise ModelError(f"{kind} without the model {_MODEL!r}; it has {sorted(models)}")
+    embedders = {name: models[type_] for type_, name in _EMBEDDERS.items() if type_ in models}
+    return Parts(models[_MODEL], kind, embedders, tokenizer, said)
+
+
+def _beside(path: Path, content: memoryview) -> Parts:
+    embedders = {
+        name: content_of(file)
+        for type_, name in _EMBEDDERS.items()
+        if (file := path.with_name(f"{type_}.tflite")).is_file()
+    }
+    found = tokenizers.beside(path)
+    return Parts(content, "a .tflite file", embedders, None if found is None else partial(tokenizers.from_file, found))

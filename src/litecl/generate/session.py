@@ -1,0 +1,197 @@
+"""One text, or conversation, in a model: its tokens, and the caches that hold what the model has read of them."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from litecl.generate import saved
+from litecl.generate.lexicon import Lexicon
+from litecl.generate.model import LanguageModel
+from litecl.generate.options import Finish, Generation, GenerationOptions, Piece, Timing
+from litecl.generate.sampling import choose, log_softmax
+from litecl.generate.text import TextStream
+from litecl.interpreter.errors import ArgumentError, ModelError
+from litecl.interpreter.graph import Array
+from litecl.tensor_buffer import TensorBuffer
+
+Prompt = str | Sequence[int]
+
+
+class Session:
+    """A text that grows: prompts are added, and the model goes on. ``Generator.session`` makes one.
+
+    Sessions of one generator share its weights; each has caches of its own. A session is for one thread at a time.
+    An error or interrupt leaves its tokens as they were; the model then reads again what the caches held.
+    """
+
+    def __init__(self, model: LanguageModel, lexicon: Lexicon, defaults: Mapping[str, Any]) -> None:
+        self._model = model
+        self._lexicon = lexicon
+        self._defaults = defaults
+        self._tokens: list[int] = []
+        self._held = 0  # how many of them the caches hold
+        self._caches = model.caches()
+        self._random = np.random.default_rng()
+        self.timing = Timing()
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """All tokens, of prompts and generated ones."""
+        return tuple(self._tokens)
+
+    @property
+    def room(self) -> int:
+        """How many more tokens the model can read."""
+        return max(self._model.context_length - len(self._tokens), 0)
+
+    def stream(self, prompt: Prompt = "", **options: Any) -> Iterator[Piece]:
+        """Add a prompt, and yield what follows, token by token.
+
+        prompt: a text, or the numbers of tokens; an empty one goes on with what was generated. options: those of
+        ``GenerationOptions``. To leave the iterator early is fine: the session holds what was yielded.
+
+        Raises ModelError for a prompt that is too long or has no tokens, and for numbers that are none of a token;
+        MissingExtra for a text where the tokenizer's library is not installed.
+        """
+        asked = GenerationOptions.of({**self._defaults, **options})
+        is_text = isinstance(prompt, str)
+        numbers = self._lexicon.encode(prompt, not self._tokens) if isinstance(prompt, str) and prompt else prompt
+        tokens = self._checked([*numbers])
+        text = self._lexicon.stream([*self._tokens, *tokens], asked.stop, is_text)
+        ends = self._lexicon.stops(is_text) if asked.stop_tokens is None else [(end,) for end in asked.stop_tokens]
+        return self._generated(tokens, asked, text, ends)
+
+    def generate(self, prompt: Prompt = "", **options: Any) -> Generation:
+        """Add a prompt, and return all that follows; see ``stream``."""
+        before = self.timing
+        pieces = [*self.stream(prompt, **options)]
+        asked = GenerationOptions.of({**self._defaults, **options})
+        spent = {name: value - getattr(before, name) for name, value in vars(self.timing).items()}
+        return Generation(
+            "".join(pieces),
+            tuple(piece.token for piece in pieces),
+            pieces[-1].finish,
+            Timing(**spent),
+            tuple(piece.log_prob for piece in pieces if piece.log_prob is not None) if asked.log_probs else None,
+            tuple(piece.logits for piece in pieces if piece.logits is not None) if asked.logits else None,
+        )
+
+    def fork(self) -> "Session":
+        """Return another session with the same tokens, caches and random numbers to come; both go on independently."""
+        other = Session(self._model, self._lexicon, self._defaults)
+        other._tokens, other._held = [*self._tokens], self._held
+        other._caches = {name: TensorBuffer(value) for name, value in self._model.copies(self._caches).items()}
+        other._random = deepcopy(self._random)
+        return other
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write tokens, caches and random numbers to come to a file, which ``Generator.load`` reads."""
+        state = saved.State([*self._tokens], self._held, self._random.bit_generator.state)
+        saved.write(path, self._model.fingerprint, state, self._model.copies(self._caches))
+
+    def restore(self, path: str | PathLike[str]) -> None:
+        """Become what was saved. Raises ModelError for a file of another model, or that is damaged."""
+        state, caches = saved.read(path, self._model.fingerprint, self._model.cache_specs)
+        random = np.random.default_rng()
+        try:
+            random.bit_generator.state = state.random
+        except (TypeError, ValueError, KeyError) as error:
+            raise ModelError(f"{path}: the state of random numbers: {error}") from error
+        if len(state.tokens) > self._model.context_length + 1:
+            raise ModelError(f"{path}: {len(state.tokens)} tokens, expected at most {self._model.context_length + 1}")
+        self._tokens, self._held, self._random = [*state.tokens], state.held, random
+        self._caches = {name: TensorBuffer(value) for name, value in caches.items()}
+
+    # Parts
+
+    def _checked(self, tokens: Sequence[int]) -> list[int]:
+        """Return tokens that can be added. Raises ModelError, with the session as it was."""
+        try:
+            numbers = [int(np.asarray(token).item()) for token in tokens if not isinstance(token, float | np.floating)]
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"prompt: expected a text or numbers of tokens, got {tokens!r:.100}") from error
+        if len(numbers) != len(tokens):
+            raise ArgumentError(f"prompt: expected whole numbers of tokens, got {tokens!r:.100}")
+        if outside := [n for n in numbers if not 0 <= n < self._model.vocabulary]:
+            raise ModelError(
+                f"prompt: tokens {outside[:5]} are out of range for a vocabulary of {self._model.vocabulary}"
+            )
+        if not numbers and not self._tokens:
+            raise ModelError("prompt: expected at least one token, got none")
+        if len(self._tokens) + len(numbers) > self._model.context_length:
+            raise ModelError(
+                f"prompt: {len(numbers)} tokens do not fit into the context of {self._model.context_length}, of which "
+                f"{len(self._tokens)} are used"
+            )
+        return numbers
+
+    def _generated(
+        self, prompt: Sequence[int], asked: GenerationOptions, text: TextStream | None, ends: Sequence[tuple[int, ...]]
+    ) -> Iterator[Piece]:
+        self._tokens += prompt
+        if asked.seed is not None:
+            self._random = np.random.default_rng(asked.seed)
+        finish: Finish = ""
+        count = 0
+        while not finish:
+            logits = self._read()
+            token = self._chosen(logits, asked)
+            count += 1
+            finish = self._finish(count, asked, ends)
+            written = "" if text is None else text.flush() if finish == "stop token" else text.push(token, bool(finish))
+            if text is not None and text.stopped:
+                finish = "stop sequence"
+            log_prob = float(log_softmax(logits)[token]) if asked.log_probs else None
+            yield Piece(written, token, log_prob, logits if asked.logits else None, finish)
+
+    def _chosen(self, logits: Array, asked: GenerationOptions) -> int:
+        start = time.perf_counter()
+        token = choose(logits, asked.sampling, self._tokens, self._random)
+        self._tokens.append(token)
+        self._spend(decode_tokens=1, decode_s=time.perf_counter() - start)
+        return token
+
+    def _finish(self, count: int, asked: GenerationOptions, ends: Sequence[tuple[int, ...]]) -> Finish:
+        if any(tuple(self._tokens[-len(end) :]) == end for end in ends):
+            return "stop token"
+        if count == asked.max_tokens:
+            return "max_tokens"
+        return "context" if len(self._tokens) > self._model.context_length else ""
+
+    def _read(self) -> Array:
+        """Let the model read the tokens that its caches do not hold, and return the logits of the next one."""
+        self._held = min(self._held, len(self._tokens) - 1)
+        start = time.perf_counter()
+        widths = self._model.widths(len(self._tokens) - 1 - self._held)
+        for width in widths:
+            self._run(width)
+        read = time.perf_counter()
+        logits = self._run(1)
+        assert logits is not None
+        self._spend(sum(widths), read - start, 0, time.perf_counter() - read)
+        return logits
+
+    def _run(self, width: int) -> Array | None:
+        try:
+            part = self._tokens[self._held : self._held + width]
+            logits = self._model.run(part, self._held, self._caches)
+        except BaseException:
+            self._caches, self._held = self._model.caches(), 0  # what they hold now is not certain
+            raise
+        self._held += width
+        return logits
+
+    def _spend(
+        self, prefill_tokens: int = 0, prefill_s: float = 0.0, decode_tokens: int = 0, decode_s: float = 0.0
+    ) -> None:
+        before = self.timing
+        self.timing = Timing(
+            before.prefill_tokens + prefill_tokens,
+            before.prefill_s + prefill_s,
+            before.decode_tokens + decode_tokens,
+            before.decode_s + decode_s,
+        )

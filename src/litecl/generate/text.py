@@ -1,0 +1,57 @@
+"""Tokens to text as they come: held back are parts of characters, and what may be the beginning of a stop sequence."""
+
+from collections.abc import Sequence
+
+from litecl.generate.tokenizers import Tokenizer
+
+_UNFINISHED = "\N{REPLACEMENT CHARACTER}"  # of a character whose other bytes are in the next token
+_CONTEXT = 6  # tokens before, since how a token is written depends on them
+
+
+class TextStream:
+    """The text of tokens that come one by one. before: tokens that came before. stop: texts that end it."""
+
+    def __init__(self, tokenizer: Tokenizer, before: Sequence[int], stop: Sequence[str]) -> None:
+        self._tokenizer = tokenizer
+        self._tokens = [*before[-_CONTEXT:]]
+        self._told = len(self._tokens)  # the text of so many is out
+        self._start = 0  # of the tokens that are decoded again
+        self._stop = stop
+        self._held = ""
+        self.stopped = False
+
+    def push(self, token: int, last: bool = False) -> str:
+        """Return the text that is certain with one more token. last: none follows, so that nothing is held back.
+
+        ``stopped`` is True once a stop sequence is complete: the text ends before it.
+        """
+        self._tokens.append(token)
+        return self._released(self._written(last), last)
+
+    def flush(self) -> str:
+        """Return what was held back."""
+        return self._released(self._written(True), True)
+
+    def _written(self, last: bool) -> str:
+        """Return the text that tokens add to what is out."""
+        before = self._tokenizer.decode(self._tokens[self._start : self._told])
+        now = self._tokenizer.decode(self._tokens[self._start :])
+        if len(now) <= len(before) or (now.endswith(_UNFINISHED) and not last):
+            return ""
+        self._start, self._told = self._told, len(self._tokens)
+        return now[len(before) :]
+
+    def _released(self, added: str, last: bool) -> str:
+        text = self._held + added
+        ends = [position for each in self._stop if (position := text.find(each)) >= 0]
+        if ends:
+            self.stopped, self._held = True, ""
+            return text[: min(ends)]
+        kept = 0 if last else max((_overlap(text, each) for each in self._stop), default=0)
+        self._held = text[len(text) - kept :]
+        return text[: len(text) - kept]
+
+
+def _overlap(text: str, stop: str) -> int:
+    """Return how many of the last characters may be the beginning of a stop sequence."""
+    return next((n for n in range(min(len(stop) - 1, len(text)), 0, -1) if text.endswith(stop[:n])), 0)

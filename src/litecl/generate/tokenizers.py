@@ -1,0 +1,99 @@
+"""Text to tokens and back, by the libraries that are kept for it."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from litecl.interpreter.errors import MissingExtra, ModelError
+
+_INSTALL = "pip install 'litecl[llm]'"
+_BESIDE = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.model")
+
+
+class Tokenizer(Protocol):
+    """Text to tokens and back. One of your own needs these methods. first: whether a context begins with the text."""
+
+    def encode(self, text: str, first: bool) -> list[int]:
+        """Return the tokens of a text."""
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, without special ones."""
+
+    @property
+    def stop_tokens(self) -> Sequence[int]:
+        """The tokens that end a text."""
+
+
+class _Json:
+    """``tokenizer.json`` of Hugging Face, read by ``tokenizers``. ends: the text of its token at the end of a text."""
+
+    def __init__(self, content: bytes, ends: str | None = None) -> None:
+        try:
+            from tokenizers import Tokenizer as Library
+        except ModuleNotFoundError as error:
+            raise MissingExtra(f"a tokenizer.json is read by the package tokenizers: {_INSTALL}") from error
+        try:
+            self._library = Library.from_str(content.decode())
+        except Exception as error:  # the library raises Exception itself
+            raise ModelError(f"the tokenizer cannot be read: {error}") from error
+        found = None if ends is None else self._library.token_to_id(ends)
+        self.stop_tokens: Sequence[int] = () if found is None else (found,)
+
+    def encode(self, text: str, first: bool) -> list[int]:
+        return list(self._library.encode(text, add_special_tokens=first).ids)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return str(self._library.decode([*tokens]))
+
+
+class _SentencePiece:
+    """A model of SentencePiece, read by ``sentencepiece``."""
+
+    def __init__(self, content: bytes) -> None:
+        try:
+            from sentencepiece import SentencePieceProcessor
+        except ModuleNotFoundError as error:
+            raise MissingExtra(
+                f"a tokenizer of SentencePiece is read by the package sentencepiece: {_INSTALL}"
+            ) from error
+        try:
+            self._library = SentencePieceProcessor(model_proto=content)
+        except Exception as error:
+            raise ModelError(f"the tokenizer cannot be read: {error}") from error
+        ends = self._library.eos_id()
+        self.stop_tokens: Sequence[int] = () if ends < 0 else (ends,)
+
+    def encode(self, text: str, first: bool) -> list[int]:
+        begins = first and self._library.bos_id() >= 0
+        return [*([self._library.bos_id()] if begins else []), *self._library.encode(text)]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return str(self._library.decode([*tokens]))
+
+
+def load(content: bytes, ends: str | None = None) -> Tokenizer:
+    """Return a tokenizer by the content of its file, JSON or SentencePiece's.
+
+    Raises MissingExtra where its library is not installed, and ModelError for a file that it cannot read.
+    """
+    return _Json(content, ends) if content.lstrip()[:1] == b"{" else _SentencePiece(content)
+
+
+def from_file(path: Path) -> Tokenizer:
+    """Return the tokenizer in a file; of a ``tokenizer.json``, with the end of texts of a ``tokenizer_config.json``."""
+    return load(path.read_bytes(), _ends(path.with_name("tokenizer_config.json")))
+
+
+def beside(model: Path) -> Path | None:
+    """Return the file of a tokenizer in the folder of a model, None where there is none."""
+    return next((path for name in _BESIDE if (path := model.with_name(name)).is_file()), None)
+
+
+def _ends(config: Path) -> str | None:
+    try:
+        found: Any = json.loads(config.read_bytes()).get("eos_token")
+    except (OSError, ValueError, AttributeError):
+        return None
+    ends = found.get("content") if isinstance(found, dict) else found
+    return ends if isinstance(ends, str) else None
