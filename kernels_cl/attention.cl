@@ -2,22 +2,23 @@
 //
 // Of the scores only those of a block are ever there. A row keeps the largest score so far and the sum of exponentials
 // relative to it; where a block has a larger one, that sum and the row of results are rescaled. A block that the mask
-// hides from all rows (by minus infinity) is not read.
+// hides from all rows is read only if a row has seen nothing that makes its weights 0.
 // queries [rows, depth]; values [keys, columns]; out [rows, columns]. keys are packed in panels (tile.h), for MR rows of
-// queries at a time, or without MR, for one, as they are: [keys, depth] with KEYS_IN_ROWS, else [depth, keys].
+// queries at a time, or without MR, for ROWS, as they are: [keys, depth] with KEYS_IN_ROWS, else [depth, keys]. The same
+// of values: without VALUES_IN_ROWS they are [columns, keys].
 // begins: where the operands of each product are. A work-item takes item_rows rows of one product.
-// Macros: MR, NV, PANEL, WIDTH (tile.h); KEYS_IN_ROWS, 0 or 1.
+// Macros: MR, NV, PANEL, WIDTH (tile.h), or ROWS; KEYS_IN_ROWS and VALUES_IN_ROWS, 0 or 1; BOOLEANS, if the mask is not
+// added but chooses (the record Attention).
 #ifdef MR
 #define ROWS MR
 #else
-#define ROWS 1
 #ifdef LITECL_GPU  // where all that is indexed must be in registers
 #define PANEL VW
 #else
 #define PANEL 64
 #endif
 #define NV (PANEL / VW)
-#define KEYS_AT_ONCE 4
+#define KEYS_AT_ONCE (ROWS > 3 ? 2 : 4)
 #endif
 #include "tile.h"
 #include <Attention>
@@ -26,19 +27,49 @@
 #define WHOLE(p, left) LOAD(p)
 #define STORE_WHOLE(p, x, left) STORE(p, x)
 
+#ifdef BOOLEANS
+typedef uchar Mask;
+
+INLINE bool shows(const Mask mask, __global const Attention *a) { return (mask != 0) == a->shown; }
+
 // Whether none of `count` keys is seen.
-INLINE bool hides(__global const float *mask, const int count, const int step) {
-    if (!step) return *mask == -INFINITY;
-    for (int i = 0; i < count; i += VW) {
-        const floatv x = load_part(mask + i, MIN(VW, count - i), count - i, -INFINITY);
-        if (sum_lanes(x == -INFINITY ? (floatv)(0.0f) : (floatv)(1.0f)) != 0.0f) return false;
-    }
-    return true;
+INLINE bool hides(__global const Mask *mask, const int count, __global const Attention *a) {
+    bool any = false;
+    for (int i = 0; i < (a->mask_step ? count : 1); ++i) any |= shows(mask[i], a);
+    return !any;
 }
 
-INLINE bool hides_all(__global const float *mask, const int rows, const int count, __global const Attention *a) {
+// A vector of scores, of which `count` are there.
+INLINE floatv masked(const floatv scores, __global const Mask *mask, const int count, __global const Attention *a) {
+    floatv x = scores;
+    FIRST(i, MIN(count, VW), VW)
+        if (!shows(mask[i * a->mask_step], a)) ((float *)&x)[i] = a->fill;
+    return x;
+}
+#else
+typedef float Mask;
+
+// What is added to a score that is nothing beside those above `least`: its product would have to be as large.
+#define HIDDEN (2.0f * a->least)
+
+INLINE bool hides(__global const Mask *mask, const int count, __global const Attention *a) {
+    if (!a->mask_step) return *mask <= HIDDEN;
+    floatv seen = 0.0f;
+    for (int i = 0; i < count; i += VW) {
+        const floatv x = load_part(mask + i, MIN(VW, count - i), count - i, -INFINITY);
+        seen = x <= HIDDEN ? seen : (floatv)(1.0f);
+    }
+    return sum_lanes(seen) == 0.0f;
+}
+
+INLINE floatv masked(const floatv scores, __global const Mask *mask, const int count, __global const Attention *a) {
+    return scores + (a->mask_step ? load_vector(mask, count) : (floatv)(*mask));
+}
+#endif
+
+INLINE bool hides_all(__global const Mask *mask, const int rows, const int count, __global const Attention *a) {
     for (int r = 0; r < (a->mask_row ? rows : 1); ++r)
-        if (!hides(mask + r * a->mask_row, count, a->mask_step)) return false;
+        if (!hides(mask + r * a->mask_row, count, a)) return false;
     return true;
 }
 
@@ -56,35 +87,41 @@ INLINE void multiply(floatv x[ROWS][NV], __global const float *const rows[ROWS],
 INLINE void multiply(floatv x[ROWS][NV], __global const float *const rows[ROWS], __global const float *keys,
                      const int first, const int count, __global const Attention *a) {
     const int depth = a->depth;
-    float *products = (float *)x;
     FIRST_BY(KEYS_AT_ONCE, n, count, TILE_COLUMNS) {
-        floatv lanes[KEYS_AT_ONCE];
+        floatv lanes[ROWS][KEYS_AT_ONCE];
         __global const float *key[KEYS_AT_ONCE];
         UNROLL for (int i = 0; i < KEYS_AT_ONCE; ++i) {
-            lanes[i] = 0.0f;
+            UNROLL for (int r = 0; r < ROWS; ++r) lanes[r][i] = 0.0f;
             key[i] = keys + (size_t)(first + MIN(n + i, count - 1)) * depth;
         }
         int k = 0;
         for (; k + VW <= depth; k += VW) {
-            const floatv q = LOAD(rows[0] + k);
-            UNROLL for (int i = 0; i < KEYS_AT_ONCE; ++i) lanes[i] = q * LOAD(key[i] + k) + lanes[i];
+            UNROLL for (int i = 0; i < KEYS_AT_ONCE; ++i) {
+                const floatv own = LOAD(key[i] + k);
+                UNROLL for (int r = 0; r < ROWS; ++r) lanes[r][i] = LOAD(rows[r] + k) * own + lanes[r][i];
+            }
         }
-        UNROLL for (int i = 0; i < KEYS_AT_ONCE; ++i) {
-            float sum = sum_lanes(lanes[i]);
-            for (int rest = k; rest < depth; ++rest) sum += rows[0][rest] * key[i][rest];
-            products[n + i] = sum;
+        UNROLL for (int r = 0; r < ROWS; ++r) {
+            UNROLL for (int i = 0; i < KEYS_AT_ONCE; ++i) {
+                float sum = sum_lanes(lanes[r][i]);
+                for (int rest = k; rest < depth; ++rest) sum += rows[r][rest] * key[i][rest];
+                ((float *)x[r])[n + i] = sum;
+            }
         }
     }
 }
 #else
 #define ADD_KEYS(load)                                                                               \
     for (int k = 0; k < a->depth; ++k, keys += a->keys)                                              \
-        UNROLL for (int j = 0; j < NV; ++j)                                                          \
-            x[0][j] = rows[0][k] * load(keys + j * VW, count - j * VW) + x[0][j];
+        UNROLL for (int j = 0; j < NV; ++j) {                                                        \
+            const floatv own = load(keys + j * VW, count - j * VW);                                  \
+            UNROLL for (int r = 0; r < ROWS; ++r) x[r][j] = rows[r][k] * own + x[r][j];              \
+        }
 
 INLINE void multiply(floatv x[ROWS][NV], __global const float *const rows[ROWS], __global const float *keys,
                      const int first, const int count, __global const Attention *a) {
-    UNROLL for (int j = 0; j < NV; ++j) x[0][j] = 0.0f;
+    UNROLL for (int r = 0; r < ROWS; ++r)
+        UNROLL for (int j = 0; j < NV; ++j) x[r][j] = 0.0f;
     keys += first;
     if (count == TILE_COLUMNS) {
         ADD_KEYS(WHOLE)
@@ -95,9 +132,9 @@ INLINE void multiply(floatv x[ROWS][NV], __global const float *const rows[ROWS],
 #endif
 
 // A vector of scores, of which `count` are there.
-INLINE floatv scored(const floatv products, __global const float *mask, const int count, __global const Attention *a) {
+INLINE floatv scored(const floatv products, __global const Mask *mask, const int count, __global const Attention *a) {
     floatv x = products * a->scale;
-    if (a->has_mask) x += a->mask_step ? load_vector(mask, count) : (floatv)(*mask);
+    if (a->has_mask) x = masked(x, mask, count, a);
     return LANES < (intv)count ? x : (floatv)(-INFINITY);
 }
 
@@ -119,6 +156,32 @@ INLINE float exponentials(floatv x[NV], float *most, float *sum) {
     return factor;
 }
 
+#if !VALUES_IN_ROWS
+// out[r] = out[r] * factors[r] + weights[r] values.
+#define ADD_COLUMNS(load)                                                                                      \
+    for (int c = 0; c < a->columns; ++c, values += a->keys) {                                                  \
+        floatv lanes[ROWS];                                                                                    \
+        UNROLL for (int r = 0; r < ROWS; ++r) lanes[r] = 0.0f;                                                 \
+        UNROLL for (int j = 0; j < NV; ++j) {                                                                  \
+            const floatv own = load(values + j * VW, count - j * VW);                                          \
+            UNROLL for (int r = 0; r < ROWS; ++r)                                                              \
+                lanes[r] = *(__private const floatv *)(weights[r] + j * VW) * own + lanes[r];                  \
+        }                                                                                                      \
+        UNROLL for (int r = 0; r < ROWS; ++r)                                                                  \
+            if (r < there) out[at[r] + c] = out[at[r] + c] * factors[r] + sum_lanes(lanes[r]);                 \
+    }
+
+INLINE void add_values(__global float *out, const int at[ROWS], const float factors[ROWS],
+                       const float weights[ROWS][TILE_COLUMNS], __global const float *values, const int first,
+                       const int count, __global const Attention *a, const int there) {
+    values += first;
+    if (count == TILE_COLUMNS) {
+        ADD_COLUMNS(WHOLE)
+    } else {
+        ADD_COLUMNS(load_vector)
+    }
+}
+#else
 // out[r] = out[r] * factors[r] + weights[r] values, for `left` columns.
 #define ADD_VALUES(vectors, load, store)                                                                       \
     {                                                                                                          \
@@ -141,22 +204,48 @@ INLINE float exponentials(floatv x[NV], float *most, float *sum) {
     }
 
 INLINE void add_values(__global float *out, const int at[ROWS], const float factors[ROWS],
-                       const float weights[ROWS][TILE_COLUMNS], __global const float *values, const int count,
-                       const int columns, const int there) {
+                       const float weights[ROWS][TILE_COLUMNS], __global const float *values, const int first,
+                       const int count, __global const Attention *a, const int there) {
+    const int columns = a->columns;
+    values += (size_t)first * columns;
     for (int c = 0; c < columns; c += TILE_COLUMNS) {
         const int left = columns - c;
         if (left >= TILE_COLUMNS) ADD_VALUES(NV, WHOLE, STORE_WHOLE)
         else ADD_VALUES(NV, load_vector, store_vector)
     }
 }
+#endif
 
-// Rows of queries, of which `there` are: queries, mask and out begin at the first.
+// What a block of keys adds to rows of results, of which `there` are. most, sums: of the rows so far.
+INLINE void attend_block(__global float *out, const int at[ROWS], float most[ROWS], float sums[ROWS],
+                         __global const float *const rows[ROWS], __global const float *keys,
+                         __global const float *values, __global const Mask *mask, const int first, const int count,
+                         __global const Attention *a, const int there) {
+    floatv x[ROWS][NV];
+    float factors[ROWS];
+    multiply(x, rows, keys, first, count, a);
+    bool counts = false;
+    ROLL_FIRST(r, ROWS, ROWS) {
+        __global const Mask *own = mask + MIN(r, there - 1) * a->mask_row;
+        UNROLL for (int j = 0; j < NV; ++j)
+            x[r][j] = scored(x[r][j], own + j * VW * a->mask_step, count - j * VW, a);
+        float sum;
+        factors[r] = exponentials(x[r], &most[r], &sum);
+        sums[r] = sums[r] * factors[r] + sum;
+        counts |= sum != 0.0f;  // any weight at all: values of 1e30 make the smallest one count
+    }
+    __private const float(*weights)[TILE_COLUMNS] = (__private const float(*)[TILE_COLUMNS])x;
+    if (counts) add_values(out, at, factors, weights, values, first, count, a, there);
+}
+
+// Rows of queries, of which `there` are: queries, mask and out begin at the first. Keys that are hidden come last, and
+// only if a row has seen no score above `least`.
 OUT_OF_LINE WIDE void attend(__global const float *queries, __global const float *keys, __global const float *values,
-                             __global const float *mask, __global float *out, __global const Attention *a,
+                             __global const Mask *mask, __global float *out, __global const Attention *a,
                              const int there) {
     const int columns = a->columns;
     __global const float *rows[ROWS];
-    float most[ROWS], sums[ROWS], factors[ROWS];
+    float most[ROWS], sums[ROWS];
     int at[ROWS];
     UNROLL for (int r = 0; r < ROWS; ++r) {
         const int row = MIN(r, there - 1);
@@ -166,25 +255,21 @@ OUT_OF_LINE WIDE void attend(__global const float *queries, __global const float
         sums[r] = 0.0f;
     }
     for (int c = 0; c < there * columns; c += VW) store_vector(out + c, 0.0f, there * columns - c);
-    for (int n = 0; n < a->keys; n += TILE_COLUMNS) {
-        const int count = MIN(TILE_COLUMNS, a->keys - n);
-        __global const float *masks = mask + n * a->mask_step;
-        if (a->has_mask && hides_all(masks, there, count, a)) continue;
-        floatv x[ROWS][NV];
-        multiply(x, rows, keys, n, count, a);
-        bool counts = false;
-        ROLL_FIRST(r, ROWS, ROWS) {
-            __global const float *own = masks + MIN(r, there - 1) * a->mask_row;
-            UNROLL for (int j = 0; j < NV; ++j)
-                x[r][j] = scored(x[r][j], own + j * VW * a->mask_step, count - j * VW, a);
-            float sum;
-            factors[r] = exponentials(x[r], &most[r], &sum);
-            sums[r] = sums[r] * factors[r] + sum;
-            counts |= sum != 0.0f;  // any weight at all: values of 1e30 make the smallest one count
+    int passes = 1;
+    ROLL for (int pass = 0; pass < passes; ++pass) {
+        bool skipped = false;
+        ROLL for (int n = 0; n < a->keys; n += TILE_COLUMNS) {
+            const int count = MIN(TILE_COLUMNS, a->keys - n);
+            __global const Mask *masks = mask + n * a->mask_step;
+            if (a->has_mask && hides_all(masks, there, count, a) != pass) {
+                skipped = true;
+                continue;
+            }
+            attend_block(out, at, most, sums, rows, keys, values, masks, n, count, a, there);
         }
-        __private const float(*weights)[TILE_COLUMNS] = (__private const float(*)[TILE_COLUMNS])x;
-        if (counts) add_values(out, at, factors, weights, values + (size_t)n * columns, count,
-                               columns, there);
+        if (pass || !skipped) break;
+        UNROLL for (int r = 0; r < ROWS; ++r)
+            if (!(most[r] > a->least)) passes = 2;
     }
     for (int r = 0; r < there; ++r) {
         const float scale = 1.0f / sums[r];
@@ -194,7 +279,7 @@ OUT_OF_LINE WIDE void attend(__global const float *queries, __global const float
 }
 
 KERNEL void attention(ITEM __global const float *queries, __global const float *keys, __global const float *values,
-                      __global const float *mask, __global float *out, __global const AttentionBegin *begins,
+                      __global const Mask *mask, __global float *out, __global const AttentionBegin *begins,
                       __global const Attention *a) {
     const int product = ITEM_INDEX(1), first = ITEM_INDEX(0) * a->item_rows, last = MIN(first + a->item_rows, a->rows);
     if (product >= a->products) return;  // groups of a GPU are whole

@@ -1,7 +1,7 @@
 // Attention with an online softmax on a GPU: a group for ROWS queries of a product (attention.cl says what is computed).
 // Its work-items take a key each, then a column each; scores of a block of keys are in local memory.
 // Macros: ITEMS of a group, a power of two, which are the keys of a block; ROWS; KEYS_IN_ROWS, 0 or 1: whether elements
-// of a key lie side by side.
+// of a key lie side by side; BOOLEANS, if the mask chooses.
 #include "common.h"
 #include <LocalAttention>
 #include <LocalAttentionBegin>
@@ -16,20 +16,32 @@
     }                                                                                                           \
     barrier(CLK_LOCAL_MEM_FENCE);
 
+#ifdef BOOLEANS
+typedef uchar Mask;
+#else
+typedef float Mask;
+#endif
+
 inline float score(__local const float *query, __global const float *keys, const int n, const int r,
-                   __global const float *mask, __global const LocalAttention *p) {
+                   __global const Mask *mask, __global const LocalAttention *p) {
     __global const Attention *a = &p->sizes;
-    const float hidden = a->has_mask ? mask[r * a->mask_row + n * a->mask_step] : 0.0f;
-    if (hidden == -INFINITY) return hidden;
+    mask += r * a->mask_row + n * a->mask_step;
+#ifdef BOOLEANS
+    const float added = 0.0f;
+    if ((*mask != 0) != a->shown) return a->fill;
+#else
+    const float added = a->has_mask ? *mask : 0.0f;
+    if (added <= 2.0f * a->least) return added;  // as a float it is what it would be with a product added
+#endif
     const int step = KEYS_IN_ROWS ? 1 : p->depth_step;
     __global const float *key = keys + (size_t)n * (KEYS_IN_ROWS ? p->key_step : 1);
     float sum = 0.0f;
     for (int k = 0; k < a->depth; ++k) sum += query[k] * key[(size_t)k * step];
-    return sum * a->scale + hidden;
+    return sum * a->scale + added;
 }
 
 KERNEL void attention_local(ITEM __global const float *restrict queries, __global const float *restrict keys,
-                            __global const float *restrict values, __global const float *restrict mask,
+                            __global const float *restrict values, __global const Mask *restrict mask,
                             __global float *restrict out, __global const LocalAttentionBegin *begins,
                             __global const LocalAttention *p, __local float *restrict memory) {
     __global const Attention *a = &p->sizes;
@@ -69,8 +81,12 @@ KERNEL void attention_local(ITEM __global const float *restrict queries, __globa
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         COMBINE(ADD, x)
-        UNROLL for (int r = 0; r < ROWS; ++r) sum[r] = sum[r] * factors[r] + shared[r * ITEMS];
-        for (int c = item; c < columns; c += ITEMS) {
+        bool counts = false;
+        UNROLL for (int r = 0; r < ROWS; ++r) {
+            sum[r] = sum[r] * factors[r] + shared[r * ITEMS];
+            counts |= shared[r * ITEMS] != 0.0f;
+        }
+        for (int c = item; counts && c < columns; c += ITEMS) {
             float y[ROWS];
             UNROLL for (int r = 0; r < ROWS; ++r) y[r] = results[r * columns + c] * factors[r];
             for (int i = 0; i < count; ++i) {

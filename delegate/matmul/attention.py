@@ -7,10 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Call, Launch, Operand, Record, Scratch
-from litecl.delegate.matmul.product import Strided, pack
+from litecl.delegate.kit.claims import bits
+from litecl.delegate.kit.strided import copy, view
 from litecl.interpreter.graph import Array, Shape
 
 _EXP_FLOPS = 20  # of an exponential, in additions and multiplications
+_VANISHES = 110.0  # exp(-104) is 0 as a float
+_LEAST_ADDED = -(2.0**97)  # a mask of twice as much, or less, hides: products of the size of either are not expected
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,8 @@ class AttentionOptions:
     scale: of the scores. keys_in_rows: whether keys are [.., keys, depth], not [.., depth, keys]. values_in_rows: the
     same of values, [.., keys, columns]. batch: dimensions of the scores before the last two, and seen: the same as the
     product with the values sees them, which may group them in another way. turns: permutations that make queries, keys
-    and values of what is read, and what is written of the result; empty for none. On GPUs only.
+    and values of what is read, and what is written of the result; empty for none. On GPUs only. shown: the value of a
+    mask of booleans that shows a key, whose score is ``fill`` otherwise; None for a mask of floats, which is added.
     """
 
     scale: float
@@ -29,6 +33,8 @@ class AttentionOptions:
     batch: Shape
     seen: Shape
     turns: tuple[Shape, ...] = ((), (), (), ())
+    shown: bool | None = None
+    fill: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,8 @@ class Attention(Record):
     ``columns``.
 
     mask_row, mask_step: elements of the mask from one row, and from one key, to the next; 0 where it repeats.
-    item_rows: queries of a work-item, or on a GPU of a group.
+    item_rows: queries of a work-item, or on a GPU of a group. shown, fill: as of ``AttentionOptions``. least: beside a
+    score above it, the weight of a key that the mask hides is 0.
     """
 
     products: int
@@ -49,7 +56,10 @@ class Attention(Record):
     mask_row: int
     mask_step: int
     item_rows: int
+    shown: int
     scale: float
+    fill: float
+    least: float
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,10 @@ def attention(call: Call, item_rows: int = 1) -> Attention:
         mask_row=shape[-1] if shape[-2] > 1 else 0,
         mask_step=int(shape[-1] > 1),
         item_rows=item_rows,
+        shown=int(bool(o.shown)),
         scale=o.scale,
+        fill=o.fill,
+        least=_LEAST_ADDED if o.shown is None else o.fill + _VANISHES,
     )
 
 
@@ -104,16 +117,20 @@ def flops(a: Attention) -> int:
     return a.products * a.rows * a.keys * (2 * a.depth + 2 * a.columns + _EXP_FLOPS)
 
 
+def booleans(options: AttentionOptions) -> dict[str, int]:
+    """Return the macro of kernels for a mask of booleans."""
+    return {} if options.shown is None else {"BOOLEANS": 1}
+
+
 def values_in_rows(call: Call) -> tuple[Operand | Scratch, list[Launch]]:
     """Return the values with a key's in a row, and the launches that put them there."""
     values = call.input(2)
     if call.options.values_in_rows:
         return values, []
-    columns, keys = values.shape[-2:]
-    # A single panel as wide as a row: its lines are the rows of the transpose.
-    source = Strided(values.spec.size // (columns * keys), keys, columns, columns * keys, 1, keys)
-    transposed, launch = pack(values, source, columns, call.target)
-    return transposed, [launch]
+    columns_by_keys = view((values.spec.size // math.prod(values.shape[-2:]), *values.shape[-2:]))
+    transposed, rows = Scratch(4 * values.spec.size), columns_by_keys.swapaxes(1, 2)
+    to = view(rows.shape)
+    return transposed, [copy(values, rows, transposed, to, bits(values.spec), call.target)]
 
 
 def _mask(call: Call) -> Shape:

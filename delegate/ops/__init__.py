@@ -78,6 +78,7 @@ _HYBRID = Modules(
     hybrid.__name__,
     {
         "conv_2d": "CONV_2D FULLY_CONNECTED",
+        "embedding_lookup": "EMBEDDING_LOOKUP",
         "lstm": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
         "rnn": "RNN UNIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_RNN",
         "rounded": "BATCH_MATMUL DEPTHWISE_CONV_2D TRANSPOSE_CONV",

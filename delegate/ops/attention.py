@@ -1,8 +1,10 @@
 """Attention as one kernel: softmax(scale * queries keys^T + mask) values, whose scores are never stored.
 
-No file has this operator: the pass ``attention`` finds it. A few rows of queries read the keys as they are; more rows
-are multiplied in tiles, for which the keys are packed.
+No file has this operator: the pass ``attention`` finds it. A few rows of queries read keys and values as they are; more
+rows are multiplied in tiles, for which the keys are packed, and values that are in columns are transposed.
 """
+
+from collections.abc import Mapping
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step
 from litecl.delegate.cpu.target import CpuCall, filled
@@ -10,37 +12,52 @@ from litecl.delegate.kit.claims import FLOAT, bits, takes
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.schedule import Tile
 from litecl.delegate.kit.strided import copy, view
-from litecl.delegate.matmul.attention import AttentionOptions, attention, begins, flops, values_in_rows
+from litecl.delegate.matmul.attention import AttentionOptions, attention, begins, booleans, flops, values_in_rows
 from litecl.delegate.ops.gpu import attention as gpu
 from litecl.delegate.ops.gpu.fallback import or_else
 
-_FEW_ROWS = 4  # of queries, for which packing keys does not pay
+_FEW_ROWS = 16  # of queries, for which packing keys does not pay
+_ROWS_AT_ONCE = 4  # which share what is read of keys and values that are not packed
 
 
 def _lower(call: Call) -> list[Step]:
-    values, steps = values_in_rows(call)
-    return [*steps, _launch(call, call.input(1), None, values)]
+    return [_as_they_are(call, 1)]
 
 
 def _on_cpu(call: CpuCall) -> list[Step]:
-    if call.input(0).shape[-2] <= _FEW_ROWS:
-        return _lower(call)
+    if (rows := call.input(0).shape[-2]) <= _FEW_ROWS:
+        return [_as_they_are(call, min(rows, _ROWS_AT_ONCE))]
     values, steps = values_in_rows(call)
     keys, tile, packing = _panels(call)
-    return [*steps, *packing, _launch(call, keys, tile, values)]
+    keys_size = -(-attention(call).keys // tile.panel) * tile.panel * attention(call).depth
+    defines = {**tile.defines, "VALUES_IN_ROWS": 1}
+    return [*steps, *packing, _launch(call, keys, values, tile.rows, defines, keys_size)]
 
 
-def _launch(call: Call, keys: Operand | Scratch, tile: Tile | None, values: Operand | Scratch) -> Launch:
-    """Return the launch of attention.cl. tile: that the keys are packed for, None if they are not."""
+def _as_they_are(call: Call, rows: int) -> Launch:
+    """Return the launch for keys and values as they are. rows: of queries at a time."""
+    o: AttentionOptions = call.options
+    defines = {"ROWS": rows, "KEYS_IN_ROWS": int(o.keys_in_rows), "VALUES_IN_ROWS": int(o.values_in_rows)}
+    return _launch(call, call.input(1), call.input(2), rows, defines)
+
+
+def _launch(
+    call: Call,
+    keys: Operand | Scratch,
+    values: Operand | Scratch,
+    rows: int,
+    defines: Mapping[str, str | int | float],
+    keys_size: int | None = None,
+) -> Launch:
+    """Return the launch of attention.cl for so many rows at a time. keys_size: of a product, if keys are packed."""
     a = attention(call)
-    rows, keys_size = (1, None) if tile is None else (tile.rows, -(-a.keys // tile.panel) * tile.panel * a.depth)
     bands = -(-a.rows // rows)
     own = filled("attention", call.target, bands, a.products, flops(a) / a.products / bands) * rows
     mask = call.input(3) if a.has_mask else call.input(0)
     operands: tuple[Arg, ...] = (call.input(0), keys, values, mask, call.outputs[0], begins(call, keys_size))
-    defines = {"KEYS_IN_ROWS": int(call.options.keys_in_rows)} if tile is None else tile.defines
     grid = call.target.grid("attention", (a.rows, a.products), (own, 1))
-    return grid.launch("attention", (*operands, attention(call, own)), defines, flops(a))
+    args = (*operands, attention(call, own))
+    return grid.launch("attention", args, {**defines, **booleans(call.options)}, flops(a))
 
 
 def _panels(call: Call) -> tuple[Scratch, Tile, list[Launch]]:

@@ -29,7 +29,7 @@ def _defines(x: Operand, indices: Operand) -> dict[str, str]:
     return {"T": bits(x.spec), "I": C_TYPES[indices.spec.type]}
 
 
-def _outside(indices: TensorSpec, sizes: Sequence[int]) -> Refusal | None:
+def outside(indices: TensorSpec, sizes: Sequence[int]) -> Refusal | None:
     """Refuse constant indices that are out of range, which the CPU reports. sizes: of the indexed dimensions."""
     if indices.data is None or bool(np.all((indices.data >= 0) & (indices.data < np.array(sizes)))):
         return None
@@ -38,14 +38,14 @@ def _outside(indices: TensorSpec, sizes: Sequence[int]) -> Refusal | None:
 
 def _claim_gather(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     x, positions = given(inputs, 0), given(inputs, 1)
-    return _outside(positions, [x.static_shape[options.axis]]) or moves(options, inputs, outputs)
+    return outside(positions, [x.static_shape[options.axis]]) or moves(options, inputs, outputs)
 
 
 def _claim_embedding(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     lookup, table = given(inputs, 0), given(inputs, 1)
     if table.type != outputs[0].type:
         return Refusal(f"quantized table of type {table.type.name}")
-    return _outside(lookup, [table.static_shape[0]]) or moves(options, inputs, outputs)
+    return outside(lookup, [table.static_shape[0]]) or moves(options, inputs, outputs)
 
 
 def _claim_gather_nd(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -53,7 +53,7 @@ def _claim_gather_nd(options: Any, inputs: Specs, outputs: Sequence[TensorSpec])
     depth = indices.static_shape[-1]
     if depth == 0:
         return Refusal("indices of length 0")
-    return _outside(indices, x.static_shape[:depth]) or moves(options, inputs, outputs)
+    return outside(indices, x.static_shape[:depth]) or moves(options, inputs, outputs)
 
 
 def _gather(call: Call, x: Operand, positions: Operand, axis: int, batch: int) -> list[Step]:

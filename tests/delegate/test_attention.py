@@ -21,7 +21,9 @@ INF = np.inf
 
 @dataclass(frozen=True)
 class Case:
-    """Shapes as with queries, keys and values in rows. hidden: of the mask, by minus infinity or ``by``."""
+    """Shapes as with queries, keys and values in rows. hidden: of the mask, by minus infinity or ``by``. shown: if the
+    mask is of booleans, which of them shows a key; hidden scores are ``by``.
+    """
 
     q: Shape
     k: Shape
@@ -32,11 +34,15 @@ class Case:
     keys_in_rows: bool = True
     values_in_rows: bool = True
     spread: float = 1.0
+    shown: bool | None = None
 
 
 def case(rows: int, keys: int, depth: int, columns: int, batch: Shape = (2, 3), **more: Any) -> Case:
     return Case((*batch, rows, depth), (*batch, keys, depth), (*batch, keys, columns), **more)
 
+
+LOW = -0.7 * float(np.finfo(np.float32).max)  # as exporters of language models write it
+_CHOICES: dict[str, Shape] = {"end": (200,), "begin": (1, 1, 1, 200), "rows": (2, 1, 1, 200), "later": (20, 200)}
 
 CASES = {
     "a row": case(1, 7, 5, 3),
@@ -56,6 +62,37 @@ CASES = {
     "hidden rows": case(6, 70, 8, 8, mask=(2, 1, 6, 1), hidden="rows"),
     "a hidden row": case(1, 70, 8, 8, mask=(2, 1, 1, 70), hidden="rows"),
     "all of one": case(3, 10, 8, 8, mask=(1,)),
+    **{
+        f"{rows} rows of a cache, {keys_in_rows}, {values_in_rows}": case(
+            rows,
+            203,
+            19,
+            21,
+            mask=(203,),
+            hidden="end",
+            by=LOW,
+            keys_in_rows=keys_in_rows,
+            values_in_rows=values_in_rows,
+        )
+        for rows in (1, 2, 3, 4, 5, 9, 25)
+        for keys_in_rows in (True, False)
+        for values_in_rows in (True, False)
+    },
+    "a whole cache": case(3, 128, 16, 64, mask=(128,), values_in_rows=False),
+    "hidden first by floats": case(2, 200, 16, 16, mask=(200,), hidden="begin", by=LOW, values_in_rows=False),
+    "causal by the least": case(70, 70, 8, 8, mask=(70, 70), hidden="later", by=float(np.finfo(np.float32).min)),
+    "hidden rows by floats": case(6, 70, 8, 8, mask=(2, 1, 6, 1), hidden="rows", by=LOW, values_in_rows=False),
+    "a hidden row by floats": case(1, 150, 8, 8, mask=(2, 1, 1, 150), hidden="rows", by=LOW),
+    "hidden rows of tiles": case(40, 70, 8, 8, mask=(2, 1, 40, 70), hidden="rows", by=LOW),
+    **{
+        f"chosen, {name}, {rows} rows, {by}": case(
+            rows, 200, 16, 16, mask=mask, hidden=name, by=by, shown=shown, values_in_rows=shown
+        )
+        for name, mask in _CHOICES.items()
+        for rows, shown in ((2, True), (2, False), (20, True))
+        for by in (-INF, LOW, -1e9, -30.0, 0.0)
+        if name != "later" or rows > 2
+    },
 }
 
 
@@ -71,9 +108,15 @@ def masked(c: Case, rng: np.random.Generator) -> Array:
     return mask
 
 
+def as_booleans(c: Case, mask: Array) -> Array:
+    shows = mask != np.float32(c.by)
+    return shows if c.shown else ~shows
+
+
 def expected(c: Case, q: Array, k: Array, v: Array, mask: Array | float = 0.0) -> Array:
     with np.errstate(invalid="ignore"):
-        scores = q.astype(np.float64) @ k.swapaxes(-1, -2) * 0.25 + mask
+        scores = q.astype(np.float64) @ k.swapaxes(-1, -2) * 0.25
+        scores = scores + mask if c.shown is None else np.where(mask == c.shown, scores, c.by)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         result: Array = (weights / weights.sum(-1, keepdims=True)) @ v
     return result
@@ -81,7 +124,8 @@ def expected(c: Case, q: Array, k: Array, v: Array, mask: Array | float = 0.0) -
 
 def attended(c: Case, g: Attended) -> int:
     scores = g.scaled(g.scores(c.q, c.k, keys_in_rows=c.keys_in_rows), 0.25)
-    scores = scores if c.mask is None else g.masked(scores, c.mask)
+    if c.mask is not None:
+        scores = g.masked(scores, c.mask) if c.shown is None else g.chosen(scores, c.mask, c.by, shown=c.shown)
     return g.seen(scores, c.v, values_in_rows=c.values_in_rows)
 
 
@@ -99,13 +143,15 @@ def run(options: dict[str, Any]) -> Iterator[tuple[str, Array, Array]]:
     for c in CASES.values():
         arrays = [randn(rng, *shape, scale=c.spread) for shape in (c.q, c.k, c.v)]
         mask = () if c.mask is None else (masked(c, rng),)
+        mask = mask if c.shown is None else (as_booleans(c, *mask),)
         wanted.append(expected(c, *arrays, *mask))
         feeds = (arrays[0], turned(arrays[1], c.keys_in_rows), *mask, turned(arrays[2], c.values_in_rows))
         for feed in feeds:
             interpreter.set_tensor(next(tensors), feed)
     interpreter.invoke()
     (row,) = interpreter.delegation_report().partitions
-    assert {name.split(":")[0] for name in row.kernels} <= {"attention", "attention_local", "pack", "copy", "transpose"}
+    moves = {"pack", "copy", "transpose", "transpose_local"}
+    assert {name.split(":")[0] for name in row.kernels} <= {"attention", "attention_local", *moves}
     for name, output, result in zip(CASES, outputs, wanted, strict=True):
         yield name, interpreter.get_tensor(output), result
 
@@ -137,6 +183,25 @@ def test_the_smallest_weight_counts() -> None:
         interpreter.set_tensor(tensor, value)
     interpreter.invoke()
     np.testing.assert_allclose(interpreter.get_tensor(g.y), expected(c, q, k, v, mask), rtol=1e-4)
+
+
+@pytest.mark.parametrize("shown", [None, True, False])
+@pytest.mark.parametrize("rows", [1, 3, 20])
+def test_hidden_blocks_are_not_read(rows: int, shown: bool | None) -> None:
+    """Of keys that a mask hides from all rows, so the time follows what is seen of a cache."""
+    c = case(rows, 512, 8, 8, (), mask=(512,), by=LOW, shown=shown, values_in_rows=False)
+    g, rng = Attended(), np.random.default_rng(5)
+    interpreter = Interpreter(model(g.build(attended(c, g))), delegates=[CLDelegate(strict=True, num_threads=1)])
+    interpreter.allocate_tensors()
+    seen = np.arange(512) < 60
+    q, k, v = (randn(rng, *shape) for shape in (c.q, c.k, c.v))
+    mask = np.where(seen, 0, np.float32(LOW)) if shown is None else seen == shown
+    wanted = expected(c, q, k, v, mask)
+    k[128:] = v[128:] = np.nan
+    for tensor, value in zip(g.inputs, (q, k, mask, turned(v, in_rows=False)), strict=True):
+        interpreter.set_tensor(tensor, value)
+    interpreter.invoke()
+    np.testing.assert_allclose(interpreter.get_tensor(g.y), wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_attention_of_attention() -> None:

@@ -14,8 +14,10 @@ from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.binary import ADD, DIV, MUL, AddOptions, DivOptions, MulOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.schema import TensorType as T
 from support.attention_nets import Attended
 from support.regions import UPDATE, after, names, region
 
@@ -59,6 +61,14 @@ _FUSED: dict[str, tuple[Build, AttentionOptions]] = {
         lambda g: g.seen(regrouped(g, g.scores(), (6, 5, 7)), (6, 7, 6)),
         AttentionOptions(1, True, True, (2, 3), (6,)),
     ),
+    "chosen": (
+        lambda g: g.seen(g.chosen(g.scaled(g.scores(), 0.5), (5, 7), -9)),
+        AttentionOptions(0.5, True, True, (2, 3), (2, 3), shown=True, fill=-9),
+    ),
+    "filled": (
+        lambda g: g.seen(g.chosen(g.scores(), (7,), -np.inf, shown=False)),
+        AttentionOptions(1, True, True, (2, 3), (2, 3), shown=False, fill=-np.inf),
+    ),
     "mask of rows": (lambda g: g.seen(g.masked(g.scores(), (5, 1))), AttentionOptions(1, True, True, (2, 3), (2, 3))),
 }
 
@@ -89,6 +99,11 @@ def itself(g: Attended) -> None:
     g.y = g.op(BATCH_MATMUL, [weights, weights], BatchMatMulOptions())
 
 
+def chosen(g: Attended, other: int, scores: int | None = None) -> int:
+    inputs = [g.input((5, 7), T.BOOL), g.scores() if scores is None else scores, other]
+    return g.op(SELECT_V2, inputs, NoOptions())
+
+
 _LEFT: dict[str, Build] = {
     "queries in columns": lambda g: g.seen(g.scores(adj_x=True)),
     "beta": lambda g: g.seen(g.scores(), beta=0.5),
@@ -99,6 +114,13 @@ _LEFT: dict[str, Build] = {
     "a wider mask": lambda g: g.seen(g.masked(g.scores((1, 3, 5, 8), (3, 7, 8)), (2, 1, 1, 1))),
     "two masks": lambda g: g.seen(g.masked(g.masked(g.scores(), (5, 7)), (7,))),
     "scaled after the mask": lambda g: g.seen(g.scaled(g.masked(g.scores(), (5, 7)), 2)),
+    "chosen and masked": lambda g: g.seen(g.masked(g.chosen(g.scores(), (5, 7), -9), (5, 7))),
+    "masked and chosen": lambda g: g.seen(g.chosen(g.masked(g.scores(), (5, 7)), (5, 7), -9)),
+    "scaled after the choice": lambda g: g.seen(g.scaled(g.chosen(g.scores(), (5, 7), -9), 2)),
+    "chosen from numbers": lambda g: g.seen(chosen(g, g.const(np.arange(7, dtype=np.float32)))),
+    "chosen from a tensor": lambda g: g.seen(chosen(g, g.input((5, 7)))),
+    "chosen from itself": lambda g: g.seen((lambda s: chosen(g, s, s))(g.scores())),
+    "chosen to be wider": lambda g: g.seen(g.chosen(g.scores((1, 3, 5, 8), (3, 7, 8)), (2, 1, 1, 1), -9)),
     "scales": lambda g: g.seen(g.op(MUL, [g.scores(), g.input((7,))], MulOptions())),
     "doubled": lambda g: g.seen((lambda s: g.op(ADD, [s, s], AddOptions()))(g.scores())),
     "activated": lambda g: g.seen(number(g, ADD, g.scores(), 1, AddOptions(fused_activation_function=RELU))),

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
+from litecl.interpreter.schema import TensorType as T
 from support.build import Graph
 
 
@@ -38,6 +41,12 @@ class Attended(Graph):
     def masked(self, scores: int, shape: Sequence[int]) -> int:
         self.mask = self.input(tuple(shape))
         return self.op(ADD, [scores, self.mask], AddOptions())
+
+    def chosen(self, scores: int, shape: Sequence[int], hidden: float, *, shown: bool = True) -> int:
+        """Put a number in place of the scores where a mask of booleans is not ``shown``."""
+        self.mask = self.input(tuple(shape), T.BOOL)
+        choices = [scores, self.const(np.float32(hidden))]
+        return self.op(SELECT_V2, [self.mask, *(choices if shown else choices[::-1])], NoOptions())
 
     def softmax(self, scores: int, beta: float = 1.0) -> int:
         return self.op(SOFTMAX, [scores], SoftmaxOptions(beta=beta))

@@ -5,7 +5,7 @@ from litecl.delegate.gpu.groups import groups
 from litecl.delegate.gpu.heads import by_copies, plain_and_views
 from litecl.delegate.gpu.target import GpuCall
 from litecl.delegate.matmul.attention import attention as arguments
-from litecl.delegate.matmul.attention import flops, values_in_rows
+from litecl.delegate.matmul.attention import booleans, flops, values_in_rows
 
 _ROWS = 4  # queries of a group, which share what it reads
 
@@ -24,7 +24,7 @@ def attention(call: GpuCall) -> list[Step] | None:
     operands = (call.input(0), call.input(1), values, mask, call.outputs[0])
     record = views.record(a)
     args: tuple[Arg, ...] = (*operands, views.begins(plain), record, local)
-    defines = {"ROWS": a.item_rows, "KEYS_IN_ROWS": int(record.depth_step == 1)}
+    defines = {"ROWS": a.item_rows, "KEYS_IN_ROWS": int(record.depth_step == 1)} | booleans(call.options)
     return [*steps, groups("attention_local", "attention_local", a.products * bands, items, args, defines, flops(a))]
 
 

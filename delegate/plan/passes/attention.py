@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from litecl.delegate.matmul.attention import AttentionOptions
 from litecl.delegate.ops import batch_matmul, softmax
 from litecl.delegate.ops.attention import ATTENTION
@@ -12,26 +14,32 @@ from litecl.interpreter.graph import Shape
 from litecl.interpreter.match import Any, Behind, Pattern
 from litecl.interpreter.ops.binary import ADD, DIV, MUL
 from litecl.interpreter.ops.reshape import RESHAPE
+from litecl.interpreter.ops.select import SELECT_V2
 
 (_PRODUCT,), _SOFTMAX = batch_matmul.CL_OPS, softmax.CL_OPS[0]
-_SCORES = Behind((RESHAPE, ADD, MUL, DIV), Pattern(_PRODUCT, [Any("queries"), Any("keys")]))
+_SCORES = Behind((RESHAPE, ADD, MUL, DIV, SELECT_V2), Pattern(_PRODUCT, [Any("queries"), Any("keys")]))
 _WEIGHTS = Behind((RESHAPE,), Pattern(_SOFTMAX, [_SCORES]))
 _ATTENTION = Pattern(_PRODUCT, [_WEIGHTS, Any("values")])
 
 
 def attention(graph: RegionGraph) -> RegionGraph:
-    """Fuse BATCH_MATMUL of floats, a scale, a mask that is added, SOFTMAX and BATCH_MATMUL."""
+    """Fuse BATCH_MATMUL of floats, a scale, a mask that is added or that chooses, SOFTMAX and BATCH_MATMUL."""
     return fuse(graph, matching(_ATTENTION, _attention))
 
 
 @dataclass(frozen=True)
 class _Scores:
-    """What nodes after a product have done to its result, a tensor. seen: its dimensions before the last two."""
+    """What nodes after a product have done to its result, a tensor. seen: its dimensions before the last two.
+
+    shown, fill: as of ``AttentionOptions``.
+    """
 
     tensor: int
     seen: Shape
     scale: float = 1.0
     mask: int | None = None
+    shown: bool | None = None
+    fill: float = 0.0
 
 
 def _attention(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode | None:
@@ -48,6 +56,8 @@ def _attention(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode
         values_in_rows=not last.node.options.adj_y,
         batch=_shape(graph, first.outputs[0])[:-2],
         seen=scores.seen,
+        shown=scores.shown,
+        fill=scores.fill,
     )
     inputs = operands if scores.mask is None else (*operands, scores.mask)
     return last.behind(first, *between, kernel=ATTENTION, inputs=inputs, options=options)
@@ -71,7 +81,11 @@ def _next(graph: RegionGraph, scores: _Scores, node: RegionNode, batch: Shape) -
         return None
     if node.cl_op is _SOFTMAX:
         return then if node.node.options.beta == 1 else None
-    if scores.mask is not None or len(set(node.inputs)) != 2:
+    if scores.mask is not None:
+        return None
+    if op is SELECT_V2:
+        return _chosen(graph, then, node, scores.tensor) if scores.seen == batch else None
+    if len(set(node.inputs)) != 2:
         return None
     (other,) = set(node.inputs) - {scores.tensor}
     if op is ADD:  # the mask broadcasts to what it is added to
@@ -81,6 +95,18 @@ def _next(graph: RegionGraph, scores: _Scores, node: RegionNode, batch: Shape) -
         return None
     factor = float(number.reshape(()))
     return replace(then, scale=scores.scale * factor if op is MUL else scores.scale / factor)
+
+
+def _chosen(graph: RegionGraph, then: _Scores, node: RegionNode, scores: int) -> _Scores | None:
+    """Return what a node makes of scores that puts one number in place of some of them."""
+    condition, *choices = node.inputs
+    if choices.count(scores) != 1 or condition == scores:
+        return None
+    shown = choices[0] == scores
+    number = graph.value(choices[shown])
+    if number is None or not number.size or np.any(number != number.flat[0]):
+        return None
+    return replace(then, mask=condition, shown=shown, fill=float(number.flat[0]))
 
 
 def _shape(graph: RegionGraph, tensor: int) -> Shape:

@@ -2,13 +2,15 @@
 
 import numpy as np
 
+from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.binary import ADD, DIV, MUL, AddOptions, DivOptions, MulOptions
+from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.transpose import TRANSPOSE
 from tools.graph_fuzz.sketch import MOST_ELEMENTS, Sketch, T, Unfit
 
-_HIDDEN = -50.0  # tame, and its exponential is next to nothing
+_HIDDEN = -50.0, -0.7 * float(np.finfo(np.float32).max)  # what is next to nothing, and what exporters write
 _MOST_PRODUCTS = 1 << 18
 
 
@@ -26,8 +28,14 @@ def attention(s: Sketch) -> None:
         scores = s.op(DIV, [scores, s.const(np.full(1, depth, np.float32))], DivOptions())
     if s.chance(0.6):
         shape = s.one_of((*batch, rows, rows), (rows, rows), (rows,), (rows, 1), (*(1 for _ in batch), 1, rows))
-        mask = np.where(s.rng.random(shape) < 0.4, _HIDDEN, s.rng.standard_normal(shape)).astype(np.float32)
-        scores = s.op(ADD, [scores, s.const(mask)], AddOptions())
+        hides, hidden = s.rng.random(shape) < s.one_of(0.4, 0.9), s.one_of(*_HIDDEN)
+        if s.chance(0.5):
+            mask = np.where(hides, hidden, s.rng.standard_normal(shape)).astype(np.float32)
+            scores = s.op(ADD, [scores, s.const(mask)], AddOptions())
+        else:
+            choices = (scores, s.const(np.float32(hidden)))
+            choices = choices if s.chance(0.5) else choices[::-1]
+            scores = s.op(SELECT_V2, [s.const(hides), *choices], NoOptions())
     weights = s.op(SOFTMAX, [scores], SoftmaxOptions(beta=1.0))
     s.op(BATCH_MATMUL, [weights, values[0]], BatchMatMulOptions(adj_y=not values[1]))
 
