@@ -3,6 +3,7 @@
 ``plan`` puts them in order, ``plan/memory`` gives them memory, and a back end binds them to a device.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -107,6 +108,16 @@ class Launch:
     apart: bool = False
     unit: Literal["", "matrix", "halves"] = ""
     tiled: Tiled | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether work-items wait for others of their group."""
+        return not self.apart and math.prod(self.local_size) > 1
+
+    @property
+    def local_bytes(self) -> int:
+        """The local memory of a group that is an argument."""
+        return sum(arg.size_bytes for arg in self.args if isinstance(arg, Local))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from math import prod
 
 from litecl.delegate.cl_op import Call, ClOp, Launch, Operand, Target
-from litecl.delegate.kit.launches import local_bytes, waits
 from litecl.interpreter.graph import Node, TensorSpec
 
 
@@ -43,8 +42,8 @@ def _launches(
 
 def _too_large(launch: Launch, target: Target) -> str | None:
     """Return why a device cannot run the groups of a launch: they have too many work-items, or too much memory."""
-    size, most, memory = prod(launch.local_size), target.max_work_group_size, local_bytes(launch)
-    if waits(launch) and size > most:
+    size, most, memory = prod(launch.local_size), target.max_work_group_size, launch.local_bytes
+    if launch.waits and size > most:
         return f"its kernel {launch.entry} has groups of {size} work-items, and the device runs at most {most}"
     if memory > target.local_mem_bytes:
         return f"its kernel {launch.entry} takes {memory} bytes of local memory, of {target.local_mem_bytes}"

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Launch, Local, Operand
-from litecl.delegate.kit.launches import local_bytes, waits
 from litecl.delegate.plan.region_tables import Control, Entry
 from litecl.delegate.plan.steps import Branch, Loop, Part, Steps, Work, works_of
 from litecl.interpreter.graph import Array
@@ -133,7 +132,7 @@ def region_program(
     """
     tables = _Tables(address, most_iterations)
     launches = [work.launch for work in works_of(steps)]
-    if any(waits(launch) or (local_bytes(launch) and not has_local) or not function_of(launch) for launch in launches):
+    if any(launch.waits or (launch.local_bytes and not has_local) or not function_of(launch) for launch in launches):
         return None
     for part in steps:
         tables.outermost(part)

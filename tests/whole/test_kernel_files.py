@@ -11,7 +11,8 @@ from litecl.interpreter.op import Op
 from litecl.interpreter.ops import BUILTINS, CUSTOMS
 
 _FOLDER = Path(kernels_cl.__file__).parent
-_KERNELS = sorted(path.stem for path in _FOLDER.glob("*.cl"))
+_SHARED = {"gather_patches"}  # functions that kernels call (delegate/native/library.py)
+_KERNELS = sorted({path.stem for path in _FOLDER.glob("*.cl")} - _SHARED)
 _ROOMS = [Path(delegate.__file__).parent, Path(perf.__file__).parent]
 _LOWERINGS = "\n".join(path.read_text() for room in _ROOMS for path in sorted(room.rglob("*.py")))
 

@@ -7,7 +7,6 @@ from typing import Protocol, cast
 from litecl.delegate.backend.protocols import AtOnce, UserBuffer
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.kit.launches import local_bytes, waits
 from litecl.delegate.opencl.devices.device import Device
 from litecl.delegate.opencl.enqueue import finisher
 from litecl.delegate.opencl.errors import typed_errors
@@ -121,7 +120,7 @@ def _on_gpu(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> t
 
 def _shares_memory(plan: Plan) -> bool:
     """Return whether a kernel, of a user's on a CPU, needs more of a group than a region's kernel has."""
-    return any(waits(work.launch) or local_bytes(work.launch) for work in plan.works)
+    return any(work.launch.waits or work.launch.local_bytes for work in plan.works)
 
 
 def _why_queued(plan: Plan, device: Device, options: CLOptions, *, shares_memory: bool = False) -> str:
