@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from litecl.delegate.native.loading import NO_FOLDER
 from litecl.interpreter.errors import KernelBuildError
 
 _OPENCL = (
@@ -162,7 +163,7 @@ def folder() -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="litecl-", ignore_cleanup_errors=True) as name:
             yield Path(name)
     except OSError as error:
-        raise KernelBuildError(f"compiling in a temporary folder: {error}") from error
+        raise KernelBuildError(f"compiling in a temporary folder: {error}. {NO_FOLDER}") from error
 
 
 def written(objects: Sequence[bytes], place: Path) -> list[str]:

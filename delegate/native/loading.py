@@ -14,6 +14,10 @@ from litecl.interpreter.errors import KernelBuildError
 _KEEPS = sys.platform == "win32"  # the files of loaded libraries, which cannot be removed there
 _PREFIX, _SUFFIX = "litecl-", ".dll" if _KEEPS else ".so"
 _SURELY_LOADED_S = 60.0
+NO_FOLDER = (
+    "If there is no folder for temporary files, or libraries must not be loaded from it, set TMPDIR to another one "
+    "(for a container: --tmpfs /tmp:exec)"
+)
 
 
 def loaded(content: bytes) -> ctypes.CDLL:
@@ -33,7 +37,7 @@ def loaded(content: bytes) -> ctypes.CDLL:
             if not _KEEPS:
                 Path(path).unlink(missing_ok=True)
     except OSError as error:
-        raise KernelBuildError(f"loading a compiled region: {error}") from error
+        raise KernelBuildError(f"loading a compiled region: {error}. {NO_FOLDER}") from error
 
 
 @cache

@@ -180,9 +180,16 @@ _NOTHING = {
             f"DelegateError.*{re.escape(advice())}",
         ),
         ("wrong device", {}, ("--device", "nothing"), 1, "no device is named 'nothing'; the devices are 0: "),
-        ("read-only root", {}, (), 0, "PoCL has no folder.*set POCL_CACHE_DIR or TMPDIR.*--tmpfs /tmp"),
+        ("read-only root", {}, (), 0, "No usable temporary directory.*set TMPDIR.*--tmpfs /tmp"),
+        (
+            "read-only root",
+            {},
+            ("--device", "pocl"),
+            1,
+            "PoCL has no folder.*set POCL_CACHE_DIR or TMPDIR.*--tmpfs /tmp",
+        ),
     ],
-    ids=["unwritable home", "no OpenCL", "required", "wrong device", "read-only root"],
+    ids=["unwritable home", "no OpenCL", "required", "wrong device", "read-only root", "read-only root for PoCL"],
 )
 def test_every_environment_ends_with_the_sentence_that_helps(
     where: str, variables: dict[str, str], flags: tuple[str, ...], returned: int, said: str, tmp_path: Path
