@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from litecl.perf.cli.parser import helps, parser
+from litecl.cli.parser import helps, parser
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = tuple(
@@ -23,10 +23,10 @@ DOCUMENTS = tuple(
 ROOMS = ("converter", "delegate", "interpreter", "perf", "src/litecl")
 READ_BY_USERS = (
     "delegate/report*.py",
-    "perf/report/*.py",
-    "perf/report/*/*.py",
-    "perf/cli/*.py",
-    "perf/cli/commands/*.py",
+    "src/litecl/report/*.py",
+    "src/litecl/report/*/*.py",
+    "src/litecl/cli/*.py",
+    "src/litecl/cli/commands/*.py",
 )  # all their strings
 SPEAKING = re.compile(r"Error|Found|Exception|Unsupported|Warning|Refusal|warn|warning|info|error|debug|fail")
 
@@ -87,7 +87,7 @@ def _helps(one: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def test_the_help_of_the_command_is_plain_english() -> None:
-    commands = {name: import_module(f"litecl.perf.cli.commands.{name}") for name in helps()}
+    commands = {name: import_module(f"litecl.cli.commands.{name}") for name in helps()}
     texts = [*_helps(parser(commands))]
     assert len(texts) > 100
     assert not [told for text in texts for told in _broken(text)]
