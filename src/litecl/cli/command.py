@@ -64,12 +64,18 @@ def input_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[NAME=]FILE",
-        help="the value of an input: a .npy, .npz or .raw file, an image, or a folder with one file for each input; "
-        "inputs not given are random",
+        help="the value of an input: a .npy, .npz or .raw file, an image, or a folder with a file per input (default: random)",
     )
     shape_argument(parser, "--shape")
-    parser.add_argument("--mean", type=float, default=127.5, help="of the pixels of an image for an input of floats")
-    parser.add_argument("--std", type=float, default=127.5, help="what these are divided by (default: 127.5, as mean)")
+    parser.add_argument(
+        "--mean",
+        type=float,
+        default=127.5,
+        help="subtracted from the pixels of an image for a float input (default: 127.5)",
+    )
+    parser.add_argument(
+        "--std", type=float, default=127.5, help="divisor of the pixels (default: 127.5, like the mean)"
+    )
     parser.add_argument("--random", type=int, default=0, metavar="SEED", help="seed of random inputs (default: 0)")
 
 
@@ -81,7 +87,7 @@ def shape_argument(parser: argparse.ArgumentParser, flag: str) -> None:
         default=[],
         type=_named_shape,
         metavar="NAME=D,D,...",
-        help="the shape of an input, such as image=1,224,224,3; once for each input",
+        help="the shape of an input, such as image=1,224,224,3; may be repeated",
     )
 
 

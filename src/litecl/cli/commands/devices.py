@@ -15,15 +15,15 @@ from litecl.perf import tuning
 from litecl.perf.devices import DeviceRow, device_rows
 from litecl.perf.tuning import Tuned
 
-HELP = "list the OpenCL devices of this machine"
+HELP = "list the devices of this machine"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument(
-        "--tuning", action="store_true", help="show litecl's tuning for each, and measure those without one"
+        "--tuning", action="store_true", help="show each device's tuned settings; measure devices without any"
     )
-    parser.add_argument("--again", action="store_true", help="like --tuning, but measure all anew")
+    parser.add_argument("--again", action="store_true", help="like --tuning, but measure all again")
 
 
 def run(args: argparse.Namespace) -> Output:
