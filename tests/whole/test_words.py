@@ -75,9 +75,9 @@ def test_a_document_is_plain_english(document: str) -> None:
     assert not [told for text in _prose(document) for told in _broken(text.strip())]
 
 
-def _helps(one: argparse.ArgumentParser) -> Iterator[str]:    yield from (text for text in (one.description, one.epilog) if text)
+def _helps(one: argparse.ArgumentParser) -> Iterator[str]:
+    yield from (text for text in (one.description, one.epilog) if text)
     yield from (group.description for group in one._action_groups if group.description)
-
     for action in one._actions:
         if isinstance(action, argparse._SubParsersAction):
             yield from (choice.help or "" for choice in action._choices_actions)

@@ -64,7 +64,8 @@ def input_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[NAME=]FILE",
-        help="the value of an input: a .npy, .npz or .raw file, an image, or a folder with a file per input (default: random)",
+        help="the value of an input: a .npy, .npz or .raw file, an image, or a folder with one of them per input "
+        "(default: random)",
     )
     shape_argument(parser, "--shape")
     parser.add_argument(
