@@ -58,12 +58,16 @@ def usage_of(
     Linux.
     """
     if not _CLEAR.exists():
-        raise LiteclError("the memory of a process is measured on Linux only")
-    with tempfile.TemporaryDirectory() as folder:
-        model = Path(folder, "model.tflite")
-        model.write_bytes(content)
-        request = pickle.dumps((model, dict(inputs), name, num_threads, dict(delegate), cpu))
-        return Usage(*answered(f"{__name__}.child", request, "the process whose memory is measured"))
+        raise LiteclError("process memory is measured only on Linux")
+    request = pickle.dumps((content, dict(inputs), name, num_threads, dict(delegate), cpu))
+    try:
+        ended = subprocess.run(_COMMAND, input=request, capture_output=True, timeout=_TIMEOUT_S)
+    except subprocess.TimeoutExpired as error:
+        raise LiteclError(f"the process that measures memory did not end in {_TIMEOUT_S} s") from error
+    if ended.returncode:
+        last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise LiteclError(f"the process that measures memory failed: {' '.join(last) or ended.returncode}")
+    return Usage(*json.loads(ended.stdout.splitlines()[-1]))
 
 
 def child() -> None:

@@ -85,7 +85,8 @@ class TunedModel:
 def gpu(options: CLOptions, directory: Path) -> FoundDevice:
     """Return the GPU that is meant. directory: the cache folder. Raises DelegateError for any other device."""
     found = choose(options.device, flops=inf)
-    _target_of(found, directory)
+    if found.target(directory).kind != "gpu":
+        raise DelegateError(f"`tune` needs a GPU; got {found.name}; see litecl devices --tuning")
     return found
 
 

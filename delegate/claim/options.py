@@ -135,7 +135,7 @@ class CLOptions:
     def __getstate__(self) -> dict[str, Any]:
         """Return the options to pickle: the progress callback stays in this process."""
         if self.device is not None and not isinstance(self.device, int | str):
-            raise DelegateError(f"a delegate for {self.device} cannot be pickled: name its device, or give its index")
+            raise DelegateError(f"a delegate for {self.device} cannot be pickled: use the name or index of its device")
         return {item.name: getattr(self, item.name) for item in fields(self)} | {"progress": None}
 
     def on(self, target: _Target) -> _Target:
@@ -169,7 +169,7 @@ def _check_names(option: str, names: Collection[str], customs: Collection[str]) 
         if not name.isupper() and not close_names(name.upper(), known, 1):
             continue
         like = close_names(name.upper(), known, 3) or sorted(op.name for op in CL_OPS)
-        raise DelegateError(f"{option}: no operator is called {name!r}; did you mean one of {', '.join(like)}?")
+        raise DelegateError(f"{option}: there is no operator {name!r}; did you mean one of {', '.join(like)}?")
 
 
 def _node_set(nodes: Collection[int | tuple[int, int]] | None) -> frozenset[tuple[int, int]]:

@@ -51,7 +51,7 @@ def output_file(text: str) -> Path:
     """Return the path of a file to write, whose folder exists: a long measurement is not to end in its loss."""
     path = Path(text)
     if not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{text}: there is no folder {path.parent}")
+        raise argparse.ArgumentTypeError(f"{text}: there is not a folder {path.parent}")
     if path.is_dir():
         raise argparse.ArgumentTypeError(f"{text} is a folder, expected a file to write")
     return path
@@ -114,7 +114,7 @@ def resize(runtime: Runtime, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> N
     known = dict(zip(labels(details), details, strict=True))
     for name, shape in shapes:
         if name not in known:
-            raise ModelError(f"--shape: no input is named {name!r}; the model has {[*known]}")
+            raise ModelError(f"--shape: there is no input {name!r}; the model has {[*known]}")
         runtime.resize_tensor_input(known[name]["index"], shape)
 
 
@@ -219,7 +219,7 @@ class Bar:
         self.bar.update(self.task, description=self.doing if step.done == step.total else going_on)
         if self.bar.disable and not self.said and time.monotonic() - self.start_s > _LONG_S:
             self.said.append(going_on)
-            print(f"{going_on}; this is done once", file=sys.stderr)
+            print(f"{going_on}; this happens once", file=sys.stderr)
 
 
 @contextmanager

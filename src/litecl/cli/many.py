@@ -122,9 +122,7 @@ def _workers(done: list[Done]) -> list[dict[str, Any]]:
 
 def _view(data: dict[str, Any], left: int) -> list[RenderableType]:
     rate = left / data["seconds"] if data["seconds"] else 0.0
-    line = (
-        f"{data['folder']}: {data['inputs']} inputs in {data['parts']} parts, {data['run_before']} of them run before; "
-    )
+    line = f"{data['folder']}: {data['inputs']} inputs in {data['parts']} parts, {data['run_before']} of them resumed; "
     line += f"{left} in {data['seconds']:.1f} s, {rate:.1f} inputs/s"
     made = table("process", "device", "parts", "inputs", "s")
     for row in data["workers"]:

@@ -180,12 +180,13 @@ def _line(found: Sequence[str]) -> str:
 _HEAD = """# Operators
 
 Written by `litecl coverage --output docs/operators.md`; a test checks that it is up to date. `litecl coverage --results
-FILE.json` adds what `litecl verify -o FILE.json` found on a device, as in [devices](devices.md#verified-devices).
+FILE.json` adds what `litecl verify -o FILE.json` found on a device, as in
+[devices](devices.md#verified-devices).
 
 - **versions**: the supported versions of the operator. Custom operators have none.
 - **CPU**, **device**: the types and ranks of the test cases, in which interpreter and device match LiteRT; a star means
-  integers with a scale and a zero point. litecl refuses types that LiteRT accepts unchecked and reads as others, such as
-  all but floats for FAKE_QUANT.
+  integers with a scale and a zero point. litecl refuses types that LiteRT accepts unchecked and reads as others, such
+  as all but floats for FAKE_QUANT.
 - **converter**: the converter emits the operator.
 - **cases**: the number of test cases. Operators without any run subgraphs or keep state, and have their own tests.
 - **TFLite**: LiteRT's interpreter runs the operator, by its own kernels or by XNNPACK, its default.
@@ -194,8 +195,8 @@ FILE.json` adds what `litecl verify -o FILE.json` found on a device, as in [devi
 
 Indices out of range raise ModelError on the CPU. A kernel cannot raise: on the device GATHER, GATHER_ND and
 EMBEDDING_LOOKUP take the nearest existing element (-1 means the first, not the last) and read nothing outside the
-tensor. Constant indices are checked ahead, and the CPU runs a node with one out of range. For ONE_HOT such an index is a
-row without a one, on either side.
+tensor. Constant indices are checked ahead, and the CPU runs a node with one out of range. For ONE_HOT such an index is
+a row without a one, on either side.
 """
 
 _ONLY = """ These are
@@ -212,8 +213,8 @@ shapes that are known only at run time. The delegation report gives these furthe
 
 _OPTIONS = """## Refused options
 
-Every value of every enumerated option was tried on cases of the operator. A value that the CPU refuses raises ModelError
-or ShapeError; if only the device refuses it, the CPU runs the node. All other values are supported.
+Every value of every enumerated option was tried on cases of the operator. A value that the CPU refuses raises
+ModelError or ShapeError; if only the device refuses it, the CPU runs the node. All other values are supported.
 
 | operator | option | values | refused by | why |
 |---|---|---|---|---|"""

@@ -69,4 +69,4 @@ def _view(path: Path, found: TunedModel, file: Path) -> list[RenderableType]:
 
 def _sum(products: Sequence[TunedProducts]) -> str:
     before, after = sum(one.usual_ms for one in products), sum(one.ms for one in products)
-    return f"{before:.3f} ms in the tiles of the estimate, {after:.3f} ms in the fastest"
+    return f"{before:.3f} ms in the estimated tiles, {after:.3f} ms in the fastest"
