@@ -59,15 +59,11 @@ def usage_of(
     """
     if not _CLEAR.exists():
         raise LiteclError("process memory is measured only on Linux")
-    request = pickle.dumps((content, dict(inputs), name, num_threads, dict(delegate), cpu))
-    try:
-        ended = subprocess.run(_COMMAND, input=request, capture_output=True, timeout=_TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
-        raise LiteclError(f"the process that measures memory did not end in {_TIMEOUT_S} s") from error
-    if ended.returncode:
-        last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise LiteclError(f"the process that measures memory failed: {' '.join(last) or ended.returncode}")
-    return Usage(*json.loads(ended.stdout.splitlines()[-1]))
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder, "model.tflite")
+        model.write_bytes(content)
+        request = pickle.dumps((model, dict(inputs), name, num_threads, dict(delegate), cpu))
+        return Usage(*answered(f"{__name__}.child", request, "the process whose memory is measured"))
 
 
 def child() -> None:

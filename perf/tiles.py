@@ -85,15 +85,14 @@ class TunedModel:
 def gpu(options: CLOptions, directory: Path) -> FoundDevice:
     """Return the GPU that is meant. directory: the cache folder. Raises DelegateError for any other device."""
     found = choose(options.device, flops=inf)
-    if found.target(directory).kind != "gpu":
-        raise DelegateError(f"`tune` needs a GPU; got {found.name}; see litecl devices --tuning")
+    _target_of(found, directory)
     return found
 
 
 def _target_of(found: FoundDevice, directory: Path) -> GpuTarget:
     target = found.target(directory)
     if not isinstance(target, GpuTarget):
-        raise DelegateError(f"tiles are those of GPUs: expected one, got {found.name}; see litecl devices --tuning")
+        raise DelegateError(f"`tune` needs a GPU; got {found.name}; see litecl devices --tuning")
     return target
 
 

@@ -85,24 +85,6 @@ def view(found: Sequence[Row]) -> RenderableType:
     return made
 
 
-def comparisons(case: Mapping[str, Any], *, named: bool) -> list[str]:
-    """Return a line for each peer. named: with the model."""
-    return [(f"{Path(case['model']).name}: " if named else "") + _comparison(c) for c in case["comparisons"]]
-
-
-def _comparison(c: Mapping[str, Any]) -> str:
-    threads = f"{c['num_threads']} thread" + ("" if c["num_threads"] == 1 else "s")
-    line = (
-        f"{c['name']} ({threads}) / litecl: median x{c['median_ratio']:.2f}, min x{c['min_ratio']:.2f} (above 1: "
-        f"litecl is faster); largest difference {c['difference']:.1e} of the output's magnitude"
-    )
-    if c["steps"] is not None:
-        line += f", {c['steps']} quantization steps"
-    if c["steps"] and c["name"] == "litert":
-        line += " (LiteRT's default kernels round differently from its reference kernels: --against litert-reference)"
-    return line
-
-
 def warnings(found: Sequence[Row]) -> list[str]:
     """Return what makes times doubtful, a line for each row that has anything."""
     return [f"{_named(row)}: {row.warnings}" for row in found if row.warnings]
