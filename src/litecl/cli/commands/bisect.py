@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--steps",
         type=int,
         metavar="N",
-        help="how many steps an integer may be off (default: 0 for a device of litecl's, else 1)",
+        help="how many steps an integer may be off (default: 0 for litecl's devices, else 1)",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write the smallest model that shows it there")
     device_arguments(parser)
