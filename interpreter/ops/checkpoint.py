@@ -34,7 +34,7 @@ def _infer_save(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
         raise ShapeError(f"{names.size} names for {len(tensors)} tensors")
     for tensor in tensors:
         if tensor.type == _STRING:
-            raise UnsupportedOp(f"{tensor.name!r} holds strings, which a checkpoint cannot store store")
+            raise UnsupportedOp(f"{tensor.name!r} holds strings, which a checkpoint cannot store")
     return []
 
 

@@ -125,7 +125,7 @@ def test_outputs_without_rows_and_inputs_of_different_numbers_of_them_are_refuse
     predictor = Predictor(content, signature="rows", cpu=True)
     values = {"x": randn(RNG, 3, 5), "z": randn(RNG, 3, 5)}
     np.testing.assert_allclose(predictor(values)["y"], values["x"] + values["z"], rtol=1e-6)
-    with pytest.raises(ShapeError, match="equal numbers of rows"):
+    with pytest.raises(ShapeError, match="equal row counts"):
         predictor({**values, "z": values["z"][:1]})
     with pytest.raises(ShapeError, match="output 'y': expected 2 rows"):
         Predictor(content, signature="sum", cpu=True)(values)
