@@ -39,7 +39,7 @@ def _searched(model: Model, entries: int) -> tuple[shapes.Known, ...]:
     try:
         return shapes.propagate(model, given)
     except ModelError as error:
-        raise ConversionError(f"the converted model does not hold together{_place(model, error)}: {error}") from error
+        raise ConversionError(f"the converted model is inconsistent{_place(model, error)}: {error}") from error
 
 
 def _fitting(model: Model, entry: int) -> Sequence[Shape]:
@@ -98,7 +98,7 @@ def _told(model: Model, entry: int, failure: ModelError) -> str:
     declared = zip(subgraph.inputs, _declared(subgraph), strict=True)
     unknown = {names[t]: [None if d < 0 else d for d in shape] for t, shape in declared if min(shape, default=0) < 0}
     if not unknown:
-        return f"the converted model does not hold together{said}"
+        return f"the converted model is inconsistent{said}"
     return (
         f"no size that was tried fits the open dimensions of {unknown}; with a size of 1 it fails{said}\n"
         f"give the shapes to convert with: input_shapes={{{', '.join(f'{name!r}: (...)' for name in unknown)}}}"

@@ -115,7 +115,7 @@ def _target(value: Any) -> TargetSpec:
 def _checked(prefix: str, checks: Mapping[str, _Check], name: str, value: Any) -> Any:
     if name not in checks:
         known = ", ".join(prefix + key for key in checks if not key.startswith("_"))
-        raise ConversionError(f"{prefix}{name} is not known here; what is: {known}")
+        raise ConversionError(f"{prefix}{name} is not supported; supported are: {known}")
     try:
         return checks[name](value)
     except (TypeError, ValueError) as error:
@@ -172,7 +172,7 @@ class TFLiteAttributes:
                 raise ConversionError(f"{', '.join(without_effect)}: no effect without optimizations of DEFAULT")
             return given
         if given is not None:
-            raise ConversionError("quantize and optimizations both say how to quantize: give one of them")
+            raise ConversionError("quantize and optimizations both select a quantization: pass one of them")
         if "float16" in self.target_spec.supported_types:
             if len(without_effect) > 1:
                 others = [name for name in without_effect if name != "target_spec.supported_types"]

@@ -60,6 +60,6 @@ def _require_first(model: Model) -> None:
     """Raise DelegateError if another CLDelegate was applied before: it took every node that this one would."""
     if any(node.op.name == REGION for graph in model.subgraphs for node in graph.nodes):
         raise DelegateError(
-            "two CLDelegates for one model: the first has taken its nodes. Give one, for one device of: "
+            "two CLDelegates for one model: the first has claimed its nodes. Pass one, for one device of: "
             f"{listed(devices())}"
         )

@@ -38,10 +38,10 @@ def _cache_folder(name: str) -> Path:
     try:
         import platformdirs
     except ImportError as error:  # a board may have numpy and litecl alone
-        raise DelegateError("no folder to keep things in: platformdirs is not installed") from error
+        raise DelegateError("no cache folder: platformdirs is not installed") from error
     found = platformdirs.user_cache_path(name, appauthor=False)
     if not found.is_absolute():
-        raise DelegateError("no folder to keep things in: there is no home, and XDG_CACHE_HOME is not set")
+        raise DelegateError("no cache folder: there is no home folder, and XDG_CACHE_HOME is not set")
     return found
 
 

@@ -66,7 +66,7 @@ def named(found: Sequence[N], wanted: int | str) -> N:
     fitting = equal or [device for device in found if low in device.name.lower()]
     if len(fitting) == 1:
         return fitting[0]
-    fault = f"no device is named {wanted!r}"
+    fault = f"there is no device {wanted!r}"
     if fitting:
         fault = f"{len(fitting)} devices are named {wanted!r}: give an index, or more of the name"
     raise DeviceNotFound(f"{fault}; the devices are {listed(found)}")

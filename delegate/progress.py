@@ -105,7 +105,7 @@ def slow(doing: str) -> Progressed:
         nonlocal said
         if not said and done < total and time.perf_counter() - start_s > _LONG_S:
             said = True
-            _LOG.info("%s: %d of %d files are done, and will be kept", doing, done, total)
+            _LOG.info("%s: %d of %d files are compiled and stay cached", doing, done, total)
 
     return progressed
 

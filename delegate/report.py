@@ -1,4 +1,4 @@
-"""The delegation report: what ran where, and why."""
+"""The delegation report: where nodes ran, and why."""
 
 import json
 import logging

@@ -7,7 +7,7 @@ from litecl.interpreter.errors import DelegateError
 def require_all(asked_by: str, report: DelegationReport | None) -> None:
     """Raise DelegateError, which begins with who asks, if the CPU runs a node. report: None means it runs all."""
     if report is None:
-        raise DelegateError(f"{asked_by}: no device was asked for (cpu)")
+        raise DelegateError(f"{asked_by}: the CPU was selected (--cpu)")
     left = [row for row in report.nodes if not row.claimed]
     if left:
         ops = {row.reason: sorted({other.op for other in left if other.reason == row.reason}) for row in left}

@@ -44,4 +44,4 @@ def _check(device: Device | None, buffers: Mapping[int, UserBuffer], graph: Subg
     for (one, first), (other, second) in combinations(buffers.items(), 2):
         if {one, other} & {*graph.outputs} and first.overlaps(second):
             names = graph.tensors[one].name, graph.tensors[other].name
-            raise ModelError(f"{names[0]!r} and {names[1]!r} lie in the same memory, and one of them is written")
+            raise ModelError(f"{names[0]!r} and {names[1]!r} share memory, and one of them is written")

@@ -17,6 +17,7 @@ _PAGES = {
     "SECURITY.md": "security.md",
 }
 _BOARD = "devices/board.html"
+_BOOSTS = {"guides/": 3.0, "api/": 0.7, "operators.md": 0.5, "changelog.md": 0.3, "contributing.md": 0.3}
 _LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)#\s]+)")
 
 
@@ -29,8 +30,14 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
+def _boost(uri: str) -> float:
+    """Return the weight of a page in the search: guides come first, lists last."""
+    return next((boost for start, boost in _BOOSTS.items() if uri.startswith(start)), 1.0)
+
+
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Point every relative link to the page that its file is in the site, or to the file in the repository."""
+    page.meta["search"] = {"boost": _boost(page.file.src_uri)}
     if page.file.src_uri == "devices.md":
         head, line, rest = markdown.partition("\n| file |")
         markdown = f"{head}\n**[Operators and devices]({_BOARD})**, on a page of its own.\n{line}{rest}"

@@ -91,7 +91,7 @@ class Allocation(Introspection):
         and ``allocate_tensors`` raise, and ModelError with a ``memory_limit``.
         """
         if self._budget is not None and self._budget.memory_bytes is not None:
-            raise ModelError("prepare: with a memory_limit only the present shapes are kept")
+            raise ModelError("prepare: with a memory_limit only the current shapes are kept")
         for given in shapes:
             entries: Entries = self._entries
             for name, size in given.items():

@@ -55,7 +55,7 @@ def one_of(model_path: Any, model_content: Any) -> Any:
             raise ArgumentError("model_content: expected the bytes of a file, got a str; model_path takes a path")
         return given[0]
     both = "got both" if given else "got neither, or an empty one"
-    raise ModelError(f"give a model by `model_path` or by `model_content`, one of the two: {both}")
+    raise ModelError(f"pass exactly one of `model_path` and `model_content`: {both}")
 
 
 def _is_empty(source: Any) -> bool:

@@ -130,7 +130,7 @@ class Interpreter(Allocation, Lifetime):
     def _invoke(self, subgraph: int, *, in_place: bool = True) -> None:
         place = self._in_place.get(subgraph) if in_place else None
         if self._busy:
-            raise ModelError("invoke: this interpreter is running already: make one for every thread")
+            raise ModelError("invoke: this interpreter is already running: use one interpreter per thread")
         self._busy = True  # no other thread can have come in between
         try:
             if place is None:

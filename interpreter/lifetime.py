@@ -44,7 +44,9 @@ class Lifetime:
         A model given by its path is read there again. Raises ModelError for one given as a ``Model``.
         """
         if any(isinstance(value, Model) for value in self._arguments.values()):
-            raise ModelError("an interpreter of a Model cannot be pickled: give the path or the bytes of a file")
+            raise ModelError(
+                "an interpreter of a Model cannot be pickled: construct it from a path or the bytes of a file"
+            )
         return _made_again, (
             type(self),
             self._arguments,

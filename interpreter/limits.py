@@ -67,7 +67,7 @@ class Budget:
         """Raise LimitError if this much in addition to live values exceeds the limit."""
         if self.memory_bytes is not None and self.live_bytes + size_bytes > self.memory_bytes:
             raise LimitError(
-                f"needs {size_bytes} bytes besides {self.live_bytes} that are alive, expected at most "
+                f"needs {size_bytes} bytes besides {self.live_bytes} that are live, expected at most "
                 f"{self.memory_bytes} in all (memory_limit)"
             )
 

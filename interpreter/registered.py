@@ -23,6 +23,6 @@ def refuse(registerers: Sequence[Any] | None) -> None:
     """Raise ArgumentError unless there are none."""
     if registerers:
         raise ArgumentError(
-            f"custom_op_registerers: {registerers!r:.100} would register kernels of TFLite's; "
+            f"custom_op_registerers: {registerers!r:.100} would register TFLite kernels; "
             "pass custom_ops={name: function} with functions in Python"
         )

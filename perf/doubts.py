@@ -1,4 +1,4 @@
-"""What makes measured times doubtful, in words: a busy machine, outliers, a drift."""
+"""Warnings that make measured times doubtful: a busy machine, outliers, a drift."""
 
 import os
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from litecl.perf.timing import Stats
 _BUSY = 0.25  # of the cores, by the load average before anything was measured
 _MANY_OUTLIERS = 0.1
 _DRIFT = 0.15
-_LEAST_RUNS = 12  # fewer tell of no drift
+_LEAST_RUNS = 12  # fewer show no drift
 _FENCE = 3.0  # interquartile ranges above the upper quartile
 
 
@@ -24,7 +24,7 @@ def busy(load_before: float | None) -> tuple[str, ...]:
     """Return a warning where other processes kept the machine busy before anything was measured."""
     if load_before is None or load_before <= _BUSY * cores():
         return ()
-    return (f"the machine was busy before: a load of {load_before:.1f} on {cores()} cores",)
+    return (f"load was already {load_before:.1f} on {cores()} cores",)
 
 
 def outliers(times_ms: Sequence[float]) -> int:
@@ -43,5 +43,5 @@ def doubts(stats: Stats) -> tuple[str, ...]:
         third = len(times) // 3
         first, last = (float(np.median(part)) for part in (times[:third], times[-third:]))
         if abs(last / first - 1) > _DRIFT:
-            told.append(f"times drift: a median of {first:.3g} ms at first, {last:.3g} ms at last")
+            told.append(f"times {'rose' if last > first else 'fell'} during the run: {first:.3g} to {last:.3g} ms")
     return tuple(told)

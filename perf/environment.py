@@ -91,7 +91,7 @@ def _wanted(rows: Sequence[DeviceRow], device: str) -> DeviceRow:
     for row in rows:
         if device == str(row.index) or (not device.isdecimal() and device.lower() in row.name.lower()):
             return row
-    raise DelegateError(f"no device is named {device!r}; there are: {[row.name for row in rows]}")
+    raise DelegateError(f"there is no device {device!r}; there are: {[row.name for row in rows]}")
 
 
 def _version(package: str) -> str | None:

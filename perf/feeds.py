@@ -101,7 +101,7 @@ def difference(got: Sequence[Array], expected: Sequence[Array]) -> float:
 
 
 def steps(details: Sequence[Mapping[str, Any]], got: Sequence[Array], expected: Sequence[Array]) -> int | None:
-    """Return by how many steps of its quantization any element differs at most; None where no output is quantized."""
+    """Return by how many quantization steps any element differs at most; None where no output is quantized."""
     apart = [
         int(np.abs(a.astype(np.int64) - b.astype(np.int64)).max(initial=0))
         for detail, a, b in zip(details, got, expected, strict=True)

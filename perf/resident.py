@@ -58,7 +58,7 @@ def usage_of(
     Linux.
     """
     if not _CLEAR.exists():
-        raise LiteclError("the memory of a process is measured on Linux only")
+        raise LiteclError("process memory is measured only on Linux")
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder, "model.tflite")
         model.write_bytes(content)

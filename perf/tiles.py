@@ -92,7 +92,7 @@ def gpu(options: CLOptions, directory: Path) -> FoundDevice:
 def _target_of(found: FoundDevice, directory: Path) -> GpuTarget:
     target = found.target(directory)
     if not isinstance(target, GpuTarget):
-        raise DelegateError(f"tiles are those of GPUs: expected one, got {found.name}; see litecl devices --tuning")
+        raise DelegateError(f"`tune` needs a GPU; got {found.name}; see litecl devices --tuning")
     return target
 
 

@@ -36,7 +36,7 @@ def evaluate(nodes: Sequence[Node], wanted: Sequence[Value]) -> list[Array]:
             try:
                 results = session.run([tensors[value] for value in wanted], feeds)
             except tf.errors.OpError as error:
-                raise ConversionError(f"a part of the model that is constant fails: {error.message}") from error
+                raise ConversionError(f"a constant part of the model fails: {error.message}") from error
     return [np.asarray(result) for result in results]
 
 

@@ -86,7 +86,7 @@ def from_saved_model(
         with any_optimizer():
             loaded = tf.saved_model.load(str(path), tags=list(tags) if tags else None)
     except OSError as error:
-        raise ConversionError(f"{path} is no SavedModel that TensorFlow can load: {error}") from error
+        raise ConversionError(f"{path} is not a SavedModel that TensorFlow can load: {error}") from error
     except (ValueError, tf.errors.OpError) as error:  # of operators that it does not know, or of references in frames
         raise ConversionError(f"{path}: TensorFlow itself cannot load this SavedModel: {error}") from error
     keys = list(signature_keys or _all_signatures(loaded))
@@ -178,7 +178,7 @@ def _read_graph_def(path: Path) -> Any:
         else:
             graph_def.ParseFromString(content)
     except (DecodeError, text_format.ParseError) as error:
-        raise ConversionError(f"{path} is no GraphDef: {error}") from error
+        raise ConversionError(f"{path} is not a GraphDef: {error}") from error
     return graph_def
 
 

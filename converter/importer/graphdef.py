@@ -124,7 +124,7 @@ def _bind(value: Value, captured: Any, definition: Any) -> None:
     elif captured.dtype == tf.variant:
         raise ConversionError(
             f"the model captures {value.name!r}, of a type that a .tflite file cannot hold (a list, a data set or "
-            "a ragged tensor as a variant); make it inside of the function that is converted, or keep it out"
+            "a ragged tensor as a variant); make it inside the converted function, or keep it out"
         )
     else:
         data = captured.numpy()
@@ -142,7 +142,7 @@ def _table(name: str, handle: Any, definition: Any) -> Table:
         return Table(name, made.keys.numpy(), f"table/{id(handle)}", values=made.values.numpy())
     raise ConversionError(
         f"the model captures the resource {name!r} (an iterator, a table without content or an untracked variable), "
-        "which a .tflite file cannot hold; keep it out of the function that is converted"
+        "which a .tflite file cannot hold; keep it out of the converted function"
     )
 
 

@@ -39,7 +39,7 @@ def whole_lstms(enabled: bool = True) -> Iterator[None]:
 
 
 def _loop(*arguments: Any, **options: Any) -> Any:
-    raise NotImplementedError("a loop is asked for")
+    raise NotImplementedError('lstm="while" was set')
 
 
 def _lstm(

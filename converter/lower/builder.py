@@ -115,7 +115,7 @@ class Builder:
         """Return an operand that TFLite wants as a constant."""
         data = self.node.input(position).data
         if data is None:
-            raise self.error(f"its {what} must be constant when the model is converted, and is computed")
+            raise self.error(f"its {what} must be constant at conversion, and is computed")
         return data
 
     def shape(self, value: Value, what: str = "operand") -> Dims:

@@ -41,7 +41,7 @@ def _boolean(b: Builder, condition: Value) -> Value:
 def _handle(b: Builder) -> Value:
     variable = b.node.input(0).variable
     if variable is None:
-        raise b.error("its variable is not known when the model is converted")
+        raise b.error("its variable is unknown at conversion")
     return b.op(VAR_HANDLE, [], VarHandleOptions("", variable.key or variable.name), type=TensorType.RESOURCE, shape=())
 
 

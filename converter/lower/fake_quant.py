@@ -9,7 +9,7 @@ from litecl.interpreter.ops.quantize import FAKE_QUANT, FakeQuantOptions
 def _fake_quant(b: Builder) -> Value:
     rounding = rounding_of(b.node)
     if rounding is None:
-        raise b.error("its range must be constant when the model is converted, and is computed")
+        raise b.error("its range must be constant at conversion, and is computed")
     if rounding.low.size != 1:
         raise b.error("TFLite rounds activations to one range for all channels")
     low, high = float(rounding.low[0]), float(rounding.high[0])

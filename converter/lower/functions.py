@@ -166,7 +166,7 @@ def _left_shift(x: _E, y: _E) -> _E:
 def _bitwise_and(x: _E, y: _E) -> _E:
     """Return what both have of all bits but the last, by a sum that cannot overflow, and of the last by a product."""
     if x.type == TensorType.INT64:
-        raise x.b.error("TFLite has no bits of int64; cast to int32")
+        raise x.b.error("TFLite has no bitwise operators on int64; cast to int32")
     wide = [value.cast(TensorType.INT32) for value in (x, y)]
     halves = [value.binary(binary.RIGHT_SHIFT, 1) for value in wide]
     last = [value - half - half for value, half in zip(wide, halves, strict=True)]

@@ -106,7 +106,7 @@ def _dynamic_stitch(b: Builder) -> Value:
     ]
     rows = {int(i): row for row, i in enumerate(np.concatenate([index.reshape(-1) for index in indices]))}
     if sorted(rows) != list(range(len(rows))) or None in rest:
-        raise b.error("some rows of its result are not told")
+        raise b.error("some rows of its result are undefined")
     total = sum(index.size for index in indices)
     joined = b.op(CONCATENATION, [part.value for part in flat], ConcatenationOptions(0), shape=(total, *rest))
     order = b.const([rows[i] for i in range(len(rows))], np.int32)
@@ -180,7 +180,7 @@ def _segment_mean(x: Expression, ids: Expression) -> Expression:
 
 def _unique(b: Builder) -> Sequence[Value]:
     if len(b.node.inputs) > 1 and b.known(1, "axis").size and b.node.input(0).rank != 1:
-        raise b.error("TFLite finds unique elements of vectors only")
+        raise b.error("TFLite finds unique elements only of vectors")
     return b.ops(UNIQUE, b.node.inputs[:1], UniqueOptions(b.node.outputs[1].type), b.like())
 
 
@@ -218,7 +218,7 @@ def _partitions(b: Builder) -> Sequence[Value]:
     """Return the rows of every part, in their order."""
     x, parts = _expressions(b)
     if parts.value.rank != 1:
-        raise b.error("TFLite takes apart rows only; reshape its operands")
+        raise b.error("TFLite partitions only rows; reshape its operands")
     results = []
     for part, output in enumerate(b.node.outputs):
         places = b.op(WHERE, [parts.equals(part).value], type=TensorType.INT64, shape=(None, 1))

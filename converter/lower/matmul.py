@@ -77,7 +77,7 @@ def _einsum(b: Builder) -> Value:
     if len(labels) == 1:
         return _reduced(b, *_diagonal(b, b.node.input(0), labels[0]), result)
     if any(len(set(part)) != len(part) for part in labels):
-        raise b.error(f"{b.node.attrs['equation']!r} takes a diagonal of a factor; use tf.linalg.diag_part before")
+        raise b.error(f"{b.node.attrs['equation']!r} takes a diagonal of a factor; use tf.linalg.diag_part first")
     if len(labels) != 2:
         raise b.error(f"{b.node.attrs['equation']!r} has {len(labels)} operands; write it as products of two")
     adjoint = _as_it_is(labels[0], labels[1], result)

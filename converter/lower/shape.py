@@ -83,7 +83,7 @@ def _transpose(b: Builder) -> Value:
 def _concat(b: Builder) -> Value:
     *parts, axis = (b.node.input(i) for i in range(len(b.node.inputs)))
     if axis.data is None:
-        raise b.error("its axis must be constant when the model is converted")
+        raise b.error("its axis must be constant at conversion")
     # Empty parts add nothing, and may lie in a shape's arithmetic as constants.
     kept = [part for part in parts if part.static_shape is None or 0 not in part.static_shape]
     if len(kept) == 1:

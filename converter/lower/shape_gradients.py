@@ -70,7 +70,7 @@ def _part(b: Builder, size: int | None, bounds: tuple[int, int, int] | None, bit
     """Return the indices that a slice takes along a dimension; None for the whole of one whose size is not known."""
     begin, end, stride = bounds or (0, 0, 1)
     if stride < 1:
-        raise b.error("it is the gradient of a slice that goes backwards; use tf.reverse")
+        raise b.error("it is the gradient of a slice with negative strides; use tf.reverse")
     is_whole = bounds is None or (bits["begin_mask"] and bits["end_mask"] and stride == 1)
     if size is None:
         if not is_whole:

@@ -31,7 +31,7 @@ def options_of(table: Table) -> HashtableOptions:
 def _table(b: Builder) -> Table:
     table = b.node.input(0).variable
     if not isinstance(table, Table):
-        raise b.error("its table is not known when the model is converted; keep it among the tables of the model")
+        raise b.error("its table is unknown at conversion; track it as a table of the model")
     return table
 
 
@@ -41,7 +41,7 @@ def _find(b: Builder) -> Value:
         handle = b.op(HASHTABLE, [], options_of(table), type=TensorType.RESOURCE, shape=(1,))
         return b.op(HASHTABLE_FIND, [handle, keys.value, default.value])
     if table.values.ndim != 1 or not table.data.size or TensorType.STRING in (keys.type, default.type):
-        raise b.error("TFLite has tables from numbers to numbers, from strings to int64 and back")
+        raise b.error("TFLite has tables only from numbers to numbers, and between strings and int64")
     rank = len(b.shape(keys.value))
     equal = keys.expand(-1).equals(Expression(b, b.const(table.data)))
     places = b.op(

@@ -39,7 +39,7 @@ def _stitch(attrs: Mapping[str, Any], operands: list[Array]) -> Any:
     half = len(operands) // 2
     indices = np.concatenate([v.reshape(-1) for v in operands[:half]]).astype(np.int64)
     if sorted(set(indices.tolist())) != list(range(indices.max(initial=-1) + 1)):
-        raise ValueError("some elements are not told")
+        raise ValueError("some elements are unknown")
     result = np.empty(indices.max(initial=-1) + 1, object)
     result[indices] = np.concatenate([v.reshape(-1) for v in operands[half:]])
     return result

@@ -39,7 +39,7 @@ def samples(how: Quantization, model: Model) -> list[Sample]:
     """
     if how.data is None:
         raise ConversionError(
-            f'quantize: activations="{how.activations}" need representative data: give Quantization(data=...)'
+            f'quantize: activations="{how.activations}" need representative data: pass Quantization(data=...)'
         )
     signatures = signatures_of(model)
     try:

@@ -40,6 +40,6 @@ def _check_states(graph: Subgraph) -> None:
     stateful = next((n for n in graph.nodes if isinstance(n.op, Op) and n.op.states), None)
     if stateful is not None and any(graph.tensors[t].shape_signature is not None for t in graph.inputs):
         raise ConversionError(
-            f"float16 weights and {stateful.op.name} do not go together where an input has an open dimension: give "
+            f"float16 weights and {stateful.op.name} cannot be combined if an input has an open dimension: give "
             'input_shapes, or convert with quantize="int8" or lstm="while"'
         )

@@ -85,6 +85,6 @@ def _measured(
     without = [s.key for s in signatures_of(model) if s.subgraph not in entries]
     if without:
         raise ConversionError(
-            f"quantize: the representative data has no samples for signatures {without}: give pairs of key and sample"
+            f"quantize: the representative data has no samples for signatures {without}: pass pairs of key and sample"
         )
     return {i: Known({**ranges[i], **trained[i].ranges}, trained[i].scales) for i in entries}

@@ -140,4 +140,4 @@ class _Planned:
 
 
 def _not_there(name: str) -> DelegateError:
-    return DelegateError(f"{name} was planned for, and is not there to run anything")
+    return DelegateError(f"{name} is only planned for: this machine does not have it")

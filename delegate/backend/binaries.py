@@ -23,8 +23,8 @@ def keep(folder: Path | None, key: str, content: bytes) -> bool:
         return False
     if not disk.write_sealed(folder / f"{key}.bin", content):
         warn(
-            f"compiled programs cannot be kept in {folder}, so that every process compiles anew: "
-            "set XDG_CACHE_HOME to a folder that can be written"
+            f"cannot cache compiled programs in {folder}, so every process compiles anew: "
+            "set XDG_CACHE_HOME to a writable folder"
         )
         return False
     _LOG.info("kept %s.bin (%d bytes) in %s", key, len(content), folder)

@@ -172,6 +172,6 @@ def lost(device: Needs) -> bool:
 def lost_error(name: str) -> DelegateError:
     """Return the error to raise for a device that is gone."""
     return DelegateError(
-        f"{name} does not work in a process that was forked after devices had been opened: start processes with the "
-        "method 'spawn' or 'forkserver', or open no device before the fork"
+        f"{name} does not work in a process forked after devices were opened: start processes with the method "
+        "'spawn' or 'forkserver', or open no device before the fork"
     )

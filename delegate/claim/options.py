@@ -82,13 +82,11 @@ class CLOptions:
 
     device: object = field(
         default=None,
-        metadata=_flag(
-            "--device", "an index or a fragment of a name from `litecl devices` (default: by the model's size)"
-        ),
+        metadata=_flag("--device", "an index or part of a name from `litecl devices` (default: by the model's size)"),
     )
     _: KW_ONLY
     num_threads: int | None = field(
-        default=None, metadata=_flag("--threads", "threads on a CPU device (default: chosen)")
+        default=None, metadata=_flag("--threads", "threads on a CPU device (default: by the model's size)")
     )
     precision: Precision = field(
         default="fp32",
@@ -100,14 +98,14 @@ class CLOptions:
     deny_ops: Collection[str] | None = None
     deny_nodes: Collection[int | tuple[int, int]] | None = None
     cache_dir: str | PathLike[str] | None = field(
-        default="auto", metadata=_flag("--cache", "where compiled programs are kept (default: see `litecl cache`)")
+        default="auto", metadata=_flag("--cache", "folder of compiled programs (default: see `litecl cache`)")
     )
     compiler: str | PathLike[str] | None = field(
-        default=None, metadata=_flag("--compiler", "a clang, 16 or newer, for the processor itself", "PATH")
+        default=None, metadata=_flag("--compiler", "the clang (16 or newer) for the processor", "PATH")
     )
     programs: str | PathLike[str] | None = field(
         default=None,
-        metadata=_flag("--programs", "a pack of programs, which `litecl compile --for` has made", "PACK"),
+        metadata=_flag("--programs", "a pack of programs, made by `litecl compile --for`", "PACK"),
     )
     tuning: Tuning | None = None
     profile: bool = False
@@ -115,7 +113,7 @@ class CLOptions:
     max_loop_iterations: int | None = None
     queue_loops: bool = False
     dump_passes: str | PathLike[str] | None = field(
-        default=None, metadata=_flag("--dump-passes", "write every region to this folder after each pass of planning")
+        default=None, metadata=_flag("--dump-passes", "write every region to this folder after each planning pass")
     )
     custom_ops: Collection[ClOp] = ()
     warm_up: WarmUpMode = "block"
@@ -137,7 +135,7 @@ class CLOptions:
     def __getstate__(self) -> dict[str, Any]:
         """Return the options to pickle: the progress callback stays in this process."""
         if self.device is not None and not isinstance(self.device, int | str):
-            raise DelegateError(f"a delegate for {self.device} cannot be pickled: name its device, or give its index")
+            raise DelegateError(f"a delegate for {self.device} cannot be pickled: use the name or index of its device")
         return {item.name: getattr(self, item.name) for item in fields(self)} | {"progress": None}
 
     def on(self, target: _Target) -> _Target:
@@ -171,7 +169,7 @@ def _check_names(option: str, names: Collection[str], customs: Collection[str]) 
         if not name.isupper() and not close_names(name.upper(), known, 1):
             continue
         like = close_names(name.upper(), known, 3) or sorted(op.name for op in CL_OPS)
-        raise DelegateError(f"{option}: no operator is called {name!r}; did you mean one of {', '.join(like)}?")
+        raise DelegateError(f"{option}: there is no operator {name!r}; did you mean one of {', '.join(like)}?")
 
 
 def _node_set(nodes: Collection[int | tuple[int, int]] | None) -> frozenset[tuple[int, int]]:

@@ -23,7 +23,7 @@ def _value(name: str, value: Any) -> Any:
     if name not in _PARSERS:
         close = close_names(name, _PARSERS, 1)
         meant = f"; did you mean {close[0]!r}?" if close else ""
-        raise DelegateError(f"no option is called {name!r}{meant} There are: {', '.join(_PARSERS)}")
+        raise DelegateError(f"there is no option {name!r}{meant} There are: {', '.join(_PARSERS)}")
     if not isinstance(value, str):
         return value
     try:

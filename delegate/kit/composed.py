@@ -15,7 +15,7 @@ def composed(name: str, options: type) -> Op:
     """Return an operator that a device runs in place of several nodes; the interpreter only ever sees those."""
 
     def run(*given: Any) -> Never:
-        raise DelegateError(f"{name} is made of other nodes, which are what the interpreter runs")
+        raise DelegateError(f"{name} combines other nodes, and the interpreter runs those")
 
     return Op(name, options, infer=run, run=run)
 

@@ -175,7 +175,7 @@ def reached(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refus
     rows, columns = g.height + 2 * g.pad_y + 1, g.width + 2 * g.pad_x + 1
     if rows * columns * g.channels < _COUNTED:
         return None
-    return Refusal(f"dilations that make an image of {rows} x {columns}, borders included")
+    return Refusal(f"dilations that enlarge the image to {rows} x {columns}, borders included")
 
 
 def abreast(g: Geometry, target: Target) -> int:

@@ -109,7 +109,7 @@ def required(architecture: str, macros: Mapping[str, str], base: Mapping[str, st
     added = [name for name, value in macros.items() if base.get(name) != value and name not in checked]
     unknown = [name for name in added if name.startswith(_PREFIXES[architecture]) and not ignored.fullmatch(name)]
     if unknown:
-        raise DelegateError(f"no board can be asked whether it has {', '.join(unknown)}: name an older processor")
+        raise DelegateError(f"a board cannot report its support of {', '.join(unknown)}: name an older processor")
     return tuple(name for name in checked if name in macros)
 
 

@@ -79,8 +79,8 @@ def machine(name: str) -> Machine:
         return Machine(here(), NATIVE)
     kind, _, processor = name.partition(":")
     if kind not in KINDS:
-        raise DelegateError(f"no machine is called {name!r}: expected {HOST}, or one of {', '.join(KINDS)}, "
-                            "with a processor behind a colon or without")  # fmt: skip
+        raise DelegateError(f"there is no machine {name!r}: expected {HOST}, or one of {', '.join(KINDS)}, "
+                            "optionally with a colon and a processor")  # fmt: skip
     return Machine(KINDS[kind], processor or KINDS[kind].base)
 
 
@@ -88,7 +88,7 @@ def here() -> Kind:
     """Return the kind of this machine. Raises DelegateError if it is none of these."""
     found = next((kind for kind in KINDS.values() if is_here(kind)), None)
     if found is None:
-        raise DelegateError(f"this machine is none that libraries can be made for: {described()}")
+        raise DelegateError(f"libraries cannot be made for this machine: {described()}")
     return found
 
 

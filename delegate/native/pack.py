@@ -81,13 +81,15 @@ def read(path: Path) -> Pack:
     except OSError as error:
         raise DelegateError(f"{path}: {error.strerror}") from error
     except _FAULTS as error:
-        raise DelegateError(f"{path} is no pack of programs, or is damaged: {error}") from error
+        raise DelegateError(f"{path} is not a pack of programs, or is damaged: {error}") from error
     if (digest := _digest(text)) != sealed:
-        raise DelegateError(f"{path} is no pack of programs, or is damaged: expected a manifest {sealed}, got {digest}")
+        raise DelegateError(
+            f"{path} is not a pack of programs, or is damaged: expected a manifest {sealed}, got {digest}"
+        )
     try:
         return _parsed(path, digest, json.loads(text))
     except (KeyError, TypeError, ValueError) as error:
-        raise DelegateError(f"{path}: a manifest that no litecl wrote: {type(error).__name__}: {error}") from error
+        raise DelegateError(f"{path}: a manifest that litecl did not write: {type(error).__name__}: {error}") from error
 
 
 def _parsed(path: Path, digest: str, data: Mapping[str, Any]) -> Pack:
@@ -96,7 +98,7 @@ def _parsed(path: Path, digest: str, data: Mapping[str, Any]) -> Pack:
     if data["kernels"] != (own := kernels_digest()):
         raise DelegateError(
             f"{path} was made by another version of litecl, with kernels {data['kernels'][:12]}, and this one has "
-            f"{own[:12]}: make it again, by the litecl that is to use it"
+            f"{own[:12]}: make it again with the litecl that runs it"
         )
     machines = [Packed(**{**row, **{n: tuple(row[n]) for n in ("options", "features")}}) for row in data["machines"]]
     return Pack(path, digest, tuple(data["threads"]), data["models"], tuple(machines))

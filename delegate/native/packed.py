@@ -30,7 +30,7 @@ class PackedLibraries(Libraries):
             files = ", ".join(sorted({Path(unit.name).name for unit in units}))
             raise KernelBuildError(
                 f"{self._pack.path} has no library for this region, of {files}: it was made for {made_for}, for their "
-                f"shapes then, {self._packed.machine}, threads {list(self._pack.threads)}, without times of launches"
+                f"shapes then, {self._packed.machine}, threads {list(self._pack.threads)}, without launch times"
             )
         self.loaded += 1
         return content

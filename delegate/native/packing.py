@@ -110,7 +110,7 @@ class NotRun:
 
     def run(self, counters: Counters) -> None:
         """Raise DelegateError."""
-        raise DelegateError("a region that is packed for another machine does not run here")
+        raise DelegateError("a region packed for another machine does not run here")
 
     def finish(self) -> None:
         """Nothing is run."""

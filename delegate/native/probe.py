@@ -69,7 +69,8 @@ def _tried(compiler: Compiler) -> Compiler:
     else:
         return compiler
     warn(
-        f"the processor does not run all that {promised} promises ({lacks}): kernels are compiled for {lower.processor}"
+        f"the processor does not run all instructions that {promised} promises ({lacks}): "
+        f"kernels are compiled for {lower.processor}"
     )
     return replace(
         lower, source=f"{compiler.source}, for {lower.processor} as {promised} does not run", told=lower.facts
@@ -101,7 +102,7 @@ def _runs(compiler: Compiler) -> bool:
         try:
             ran = subprocess.run([str(path)], cwd=place, check=False, timeout=_LONGEST_S)
         except (OSError, subprocess.TimeoutExpired) as error:
-            _LOG.info("instructions could not be tried: %s", error)
+            _LOG.info("instructions could not be probed: %s", error)
             return True
     return ran.returncode not in (-signal.SIGILL, 128 + signal.SIGILL)
 

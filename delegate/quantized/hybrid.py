@@ -30,7 +30,7 @@ def claim_weights(weights: TensorSpec, *, blocks: bool = False) -> Refusal | Non
     """Refuse all but constant integer weights with scales; blocks: also those of blocks along the last dimension."""
     quantization = weights.quantization
     if weights.data is None or weights.type not in hybrid.INTEGERS:
-        return Refusal(f"integer weights beside others, which are {weights.type.name}")
+        return Refusal(f"integer weights together with weights of type {weights.type.name}")
     if quantization is None or not quantization.scale.size:
         return Refusal("integer weights without scales")
     if quantization.block_size and not blocks:

@@ -38,7 +38,7 @@ def per_tensor(*specs: TensorSpec | None) -> Refusal | None:
     """Refuse tensors without exactly one scale and zero point."""
     for spec in specs:
         if spec is None or spec.quantization is None or spec.quantization.scale.size != 1:
-            return Refusal("not quantized with one scale a tensor")
+            return Refusal("not quantized with one scale per tensor")
     return None
 
 
@@ -46,7 +46,7 @@ def words(*specs: TensorSpec) -> Refusal | None:
     """Refuse 16-bit tensors with a zero point, or together with tensors of another size."""
     wide = [spec for spec in specs if spec.type == TensorType.INT16]
     if wide and len(wide) < len(specs):
-        return Refusal("16-bit elements and others")
+        return Refusal("16-bit elements together with others")
     return Refusal("16-bit elements with a zero point") if any(zero_point(spec) for spec in wide) else None
 
 

@@ -100,7 +100,7 @@ def hard_swish(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     out_value, out_shift = _multiplier16(float(fine / np.float32(scale_of(output))))
     value, shift = _multiplier16(float(fine / np.float32(3 / 32768)))
     if out_shift > 0:
-        raise ModelError("expected an output scale of at least 1/128 of the input's")
+        raise ModelError("expected an output scale of at least 1/128 of the input's scale")
     x_zero, zero = zero_point_of(x), zero_point_of(output)
     low, high = types.limits(np.dtype(np.int16))
     high_mul = fixed_point.saturating_rounding_doubling_high_mul

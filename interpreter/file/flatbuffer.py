@@ -75,7 +75,7 @@ def decode(data: memoryview, table: str, identifier: bytes | None, schema: Schem
     identifier: the four bytes that a file of its kind has; None where it has none.
     """
     if len(data) < 8:
-        raise ModelError(f"a file of {len(data)} bytes is no FlatBuffer")
+        raise ModelError(f"a file of {len(data)} bytes is not a FlatBuffer")
     if identifier is not None and bytes(data[4:8]) != identifier:
         raise ModelError(f"not a .tflite file: file identifier: expected {identifier!r}, got {bytes(data[4:8])!r}")
     decoder = _Decoder(data, schema)
@@ -195,7 +195,7 @@ def encode(root: Record, identifier: bytes, size_hint_bytes: int = 1024) -> memo
         builder = flatbuffers.Builder(min(size_hint_bytes, flatbuffers.Builder.MAX_BUFFER_SIZE))
         builder.Finish(_encode_table(builder, root), identifier)
     except flatbuffers.builder.BuilderSizeError:
-        raise ModelError("the model passes the 2 GiB that a FlatBuffer can hold") from None
+        raise ModelError("the model exceeds the 2 GiB of a FlatBuffer") from None
     return memoryview(builder.Bytes)[builder.Head() :]
 
 

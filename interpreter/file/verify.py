@@ -113,7 +113,7 @@ def _tensor(where: str, tensor: Record, model: Record, tensors: Sequence[Record]
     if any(d < -1 for d in _ints(tensor.shape_signature)):
         raise ModelError(f"{where}: dimension below -1 in shape signature {list(_ints(tensor.shape_signature))}")
     if tensor.external_buffer:
-        raise ModelError(f"{where}: its values lie in another file, which cannot be read")
+        raise ModelError(f"{where}: its values are in another file, which litecl does not read")
     if tensor.buffer or model.buffers:
         _index(where, "buffer", tensor.buffer, "buffers", model.buffers or [])
     if tensor.is_variable and has_data(tensor, model):

@@ -28,7 +28,7 @@ def operator(
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
         given = [spec for spec in inputs if spec is not None]
         if len(given) != len(inputs):
-            raise ShapeError("expected all operands, got some that are absent")
+            raise ShapeError("expected all operands, got absent ones")
         try:
             return [TensorSpec(type_, shape) for type_, shape in results(options, given)]
         except (ValueError, IndexError) as error:

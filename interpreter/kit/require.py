@@ -159,7 +159,7 @@ def elements(shape: Sequence[int]) -> int:
 
 def unbound(options: object, inputs: Inputs) -> list[Array]:
     """Refuse to run: the ``run`` of an operator whose kernel only ``bind`` can make, from types and quantization."""
-    raise ModelError("runs only where it is bound to its tensors")
+    raise ModelError("runs only when bound to its tensors")
 
 
 def typed(inputs: Specs, *expected: TensorType) -> list[TensorSpec]:

@@ -89,7 +89,7 @@ def filterbank(options: MfccOptions, bins: int, rate: int) -> Array:
     step = 0.5 * rate / (bins - 1)
     first, last = int(1.5 + options.lower_frequency_limit / step), int(options.upper_frequency_limit / step)
     if last >= bins:
-        raise ModelError(f"{options.upper_frequency_limit} Hz lie beyond the spectrum's end, {rate / 2} Hz")
+        raise ModelError(f"{options.upper_frequency_limit} Hz are beyond the end of the spectrum, {rate / 2} Hz")
     places = np.arange(first, last + 1)
     mels = _mel(places * step)
     band = np.minimum(np.searchsorted(centres[:channels], mels, side="left"), channels) - 1

@@ -34,7 +34,7 @@ def _infer_save(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
         raise ShapeError(f"{names.size} names for {len(tensors)} tensors")
     for tensor in tensors:
         if tensor.type == _STRING:
-            raise UnsupportedOp(f"{tensor.name!r} holds strings, which a checkpoint cannot")
+            raise UnsupportedOp(f"{tensor.name!r} holds strings, which a checkpoint cannot store")
     return []
 
 
@@ -54,7 +54,7 @@ def _save(folder: Path | None, options: NoOptions, inputs: Inputs) -> list[Array
     """Write a file beside the one that is there, and put it in its place once it is whole."""
     path, names = _given(folder, inputs)
     if len(set(names)) < len(names):
-        raise ModelError(f"expected names that differ, got {names}")
+        raise ModelError(f"expected distinct names, got {names}")
     with _file_errors(path), tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         try:
             with ZipFile(file, "w") as archive:
@@ -102,7 +102,7 @@ def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
 def _given(folder: Path | None, inputs: Inputs) -> tuple[Path, list[str]]:
     """Return the file, which must lie in the folder, and the names."""
     if folder is None:
-        raise ModelError("the model may not use files: load it with custom_ops=checkpoint_ops(folder)")
+        raise ModelError("this model uses files: load it with custom_ops=checkpoint_ops(folder)")
     given, names = (list(map(_text, array.reshape(-1))) for array in require.arrays(inputs, 2))
     path = (folder / given[0]).resolve()
     if folder not in path.parents:
@@ -156,5 +156,5 @@ def checkpoint_ops(folder: str | os.PathLike[str]) -> Mapping[str, Op]:
     """
     path = Path(folder).resolve()
     if not path.is_dir():
-        raise ModelFileNotFound(f"{folder} is no folder")
+        raise ModelFileNotFound(f"{folder} is not a folder")
     return {op.name: op for op in _ops(path)}

@@ -63,7 +63,8 @@ def _infer(options: Conv2DOptions, inputs: Specs) -> list[TensorSpec]:
     channels, (outputs, *_, depth) = x.static_shape[3], filter_.static_shape
     if depth < 1 or channels % depth or outputs % (channels // depth):
         raise ShapeError(
-            f"expected input channels a multiple of the filter's, and filters one of the groups, "
+            "expected input channels that are a multiple of the filter's channels, and filters that are a multiple of "
+            "the groups, "
             f"got {channels} channels and filters {list(filter_.static_shape)}"
         )
     check_bias(inputs, 2, outputs)

@@ -20,7 +20,7 @@ def densify(values: Array, sparsity: Sparsity, shape: Shape) -> Array:
     places = _coordinates(sparsity)
     count = len(places[0]) if places else 1
     if values.size != count:
-        raise ModelError(f"the sparsity places {count} values, got {values.size}")
+        raise ModelError(f"the sparsity stores {count} values, got {values.size}")
     by_dimension = dict(zip(sparsity.traversal_order, places, strict=True))
     sizes = dict(zip(sparsity.traversal_order, sparsity.dimensions, strict=True))
     index = [by_dimension[axis] for axis in range(len(shape))]
@@ -49,7 +49,7 @@ def _children(level: DimensionMetadata, parents: int) -> tuple[Array, Array]:
         limits.temporary("coordinates", (parents, level.dense_size), 24)
         return np.repeat(np.arange(parents), level.dense_size), np.tile(np.arange(level.dense_size), parents)
     if np.any(np.diff(level.segments) < 0):
-        raise ModelError("expected segments that do not fall")
+        raise ModelError("expected segments that do not decrease")
     if len(level.segments) != parents + 1:
         raise ModelError(f"expected {parents + 1} segments, got {len(level.segments)}")
     count = int(level.segments[-1]) - int(level.segments[0])

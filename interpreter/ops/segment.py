@@ -14,7 +14,7 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 def _check_sorted(ids: Array) -> int:
     """Return the number of segments, whose ids must count up from 0 without a gap."""
     if ids.size and (ids[0] != 0 or not np.isin(np.diff(ids), (0, 1)).all()):
-        raise ModelError("expected segment ids that count up from 0 without a gap")
+        raise ModelError("expected consecutive segment ids from 0")
     return int(ids[-1]) + 1 if ids.size else 0
 
 

@@ -68,7 +68,7 @@ def _run_bank(options: FilterBankOptions, inputs: Inputs) -> list[Array]:
     sums = np.zeros((2, options.num_channels + 2), np.uint64)
     for channel, (start, at, width) in enumerate(zip(starts, weight_starts, widths, strict=True)):
         if min(start, at, width) < 0 or start + width > x.size or at + width > weights.size:
-            raise ModelError(f"band {channel} lies outside of the spectrum or the weights")
+            raise ModelError(f"band {channel} is outside the spectrum or the weights")
         energy = x[start : start + width].astype(np.uint64)
         for i, table in enumerate((weights, unweights)):
             sums[i, channel] = (energy * table[at : at + width].astype(np.uint64)).sum(dtype=np.uint64)

@@ -181,7 +181,7 @@ def _run_number(options: NumberOptions, inputs: Inputs) -> list[Array]:
         numbers = [int(text) if dtype.kind == "i" else float(text) for text in x.flat]
         return [np.array(numbers, dtype).reshape(x.shape)]
     except (ValueError, OverflowError) as error:
-        raise ModelError(f"a text is no number: {error}") from error
+        raise ModelError(f"a text is not a number: {error}") from error
 
 
 def _infer_as_string(options: AsStringOptions, inputs: Specs) -> list[TensorSpec]:

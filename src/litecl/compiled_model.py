@@ -89,7 +89,7 @@ class CompiledModel:
         """Raise DelegateError where a node is left to the CPU, with the reasons."""
         left = {f"{row.op}: {row.reason}" for row in self._interpreter.delegation_report().nodes if not row.claimed}
         if left:
-            raise DelegateError(f"without the CPU some operators cannot run: {'; '.join(sorted(left))}")
+            raise DelegateError(f"some operators need the CPU: {'; '.join(sorted(left))}")
 
     @property
     def environment(self) -> Environment:

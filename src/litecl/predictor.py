@@ -217,7 +217,7 @@ class _Lane:
         step = max(count or 0 for count in counts.values())
         rows = {len(value) for value in values.values()}
         if len(rows) != 1 or any(count not in (step, None) for count in counts.values()):
-            raise ShapeError(f"expected inputs of as many rows, got { ({name: len(x) for name, x in values.items()}) }")
+            raise ShapeError(f"expected equal row counts, got { ({name: len(x) for name, x in values.items()}) }")
         (total,) = rows
         if not total:
             raise ShapeError("expected at least one row, got none")

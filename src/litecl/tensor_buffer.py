@@ -148,7 +148,7 @@ class _DeviceBuffer(TensorBuffer):
 
     @property
     def array(self) -> Array:
-        raise ModelError("array: this buffer is memory of a device: read() copies it to the host")
+        raise ModelError("array: this buffer is device memory: read() copies it to the host")
 
     @property
     def is_destroyed(self) -> bool:

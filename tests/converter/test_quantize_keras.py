@@ -194,8 +194,8 @@ def test_the_attributes_of_tflite_converter() -> None:
         ({"types": [tf.bfloat16]}, "target_spec.supported_types: expected a list of float32"),
         ({"representative_dataset": [[1]]}, "expected a function that returns samples"),
         ({"experimental_new_converter": False}, "experimental_new_converter: expected True"),
-        ({"inference_type": tf.uint8}, "inference_type is not known here"),
-        ({"quantize": "int8"}, "quantize is not known here"),
+        ({"inference_type": tf.uint8}, "inference_type is not supported"),
+        ({"quantize": "int8"}, "quantize is not supported"),
     ],
 )
 def test_attributes_that_cannot_be_honoured(attributes: dict[str, Any], message: str) -> None:
@@ -206,7 +206,7 @@ def test_attributes_that_cannot_be_honoured(attributes: dict[str, Any], message:
 def test_attributes_beside_an_option() -> None:
     converter = Converter.from_keras_model(stack(L.Dense(2), shape=(3,)), quantize="int8")
     converter.optimizations = DEFAULT
-    with pytest.raises(ConversionError, match="give one of them"):
+    with pytest.raises(ConversionError, match="pass one of them"):
         converter.convert()
 
 

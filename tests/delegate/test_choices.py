@@ -71,7 +71,7 @@ def test_a_device_by_index_name_or_fragment(wanted: int | str, index: int) -> No
     [
         (4, "device 4 out of range; the devices are 0: cpu-znver3-AMD, 1: cpu-minimal"),
         (-1, "device -1 out of range"),
-        ("Radeon", "no device is named 'Radeon'; the devices are 0: cpu-znver3-AMD, 1: cpu-minimal"),
+        ("Radeon", "there is no device 'Radeon'; the devices are 0: cpu-znver3-AMD, 1: cpu-minimal"),
         ("amd", "2 devices are named 'amd': give an index, or more of the name; the devices are 0: cpu-znver3-AMD"),
         ("GeForce", "2 devices are named 'GeForce': give an index"),
     ],
@@ -156,8 +156,8 @@ def test_two_delegates() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"deny_ops": ["CONV2D"]}, "deny_ops: no operator is called 'CONV2D'; did you mean one of CONV_2D"),
-        ({"allow_ops": ["softmax"]}, "allow_ops: no operator is called 'softmax'; did you mean one of SOFTMAX"),
+        ({"deny_ops": ["CONV2D"]}, "deny_ops: there is no operator 'CONV2D'; did you mean one of CONV_2D"),
+        ({"allow_ops": ["softmax"]}, "allow_ops: there is no operator 'softmax'; did you mean one of SOFTMAX"),
         ({"allow_ops": ["ADD", "XYZZY"]}, "did you mean one of ABS, ADD"),
     ],
 )
@@ -208,7 +208,7 @@ def test_delegates_are_pickled() -> None:
     assert delegate.cl_ops, "which is made anew, not pickled"
     again = pickle.loads(pickle.dumps(delegate))
     assert (again.device, again.deny_ops, again.deny_nodes, again.progress) == (0, {"ADD"}, {(0, 2)}, None)
-    with pytest.raises(DelegateError, match="name its device"):
+    with pytest.raises(DelegateError, match="use the name or index of its device"):
         pickle.dumps(CLDelegate(devices.tested()[0]))
 
 

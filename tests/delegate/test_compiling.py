@@ -125,8 +125,8 @@ def test_slow_compiling_is_told_of(
     monkeypatch.setattr("litecl.cli.command._LONG_S", 0.0)
     with caplog.at_level(logging.INFO, "litecl"), progress("preparing", None) as bar:
         native(CHAIN, cache_dir=tmp_path, progress=bar.building)
-    assert caplog.text.count("files are done, and will be kept") == 1
-    assert capsys.readouterr().err.count("this is done once") == 1
+    assert caplog.text.count("files are compiled and stay cached") == 1
+    assert capsys.readouterr().err.count("this happens once") == 1
 
 
 def _children() -> list[str]:

@@ -54,7 +54,7 @@ def test_a_lower_level_is_taken(
         lower = probe.checked(_for(BEYOND), None)
     assert lower.target[0].startswith("-march=x86-64")
     assert probe._runs(lower)
-    assert f"does not run all that {BEYOND} promises" in caplog.text
+    assert f"does not run all instructions that {BEYOND} promises" in caplog.text
     device = backend.NativeFound(lower)
     assert f"for {lower.processor} as {BEYOND} does not run" in device.describe().platform
     got = run(prepared(CHAIN, device=device, strict=True, cache_dir=None), X)

@@ -117,7 +117,7 @@ def test_nothing_runs() -> None:
     """To run what was planned for it is an error that says so."""
     interpreter = Interpreter(dense(), delegates=[CLDelegate(device=AbsentDevice("mali"), strict=True)])
     interpreter.allocate_tensors()
-    with pytest.raises(DelegateError, match="mali was planned for, and is not there"):
+    with pytest.raises(DelegateError, match="mali is only planned for"):
         interpreter.invoke()
     with pytest.raises(DelegateError, match=r"expected one of sm_80, .* got 'sm_1'"):
         AbsentDevice("sm_1")

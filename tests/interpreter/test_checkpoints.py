@@ -81,7 +81,7 @@ def test_no_file_is_used_unless_a_folder_is_given(key: str) -> None:
 
 
 def test_a_folder_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(ModelFileNotFound, match="is no folder"):
+    with pytest.raises(ModelFileNotFound, match="is not a folder"):
         checkpoint_ops(tmp_path / "none")
     with pytest.raises(ModelFileNotFound, match="none"):
         _run(_content(), "save", "none/file", tmp_path)
@@ -129,7 +129,7 @@ def test_a_tensor_of_another_shape(tmp_path: Path) -> None:
 
 
 def test_names_must_differ_and_be_as_many_as_tensors(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="names that differ"):
+    with pytest.raises(ModelError, match="distinct names"):
         _run(_content(_strings(b"a", b"a")), "save", "file", tmp_path)
     with pytest.raises(ShapeError, match="1 names for 2 tensors"):
         _run(_content(_strings(b"a")), "save", "file", tmp_path)

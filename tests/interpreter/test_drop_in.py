@@ -243,7 +243,7 @@ def test_an_interpreter_is_pickled_by_its_path(tmp_path: Path, monkeypatch: pyte
     again.invoke()
     assert again.delegation_report().claimed == interpreter.delegation_report().claimed
     np.testing.assert_allclose(again.get_tensor(OUTPUT)[1:2], ran(ours).get_tensor(OUTPUT), rtol=1e-5)
-    with pytest.raises(ModelError, match="give the path or the bytes"):
+    with pytest.raises(ModelError, match="construct it from a path or the bytes"):
         pickle.dumps(ours.Interpreter(read(CONTENT)))
 
 

@@ -146,7 +146,7 @@ def test_tensor_gives_a_view_to_write_through() -> None:
 
 
 def test_constructor_takes_one_model() -> None:
-    with pytest.raises(ModelError, match="one of the two"):
+    with pytest.raises(ModelError, match="exactly one of"):
         Interpreter()
     with pytest.raises(ModelError, match="num_threads"):
         Interpreter(CONTENT, num_threads=0)

@@ -55,7 +55,7 @@ WRONG: tuple[tuple[Op, Any, list[Shape | None], str], ...] = (
     (CONV_2D, _CONV, [(1, 4, 4, 3)], "expected 2 inputs, got 1"),
     (CONV_2D, _CONV, [(1, 4, 4, 3), None], "input 1 is required"),
     (CONV_2D, _CONV, [(1, 4, 4, 3), (8, 3, 3, 2)], "got 3 channels and filters [8, 3, 3, 2]"),
-    (CONV_2D, _CONV, [(1, 4, 4, 6), (7, 3, 3, 2)], "one of the groups"),
+    (CONV_2D, _CONV, [(1, 4, 4, 6), (7, 3, 3, 2)], "a multiple of the groups"),
     (CONV_2D, _CONV, [(1, 4, 4, 3), (8, 3, 3, 3), (7,)], "expected a bias of 8 elements, got [7]"),
     (CONV_2D, _VALID, [(1, 2, 4, 3), (8, 3, 3, 3)], "expected at least 3 elements for the window, got 2"),
     (CONV_2D, Conv2DOptions(), [(1, 4, 4, 3), (8, 3, 3, 3)], "stride and dilation of at least 1, got 3, 0, 1"),

@@ -84,7 +84,7 @@ REFUSED: list[tuple[str, Any, list[Array], type[LiteclError], str]] = [
     ("BROADCAST_TO", _NONE, [_X, i32(2, 3, 5)], ShapeError, "do not broadcast"),
     ("RANGE", _NONE, [scalar(0), scalar(5), scalar(-1)], ShapeError, "delta -1 does not lead from 0 to 5"),
     ("TOPK_V2", _NONE, [_X, scalar(5)], ShapeError, "k 5 out of range for dimension 4"),
-    ("SEGMENT_SUM", _NONE, [_X, i32(0, 2)], ModelError, "count up from 0"),
+    ("SEGMENT_SUM", _NONE, [_X, i32(0, 2)], ModelError, "consecutive segment ids from 0"),
     ("SPACE_TO_DEPTH", SpaceToDepthOptions(2), [_X[None]], ShapeError, "does not divide into blocks of 2"),
     ("REVERSE_V2", _NONE, [_X, i32(3)], ShapeError, "axis 3 out of range"),
 ]

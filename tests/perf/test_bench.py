@@ -79,9 +79,9 @@ def test_doubts_are_told() -> None:
     assert doubts.doubts(Stats((1.0, 1.01) * 20)) == ()
     assert doubts.doubts(Stats((1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 9.0) * 6)) == ("6 of 42 runs are outliers",)
     (drift,) = doubts.doubts(Stats(tuple(1.0 + i / 50 for i in range(50))))
-    assert drift.startswith("times drift: a median of 1.1")
+    assert drift.startswith("times rose during the run: 1.1")
     assert doubts.busy(None) == doubts.busy(0.0) == ()
-    assert "a load of 99.0" in doubts.busy(99.0)[0]
+    assert "load was already 99.0" in doubts.busy(99.0)[0]
 
 
 def test_short_invokes_go_on_for_half_a_second(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -171,8 +171,8 @@ def test_errors_tell_where(path: Path, tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_unknown_names(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no input is named 'y'; the model has ['main_in0']" in failure(capsys, "run", path, "--input", "y=y.npy")
-    assert "no device is named 'no such device'" in failure(capsys, "run", path, "--device", "no such device")
+    assert "there is no input 'y'; the model has ['main_in0']" in failure(capsys, "run", path, "--input", "y=y.npy")
+    assert "there is no device 'no such device'" in failure(capsys, "run", path, "--device", "no such device")
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_unknown_names(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["bench", "m.tflite", "--warmup", "x"], "expected a whole number, got 'x'"),
         (["bench", "m.tflite", "--seconds", "x"], "expected a number of seconds, got 'x'"),
         (["bench", "m.tflite", "--seconds", "0"], "expected a number of seconds above 0, got '0'"),
-        (["trace", "m.tflite", "-o", "none/t.json"], "none/t.json: there is no folder none"),
-        (["report", "m.tflite", "-o", "none/r.html"], "none/r.html: there is no folder none"),
+        (["trace", "m.tflite", "-o", "none/t.json"], "none/t.json: there is not a folder none"),
+        (["report", "m.tflite", "-o", "none/r.html"], "none/r.html: there is not a folder none"),
         (["convert", "m.keras", "-o", "."], ". is a folder, expected a file to write"),
         (["run", "m.tflite", "--cpu", "--device", "0"], "not allowed with argument"),
         (["convert", "m.keras", "-o", "m.tflite", "--input-shape", "x=1,a"], "expected NAME=D,D,..."),
@@ -291,6 +291,6 @@ def test_convert_without_tensorflow_says_what_to_install(
 
 def test_a_device_that_is_required(capsys: pytest.CaptureFixture[str], path: Path) -> None:
     assert data(capsys, "run", path, "--require-device")["delegation"]
-    assert "no device is named 'nothing'" in failure(capsys, "run", path, "--device", "nothing")
-    assert "no device is named 'nothing'" in failure(capsys, "bench", path, "--device", "nothing")
-    assert "--require-device: no device was asked for" in failure(capsys, "run", path, "--cpu", "--require-device")
+    assert "there is no device 'nothing'" in failure(capsys, "run", path, "--device", "nothing")
+    assert "there is no device 'nothing'" in failure(capsys, "bench", path, "--device", "nothing")
+    assert "--require-device: the CPU was selected" in failure(capsys, "run", path, "--cpu", "--require-device")

@@ -30,7 +30,7 @@ def test_run_of_a_signature_by_its_names(path: Path, tmp_path: Path, capsys: pyt
     assert [(value["name"], value["shape"]) for value in found["outputs"]] == [("y", [2, 4])]
     assert "signature 'other' not found" in failure(capsys, "run", path, "--signature", "other")
     assert data(capsys, "run", path, "--cpu", "--shape", "main_in0=5,4")["outputs"][0]["shape"] == [5, 4]
-    assert "--shape: no input is named 'z'" in failure(capsys, "run", path, "--shape", "z=1,4")
+    assert "--shape: there is no input 'z'" in failure(capsys, "run", path, "--shape", "z=1,4")
 
 
 def test_compile_and_cache(

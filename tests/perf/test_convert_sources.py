@@ -82,7 +82,7 @@ def test_operators_that_litert_does_not_have(folder: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("functions_to_convert.py:nothing", "nothing is called 'nothing' there"),
+        ("functions_to_convert.py:nothing", "there is no 'nothing'"),
         ("functions_to_convert.py:number", "expected a tf.function, or a tf.Module"),
         ("functions_to_convert.py:open_", "expected tf.function(input_signature=[...])"),
         ("none.py:halved", "No such file"),

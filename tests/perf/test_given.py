@@ -37,7 +37,7 @@ def test_names_that_several_inputs_have_are_told_apart(tmp_path: Path) -> None:
     assert [*random_inputs(details, 1)] == ["x#0", "y", "x#2"]
     np.save(tmp_path / "x.npy", np.ones(2, np.float32))
     assert [*load_inputs([f"x#2={tmp_path / 'x.npy'}"], details)] == ["x#2"]
-    with pytest.raises(ModelError, match=r"no input is named 'x'; the model has \['x#0', 'y', 'x#2'\]"):
+    with pytest.raises(ModelError, match=r"there is no input 'x'; the model has \['x#0', 'y', 'x#2'\]"):
         load_inputs([f"x={tmp_path / 'x.npy'}"], details)
     with pytest.raises(ModelError, match="expected NAME=FILE"):
         load_inputs([str(tmp_path / "x.npy")], details)
@@ -67,13 +67,13 @@ def test_an_archive_without_names(tmp_path: Path) -> None:
     """What ``np.savez(file, x)`` calls arr_0 is the input of a model of one."""
     np.savez(tmp_path / "x.npz", np.ones(2, np.float32))
     assert load_inputs([str(tmp_path / "x.npz")], [detail("a", 2)])["a"].tolist() == [1.0, 1.0]
-    with pytest.raises(ModelError, match=r"no input is named 'arr_0'; the model has \['a', 'b'\]"):
+    with pytest.raises(ModelError, match=r"there is no input 'arr_0'; the model has \['a', 'b'\]"):
         load_inputs([str(tmp_path / "x.npz")], [detail("a", 2), detail("b", 2)])
 
 
 def test_a_folder_of_many_values_of_one_input(tmp_path: Path) -> None:
     np.save(tmp_path / "first.npy", np.ones(2, np.float32))
-    with pytest.raises(ModelError, match=r"no input is named 'first'; each file of .*\(--inputs runs the model"):
+    with pytest.raises(ModelError, match=r"there is no input 'first'; each file of .*\(--inputs runs the model"):
         load_inputs([str(tmp_path)], [detail("a", 2)])
 
 
@@ -117,7 +117,7 @@ def test_pixels_of_other_ranges(tmp_path: Path) -> None:
         ("x.raw", b"abc", (2,), ModelError, r"expected 8 bytes for float32\[2\] of input 'x', got 3"),
         ("x.png", b"no image", (1, 2, 2, 3), ModelError, "or an image"),
         ("x.txt", b"text", (2,), ModelError, "expected a .npy, .npz, .raw or .bin file"),
-        ("y.npy", None, (3, 4), ShapeError, r"expected shape \[3, 4\], got \[2\]; --shape x=2 would give it"),
+        ("y.npy", None, (3, 4), ShapeError, r"expected shape \[3, 4\], got \[2\]; --shape x=2 sets this shape"),
     ],
 )
 def test_what_does_not_fit_is_refused(

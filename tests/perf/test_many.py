@@ -126,7 +126,7 @@ def test_the_command_goes_on_where_it_was(rows: Job, capsys: pytest.CaptureFixtu
     again = data(capsys, "run", rows.model, *flags)
     assert (again["run_before"], [worker["inputs"] for worker in again["workers"]]) == (35, [15])
     require_right(rows)
-    assert "50 inputs in 4 parts, 50 of them run before" in text(capsys, "run", rows.model, *flags)
+    assert "50 inputs in 4 parts, 50 of them resumed" in text(capsys, "run", rows.model, *flags)
 
 
 def test_files_of_many_kinds(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -234,6 +234,6 @@ def test_flags_without_effect_are_refused(path: Path, tmp_path: Path, capsys: py
 
 def test_a_device_that_is_required(path: Path, rows: Job, capsys: pytest.CaptureFixture[str]) -> None:
     flags = "--inputs", rows.files[0], "--rows", "-o", rows.folder, "--require-device"
-    assert "require_device: no device was asked for" in failure(capsys, "run", path, *flags, "--cpu")
+    assert "require_device: the CPU was selected" in failure(capsys, "run", path, *flags, "--cpu")
     (worker,) = data(capsys, "run", path, *flags)["workers"]
     assert worker["devices"] not in ("", "none")

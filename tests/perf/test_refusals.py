@@ -56,7 +56,7 @@ def test_what_a_lowering_may_say() -> None:
         "height and width of its images and filter must be known; give input_shapes",
     )
     assert found["Conv2D"] == ("its data_format is ...; build the model with channels last",)
-    assert "its statistics must be constant when the model is converted" in found["FusedBatchNormV3"]
+    assert "its statistics must be constant at conversion" in found["FusedBatchNormV3"]
 
 
 def test_operators_of_the_same_reasons_stand_together() -> None:

@@ -159,7 +159,7 @@ def test_what_is_well_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_a_device_that_is_not_there_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "--device", "nosuch", "--replay", some("NEG")]) == 1
-    assert "no device is named 'nosuch'" in capsys.readouterr().out
+    assert "there is no device 'nosuch'" in capsys.readouterr().out
 
 
 def test_checks_are_selected() -> None:
@@ -167,9 +167,9 @@ def test_checks_are_selected() -> None:
     quick = selected(quick=True)
     assert {check.op for check in quick} == {check.op for check in selected() if check.wanted}
     assert len(quick) < len(selected()) / 3
-    with pytest.raises(ModelError, match="no check of NO_SUCH"):
+    with pytest.raises(ModelError, match="no check for NO_SUCH"):
         selected(["NO_SUCH"])
-    with pytest.raises(ModelError, match="no check is named 'x'"):
+    with pytest.raises(ModelError, match="there is no check 'x'"):
         selected(only="x")
 
 

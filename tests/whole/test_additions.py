@@ -238,9 +238,11 @@ def test_a_fusion(tree: Tree) -> None:
         "attention, negated_sines, pads, epilogues, chains, joins)",
     )
     (row,) = (
-        line for line in (ROOT / "docs/architecture.md").read_text().splitlines() if line.startswith("| `in_place` ")
+        line
+        for line in (ROOT / "docs/architecture/delegate.md").read_text().splitlines()
+        if line.startswith("| `in_place` ")
     )
-    tree.insert("docs/architecture.md", row, "| `negated_sines` | the negation before a sine is part of it |")
+    tree.insert("docs/architecture/delegate.md", row, "| `negated_sines` | the negation before a sine is part of it |")
     tree.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/delegate/test_pass_negated_sines.py")
     changed = tree.changed()
     assert len(changed) == 6, changed

@@ -82,6 +82,6 @@ def test_what_is_no_buffer_is_refused() -> None:
     with pytest.raises(ArgumentError, match=r"pyopencl.Buffer, got ndarray"):
         from_cl(X, X.shape)
     (buffer,) = user.holding(X)
-    with pytest.raises(ModelError, match="memory of a device"):
+    with pytest.raises(ModelError, match="device memory"):
         _ = buffer.array
     assert buffer.get_tensor_details() == {"dtype": "float32", "shape": [1, 4]}

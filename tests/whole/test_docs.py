@@ -27,6 +27,7 @@ from support import devices, oracle
 from support.pattern_models import classifier
 
 ROOT = Path(__file__).resolve().parents[2]
+_ROOMS = ("architecture", "guides")
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
     *("docs/architecture.md", "docs/backends.md", "docs/drop_in.md", "docs/glossary.md", "docs/quantization.md"),
@@ -41,7 +42,7 @@ DOCUMENTS = (
         "docs/verify.md",
         "docs/bisect.md",
     ),
-    *sorted(f"docs/guides/{path.name}" for path in (ROOT / "docs/guides").glob("*.md")),
+    *sorted(f"docs/{room}/{path.name}" for room in _ROOMS for path in (ROOT / "docs" / room).glob("*.md")),
 )
 
 

@@ -108,4 +108,4 @@ def test_verify_quickly(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_tune_is_for_gpus(path: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     said = failure(capsys, "tune", path, "--device", "native", "--cache", tmp_path)
-    assert "tiles are those of GPUs: expected one, got native" in said
+    assert "`tune` needs a GPU; got native" in said

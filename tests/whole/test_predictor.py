@@ -125,7 +125,7 @@ def test_outputs_without_rows_and_inputs_of_different_numbers_of_them_are_refuse
     predictor = Predictor(content, signature="rows", cpu=True)
     values = {"x": randn(RNG, 3, 5), "z": randn(RNG, 3, 5)}
     np.testing.assert_allclose(predictor(values)["y"], values["x"] + values["z"], rtol=1e-6)
-    with pytest.raises(ShapeError, match="as many rows"):
+    with pytest.raises(ShapeError, match="equal row counts"):
         predictor({**values, "z": values["z"][:1]})
     with pytest.raises(ShapeError, match="output 'y': expected 2 rows"):
         Predictor(content, signature="sum", cpu=True)(values)
@@ -135,5 +135,5 @@ def test_a_device_that_is_required() -> None:
     with Predictor(CONTENTS["open"], num_threads=1, require_device=True) as predictor:
         assert predictor({"x": randn(RNG, 2, 5)})["y"].shape == (2, 3)
     for options in ({"cpu": True}, {"deny_ops": ["TANH"], "num_threads": 1}):
-        with pytest.raises(DelegateError, match=r"require_device: (no device was asked for|the CPU runs 1 of 2 nodes)"):
+        with pytest.raises(DelegateError, match=r"require_device: (the CPU was selected|the CPU runs 1 of 2 nodes)"):
             Predictor(CONTENTS["open"], require_device=True, **options)

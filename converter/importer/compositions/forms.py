@@ -117,7 +117,7 @@ def _reversed(attrs: Mapping[str, Any], x: Any, which: Any) -> Any:
 
 def _unique_with_counts(attrs: Mapping[str, Any], x: Any, axis: Any) -> Any:
     if x.shape.rank != 1:
-        raise Unfit("TFLite finds unique elements of vectors only")
+        raise Unfit("TFLite finds unique elements only of vectors")
     return tuple(raw.UniqueWithCounts(x=x, out_idx=tf_type(attrs["out_idx"])))
 
 

@@ -19,7 +19,7 @@ def known(tensor: Any, what: str) -> Array:
     """Return the value of an operand that must be constant."""
     value = tf.get_static_value(tensor)
     if value is None:
-        raise Unfit(f"its {what} must be constant when the model is converted, and is computed")
+        raise Unfit(f"its {what} must be constant at conversion, and is computed")
     return np.asarray(value)
 
 

@@ -45,7 +45,7 @@ def _gather(op: Any, x: Any, indices: Any) -> Any:
     rest = [i for i in range(x.shape.rank) if i not in told]
     kept = [i for i in told if i not in numbers.collapsed_slice_dims and i not in batch]
     if any(sizes[i] != x.shape[i] for i in rest):
-        raise NotImplementedError("takes a part of a dimension of which indices say nothing")
+        raise NotImplementedError("takes a part of a dimension that the indices do not cover")
     places = _places(indices, numbers.index_vector_dim, list(numbers.start_indices_batching_dims))
     places = tf.clip_by_value(places, 0, tf.constant([x.shape[i] - sizes[i] for i in told], places.dtype))
     places = _boxes(places, [(told.index(i), sizes[i]) for i in kept])
@@ -105,7 +105,7 @@ def _scatter(op: Any, *operands: Any) -> Any:
     kept = [i for i in told if i not in numbers.inserted_window_dims and i not in batch]
     windows = dict(zip(sorted([*kept, *rest]), numbers.update_window_dims, strict=True))
     if any(updates.shape[windows[i]] != x.shape[i] for i in rest):
-        raise NotImplementedError("writes a part of a dimension of which indices say nothing")
+        raise NotImplementedError("writes a part of a dimension that the indices do not cover")
     places = _places(indices, numbers.index_vector_dim, list(numbers.scatter_indices_batching_dims))
     places = _boxes(places, [(told.index(i), updates.shape[windows[i]]) for i in kept])
     outer = [i for i in range(updates.shape.rank) if i not in windows.values()]
@@ -117,7 +117,7 @@ def _scatter(op: Any, *operands: Any) -> Any:
 def _sort(op: Any, *operands: Any) -> Any:
     strict = [direction for direction in directions(op) if direction in ("LT", "GT")]
     if len(strict) != 1:
-        raise NotImplementedError("sorts by something else than the first operand")
+        raise NotImplementedError("does not sort by the first operand")
     (direction,) = strict
     axis = number(op, "dimension", -1) % operands[0].shape.rank
     order = tf.argsort(operands[0], axis, "DESCENDING" if direction == "GT" else "ASCENDING", stable=True)

@@ -36,7 +36,7 @@ def expand_stablehlo(module: Module) -> None:
 
 def _traced(node: Node) -> Module:
     if node.attrs.get("function_list"):
-        raise ConversionError(f"{node} calls TensorFlow from within JAX; convert the parts by themselves")
+        raise ConversionError(f"{node} calls TensorFlow from within JAX; convert the parts separately")
     operands = [node.input(i) for i in range(len(node.inputs))]
     specs = [tf.TensorSpec(value.shape, tf_type(value.type)) for value in operands]
     program = _Program(node)
@@ -52,7 +52,7 @@ class _Program:
             from jaxlib.mlir import ir
             from jaxlib.mlir.dialects import sdy, stablehlo
         except ImportError as error:
-            raise ConversionError(f"{node} is a program of JAX's, which jaxlib reads: pip install jaxlib") from error
+            raise ConversionError(f"{node} is a JAX program, which needs jaxlib: pip install jaxlib") from error
         self._node = node
         self._context = ir.Context()
         sdy.register_dialect(self._context)  # how a program is spread over devices, which says nothing here
@@ -99,7 +99,7 @@ class _Program:
             return self._custom(op, operands)
         rule = _RULES.get(name)
         if rule is None:
-            raise ConversionError(f"{self._node}: no operator of TensorFlow's is known for {op.name}")
+            raise ConversionError(f"{self._node}: no TensorFlow operator is known for {op.name}")
         # What is constant is computed now, outside of the graph that is traced.
         with tf.init_scope() if all(map(is_known, operands)) else nullcontext():
             try:
@@ -131,4 +131,4 @@ class _Program:
         target = attribute(op, "call_target_name")
         if target in _IDENTITIES or (target == "shape_assertion" and not op.results):
             return operands[: len(op.results)]
-        raise ConversionError(f"{self._node}: it calls {target!r}, which is code of XLA's own")
+        raise ConversionError(f"{self._node}: it calls {target!r}, which is XLA's own code")

@@ -23,7 +23,7 @@ def _constant(op: Any) -> Any:
     elements = op.attributes["value"]
     shape, type_ = shape_of(op), element_type(op)
     if type_ == tf.bfloat16:
-        raise NotImplementedError("has elements of bfloat16, which jaxlib does not give away; use float32")
+        raise NotImplementedError("has bfloat16 elements, which jaxlib does not expose; use float32")
     array = np.array(elements)
     if elements.is_splat and np.prod(shape) > 1:
         return Spread(tf.constant(array.reshape(-1)[:1].reshape([1] * len(shape))), tuple(shape))

@@ -62,7 +62,7 @@ def _extreme(op: Any, x: Any, indices: Any, axes: Sequence[int]) -> Any:
     numbers = known(indices)
     counts = numbers is not None and len(axes) == 1 and np.array_equal(numbers, _counted(numbers.shape, axes[0]))
     if direction not in _EXTREMES or not counts or body_of(op) not in _EXTREME_BODIES or ties[-2:] != ["EQ", "LT"]:
-        raise NotImplementedError("reduces two operands, and not to the largest or smallest with its position")
+        raise NotImplementedError("reduces two operands other than to the largest or smallest with its position")
     value, place = _EXTREMES[direction]
     return [value(x, axes), tf.cast(place(x, axes[0], tf.int32), numbers.dtype)]
 
@@ -80,7 +80,7 @@ def _convolution(op: Any, x: Any, filters: Any) -> Any:
     rank = len(spatial)
     groups = number(op, "feature_group_count", 1)
     if number(op, "batch_group_count", 1) != 1 or rank not in (1, 2, 3):
-        raise NotImplementedError("has groups in its batch, or no dimension to slide along")
+        raise NotImplementedError("has batch groups, or no dimension to slide along")
     x = tf.transpose(x, [numbers.input_batch_dimension, *spatial, numbers.input_feature_dimension])
     kernel = (numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension)
     filters = tf.transpose(filters, [*numbers.kernel_spatial_dimensions, *kernel])
@@ -117,7 +117,7 @@ def _correlated(
         filters = tf.reshape(filters, [*sizes, groups, -1])
         if len(set(strides)) == 1 and (max(strides) == 1 or max(dilations) == 1):
             return tf.nn.depthwise_conv2d(x, filters, [1, *strides, 1], padding, dilations=dilations)
-        raise NotImplementedError("has a group for every channel, with strides that differ or are dilated")
+        raise NotImplementedError("has a group per channel, with unequal or dilated strides")
     return tf.nn.conv2d(x, filters, strides, padding, dilations=dilations)
 
 
@@ -157,7 +157,7 @@ def _reduce_window(op: Any, x: Any, first: Any) -> Any:
     if kind is None or body[0] not in ("add", "maximum", "minimum") or dilated or len(slid) > 2:
         raise NotImplementedError(f"reduces windows by {', '.join(body)}, dilated or of more than two dimensions")
     if x.dtype != tf.float32 or start is None or not _is_neutral(start, kind[2]):
-        raise NotImplementedError("reduces windows of integers, or from a number that counts")
+        raise NotImplementedError("reduces windows of integers, or from a non-neutral initial value")
     if rank != 4:
         slid = [*slid, *(i for i in range(rank) if i not in slid)][:2]
         return _pooled_planes(x, body[0], slid, sizes, strides, pads, shape_of(op))

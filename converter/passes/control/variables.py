@@ -70,8 +70,7 @@ def _variable(node: Node) -> Variable:
     variable = node.input(0).variable
     if variable is None:
         raise ConversionError(
-            f"{node} works on a variable or table that is not known when the model is converted; keep it among those "
-            "of the model or module that is converted"
+            f"{node} uses a variable or table that is unknown at conversion; track it in the converted model or module"
         )
     return variable
 

@@ -26,7 +26,7 @@ class ListNode:
         """The list, which has been lowered where it was made."""
         value = self.node.input(0)
         if value.type == TensorType.VARIANT or value.shape is None:
-            raise self.error("where its list comes from is not known")
+            raise self.error("the origin of its list is unknown")
         return value
 
     def emit(

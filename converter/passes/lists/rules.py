@@ -139,7 +139,7 @@ def _concat(a: ListNode) -> list[Value]:
 def _split(a: ListNode) -> list[Value]:
     x, lengths = a.node.input(0), a.node.input(2).data
     if lengths is None or not lengths.size or (lengths != lengths[0]).any() or x.shape is None or None in x.shape[1:]:
-        raise a.error("its parts are not certainly of one size")
+        raise a.error("its parts may differ in size")
     shape = (len(lengths), int(lengths[0]), *x.shape[1:])
     return [a.emit("Reshape", [x, a.const(shape)], x.type, shape)]
 

@@ -61,7 +61,7 @@ def _inverse_real_transform(rank: int) -> Rule:
 def _lengths(node: Node) -> list[int]:
     data = node.input(1).data
     if data is None:
-        raise ConversionError(f"{node}: its length must be constant when the model is converted, and is computed")
+        raise ConversionError(f"{node}: its length must be constant at conversion, and is computed")
     return [int(n) for n in data.reshape(-1)]
 
 

@@ -48,7 +48,7 @@ def _retype(function: Function, types: Types, variables: dict[str, Variable]) ->
     for node in function.nodes:
         is_by_bits = node.op in _BY_BITS
         if is_by_bits and any(value is not None and value.type in types for value in (*node.inputs, *node.outputs)):
-            raise ConversionError(f"{node}: the model computes in float32, so the bits of other types are not known")
+            raise ConversionError(f"{node}: the model computes in float32, so the bits of other types are unknown")
     for node in function.nodes:
         if isinstance(node.options, Mapping):
             node.options = {name: _mapped(option, types) for name, option in node.options.items()}

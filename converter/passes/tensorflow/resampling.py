@@ -79,7 +79,7 @@ def _matrix(node: Node, evaluate: Evaluate, axis: int, size: int, wanted: int) -
     for position, neutral in _PAIRS.get(node.op_name, {}).items():
         data = node.input(position).data
         if data is None:
-            raise ConversionError(f"{node}: its scale and translation must be constant when the model is converted")
+            raise ConversionError(f"{node}: its scale and translation must be constant at conversion")
         pair = np.full(2, neutral, np.float32)
         pair[axis] = data[axis]
         operands.append(constant(pair))

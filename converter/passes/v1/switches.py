@@ -54,7 +54,7 @@ def _pair_merges(function: Function) -> None:
     """Make Merges of two out of each that takes one of more values."""
     for merge in [node for node in function.nodes if node.op == "Merge" and len(node.inputs) > 2]:
         if merge.outputs[1].users:
-            raise ConversionError(f"{merge}: which of its operands it took is asked for, which an If does not tell")
+            raise ConversionError(f"{merge}: an If does not report the index of the branch it took")
         alive = _alive(function)
         operands = [value for value in merge.inputs if value is not None]
         function.replace(merge.output, _merged(function, merge, operands, alive, frozenset()))
@@ -72,7 +72,7 @@ def _merged(function: Function, merge: Node, operands: list[Value], alive: _Aliv
             parts = [_merged(function, merge, side, alive, decided | {condition}) for side in sides]
             outputs = [Value(v.type, v.shape, v.name) for v in merge.outputs]
             return function.add(Node("Merge", parts, outputs, merge.options, merge.name), before=merge).output
-    raise ConversionError(f"{merge}: no Switch decides which of its operands is taken")
+    raise ConversionError(f"{merge}: no Switch selects one of its operands")
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def _raise(function: Function, seed: Node, alive: _Alive) -> None:
     function.add(Node("If", [found.condition, *operands], outputs, {}, seed.name, branches), before=seed)
     for merge, output in zip(found.merges, outputs, strict=True):
         if merge.outputs[1].users:
-            raise ConversionError(f"{merge}: which of its operands it took is asked for, which an If does not tell")
+            raise ConversionError(f"{merge}: an If does not report the index of the branch it took")
         function.replace(merge.output, output)
     for node in done:
         node.rewire(())
@@ -172,7 +172,7 @@ def _condition(merge: Node, alive: _Alive) -> Value:
         for literal in alive.get(value, frozenset()) if value is not None else ():
             if literal not in outside:
                 return literal[0]
-    raise ConversionError(f"{merge}: no Switch decides which of its operands is taken")
+    raise ConversionError(f"{merge}: no Switch selects one of its operands")
 
 
 def _side(merge: Node, condition: Value, truth: int, alive: _Alive) -> Value:
@@ -183,7 +183,7 @@ def _side(merge: Node, condition: Value, truth: int, alive: _Alive) -> Value:
             return value
         if (condition, 1 - truth) in alive.get(value, ()):
             return other
-    raise ConversionError(f"{merge}: no Switch decides which of its operands is taken")
+    raise ConversionError(f"{merge}: no Switch selects one of its operands")
 
 
 def _source(value: Value) -> Value:

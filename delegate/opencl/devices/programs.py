@@ -65,7 +65,7 @@ class Programs:
         """Return a kernel with two extra arguments, flags and an index: it does nothing while flags[index] is 0."""
         function = function_of(launch)
         if function is None:
-            raise KernelBuildError(f"{launch.entry} has arguments that cannot be handed on")
+            raise KernelBuildError(f"{launch.entry} has arguments that cannot be passed on")
         options = self._options(launch.kernel, {**launch.defines, "LITECL_GUARDED": 1})
         source = source_of(f"{launch.kernel}.cl") + function.guarded
         return self._kernel(launch.kernel, f"guarded_{launch.entry}", source, options)

@@ -65,6 +65,6 @@ class CLUserBuffer:
     @contextmanager
     def _queue(self, doing: str) -> Iterator[Any]:
         """Yield a queue of the buffer's own context: that of a model may be of another device."""
-        with typed_errors(f"{doing} a buffer of the user's"):
+        with typed_errors(f"{doing} a user's buffer"):
             context = self.buffer.context
             yield cl.CommandQueue(context, context.devices[0])

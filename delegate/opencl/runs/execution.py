@@ -70,7 +70,7 @@ class CLExecution:
         """See ``TakesBuffers``."""
         plan, device, options = self._made_of
         own = {plan.root(operand): cast(CLUserBuffer, buffer) for operand, buffer in buffers.items()}
-        with typed_errors("running a region on buffers of the user's"):
+        with typed_errors("running a region on a user's buffers"):
             if (key := frozenset(own)) not in self._ways:
                 memory = self.memory.with_own(own)
                 self._ways[key] = _launches(plan, device, memory, options)[0], memory

@@ -62,7 +62,7 @@ def _claim_words(inputs: claims.Specs, out: TensorSpec, options: Any, axis: int,
         return Refusal("16-bit activations or their weights with zero points")
     weights = weights_of(inputs, out, np.moveaxis(filter_.data, axis, 0), 1)
     if is_wide(inputs, options) and not real and not weights.fits_float64:
-        return Refusal("sums of 16-bit activations beyond what float64 scales exactly")
+        return Refusal("sums of 16-bit activations that float64 cannot scale exactly")
     return None
 
 

@@ -51,7 +51,7 @@ def output_file(text: str) -> Path:
     """Return the path of a file to write, whose folder exists: a long measurement is not to end in its loss."""
     path = Path(text)
     if not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{text}: there is no folder {path.parent}")
+        raise argparse.ArgumentTypeError(f"{text}: there is not a folder {path.parent}")
     if path.is_dir():
         raise argparse.ArgumentTypeError(f"{text} is a folder, expected a file to write")
     return path
@@ -64,12 +64,19 @@ def input_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[NAME=]FILE",
-        help="the value of an input: a .npy, .npz or .raw file, an image, or a folder with one file for each input; "
-        "inputs not given are random",
+        help="the value of an input: a .npy, .npz or .raw file, an image, or a folder with one of them per input "
+        "(default: random)",
     )
     shape_argument(parser, "--shape")
-    parser.add_argument("--mean", type=float, default=127.5, help="of the pixels of an image for an input of floats")
-    parser.add_argument("--std", type=float, default=127.5, help="what these are divided by (default: 127.5, as mean)")
+    parser.add_argument(
+        "--mean",
+        type=float,
+        default=127.5,
+        help="subtracted from the pixels of an image for a float input (default: 127.5)",
+    )
+    parser.add_argument(
+        "--std", type=float, default=127.5, help="divisor of the pixels (default: 127.5, like the mean)"
+    )
     parser.add_argument("--random", type=int, default=0, metavar="SEED", help="seed of random inputs (default: 0)")
 
 
@@ -81,7 +88,7 @@ def shape_argument(parser: argparse.ArgumentParser, flag: str) -> None:
         default=[],
         type=_named_shape,
         metavar="NAME=D,D,...",
-        help="the shape of an input, such as image=1,224,224,3; once for each input",
+        help="the shape of an input, such as image=1,224,224,3; may be repeated",
     )
 
 
@@ -107,7 +114,7 @@ def resize(runtime: Runtime, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> N
     known = dict(zip(labels(details), details, strict=True))
     for name, shape in shapes:
         if name not in known:
-            raise ModelError(f"--shape: no input is named {name!r}; the model has {[*known]}")
+            raise ModelError(f"--shape: there is no input {name!r}; the model has {[*known]}")
         runtime.resize_tensor_input(known[name]["index"], shape)
 
 
@@ -212,7 +219,7 @@ class Bar:
         self.bar.update(self.task, description=self.doing if step.done == step.total else going_on)
         if self.bar.disable and not self.said and time.monotonic() - self.start_s > _LONG_S:
             self.said.append(going_on)
-            print(f"{going_on}; this is done once", file=sys.stderr)
+            print(f"{going_on}; this happens once", file=sys.stderr)
 
 
 @contextmanager

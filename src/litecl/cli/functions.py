@@ -27,7 +27,7 @@ def functions(source: str) -> tuple[list[Any], Any]:
     held: Any = _imported(found["place"])
     for part in found["name"].split("."):
         if not hasattr(held, part):
-            raise ConversionError(f"{source}: nothing is called {part!r} there")
+            raise ConversionError(f"{source}: there is no {part!r}")
         held = getattr(held, part)
     return [_concrete(source, held)], held
 
@@ -62,4 +62,4 @@ def _concrete(source: str, held: Any) -> Any:
     try:
         return function.get_concrete_function()
     except TypeError as error:
-        raise ConversionError(f"{source}: expected tf.function(input_signature=[...]) to say its inputs") from error
+        raise ConversionError(f"{source}: expected tf.function(input_signature=[...]) to declare its inputs") from error

@@ -59,5 +59,5 @@ def _summary(name: str, rows: Sequence[LaunchRow], profile: Profile) -> str:
         f"{name} ({profile.product}): {len(rows)} launches, estimated from its peaks of {profile.tflops} TFLOP/s"
         f"{units} and {profile.gb_per_s:g} GB/s: {total:.1f} us at the roofline, and "
         f"{len(rows) * profile.launch_us:.0f} us to launch. {idle} launches leave some of {profile.cores} "
-        "places for groups idle."
+        "slots for groups idle."
     )

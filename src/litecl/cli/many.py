@@ -23,20 +23,20 @@ _DEFAULTS: dict[str, Any] = {"rows": False, "batch": 1, "part": 1024, "devices":
 def many_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     group = parser.add_argument_group(
-        "many inputs", "Results lie in the folder of -o, in parts. Run it again to go on where it was broken off."
+        "batches", "Results go to the folder of -o, in parts. Run the command again to resume after an interruption."
     )
     group.add_argument(
         "--inputs",
         nargs="+",
         metavar="FILE",
-        help="files, 'patterns' or folders; each file is an input, as for --input, or an .npz file of all inputs",
+        help="files, 'patterns' or folders; each file is an input, as for --input, or an .npz file with all of them",
     )
     group.add_argument("--rows", action="store_true", help="each row of one .npy file is an input")
-    group.add_argument("--batch", type=positive, metavar="N", help="run so many at once (default: 1)")
-    group.add_argument("--part", type=positive, metavar="N", help="inputs of a part (default: 1024)")
-    group.add_argument("--devices", help="several devices in turns: all, or names or indices with commas")
-    group.add_argument("--engine", choices=[*ENGINES], help="what deals out the parts (default: local)")
-    group.add_argument("--workers", type=positive, metavar="N", help="processes of the engine (default: 1)")
+    group.add_argument("--batch", type=positive, metavar="N", help="batch size (default: 1)")
+    group.add_argument("--part", type=positive, metavar="N", help="inputs per part (default: 1024)")
+    group.add_argument("--devices", help="alternate between devices: all, or names or indices with commas")
+    group.add_argument("--engine", choices=[*ENGINES], help="engine that distributes parts (default: local)")
+    group.add_argument("--workers", type=positive, metavar="N", help="worker processes of the engine (default: 1)")
     parser.set_defaults(**_DEFAULTS)
 
 
@@ -122,9 +122,7 @@ def _workers(done: list[Done]) -> list[dict[str, Any]]:
 
 def _view(data: dict[str, Any], left: int) -> list[RenderableType]:
     rate = left / data["seconds"] if data["seconds"] else 0.0
-    line = (
-        f"{data['folder']}: {data['inputs']} inputs in {data['parts']} parts, {data['run_before']} of them run before; "
-    )
+    line = f"{data['folder']}: {data['inputs']} inputs in {data['parts']} parts, {data['run_before']} of them resumed; "
     line += f"{left} in {data['seconds']:.1f} s, {rate:.1f} inputs/s"
     made = table("process", "device", "parts", "inputs", "s")
     for row in data["workers"]:

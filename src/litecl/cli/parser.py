@@ -117,7 +117,7 @@ def _help(path: Path) -> str:
 def parser(commands: Mapping[str, Any]) -> argparse.ArgumentParser:
     """Return a parser that knows the names of all subcommands, and the arguments of those that have been imported."""
     made = argparse.ArgumentParser(
-        prog="litecl", description="TensorFlow Lite models on OpenCL devices: look at them, convert, run and measure."
+        prog="litecl", description="Convert, inspect, run and measure TensorFlow Lite models on GPUs and processors."
     )
     made.add_argument("--version", action="version", version=f"litecl {litecl.__version__}")
     subparsers = made.add_subparsers(title="commands", required=True, metavar="COMMAND")

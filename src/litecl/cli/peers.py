@@ -90,7 +90,7 @@ def _comparison(c: Mapping[str, Any]) -> str:
         "magnitude"
     )
     if c["steps"] is not None:
-        line += f", {c['steps']} steps of its quantization"
+        line += f", {c['steps']} quantization steps"
     if c["steps"] and c["name"] == "litert":
         line += " (LiteRT's default kernels round differently from its reference kernels: --against litert-reference)"
     return line

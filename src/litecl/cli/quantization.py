@@ -13,13 +13,13 @@ _OF_ACTIVATIONS: Mapping[str, Mapping[str, Any]] = {
     "method": {
         "flag": "--calibration",
         "choices": ("minmax", "moving_average", "percentile", "mse"),
-        "help": "how ranges follow from the samples (default: minmax)",
+        "help": "method for ranges (default: minmax)",
     },
-    "percentile": {"type": float, "help": "the share of values that a range of percentile holds (default: 99.99)"},
+    "percentile": {"type": float, "help": "the share of values within a percentile range (default: 99.99)"},
     "momentum": {"type": float, "help": "the weight of earlier samples in a moving average (default: 0.9)"},
-    "samples": {"type": int, "metavar": "N", "help": "the most samples that are used (default: all)"},
-    "equalize": {"action": "store_true", "help": "move scales between layers, so that channels have equal ranges"},
-    "bias_correction": {"action": "store_true", "help": "make up in biases for the mean error of rounded weights"},
+    "samples": {"type": int, "metavar": "N", "help": "number of samples to use (default: all)"},
+    "equalize": {"action": "store_true", "help": "move scales between layers so that channels have equal ranges"},
+    "bias_correction": {"action": "store_true", "help": "correct biases for the mean error of rounded weights"},
     "input_type": {"choices": _TYPES, "help": _BORDER.format("input")},
     "output_type": {"choices": _TYPES, "help": _BORDER.format("output")},
     "skip": {
@@ -27,9 +27,9 @@ _OF_ACTIVATIONS: Mapping[str, Mapping[str, Any]] = {
         "metavar": "NAME",
         "help": "keep an operator, or a layer by name or pattern, in float; may be repeated",
     },
-    "strict": {"action": "store_true", "help": "fail where an operator on floats would stay in float"},
-    "sensitivity": {"action": "store_true", "help": "measure the error that each layer adds by itself"},
-    "measured": {"type": int, "metavar": "N", "help": "how many samples the report's errors are of (default: 8)"},
+    "strict": {"action": "store_true", "help": "fail if an operator would stay in float"},
+    "sensitivity": {"action": "store_true", "help": "measure the error of each layer alone"},
+    "measured": {"type": int, "metavar": "N", "help": "number of samples for the report's errors (default: 8)"},
 }
 
 
@@ -38,24 +38,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quantize",
         choices=("float16", "int8", "int4", "int16"),
-        help="store weights with fewer bits; with --calibrate, quantize activations to as many bits too",
+        help="store weights in fewer bits; with --calibrate, quantize activations too",
     )
     parser.add_argument(
         "--per-tensor",
         action="store_true",
-        help="one scale for all of an operator's weights, not one for every output channel",
+        help="one scale for all weights of an operator, instead of one per output channel",
     )
     parser.add_argument(
         "--block",
         type=int,
         metavar="N",
-        help="with int4, a scale for every N weights of a dense layer's output: 32, 64, ...",
+        help="with int4, one scale per N weights of a dense layer's output: 32, 64, ...",
     )
     parser.add_argument(
         "--calibrate",
         type=Path,
         metavar="DATA.npz",
-        help="representative samples, an array for each input, to measure the ranges of activations",
+        help="representative samples, one array per input, to measure the ranges of activations",
     )
     for name, options in _OF_ACTIVATIONS.items():
         rest = {key: value for key, value in options.items() if key != "flag"}

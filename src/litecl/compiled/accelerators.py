@@ -30,7 +30,7 @@ def delegates(options: Options, context: Any = None) -> list[CLDelegate]:
     if wanted & HardwareAccelerator.GPU and (found := gpus()):
         return [CLDelegate(found[0])]
     if not wanted & HardwareAccelerator.CPU:
-        raise DeviceNotFound(f"no device is a {wanted.name}; with HardwareAccelerator.CPU too the CPU takes its place")
+        raise DeviceNotFound(f"no device is a {wanted.name}; add HardwareAccelerator.CPU to fall back to the CPU")
     return [CLDelegate(num_threads=threads)] if on_device else []
 
 

@@ -65,7 +65,7 @@ class Exchange:
         that has interrupted another run.
         """
         if self._is_running:
-            raise ModelError("this compiled model is running already: a signal handler needs one of its own")
+            raise ModelError("this compiled model is already running: use another one in a signal handler")
         self._is_running = True
         try:
             self._run(subgraph, inputs, outputs)

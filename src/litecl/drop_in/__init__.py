@@ -64,7 +64,7 @@ def _replace(root: ModuleType, name: str, ours: ModuleType, undo: ExitStack) -> 
     full = f"{root.__name__}.{name}"
     before = sys.modules.get(full)
     if before is not None and before is not ours and root.__name__ != "tensorflow":
-        _LOG.warning("%s was imported before: modules that took names from it keep what they took", full)
+        _LOG.warning("%s was already imported: modules that imported names from it keep them", full)
     undo.callback(_restore, sys.modules, full, before)
     undo.callback(_restore, root.__dict__, name, root.__dict__.get(name))
     sys.modules[full] = ours

@@ -15,5 +15,5 @@ experimental = SimpleNamespace(**{**_rest, "OpResolverType": OpResolverType, "lo
 
 def __getattr__(name: str) -> Any:
     if _lite is None:
-        raise AttributeError(f"litecl stands in for tensorflow.lite, and has no {name!r} there")
+        raise AttributeError(f"litecl replaces tensorflow.lite, and has no {name!r} there")
     return getattr(_lite, name)

@@ -32,7 +32,7 @@ class Pixels:
             return (image.astype(np.int16) - 128).astype(np.int8)
         if dtype.kind == "f":
             return ((image.astype(np.float32) - np.float32(self.mean)) / np.float32(self.std)).astype(dtype)
-        raise ModelError(f"an image is no value for an input of {dtype}")
+        raise ModelError(f"an image cannot be the value of an input of {dtype}")
 
 
 def load_inputs(given: Sequence[str], details: Sequence[Details], pixels: Pixels | None = None) -> dict[str, Array]:
@@ -105,7 +105,7 @@ def _label(name: str, known: list[str], where: str = "") -> str:
     if name.isdecimal() and int(name) < len(known):
         return known[int(name)]
     many = " (--inputs runs the model on each of many files)" if where else ""
-    raise ModelError(f"--input: no input is named {name!r}{where}; the model has {known}{many}")
+    raise ModelError(f"--input: there is no input {name!r}{where}; the model has {known}{many}")
 
 
 def _require_shape(value: Array, label: str, detail: Details) -> None:
@@ -116,7 +116,7 @@ def _require_shape(value: Array, label: str, detail: Details) -> None:
     if value.shape != shape and not fits:
         raise ShapeError(
             f"input {label!r}: expected shape {[*open_]}, got {[*value.shape]}; "
-            f"--shape {label}={','.join(map(str, value.shape))} would give it this shape"
+            f"--shape {label}={','.join(map(str, value.shape))} sets this shape"
         )
 
 

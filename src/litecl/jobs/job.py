@@ -79,9 +79,7 @@ class Job:
         }
         if path.exists() and (before := json.loads(path.read_text())) != described:
             other = [name for name, value in described.items() if before.get(name) != value]
-            raise ModelError(
-                f"{self.folder}: holds parts of another job ({', '.join(other)} differ): give a new folder"
-            )
+            raise ModelError(f"{self.folder}: holds parts of another job ({', '.join(other)} differ): use a new folder")
         Path(self.folder).mkdir(parents=True, exist_ok=True)
         for half in Path(self.folder).glob("*.tmp"):  # of workers that died while they wrote
             half.unlink()
@@ -142,7 +140,7 @@ def run_part(job: Job, number: int) -> Done:
         if len(value) != len(read):
             raise ModelError(f"output {name!r}: expected a row for each of {len(read)} inputs, got {len(value)}")
     if ITEM in arrays:
-        raise ModelError(f"output {ITEM!r}: a part has the inputs' names under this name")
+        raise ModelError(f"output {ITEM!r}: a part uses this name for the inputs' names")
     path = job.path(number)
     reasons = dict(zip(job.named(faults).tolist(), map(str, faults.values()), strict=True))
     if reasons:

@@ -27,12 +27,12 @@ def selected(ops: Collection[str] = (), *, quick: bool = False, only: str | None
     checks = catalogue()
     if only is not None:
         if only not in checks:
-            raise ModelError(f"no check is named {only!r}; `litecl verify --list` names them")
+            raise ModelError(f"there is no check {only!r}; `litecl verify --list` names them")
         return (checks[only],)
     wanted = {op.upper() for op in ops}
     unknown = wanted - {check.op.upper() for check in checks.values()}
     if unknown:
-        raise ModelError(f"no check of {', '.join(sorted(unknown))}: no device kernel computes it")
+        raise ModelError(f"no check for {', '.join(sorted(unknown))}: no device kernel computes it")
     some = quick_cases() if quick else frozenset()
     return tuple(
         check

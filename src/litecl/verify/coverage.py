@@ -180,49 +180,50 @@ def _line(found: Sequence[str]) -> str:
 _HEAD = """# Operators
 
 Written by `litecl coverage --output docs/operators.md`; a test checks that it is up to date. `litecl coverage --results
-FILE.json` adds what `litecl verify -o FILE.json` found on a device; [devices.md](devices.md) has such results.
+FILE.json` adds what `litecl verify -o FILE.json` found on a device, as in
+[devices](devices.md#verified-devices).
 
-- **versions**: those of the operator that are understood. Operators without any are custom ones.
-- **CPU**, **device**: the types and ranks of the cases, which the interpreter and the device compute as LiteRT does; a
-  star means integers with a scale and a zero point. Types that LiteRT takes without a look, and reads as others, are
-  refused: all but floats for FAKE_QUANT, for example.
-- **converter**: whether the converter emits it.
-- **cases**: how many test cases it has. Operators without any run subgraphs or keep state, and have tests of their own.
-- **TFLite**: whether LiteRT's interpreter runs it, by its own kernels or by XNNPACK, which it takes by default.
+- **versions**: the supported versions of the operator. Custom operators have none.
+- **CPU**, **device**: the types and ranks of the test cases, in which interpreter and device match LiteRT; a star means
+  integers with a scale and a zero point. litecl refuses types that LiteRT accepts unchecked and reads as others, such
+  as all but floats for FAKE_QUANT.
+- **converter**: the converter emits the operator.
+- **cases**: the number of test cases. Operators without any run subgraphs or keep state, and have their own tests.
+- **TFLite**: LiteRT's interpreter runs the operator, by its own kernels or by XNNPACK, its default.
 
-[differences.md](differences.md) lists where LiteRT computes something else.
+[Differences from LiteRT](differences.md) lists operators whose results differ.
 
-Indices that are out of range raise ModelError on the CPU. A kernel cannot raise: on the device GATHER, GATHER_ND and
-EMBEDDING_LOOKUP take the nearest existing element (-1 means the first, not the last), and nothing outside
-the tensor is read. Indices that are constant are looked at before, and left to the CPU where one is out of range. For
-ONE_HOT such an index is a row without a one, on either side.
+Indices out of range raise ModelError on the CPU. A kernel cannot raise: on the device GATHER, GATHER_ND and
+EMBEDDING_LOOKUP take the nearest existing element (-1 means the first, not the last) and read nothing outside the
+tensor. Constant indices are checked ahead, and the CPU runs a node with one out of range. For ONE_HOT such an index is
+a row without a one, on either side.
 """
 
-_ONLY = """ They are
-custom operators of language models, which LiteRT runs by XNNPACK or where a program registers them. A model with one is
-refused (UnsupportedOp) unless it is given by `Interpreter(custom_ops=...)`; composites of these names run."""
+_ONLY = """ These are
+custom operators of language models, which LiteRT runs by XNNPACK or if a program registers them. litecl refuses a model
+with one (UnsupportedOp) unless `Interpreter(custom_ops=...)` defines it; composites of these names run."""
 
-_REFUSED = """## What the device leaves to the CPU
+_REFUSED = """## Refused by the device
 
-Whatever the operator: tensors of other types than those above, tensors without elements or with 2**31 and more, and
-shapes that are known only at run time. Besides, in the words of the delegation report:
+For every operator, the device refuses types not listed above, empty tensors, tensors with 2**31 or more elements, and
+shapes that are known only at run time. The delegation report gives these further reasons:
 
 | operator | why |
 |---|---|"""
 
-_OPTIONS = """## Options that are refused
+_OPTIONS = """## Refused options
 
-Every value of every option that is a choice was tried on cases of the operator. A value that the CPU refuses raises
-ModelError or ShapeError; one that the device refuses is computed on the CPU. Values that are not here are taken.
+Every value of every enumerated option was tried on cases of the operator. A value that the CPU refuses raises
+ModelError or ShapeError; if only the device refuses it, the CPU runs the node. All other values are supported.
 
 | operator | option | values | refused by | why |
 |---|---|---|---|---|"""
 
-_CONVERTER = """## What the converter refuses
+_CONVERTER = """## Refused by the converter
 
-Operators of TensorFlow without a lowering are refused by name, with what to write instead. Besides, lowerings refuse
-what TensorFlow Lite cannot express; ranks must be known where a lowering depends on them. All that is refused in a
-model is told at once, with the lines of the user's code.
+The converter refuses TensorFlow operators without a lowering by name, with an alternative. Lowerings refuse nodes that
+TensorFlow Lite cannot express, and unknown ranks that they depend on. One error lists everything refused in a model,
+with the user's source lines.
 
 | TensorFlow | why |
 |---|---|"""

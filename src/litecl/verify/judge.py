@@ -110,7 +110,7 @@ def _on_device(check: Check, interpreter: Interpreter, settings: Settings, steps
         begun_bytes = _resident_bytes() if number == max(2, check.rounds // 10) else begun_bytes
     grown = _resident_bytes() - begun_bytes
     if check.rounds > 2 and grown > _GROWTH_BYTES:
-        raise LiteclError(f"memory grows by {grown >> 20} MiB in {check.rounds} rounds")
+        raise LiteclError(f"memory grew by {grown >> 20} MiB in {check.rounds} rounds")
     return first
 
 

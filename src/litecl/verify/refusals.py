@@ -25,7 +25,7 @@ from litecl.verify.check import types_of
 
 _MANY = 10  # values: more are told by those that are taken
 _CASES = 3  # of a type that are tried
-_SAID = {"error": "{}", "known": "its {} must be constant when the model is converted"}
+_SAID = {"error": "{}", "known": "its {} must be constant at conversion"}
 """Methods of the converter's builder that refuse, with what they say around their text."""
 _LOWER = lowerings.__name__
 

@@ -39,7 +39,7 @@ from litecl.perf.doubts import busy, load
 from litecl.perf.environment import header, named
 from litecl.perf.isolated import isolated
 
-HELP = "measure how long a model takes"
+HELP = "measure a model's speed, also against LiteRT"
 
 _PROFILE_RUNS = 10
 _RUNS, _LEAST_RUNS = 50, 5
@@ -56,12 +56,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs", type=positive, metavar="N", help="timed invokes (default: at least 50, for half a second)"
     )
-    parser.add_argument("--seconds", type=seconds, default=0.0, metavar="S", help="go on until so long has passed")
-    parser.add_argument("--warmup", type=count, default=3, metavar="N", help="invokes before them (default: 3)")
+    parser.add_argument("--seconds", type=seconds, default=0.0, metavar="S", help="measure for S seconds")
+    parser.add_argument("--warmup", type=count, default=3, metavar="N", help="untimed invokes first (default: 3)")
     parser.add_argument(
         "--against",
         choices=list(PEERS),
-        help="measure this runtime too, in turns, with one thread and with as many as litecl may take",
+        help="measure this runtime too, in turns, with one thread and with as many as litecl",
     )
     parser.add_argument(
         "--streams",
@@ -69,9 +69,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=positive,
         metavar="N",
-        help="also measure the throughput of N interpreters, each in a thread of its own; may be repeated",
+        help="also measure the throughput of N interpreters in N threads; may be repeated",
     )
-    parser.add_argument("--memory", action="store_true", help="also measure the host's memory, in processes (Linux)")
+    parser.add_argument("--memory", action="store_true", help="also measure host memory, in separate processes (Linux)")
     parser.add_argument("--profile", action="store_true", help="show device time by launch and host time by operator")
     parser.add_argument(
         "-o",
@@ -80,7 +80,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=output_file,
         metavar="FILE",
-        help=f"write the table there, by the ending ({', '.join(benches.FORMATS)}); may be repeated",
+        help=f"write the table to this file ({', '.join(benches.FORMATS)}); may be repeated",
     )
 
 

@@ -24,7 +24,7 @@ from litecl.cli.tables import number, shape, table, titled
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 
-HELP = "find the first operator that a runtime computes wrong, given right inputs"
+HELP = "find the first operator that computes a wrong result from right inputs"
 _RUNTIMES = "device (litecl's), a device's name, litert, litert-ref (LiteRT's reference kernels) or interpreter"
 
 
@@ -39,15 +39,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=1e-4,
         metavar="X",
-        help="how far a float may be off, relative to the largest magnitude in its tensor (default: 1e-4)",
+        help="allowed error of floats, relative to the largest magnitude in their tensor (default: 1e-4)",
     )
     parser.add_argument(
         "--steps",
         type=int,
         metavar="N",
-        help="how many steps an integer may be off (default: 0 for a device of litecl's, else 1)",
+        help="allowed error of integers, in steps (default: 0 for litecl's devices, else 1)",
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write the smallest model that shows it there")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="write the smallest faulty model to this folder"
+    )
     device_arguments(parser)
 
 
@@ -71,7 +73,7 @@ def run(args: argparse.Namespace) -> Output:
     files = [] if found.fault is None or args.output is None else write_case(found, args.output)
     again = command(found, args.output) if files else ""
     data = _data(found) | {"files": [*map(str, files)], "command": again}
-    told = [*_view(found), *(Text(str(path)) for path in files), *([Text(f"Shown again by: {again}")] if again else [])]
+    told = [*_view(found), *(Text(str(path)) for path in files), *([Text(f"To reproduce: {again}")] if again else [])]
     return Output(data, told, int(found.verdict != "right"))
 
 

@@ -10,21 +10,21 @@ from litecl.cli.command import Output
 from litecl.cli.tables import size, table
 from litecl.delegate import disk
 
-HELP = "show what is kept on the disk, limit it, or remove it"
+HELP = "show, limit or empty the cache on disk"
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("--cache", type=Path, metavar="DIR", help="another folder than the default")
+    parser.add_argument("--cache", type=Path, metavar="DIR", help="the folder (default: the user's cache)")
     change = parser.add_mutually_exclusive_group()
-    change.add_argument("--clean", action="store_true", help="remove the programs; what was measured stays")
+    change.add_argument("--clean", action="store_true", help="remove programs; keep measurements")
     change.add_argument(
         "--limit",
         type=_bytes,
         metavar="SIZE",
-        help="keep no more than so much, such as 200M, from now on: what was used least recently goes first",
+        help="limit the size, for example to 200M; the least recently used programs go first",
     )
 
 

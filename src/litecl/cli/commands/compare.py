@@ -17,13 +17,13 @@ HELP = "compare two results of `litecl bench --json`; exit with 1 if the new one
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument("old", type=Path, metavar="OLD.json", help="the output of an earlier `litecl bench --json`")
-    parser.add_argument("new", type=Path, metavar="NEW.json", help="and now")
+    parser.add_argument("new", type=Path, metavar="NEW.json", help="the output of a newer one")
     parser.add_argument(
         "--fail-above",
         type=_percent,
         default=0.05,
         metavar="N%",
-        help="how much slower the median may be (default: 5%%); differences that may be chance do not count",
+        help="allowed slowdown of the median (default: 5%%); ignores differences that may be chance",
     )
 
 

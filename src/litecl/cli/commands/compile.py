@@ -30,7 +30,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.perf.feeds import prepare, random_inputs
 
-HELP = "compile the programs of models ahead of time, such as for the image of a container"
+HELP = "compile models ahead of time, for example for a container image"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "`--for help` lists them",
     )
     parser.add_argument("-o", "--output", type=output_file, metavar="PACK", help="the file to write, with --for")
-    parser.add_argument("--require-device", action="store_true", help="fail unless the device takes every node")
+    parser.add_argument("--require-device", action="store_true", help="fail unless the device runs every node")
     parser.set_defaults(cpu=False)
 
 

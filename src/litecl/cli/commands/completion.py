@@ -9,7 +9,7 @@ from rich.text import Text
 from litecl.cli.command import Output
 from litecl.cli.parser import helps, parser
 
-HELP = "print a script that has a shell complete the words of this command"
+HELP = "print a completion script for a shell"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

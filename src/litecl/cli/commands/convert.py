@@ -44,7 +44,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     shape_argument(parser, "--input-shape")
     parser.add_argument(
-        "--signature", action="append", metavar="KEY", help="a signature of a SavedModel, once for each (default: all)"
+        "--signature",
+        action="append",
+        metavar="KEY",
+        help="a signature of a SavedModel; may be repeated (default: all)",
     )
     for flag, arrays in (("--inputs", "input"), ("--outputs", "output")):
         parser.add_argument(flag, type=_names, metavar="NAME,...", help=f"the {arrays} tensors of a frozen graph")
@@ -58,7 +61,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="compare the file with TensorFlow on random inputs; exit with 1 where results of a model in float differ",
+        help="compare the file with TensorFlow on random inputs; exit with 1 if a float model's results differ",
     )
     parser.add_argument(
         "--dump-passes", type=Path, metavar="DIR", help="write the graph to this folder after every pass"

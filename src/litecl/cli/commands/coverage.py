@@ -14,7 +14,7 @@ from litecl.report.board import board
 from litecl.verify import coverage
 from litecl.verify.record import load
 
-HELP = "list the operators and their types, and which of them devices computed correctly"
+HELP = "list operators, their types, and verification results of devices"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=output_file,
         metavar="FILE",
-        help="write the table to this file, as Markdown; with results also as a page of devices (.html)",
+        help="write the table to this file (.md; with results also .html, a page of devices)",
     )
     parser.add_argument(
         "--results",
@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=[],
         metavar="FILE.json",
-        help="results of `litecl verify -o FILE.json`: adds a column for each device, with the checks that passed",
+        help="add a column of passed checks per device, from `litecl verify -o FILE.json`",
     )
 
 

@@ -15,15 +15,15 @@ from litecl.perf import tuning
 from litecl.perf.devices import DeviceRow, device_rows
 from litecl.perf.tuning import Tuned
 
-HELP = "list the OpenCL devices of this machine"
+HELP = "list the devices of this machine"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument(
-        "--tuning", action="store_true", help="show litecl's tuning for each, and measure those without one"
+        "--tuning", action="store_true", help="show each device's tuned settings; measure devices without any"
     )
-    parser.add_argument("--again", action="store_true", help="like --tuning, but measure all anew")
+    parser.add_argument("--again", action="store_true", help="like --tuning, but measure all again")
 
 
 def run(args: argparse.Namespace) -> Output:
@@ -70,8 +70,8 @@ def _why(rows: Sequence[DeviceRow]) -> list[RenderableType]:
     if len({(row.platform, row.platform_version) for row in cpus}) < 2 or len(cpus) < len(rows):
         return []
     if all(row.float_speed for row in cpus if row.compute_units > 1):
-        return [Text("of several runtimes for a processor litecl takes the fastest that --tuning has measured")]
-    said = "of several runtimes for a processor litecl takes the one whose compiler uses the widest vectors, then one "
+        return [Text("of several runtimes for a processor litecl prefers the fastest that --tuning has measured")]
+    said = "of several runtimes for a processor litecl prefers the compiler with the widest vectors, then one "
     return [Text(f"{said}with dot products of bytes, then PoCL; measure them: litecl devices --tuning")]
 
 
@@ -79,7 +79,7 @@ def _tuning(row: Tuned) -> list[RenderableType]:
     """Return what litecl is tuned to on a device, beside the defaults and the times that tell why."""
     title = f"tuning of device {row.index}, {row.name}: "
     if not row.timings:
-        return [Text(title + "there is nothing to choose")]
+        return [Text(title + "no settings to choose")]
     values, timed = table("choice", "value", "default"), table("choice", "timed", "best ms")
     for choice, (value, default) in row.choices.items():
         values.add_row(choice, f"{value:,.0f}", f"{default:,.0f}")

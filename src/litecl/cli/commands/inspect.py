@@ -21,7 +21,7 @@ from litecl.interpreter.file.reader import read
 from litecl.perf.node_data import places
 from litecl.perf.summary import NodeLine, node_lines, stored_tensors, summarize
 
-HELP = "show what a model contains"
+HELP = "show a model's operators, tensors and signatures"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,16 +30,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes", action="store_true", help="list every node with its tensors and options")
     parser.add_argument("--tensors", action="store_true", help="list every tensor with its bytes, scale and zero point")
     parser.add_argument(
-        "--delegate", action="store_true", help="show which nodes the device runs, and why not the others"
+        "--delegate", action="store_true", help="show which nodes the device runs, and the reasons of the others"
     )
     parser.add_argument(
-        "--as", dest="planned_for", choices=PROFILES, help="plan for a GPU that need not be there: show every launch"
+        "--as", dest="planned_for", choices=PROFILES, help="plan for a GPU you don't have: show every launch"
     )
     parser.add_argument(
         "--node-data",
         type=output_file,
         metavar="FILE",
-        help="write where nodes run for Model Explorer, as its node data",
+        help="write where nodes run, as node data for Model Explorer",
     )
     device_arguments(parser)
 
@@ -82,7 +82,7 @@ def _absent(args: argparse.Namespace) -> AbsentDevice | None:
     if args.planned_for is None:
         return None
     if args.device is not None:
-        raise DelegateError("--as: plans for a GPU that need not be there; expected no --device beside it")
+        raise DelegateError("--as: plans for a GPU you don't have; expected no --device with it")
     return AbsentDevice(args.planned_for)
 
 

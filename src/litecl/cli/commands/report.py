@@ -27,7 +27,7 @@ from litecl.report.collect import Wanted, collect
 from litecl.report.page import page
 
 _ENDINGS = (".html", ".json")
-HELP = "write a page about a model on devices: times, places, memory, accuracy"
+HELP = "profile a model on devices, everything on one page"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,14 +42,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=output_file,
         metavar="FILE",
-        help="write the page (.html) or its figures (.json) there; may be repeated",
+        help="write the page (.html) or its figures (.json); may be repeated",
     )
     parser.add_argument("--against", choices=list(PEERS), help="measure this runtime too, with one thread and with all")
-    parser.add_argument("--before", type=Path, metavar="FILE.json", help="an earlier report, to be compared with")
+    parser.add_argument("--before", type=Path, metavar="FILE.json", help="an earlier report to compare with")
     parser.add_argument("--layers", action="store_true", help="compare every layer with the reference")
     parser.add_argument("--runs", type=positive, default=100, metavar="N", help="timed invokes (default: 100)")
-    parser.add_argument("--warmup", type=count, default=5, metavar="N", help="invokes before them (default: 5)")
-    parser.add_argument("--no-start", action="store_true", help="measure no starts of new processes")
+    parser.add_argument("--warmup", type=count, default=5, metavar="N", help="untimed invokes first (default: 5)")
+    parser.add_argument("--no-start", action="store_true", help="skip the start times of new processes")
 
 
 def run(args: argparse.Namespace) -> Output:

@@ -27,15 +27,17 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import labels, outputs_of, prepare, save_outputs
 
-HELP = "run a model once and show its outputs, or on many inputs"
+HELP = "run a model once and show its outputs, or run it on batches of inputs"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     model_argument(parser)
     input_arguments(parser)
-    parser.add_argument("--signature", metavar="KEY", help="run this signature of the model, by its names")
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write every output there as a .npy file")
+    parser.add_argument("--signature", metavar="KEY", help="run this signature of the model")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="write every output to this folder as a .npy file"
+    )
     device_arguments(parser, cpu=True)
     many_arguments(parser)
 

@@ -24,7 +24,7 @@ from litecl.delegate.tuning import file_of
 from litecl.interpreter import Interpreter
 from litecl.perf.tiles import TunedModel, TunedProducts, tuned_model
 
-HELP = "measure in which tiles a GPU computes a model's products, and keep the fastest"
+HELP = "measure the fastest tiles of a GPU for a model's products, and keep them"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("models", type=model_file, nargs="+", metavar="MODEL", help=A_MODEL)
     input_arguments(parser)
     device_arguments(parser)
-    parser.add_argument("--again", action="store_true", help="measure anew what was measured before")
+    parser.add_argument("--again", action="store_true", help="measure again what was measured before")
 
 
 def run(args: argparse.Namespace) -> Output:
@@ -69,4 +69,4 @@ def _view(path: Path, found: TunedModel, file: Path) -> list[RenderableType]:
 
 def _sum(products: Sequence[TunedProducts]) -> str:
     before, after = sum(one.usual_ms for one in products), sum(one.ms for one in products)
-    return f"{before:.3f} ms in the tiles of the estimate, {after:.3f} ms in the fastest"
+    return f"{before:.3f} ms in the estimated tiles, {after:.3f} ms in the fastest"

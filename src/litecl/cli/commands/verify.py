@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="DEVICE",
-        help="an index or a fragment of a name from `litecl devices`, or all; once for each (default: litecl's choice)",
+        help="an index or part of a name from `litecl devices`, or all; may be repeated (default: litecl's default)",
     )
     parser.add_argument("--ops", metavar="OP,OP,...", default="", help="only checks of these operators")
     parser.add_argument("--quick", action="store_true", help="some checks of each operator, in under two minutes")
@@ -51,9 +51,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=output_file,
         metavar="FILE",
-        help=f"write the result there, by suffix ({', '.join(pages.FORMATS)}; .xml is JUnit's); may be repeated",
+        help=f"write the result to this file ({', '.join(pages.FORMATS)}; .xml is JUnit's); may be repeated",
     )
-    parser.add_argument("--brief", action="store_true", help="write JSON with one row for checks that ended alike")
+    parser.add_argument("--brief", action="store_true", help="write JSON with one row for checks with the same outcome")
     parser.add_argument(
         "--timeout", type=positive, default=60, metavar="S", help="time limit of a check in seconds (default: 60)"
     )
@@ -64,8 +64,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="processes to run at a time (default: cores, at most 4)",
     )
-    parser.add_argument("--timed", action="store_true", help="also report what is slower than on the CPU")
-    parser.add_argument("--keep-cache", action="store_true", help="use cached programs; by default all are built anew")
+    parser.add_argument("--timed", action="store_true", help="also report checks that are slower than on the CPU")
+    parser.add_argument("--keep-cache", action="store_true", help="use cached programs (default: build all anew)")
 
 
 def run(args: argparse.Namespace) -> Output:

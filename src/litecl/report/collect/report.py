@@ -24,7 +24,7 @@ from litecl.report.facts import Accuracy, Latency
 
 _PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 _REFERENCE = "litecl's reference"
-_ALONE = "Nodes ran by themselves for this, none fused: a tensor that is looked at has to be kept."
+_ALONE = "Nodes ran one by one for this, since fusion hides intermediate tensors."
 Doing = Callable[[str], None]
 
 

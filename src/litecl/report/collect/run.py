@@ -128,12 +128,12 @@ def _profile(
     """Say which program the times are of: the same where every region runs in the same manner."""
     pairs = zip(plain.partitions, timed.partitions, strict=False)
     others = [(a.manner, b.manner) for a, b in pairs if a.manner.runs != b.manner.runs]
-    sentence = "Times of launches are of the program that runs."
+    sentence = "Launch times come from the program actually used."
     if others:
         sentence = (
-            f"Times of launches are of another program than the one that runs: {len(others)} of "
-            f"{len(plain.partitions)} regions run as {others[0][0]}, but were timed {others[0][1]}."
+            f"Launch times come from another program than the one actually used: {len(others)} of "
+            f"{len(plain.partitions)} regions run as {others[0][0]}, but were profiled {others[0][1]}."
         )
     rest_ms = max(0.0, invoke_ms - device_ms - cpu_ms)
-    sentence += f" They are medians of the quickest {_RUNS // 3} of {_RUNS} invokes."
+    sentence += f" They are medians of the fastest {_RUNS // 3} of {_RUNS} invokes."
     return ProfileFacts(not others, sentence, _RUNS, invoke_ms, device_ms, cpu_ms, rest_ms)

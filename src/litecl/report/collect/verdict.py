@@ -7,7 +7,7 @@ from litecl.report.draw.units import ms as _ms
 from litecl.report.facts import Accuracy, Latency, NodeFacts, Refused
 
 _ALIKE = 0.03  # times that differ by less count as the same
-_ROUNDS = ", whose default kernels round otherwise than its reference kernels (--against litert-reference)."
+_ROUNDS = ", whose default kernels round differently from its reference kernels (--against litert-reference)."
 _NAMED = 3  # operators in a sentence
 
 
@@ -37,9 +37,9 @@ def _places(nodes: Sequence[NodeFacts], refused: Sequence[Refused]) -> str:
     others = "The other one" if left == 1 else f"The {left} others"
     cost = f"{sum(row.share for row in refused):.0%}".replace("%", " %")
     verb = "costs" if left == 1 else "cost"
-    reason = f"because: {refused[0].reason}" if len(refused) == 1 else f"most of it because: {refused[0].reason}"
+    reason = f"{refused[0].reason}" if len(refused) == 1 else f"mostly: {refused[0].reason}"
     on_device = f"{len(nodes) - left} of {len(nodes)} nodes run on the device."
-    return f"{on_device} {others} ({ops}) {verb} {cost} of the time, {reason}."
+    return f"{on_device} {others} ({ops}) {verb} {cost} of the time: {reason}."
 
 
 def _ops(refused: Sequence[Refused]) -> str:
@@ -57,8 +57,8 @@ def _times(latency: Latency, threads: int, peers: Sequence[Latency]) -> list[str
     compared = []
     for peer in peers:
         ratio = peer.median_ms / latency.median_ms
-        words = "as long as" if abs(ratio - 1) < _ALIKE else f"{1 / ratio:.2g} times as long as"
-        words = f"{ratio:.2g} times as fast as" if ratio >= 1 + _ALIKE else words
+        words = "about as fast as" if abs(ratio - 1) < _ALIKE else f"{1 / ratio:.3g} times as long as"
+        words = f"{ratio:.3g} times as fast as" if ratio >= 1 + _ALIKE else words
         plural = "" if peer.threads == 1 else "s"
         compared.append(f"{words} {peer.name} with {peer.threads} thread{plural} ({_ms(peer.median_ms)})")
     plural = "" if threads == 1 else "s"
@@ -68,13 +68,13 @@ def _times(latency: Latency, threads: int, peers: Sequence[Latency]) -> list[str
 def _outputs(accuracy: Accuracy) -> str:
     wrong = [row for row in accuracy.outputs if row.departs]
     if not accuracy.outputs:
-        return f"There are no outputs to compare with {accuracy.reference}."
+        return f"No outputs to compare with {accuracy.reference}."
     quantized = [row.steps for row in accuracy.outputs if row.steps is not None]
     worst = max(row.relative for row in accuracy.outputs)
-    far = f"{max(quantized)} steps of their quantization" if quantized else f"{worst:.1e} of their magnitude"
+    far = f"{max(quantized)} quantization steps" if quantized else f"{worst:.1e} of their magnitude"
     if wrong:
-        words = f"{len(wrong)} of {len(accuracy.outputs)} outputs depart from {accuracy.reference}, by up to {far}"
+        words = f"{len(wrong)} of {len(accuracy.outputs)} outputs differ from {accuracy.reference}, by up to {far}"
         return words + (_ROUNDS if quantized and accuracy.reference == "litert" else ".")
     if not worst:
-        return f"Outputs equal those of {accuracy.reference}."
-    return f"Outputs agree with {accuracy.reference} to {far}."
+        return f"Outputs equal {accuracy.reference} bit for bit."
+    return f"Outputs match {accuracy.reference} within {far}."

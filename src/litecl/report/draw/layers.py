@@ -27,7 +27,7 @@ def layers(rows: Sequence[Mapping[str, Any]], tolerance: float) -> str:
         ]
     width = max(0.8, x(1) - x(0) - (1 if len(rows) < 200 else 0))
     for i, (row, value) in enumerate(zip(rows, finite, strict=True)):
-        steps = "" if row["steps"] is None else f", {row['steps']} steps of its quantization"
+        steps = "" if row["steps"] is None else f", {row['steps']} quantization steps"
         title = f"node {row['place'][1]} {row['op']}, {row['tensor']['name']}: {value:.2g}{steps}"
         kind = "bar departs" if row["departs"] else "bar"
         parts.append(rect(x(i), y(value), width, max(1.0, y(_LEAST) - y(value)), title, class_=kind))

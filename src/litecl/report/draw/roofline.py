@@ -13,7 +13,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 20.0, 24.0, 40.0
 
 
 def roofline(launches: Sequence[Mapping[str, Any]], roofs: Mapping[str, Any], colours: Mapping[str, str]) -> str:
-    """Draw each launch by operations a byte and operations a second. colours: a class for each operator."""
+    """Draw each launch by operations per byte and operations per second. colours: a class for each operator."""
     shown = [launch for launch in launches if launch["work"]["flops"] and launch["work"]["flops_per_s"]]
     if not shown:
         return ""
@@ -40,8 +40,8 @@ def roofline(launches: Sequence[Mapping[str, Any]], roofs: Mapping[str, Any], co
             line(_LEFT, y(value), x(high), y(value), "grid"),
             text(_LEFT - 8, y(value) + 4, units.scaled(value), "tick", "end"),
         ]
-    parts.append(text(x(high), _HEIGHT - 6, "operations a byte", "tick", "end"))
-    parts.append(text(8, 12, "operations a second", "tick"))
+    parts.append(text(x(high), _HEIGHT - 6, "operations per byte", "tick", "end"))
+    parts.append(text(8, 12, "operations per second", "tick"))
     above = float("inf")
     for size, rate in sorted(rates.items(), key=lambda item: -item[1]):
         name = f"{units.scaled(rate, 'B/s')} from {units.size(size)}"
@@ -76,8 +76,8 @@ def _point(launch: Mapping[str, Any], x: Any, y: Any, colours: Mapping[str, str]
     title = (
         f"{launch['op']} (node {launch['place'][1]}), {launch['kernel']}: {units.ms(work['ms'])}, "
         f"{units.percent(work['share'])} of the time; {units.scaled(work['flops_per_s'], 'op/s')}, "
-        f"{units.digits(work['intensity'])} operations a byte"
-        + (f"; {units.percent(work['of_bound'])} of what {work['bound']} allows" if work["of_bound"] else "")
+        f"{units.digits(work['intensity'])} operations per byte"
+        + (f"; {units.percent(work['of_bound'])} of the {work['bound']} peak" if work["of_bound"] else "")
     )
     place = {"cx": x(work["intensity"]), "cy": y(work["flops_per_s"])}
     return tag("circle", titled(title), **place, r=radius, class_=f"dot {colours.get(launch['op'], 'c0')}")
