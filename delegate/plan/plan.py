@@ -13,7 +13,7 @@ from litecl.delegate.plan.graph import region_graph
 from litecl.delegate.plan.kinds import kind_of
 from litecl.delegate.plan.lowering import lower
 from litecl.delegate.plan.memory import Arena, Usage, place
-from litecl.delegate.plan.pipeline import Observer, fused
+from litecl.delegate.plan.pipeline import Observer
 from litecl.delegate.plan.steps import (
     Branch,
     Loop,
@@ -150,7 +150,7 @@ def _run(
     read = source.outputs if kept is None else kept
     settled = {**given, **pinned}
     graph = region_graph(subgraph, source, specs, nodes, read, planning.cl_ops, planning.alignment, settled, owned)
-    graph = fused(graph, planning.observe, gpu=planning.target.either(False, True))
+    graph = kind_of(planning.target).fused(graph, planning.observe)
     planning.merged |= {(subgraph, p.position): (subgraph, n.position) for n in graph.nodes for p in n.fused}
     values = Values(planning, graph, pinned.values())
     return lower(values, partial(_run, planning)), values

@@ -1,13 +1,16 @@
 """Lowerings without a device: how far a reader has to go, and what depends on the kind of device."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from litecl import delegate
 from litecl.delegate.cl_op import ClOp, Const, Launch, Pads, Step, Target
 from litecl.delegate.cpu.lines import LineConvolution
 from litecl.delegate.matmul.geometry import geometry
@@ -184,3 +187,11 @@ def test_a_record_has_a_lowering_for_each_kind_of_device() -> None:
     ):
         with pytest.raises(TypeError, match=f"CONV_2D: expected a lowering for CPUs and one for GPUs, {said}"):
             ClOp(CONV_2D, claim=lambda *node: None, **given)
+
+
+def test_nobody_asks_of_which_kind_a_target_is() -> None:
+    """A target answers for itself; ``either`` is for what has two ways, of which there are few."""
+    sources = {path: path.read_text() for path in Path(delegate.__file__).parent.rglob("*.py")}
+    assert not [path for path, text in sources.items() if re.search(r"isinstance\([^)]*(Cpu|Gpu)?Target\b", text)]
+    two_ways = {path.name for path, text in sources.items() if ".either(" in text}
+    assert two_ways == {"cl_op.py", "kinds.py", "execution.py"}

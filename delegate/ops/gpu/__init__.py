@@ -1,1 +1,4 @@
-"""Lowerings for GPUs whose groups share local memory: each returns None where the operator's own lowering suits."""
+"""Lowerings for GPUs whose groups share local memory.
+
+One that suits some shapes returns None for others; a record says by what those are lowered (``fallback.py``).
+"""
