@@ -10,7 +10,8 @@ from litecl.delegate import DelegationReport
 from litecl.delegate.tuning import Tiled
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
-from litecl.perf.contenders import PEERS, Contender, cores, litecl, start
+from litecl.perf.contenders import PEERS, Contender, litecl, start
+from litecl.perf.environment import cores
 from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, steps
 from litecl.perf.resident import Usage, usage_of
 from litecl.perf.subject import Load, Subject, alone, in_streams

@@ -1,7 +1,6 @@
 """The runtimes that are measured side by side: litecl, and LiteRT as a peer."""
 
 import importlib
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,11 +25,6 @@ class Contender:
     runtime: Runtime
     prepare_ms: float
     first_ms: float
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def start(

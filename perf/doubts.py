@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.perf.contenders import cores
+from litecl.perf.environment import cores
 from litecl.perf.timing import Stats
 
 _BUSY = 0.25  # of the cores, by the load average before anything was measured

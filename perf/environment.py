@@ -1,6 +1,7 @@
 """The machine, its OpenCL devices, and the versions of all that takes part."""
 
 import json
+import math
 import os
 import platform
 import shlex
@@ -33,9 +34,14 @@ def machine() -> dict[str, Any]:
         "system": platform.platform(),
         "machine": platform.machine(),
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
         "variables": {k: v for k, v in sorted(os.environ.items()) if k.startswith(_VARIABLES)},
     }
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def header(kind: str) -> dict[str, Any]:
@@ -66,6 +72,15 @@ def read_results(path: Path, kind: str, header: str | None = None) -> dict[str, 
         got, schema = (brief(str(each)) for each in found)
         raise ModelError(f"{path}: expected results of {kind}, schema {SCHEMA}, got {got}, schema {schema}")
     return dict(data)
+
+
+def finite(data: Any) -> Any:
+    """Return data that standard JSON can hold: numbers that are not finite become None."""
+    if isinstance(data, dict):
+        return {key: finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def named(device: str) -> dict[str, Any]:

@@ -34,10 +34,10 @@ def usage(run: Callable[[], object]) -> Usage:
     Pages of files count as long as they are in memory.
     """
     _CLEAR.write_text(_CLEAR_PEAK)
-    before = _resident("VmRSS")
+    before = resident_bytes()
     kept = run()
-    end = _resident("VmRSS") - before
-    found = Usage(max(end, _resident("VmHWM") - before), end)  # threads tell of their memory with some delay
+    end = resident_bytes() - before
+    found = Usage(max(end, resident_bytes("VmHWM") - before), end)  # threads tell of their memory with some delay
     del kept
     return found
 
@@ -87,7 +87,10 @@ def child() -> None:
     print(json.dumps([found.peak, found.end]))
 
 
-def _resident(field: str) -> int:
-    """Return the bytes of a line of /proc/self/status."""
-    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(field))
+def resident_bytes(field: str = "VmRSS") -> int:
+    """Return the memory that this process holds now; VmHWM: the most that it held. 0 where Linux does not tell it."""
+    try:
+        line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(field))
+    except OSError:
+        return 0
     return int(line.split()[1]) * 1024

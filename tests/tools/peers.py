@@ -21,7 +21,8 @@ from rich.table import Table
 from litecl.delegate import CLDelegate
 from litecl.delegate.devices import choose
 from litecl.interpreter import Interpreter
-from litecl.perf.contenders import PEERS, cores
+from litecl.perf.contenders import PEERS
+from litecl.perf.environment import cores
 from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, random_inputs
 from litecl.perf.models import layers
 from litecl.perf.peak import flops

@@ -1,7 +1,6 @@
 """Tables for people and data for programs."""
 
 import json
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,13 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from litecl.delegate import DelegationReport
+from litecl.perf.environment import finite
 
 _FIGURES = ("index", "node", "calls", "launches", "bytes", "multiply-adds")
 
 
 def to_json(data: Any) -> str:
     """Data as standard JSON: numbers that are not finite become null."""
-    return json.dumps(_finite(data), indent=2)
+    return json.dumps(finite(data), indent=2)
 
 
 def report_data(report: DelegationReport) -> dict[str, Any]:
@@ -63,11 +63,3 @@ def placed(claimed: bool, reason: str = "") -> Text:
 def number(value: Any) -> str:
     """Return a number with four digits; nothing for None."""
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data

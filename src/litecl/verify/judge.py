@@ -1,11 +1,9 @@
 """Runs one check: on the interpreter, then on the device, twice, and compares."""
 
-import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -14,6 +12,8 @@ from litecl.delegate.report import summary
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, LiteclError
 from litecl.interpreter.graph import Array
+from litecl.perf.resident import resident_bytes
+from litecl.perf.timing import in_turns
 from litecl.verify.check import Check, Step
 from litecl.verify.difference import Difference, difference, same_bits, worst
 from litecl.verify.goldens import Goldens
@@ -84,7 +84,7 @@ def _compared(row: Row, found: "_Comparison") -> Row:
 
 
 def _timed(row: Row, interpreter: Interpreter, cpu: Interpreter) -> Row:
-    device_ms, cpu_ms = _median_ms(interpreter), _median_ms(cpu)
+    device_ms, cpu_ms = (in_turns([one.invoke], _TIMED)[0].median_ms for one in (interpreter, cpu))
     row = replace(row, device_ms=device_ms, cpu_ms=cpu_ms)
     slower = f"{device_ms:.3f} ms, {cpu_ms:.3f} ms on the CPU"
     return replace(row, status=SLOWER, reason=slower) if device_ms > cpu_ms else row
@@ -107,8 +107,8 @@ def _on_device(check: Check, interpreter: Interpreter, settings: Settings, steps
     begun_bytes = 0
     for number in range(2, max(2, check.rounds) + 1):
         _require_same(first, _play(interpreter, steps), f"round {number} differs from the first")
-        begun_bytes = _resident_bytes() if number == max(2, check.rounds // 10) else begun_bytes
-    grown = _resident_bytes() - begun_bytes
+        begun_bytes = resident_bytes() if number == max(2, check.rounds // 10) else begun_bytes
+    grown = resident_bytes() - begun_bytes
     if check.rounds > 2 and grown > _GROWTH_BYTES:
         raise LiteclError(f"memory grew by {grown >> 20} MiB in {check.rounds} rounds")
     return first
@@ -198,25 +198,6 @@ def _reason(d: Difference, bound: float) -> str:
     return d.wrong or f"wrong values: off by {d.relative:.2g} of the largest, {bound:g} allowed ({d.ulp:.3g} ulp)"
 
 
-def _median_ms(interpreter: Interpreter) -> float:
-    times = []
-    for _ in range(_TIMED):
-        start_s = time.perf_counter()
-        interpreter.invoke()
-        times.append((time.perf_counter() - start_s) * 1e3)
-    return statistics.median(times)
-
-
 def _words(error: BaseException) -> str:
     kind = "" if isinstance(error, _NotRepeatable) else f"{type(error).__name__}: "
     return kind + (summary(error) if isinstance(error, DelegateError) else str(error).partition("\n")[0])
-
-
-def _resident_bytes() -> int:
-    """Return the memory that the process holds now; 0 where the system does not tell it in /proc."""
-    try:
-        import resource
-
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-    except (ImportError, OSError):
-        return 0

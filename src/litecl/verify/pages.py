@@ -1,14 +1,13 @@
 """A result as a file: JSON, HTML, Markdown, or JUnit's XML, by the file's ending."""
 
 import json
-import math
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as Xml
 
 from litecl.interpreter.errors import ModelError
+from litecl.perf.environment import finite
 from litecl.verify.document import Table, sentence, tables
 from litecl.verify.record import BAD, NOT_RUN, REFUSED, Result
 
@@ -49,15 +48,6 @@ def to_brief_json(result: Result) -> str:
         for device, rows in zip(data["devices"], lines, strict=True)
     )
     return f'{head}, "devices": [\n' + ",\n".join(devices) + "\n]}\n"
-
-
-def finite(data: Any) -> Any:
-    """Return data that JSON can hold."""
-    if isinstance(data, dict):
-        return {key: finite(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [finite(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def to_markdown(result: Result) -> str:

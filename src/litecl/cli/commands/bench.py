@@ -96,12 +96,7 @@ def run(args: argparse.Namespace) -> Output:
         Choice(path, {**given, "device": device, "num_threads": threads})
         for path, device, threads in product(files, given["device"] or [None], given["num_threads"] or [None])
     ]
-    found: Sequence[Measured | LeftOut]
-    if len(files) == 1:
-        found = [_measured(args, choice) for choice in choices]
-    else:
-        tried = isolated(partial(_tried, args, choice, f"{i} of {len(choices)}") for i, choice in enumerate(choices, 1))
-        found = [one or LeftOut.of(choice, "the process died") for one, choice in zip(tried, choices, strict=True)]
+    found = _each(args, choices) if len(files) > 1 else [_measured(args, choice) for choice in choices]
     measured = [one for one in found if isinstance(one, Measured)]
     left_out = [one for one in found if isinstance(one, LeftOut)]
     cases = [one.case for one in measured]
@@ -167,6 +162,12 @@ def _files(models: Sequence[Path]) -> list[Path]:
             raise ModelError(f"{path}: expected .tflite files in this folder, found none")
         found += inside
     return found
+
+
+def _each(args: argparse.Namespace, choices: Sequence[Choice]) -> Sequence[Measured | LeftOut]:
+    """Measure all in another process; what cannot be measured, or ends that process, is left out."""
+    tried = isolated(partial(_tried, args, choice, f"{i} of {len(choices)}") for i, choice in enumerate(choices, 1))
+    return [one or LeftOut.of(choice, "the process died") for one, choice in zip(tried, choices, strict=True)]
 
 
 def _tried(args: argparse.Namespace, choice: Choice, number: str) -> Measured | LeftOut:

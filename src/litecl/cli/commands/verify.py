@@ -1,12 +1,8 @@
 """``litecl verify``: whether a device computes the same as the reference."""
 
 import argparse
-import os
-import shlex
-import sys
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import RenderableType
@@ -15,10 +11,10 @@ from rich.text import Text
 from litecl.cli.command import Output, output_file, positive, progress
 from litecl.cli.tables import table
 from litecl.interpreter.errors import ModelError
-from litecl.perf.environment import machine
+from litecl.perf.environment import cores, header, machine
 from litecl.verify import catalogue, pages, waivers
 from litecl.verify.document import Table, sentence, tables
-from litecl.verify.record import DeviceResult, Result
+from litecl.verify.record import KIND, DeviceResult, Result
 from litecl.verify.supervise import Plan, devices_of, verify_device
 
 HELP = "check a device's results against the reference, operator by operator"
@@ -60,7 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs",
         type=positive,
-        default=_jobs(),
+        default=min(_MOST_JOBS, cores()),
         metavar="N",
         help="processes to run at a time (default: cores, at most 4)",
     )
@@ -78,29 +74,20 @@ def run(args: argparse.Namespace) -> Output:
         names = [check.name for check in checks]
         return Output({"checks": names}, [Text("\n".join(names))])
     known = waivers.load(args.waivers) if args.waivers else ()
-    date = datetime.now(UTC).isoformat(timespec="seconds")
+    told = header(KIND)
     plan = Plan(args.jobs, args.timeout, args.timed, args.keep_cache)
     devices, problem = devices_of(args.device, args.timeout)
     with progress("verifying", len(checks) * len(devices)) as tick:
         found = [verify_device(device, checks, plan, tick) for device in devices]
     found = [replace(device, rows=waivers.waived(device.rows, known)) for device in found]
     notes = waivers.unused([row for device in found for row in device.rows], known) if found else ()
-    result = Result(machine(), tuple(found), _command(), date, (problem,) if problem else ())
+    result = Result(machine(), tuple(found), told["command"], told["date"], (problem,) if problem else ())
     for path in args.output:
         pages.write(result, path, brief=args.brief)
     view = [part for device in found for part in _summary(device)]
     view += [_shown(part) for part in tables(result) if part.title.startswith(_SHOWN)]
     view += [Text(note) for note in notes]
     return Output(result.to_dict(), [*view, Text(sentence(result))], int(result.failed))
-
-
-def _jobs() -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(_MOST_JOBS, cores)
-
-
-def _command() -> str:
-    return shlex.join(["litecl", *sys.argv[1:]])
 
 
 def _summary(device: DeviceResult) -> list[RenderableType]:
