@@ -96,6 +96,7 @@ def test_trace(path: str, tmp_path: Path) -> None:
     assert launches
 
 
+@pytest.mark.long
 def test_verify_quickly(capsys: pytest.CaptureFixture[str]) -> None:
     """Of few operators, as all of them take a minute."""
     assert main(["verify", "--device", "native", "--quick", "--ops", "SOFTMAX,WHILE", "--json"]) == 0

@@ -1,0 +1,39 @@
+"""What the device ``native`` asks of the system, failing: a right answer or a typed error, told to whoever looks.
+
+``PYTHONPATH=tests python -m tools.native_faults`` tries every call of every model and mode.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from litecl.delegate.native import compiler
+from tools.fault_models import subjects
+from tools.native_faults import judge, places
+
+pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
+_COMPILING = ("Popen", "run", "NamedTemporaryFile", "CDLL")
+SUBJECTS = {subject.name: subject for subject in subjects()}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for programs."""
+    return tmp_path_factory.mktemp("programs")
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "how"),
+    [
+        *(("image", "threads", "fallback"), ("lstm", "one thread", "strict"), ("two LSTMs", "profile", "interrupt")),
+        *(("limited loop", "queued", "interrupt"), ("variables", "one thread", "fallback")),
+        *(("image", "new cache", "fallback"), ("image", "uncached", "interrupt")),
+    ],
+)
+def test_a_call_that_fails(name: str, mode: str, how: str, kept: Path) -> None:
+    """The last call of each name, where nothing is compiled; else of a few."""
+    by_name = {place.name: place for place in places(SUBJECTS[name], mode, how, kept)}
+    tried = [by_name[name] for name in by_name if mode not in ("new cache", "uncached") or name in _COMPILING]
+    wrong = {str(place): text for place in tried if (text := judge(place, kept))}
+    assert len(tried) > 2
+    assert not wrong
