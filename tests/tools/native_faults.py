@@ -68,7 +68,8 @@ class Seam:
         if self._depth:
             return real(*args, **kwargs)
         self.calls.append(name)
-        if len(self.calls) - 1 == self.fail_at:
+        # Compilers that end in another order shift the calls after them: no error comes of a region that runs.
+        if len(self.calls) - 1 == self.fail_at and (name != _RUN or self.how == "interrupt"):
             raise self._raised(name)
         self._depth += 1
         try:
