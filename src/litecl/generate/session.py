@@ -1,8 +1,9 @@
 """One text, or conversation, in a model: its tokens, and the caches that hold what the model has read of them."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from operator import index
 from os import PathLike
 from typing import Any
 
@@ -59,8 +60,9 @@ class Session:
         """
         asked = GenerationOptions.of({**self._defaults, **options})
         is_text = isinstance(prompt, str)
-        numbers = self._lexicon.encode(prompt, not self._tokens) if isinstance(prompt, str) and prompt else prompt
-        tokens = self._checked([*numbers])
+        if isinstance(prompt, str):
+            prompt = self._lexicon.encode(prompt, not self._tokens) if prompt else ()
+        tokens = self._checked(prompt)
         text = self._lexicon.stream([*self._tokens, *tokens], asked.stop, is_text)
         ends = self._lexicon.stops(is_text) if asked.stop_tokens is None else [(end,) for end in asked.stop_tokens]
         return self._generated(tokens, asked, text, ends)
@@ -108,14 +110,12 @@ class Session:
 
     # Parts
 
-    def _checked(self, tokens: Sequence[int]) -> list[int]:
+    def _checked(self, tokens: Iterable[int]) -> list[int]:
         """Return tokens that can be added. Raises ModelError, with the session as it was."""
         try:
-            numbers = [int(np.asarray(token).item()) for token in tokens if not isinstance(token, float | np.floating)]
-        except (TypeError, ValueError) as error:
+            numbers = [index(token) for token in tokens]
+        except TypeError as error:
             raise ArgumentError(f"prompt: expected a text or numbers of tokens, got {tokens!r:.100}") from error
-        if len(numbers) != len(tokens):
-            raise ArgumentError(f"prompt: expected whole numbers of tokens, got {tokens!r:.100}")
         if outside := [n for n in numbers if not 0 <= n < self._model.vocabulary]:
             raise ModelError(
                 f"prompt: tokens {outside[:5]} are out of range for a vocabulary of {self._model.vocabulary}"
