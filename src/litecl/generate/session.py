@@ -71,16 +71,7 @@ class Session:
         """Add a prompt, and return all that follows; see ``stream``."""
         before = self.timing
         pieces = [*self.stream(prompt, **options)]
-        asked = GenerationOptions.of({**self._defaults, **options})
-        spent = {name: value - getattr(before, name) for name, value in vars(self.timing).items()}
-        return Generation(
-            "".join(pieces),
-            tuple(piece.token for piece in pieces),
-            pieces[-1].finish,
-            Timing(**spent),
-            tuple(piece.log_prob for piece in pieces if piece.log_prob is not None) if asked.log_probs else None,
-            tuple(piece.logits for piece in pieces if piece.logits is not None) if asked.logits else None,
-        )
+        return Generation.of(pieces, self.timing - before)
 
     def fork(self) -> "Session":
         """Return another session with the same tokens, caches and random numbers to come; both go on independently."""
