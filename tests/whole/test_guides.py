@@ -3,22 +3,29 @@
 import json
 import re
 import runpy
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from litecl.interpreter.file.writer import write
+from support import tokenizers
+from support.causal_lm import CausalLM
 from support.pattern_models import any_image, classifier
 
 ROOT = Path(__file__).resolve().parents[2]
 TENSORFLOW = pytest.mark.tensorflow
+LLM = pytest.mark.skipif(find_spec("tokenizers") is None, reason="litecl[llm] is not installed")
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with models."""
-    for name, made in {"model": classifier(), "any_image": any_image()}.items():
+    models = {"model": classifier(), "any_image": any_image(), "language_model": CausalLM().model()}
+    for name, made in models.items():
         (tmp_path / f"{name}.tflite").write_bytes(write(made))
+    if find_spec("tokenizers") is not None:
+        (tmp_path / "tokenizer.json").write_bytes(tokenizers.hugging_face())
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -36,12 +43,16 @@ def run(name: str, source: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("guides/getting_started.md", "probabilities"),
         ("devices.md", r"^0 \S+(?s:.*) of \S+, fp32 16x32 by 4x4 family"),
         ("guides/custom_operators.md", r"\[0\. 2\. 4\. 6\.\]"),
+        pytest.param(
+            "guides/language_models.md", r"^20 max_tokens True\nTrue, (\d+) of \1 nodes(?s:.*)^True\nTrue", marks=LLM
+        ),
         pytest.param("guides/recurrent.md", r"(\d+) of \1 nodes in 1 partition", marks=TENSORFLOW),
         pytest.param("guides/converting.md", r"WHILE(?s:.*)0\.25, 0\.25, 0\.25, 0\.25", marks=TENSORFLOW),
         pytest.param("guides/training.md", r"^\[\d\.\d+(?s:.*)\[\[0\.", marks=TENSORFLOW),
         pytest.param("control_flow.md", r"1\.4142(?s:.*)in the region's kernel.* 1$", marks=TENSORFLOW),
         *((f"api/{name}.md", said) for name, said in (("interpreter", r"\(1, 10\)"), ("delegate", "region|partition"))),
         *((f"api/{name}.md", said) for name, said in (("compiled_model", r"\[\["), ("predictor", r"\(20, 10\)"))),
+        ("api/generator.md", r"max_tokens\nprompt: 100 tokens do not fit"),
         pytest.param("api/converter.md", r"FULLY_CONNECTED", marks=TENSORFLOW),
     ],
 )

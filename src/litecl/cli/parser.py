@@ -37,6 +37,9 @@ def _run(args: argparse.Namespace) -> int:
     try:
         _fetch(args)
         output = args.run(args)
+    except BrokenPipeError:  # a command that writes as it goes, and a reader that has enough
+        _discard_output()
+        return 1
     except (LiteclError, OSError) as error:
         _tell(error)
         return 1

@@ -104,6 +104,16 @@ class Generator:
         """How many tokens there are."""
         return self._model.vocabulary
 
+    @property
+    def device_bytes(self) -> int:
+        """What the model takes on the device, sessions' caches apart."""
+        return self._model.device_bytes
+
+    @property
+    def cache_bytes(self) -> int:
+        """What the caches of one session take."""
+        return self._model.cache_bytes
+
     def report(self) -> DelegationReport | None:
         """Return where nodes run, None if all do on numpy."""
         return None if self._delegate is None else DelegationReport.of(self._interpreter)

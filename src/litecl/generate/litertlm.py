@@ -82,10 +82,9 @@ def unpacked(content: memoryview) -> bytes:
         text = unpacking.decompress(content[8:], size + 1)
     except zlib.error as error:
         raise ModelError(f"the tokenizer cannot be unpacked: {error}") from error
-    if len(text) != size:
-        raise ModelError(
-            f"the tokenizer: expected {size} bytes unpacked, got {'more' if len(text) > size else len(text)}"
-        )
+    if len(text) != size or not unpacking.eof:
+        got = "more" if len(text) > size else f"{len(text)}, cut short"
+        raise ModelError(f"the tokenizer: expected {size} bytes unpacked, got {got}")
     return text
 
 

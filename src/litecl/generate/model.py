@@ -1,5 +1,6 @@
 """A language model on a device: its steps, run on the caches of any session."""
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -67,6 +68,16 @@ class LanguageModel:
         """Shape and type of every cache."""
         return {each.name: (each.shape, each.dtype) for each in self._decode.of(Role.CACHE)}
 
+    @property
+    def cache_bytes(self) -> int:
+        """What one set of caches takes."""
+        return sum(math.prod(shape) * dtype.itemsize for shape, dtype in self.cache_specs.values())
+
+    @property
+    def device_bytes(self) -> int:
+        """What the models take on the device."""
+        return sum(each.memory_bytes for runner in self._runners for each in runner.interpreter._delegations)
+
     def copies(self, caches: Caches) -> dict[str, Array]:
         """Return copies of what caches hold."""
         with self._lock:
@@ -97,8 +108,12 @@ class LanguageModel:
     def close(self) -> None:
         """Let go of the models."""
         with self._lock:
-            for runner in (self._runner, *(each.runner for each in self._embedders.values())):
+            for runner in self._runners:
                 runner.interpreter.close()
+
+    @property
+    def _runners(self) -> "list[_Runner]":
+        return [self._runner, *(embedder.runner for embedder in self._embedders.values())]
 
     def _step(self, width: int) -> Step:
         if width == 1:

@@ -90,6 +90,10 @@ class Timing:
     decode_tokens: int = 0
     decode_s: float = 0.0
 
+    def __sub__(self, before: "Timing") -> "Timing":
+        """Return what was spent since then."""
+        return Timing(**{name: value - getattr(before, name) for name, value in vars(self).items()})
+
     @property
     def prefill_tokens_per_s(self) -> float:
         """Tokens of the prompt a second; 0 where there were none."""
@@ -114,6 +118,20 @@ class Generation:
     timing: Timing
     log_probs: tuple[float, ...] | None = None
     logits: tuple[Array, ...] | None = None
+
+    @classmethod
+    def of(cls, pieces: Sequence[Piece], timing: Timing) -> Self:
+        """Put the pieces of a stream together, of which there is at least one."""
+        log_probs = [piece.log_prob for piece in pieces if piece.log_prob is not None]
+        logits = [piece.logits for piece in pieces if piece.logits is not None]
+        return cls(
+            "".join(pieces),
+            tuple(piece.token for piece in pieces),
+            pieces[-1].finish,
+            timing,
+            tuple(log_probs) or None,
+            tuple(logits) or None,
+        )
 
     def __str__(self) -> str:
         return self.text

@@ -1,8 +1,9 @@
 """One text, or conversation, in a model: its tokens, and the caches that hold what the model has read of them."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from operator import index
 from os import PathLike
 from typing import Any
 
@@ -59,8 +60,9 @@ class Session:
         """
         asked = GenerationOptions.of({**self._defaults, **options})
         is_text = isinstance(prompt, str)
-        numbers = self._lexicon.encode(prompt, not self._tokens) if isinstance(prompt, str) and prompt else prompt
-        tokens = self._checked([*numbers])
+        if isinstance(prompt, str):
+            prompt = self._lexicon.encode(prompt, not self._tokens) if prompt else ()
+        tokens = self._checked(prompt)
         text = self._lexicon.stream([*self._tokens, *tokens], asked.stop, is_text)
         ends = self._lexicon.stops(is_text) if asked.stop_tokens is None else [(end,) for end in asked.stop_tokens]
         return self._generated(tokens, asked, text, ends)
@@ -69,16 +71,7 @@ class Session:
         """Add a prompt, and return all that follows; see ``stream``."""
         before = self.timing
         pieces = [*self.stream(prompt, **options)]
-        asked = GenerationOptions.of({**self._defaults, **options})
-        spent = {name: value - getattr(before, name) for name, value in vars(self.timing).items()}
-        return Generation(
-            "".join(pieces),
-            tuple(piece.token for piece in pieces),
-            pieces[-1].finish,
-            Timing(**spent),
-            tuple(piece.log_prob for piece in pieces if piece.log_prob is not None) if asked.log_probs else None,
-            tuple(piece.logits for piece in pieces if piece.logits is not None) if asked.logits else None,
-        )
+        return Generation.of(pieces, self.timing - before)
 
     def fork(self) -> "Session":
         """Return another session with the same tokens, caches and random numbers to come; both go on independently."""
@@ -108,14 +101,12 @@ class Session:
 
     # Parts
 
-    def _checked(self, tokens: Sequence[int]) -> list[int]:
+    def _checked(self, tokens: Iterable[int]) -> list[int]:
         """Return tokens that can be added. Raises ModelError, with the session as it was."""
         try:
-            numbers = [int(np.asarray(token).item()) for token in tokens if not isinstance(token, float | np.floating)]
-        except (TypeError, ValueError) as error:
+            numbers = [index(token) for token in tokens]
+        except TypeError as error:
             raise ArgumentError(f"prompt: expected a text or numbers of tokens, got {tokens!r:.100}") from error
-        if len(numbers) != len(tokens):
-            raise ArgumentError(f"prompt: expected whole numbers of tokens, got {tokens!r:.100}")
         if outside := [n for n in numbers if not 0 <= n < self._model.vocabulary]:
             raise ModelError(
                 f"prompt: tokens {outside[:5]} are out of range for a vocabulary of {self._model.vocabulary}"

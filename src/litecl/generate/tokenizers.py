@@ -57,6 +57,8 @@ class _SentencePiece:
             raise MissingExtra(
                 f"a tokenizer of SentencePiece is read by the package sentencepiece: {_INSTALL}"
             ) from error
+        if not content:  # of which the library makes one that is not loaded
+            raise ModelError("the tokenizer cannot be read: it is empty")
         try:
             self._library = SentencePieceProcessor(model_proto=content)
         except Exception as error:
@@ -69,7 +71,8 @@ class _SentencePiece:
         return [*([self._library.bos_id()] if begins else []), *self._library.encode(text)]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        return str(self._library.decode([*tokens]))
+        known = len(self._library)  # a model may have more tokens than there are pieces: these have no text
+        return str(self._library.decode([token for token in tokens if token < known]))
 
 
 def load(content: bytes, ends: str | None = None) -> Tokenizer:

@@ -1,0 +1,266 @@
+"""Sessions of a small model: prompts in pieces, forks, files, turns, errors; against numpy without caches."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl import Generator
+from litecl.generate.model import LanguageModel
+from litecl.interpreter.errors import ArgumentError, ModelError, ModelFileNotFound
+from litecl.interpreter.file.writer import write_file
+from support.build import Graph, model
+from support.causal_lm import CausalLM
+
+LM = CausalLM()
+PROMPT = np.random.default_rng(0).integers(0, 300, 40).tolist()
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return LM.write(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["numpy", "delegate"])
+def generator(path: Path, request: pytest.FixtureRequest) -> Generator:
+    return Generator(path, cpu=request.param)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 5, 6, 17, 21, 22, 38])
+def test_prompts_of_any_length(generator: Generator, count: int) -> None:
+    """They are read by the widest prefills that fit, and by steps of decode."""
+    got = generator.generate(PROMPT[:count], max_tokens=12, logits=True, log_probs=True)
+    assert list(got.tokens) == LM.greedy(PROMPT[:count], 12)
+    exact = LM.logits([*PROMPT[:count], *got.tokens])[count - 1 : -1]
+    np.testing.assert_allclose(np.array(got.logits), exact, atol=1e-5)
+    chances = np.exp(exact) / np.exp(exact).sum(-1, keepdims=True)
+    np.testing.assert_allclose(
+        got.log_probs, np.log([row[t] for row, t in zip(chances, got.tokens, strict=True)]), atol=1e-5
+    )
+    assert got.timing.prefill_tokens == count - 1
+    assert (got.timing.decode_tokens, got.finish, got.text) == (12, "max_tokens", "")
+
+
+def test_embeddings_of_a_file_beside(tmp_path: Path) -> None:
+    write_file(LM.model(embeddings=True), tmp_path / "model.tflite")
+    with pytest.raises(ModelError, match=r"takes \['embeddings'\].*expected one, got none"):
+        Generator(tmp_path / "model.tflite", cpu=True)
+    write_file(LM.embedder(), tmp_path / "embedder.tflite")
+    for cpu in (True, False):
+        assert list(Generator(tmp_path / "model.tflite", cpu=cpu).generate(PROMPT, max_tokens=9).tokens) == LM.greedy(
+            PROMPT, 9
+        )
+
+
+def test_a_session_remembers(generator: Generator) -> None:
+    session = generator.session()
+    first = session.generate(PROMPT[:7], max_tokens=3).tokens
+    second = session.generate(PROMPT[7:20], max_tokens=5).tokens
+    third = session.generate(max_tokens=2).tokens
+    text = [*PROMPT[:7], *first, *PROMPT[7:20]]
+    assert list(first) == LM.greedy(PROMPT[:7], 3)
+    assert [*second, *third] == LM.greedy(text, 7)
+    assert session.tokens == (*text, *second, *third)
+    assert session.room == LM.slots - 30
+
+
+def test_sessions_take_turns(generator: Generator) -> None:
+    """What one has in its caches is not another's."""
+    prompts = [PROMPT[:9], PROMPT[20:31], PROMPT[5:6]]
+    streams = [generator.stream(prompt, max_tokens=10) for prompt in prompts]
+    turns = [*zip(*streams, strict=True)]
+    for prompt, pieces in zip(prompts, zip(*turns, strict=True), strict=True):
+        assert [piece.token for piece in pieces] == LM.greedy(prompt, 10)
+
+
+def test_sessions_in_threads(generator: Generator) -> None:
+    got: dict[int, Any] = {}
+
+    def run(index: int) -> None:
+        got[index] = generator.generate(PROMPT[index : index + 12], max_tokens=10).tokens
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {index: [*tokens] for index, tokens in got.items()} == {
+        i: LM.greedy(PROMPT[i : i + 12], 10) for i in range(4)
+    }
+
+
+def test_a_fork_goes_its_own_way(generator: Generator) -> None:
+    session = generator.session()
+    begun = [*session.generate(PROMPT[:10], max_tokens=4).tokens]
+    other = session.fork()
+    assert [*other.generate(PROMPT[30:33], max_tokens=5).tokens] == LM.greedy([*PROMPT[:10], *begun, *PROMPT[30:33]], 5)
+    assert [*session.generate(max_tokens=5).tokens] == LM.greedy([*PROMPT[:10], *begun], 5)
+
+
+def test_a_fork_draws_the_same(generator: Generator) -> None:
+    session = generator.session()
+    session.generate(PROMPT[:10], max_tokens=4, temperature=2.0, seed=3)
+    other = session.fork()
+    assert (
+        session.generate(max_tokens=20, temperature=2.0).tokens == other.generate(max_tokens=20, temperature=2.0).tokens
+    )
+
+
+def test_saved_and_loaded(generator: Generator, path: Path, tmp_path: Path) -> None:
+    """In another process too: another generator of the same file."""
+    session, file = generator.session(), tmp_path / "session.npz"
+    session.generate(PROMPT[:10], max_tokens=4, temperature=2.0, seed=3)
+    session.save(file)
+    rest = session.generate(PROMPT[10:13], max_tokens=20, temperature=2.0).tokens
+    for loaded in (generator.load(file), Generator(path, cpu=True).load(file)):
+        assert loaded.generate(PROMPT[10:13], max_tokens=20, temperature=2.0).tokens == rest
+
+
+def test_files_that_are_no_session_of_the_model(generator: Generator, tmp_path: Path) -> None:
+    session, file = generator.session(), tmp_path / "session.npz"
+    session.generate(PROMPT[:10], max_tokens=4)
+    session.save(file)
+    content = file.read_bytes()
+    for size in (0, 3, len(content) // 2, len(content) - 3):
+        (tmp_path / "cut.npz").write_bytes(content[:size])
+        with pytest.raises(ModelError, match=r"cut\.npz: no session"):
+            generator.load(tmp_path / "cut.npz")
+    with pytest.raises(FileNotFoundError):
+        generator.load(tmp_path / "absent.npz")
+    other = CausalLM()
+    other.weights["out"] += 1
+    (tmp_path / "other").mkdir()
+    with pytest.raises(ModelError, match="another model"):
+        Generator(other.write(tmp_path / "other"), cpu=True).load(file)
+
+
+def test_seeds(generator: Generator) -> None:
+    runs = [generator.generate(PROMPT[:5], max_tokens=20, temperature=3.0, seed=seed).tokens for seed in (1, 1, 2)]
+    assert runs[0] == runs[1] != runs[2]
+    assert (
+        generator.generate(PROMPT[:5], max_tokens=20, temperature=3.0).tokens
+        != generator.generate(PROMPT[:5], max_tokens=20, temperature=3.0).tokens
+    )
+
+
+def test_repetition_penalty(generator: Generator) -> None:
+    """No token comes again, of the prompt or generated, where coming again is very unlikely."""
+    got = generator.generate(PROMPT[:5], max_tokens=30, repetition_penalty=1e9).tokens
+    assert len({*PROMPT[:5], *got}) == len({*PROMPT[:5]}) + 30
+
+
+def test_stop_tokens(generator: Generator) -> None:
+    tokens = LM.greedy(PROMPT[:5], 12)
+    got = generator.generate(PROMPT[:5], max_tokens=12, stop_tokens=[tokens[6], 9999])
+    assert got.tokens == tuple(tokens[: tokens.index(tokens[6]) + 1])
+    assert got.finish == "stop token"
+
+
+def test_a_full_context(generator: Generator) -> None:
+    """The last token that is generated is one that the model cannot read any more."""
+    session = generator.session()
+    got = session.generate(PROMPT[:39])
+    assert (len(session.tokens), session.room, got.finish) == (LM.slots + 1, 0, "context")
+    assert [*got.tokens][:25] == LM.greedy(PROMPT[:39], 25)
+    for prompt in ([], [1]):
+        with pytest.raises(ModelError, match="do not fit into the context of 64, of which 65 are used"):
+            session.stream(prompt)
+    exactly = generator.session().generate([1] * LM.slots)
+    assert (len(exactly.tokens), exactly.finish) == (1, "context")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "said"),
+    [
+        ([1] * 65, "65 tokens do not fit into the context of 64"),
+        ([300], r"tokens \[300\] are out of range for a vocabulary of 300"),
+        ([-1], r"out of range"),
+        ([], "expected at least one token"),
+        ("", "expected at least one token"),
+        ("some text", "a text needs a tokenizer"),
+    ],
+)
+def test_prompts_that_cannot_be(generator: Generator, prompt: Any, said: str) -> None:
+    """They are refused before anything changes, when the stream is asked for."""
+    session = generator.session()
+    with pytest.raises(ModelError, match=said):
+        session.stream(prompt)
+    assert session.tokens == ()
+    assert [*session.generate(PROMPT[:4], max_tokens=3).tokens] == LM.greedy(PROMPT[:4], 3)
+
+
+@pytest.mark.parametrize("prompt", [[1.5], ["a"], [None], 7, [[1, 2]]], ids=str)
+def test_prompts_of_another_type(generator: Generator, prompt: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"^prompt: expected"):
+        generator.stream(prompt)
+
+
+def test_options_that_there_are_not(generator: Generator) -> None:
+    with pytest.raises(ArgumentError, match=r"got \['temprature'\]"):
+        generator.stream(PROMPT, temprature=1.0)
+    for wrong in ({"max_tokens": 0}, {"stop": ""}, {"stop": "x"}, {"top_k": 0}):
+        with pytest.raises(ModelError):
+            generator.stream(PROMPT, **wrong)
+
+
+def test_an_interrupt_loses_nothing(generator: Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Caches that were written in part are not trusted: the tokens are read again."""
+    session, run, calls = generator.session(), LanguageModel.run, [0]
+
+    def interrupted(self: LanguageModel, tokens: Any, start: int, caches: Any) -> Any:
+        calls[0] += 1
+        made = run(self, tokens, start, caches)
+        if calls[0] == 8:
+            for buffer in caches.values():
+                buffer.exchange(np.full_like(buffer.array, 7))
+            raise KeyboardInterrupt
+        return made
+
+    monkeypatch.setattr(LanguageModel, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        session.generate(PROMPT[:9], max_tokens=20)
+    tokens = [*session.tokens]
+    assert len(tokens) > 10
+    assert [*session.generate(max_tokens=8).tokens] == LM.greedy(tokens, 8)
+
+
+def test_a_stream_may_be_left(generator: Generator) -> None:
+    session = generator.session()
+    pieces = []
+    for piece in session.stream(PROMPT[:9]):
+        pieces.append(piece.token)
+        if len(session.tokens) == 15:
+            break
+    assert [*session.tokens[9:], *session.generate(max_tokens=5).tokens] == LM.greedy(PROMPT[:9], 11)
+    assert pieces == [*session.tokens[9:15]]
+
+
+def test_shorter_contexts(path: Path) -> None:
+    generator = Generator(path, cpu=True, context_length=20)
+    assert len(generator.session().generate(PROMPT[:15]).tokens) == 6
+    with pytest.raises(ModelError, match="hold 64 tokens, got 65"):
+        Generator(path, cpu=True, context_length=65)
+    with pytest.raises(ModelError, match="at least 1"):
+        Generator(path, cpu=True, context_length=0)
+
+
+def test_closed(path: Path) -> None:
+    with Generator(path, cpu=True) as generator:
+        session = generator.session()
+    with pytest.raises(ModelError, match="closed"):
+        session.generate([1], max_tokens=1)
+
+
+def test_models_that_are_none_of_language(tmp_path: Path) -> None:
+    g = Graph()
+    write_file(model(g.build(g.input((1, 2)))), tmp_path / "none.tflite")
+    with pytest.raises(ModelError, match="expected a language model"):
+        Generator(tmp_path / "none.tflite")
+    with pytest.raises(ModelFileNotFound):
+        Generator(tmp_path / "absent.tflite")
+    (tmp_path / "text.txt").write_text("no model at all")
+    with pytest.raises(ModelError, match="got none of these") as caught:
+        Generator(tmp_path / "text.txt")
+    assert "text.txt" in caught.value.__notes__[0]
