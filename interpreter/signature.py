@@ -19,6 +19,9 @@ class Runnable(Protocol):
     def resize_tensor_input(self, input_index: int, tensor_size: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
         """See ``Interpreter``, as for the others."""
 
+    def _shape(self, tensor: int, subgraph: int) -> Shape:
+        """Return the shape that an input has, or is to have once the model is prepared."""
+
     def allocate_tensors(self) -> None:
         """Prepare the model."""
 
@@ -61,8 +64,9 @@ class SignatureRunner:
                 f"signature {signature.key!r}: expected inputs {sorted(signature.inputs)}, got {sorted(inputs)}"
             )
         for name, value in inputs.items():
-            shape = _shape(name, value)
-            interpreter.resize_tensor_input(signature.inputs[name], shape, subgraph_index=signature.subgraph)
+            tensor, shape = signature.inputs[name], _shape(name, value)
+            if shape != interpreter._shape(tensor, signature.subgraph):  # or else it would be checked at length
+                interpreter.resize_tensor_input(tensor, shape, subgraph_index=signature.subgraph)
         interpreter.allocate_tensors()
         for name, value in inputs.items():
             interpreter.set_tensor(signature.inputs[name], value, subgraph_index=signature.subgraph)
@@ -81,7 +85,7 @@ class SignatureRunner:
 def _shape(name: str, value: npt.ArrayLike) -> Shape:
     """Return the shape of an input. Raises ShapeError for a list that has none."""
     try:
-        return np.shape(value)
+        return value.shape if isinstance(value, np.ndarray) else np.shape(value)
     except ValueError as error:
         raise ShapeError(f"input {name!r}: {error}") from error
 

@@ -100,6 +100,27 @@ def test_signature_runner() -> None:
         ours.get_signature_runner("nothing")
 
 
+def test_a_signature_resizes_only_for_another_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the values are: an array, a list, one that fits only after another call of resize_tensor_input."""
+    ours, sizes = Interpreter(CONTENT), []
+    resize = ours.resize_tensor_input
+    monkeypatch.setattr(
+        ours, "resize_tensor_input", lambda *args, **more: (sizes.append(args[1]), resize(*args, **more))
+    )
+    runner = ours.get_signature_runner()
+    x = randn(RNG, 2, 4)
+    for value in (x, x, x.tolist(), x[:1], x[:1], x):
+        try:
+            runner(x=np.float32(value))
+        finally:
+            resize(0, (3, 4))
+    assert sizes == [(2, 4)] * 3 + [(1, 4)] * 2 + [(2, 4)]
+    sizes.clear()
+    for value in (x, x, [[1.0] * 4], x[:1], x):
+        np.testing.assert_allclose(runner(x=np.float32(value))["y"].shape, np.shape(value))
+    assert sizes == [(2, 4), (1, 4), (2, 4)]
+
+
 def test_set_tensor_refuses_wrong_shape_and_type() -> None:
     interpreter = Interpreter(CONTENT)
     interpreter.allocate_tensors()
