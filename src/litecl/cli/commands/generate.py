@@ -48,7 +48,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(flag, type=kind, metavar="N" if kind is int else "X", help=text)
     parser.add_argument("--log-probs", action="store_true", help="with --json: of every token")
     parser.add_argument("--tokenizer", type=Path, metavar="FILE", help="a tokenizer.json, or a model of SentencePiece")
-    parser.add_argument("--embedder", type=Path, metavar="FILE", help="what computes embeddings, where they are a file")
+    parser.add_argument(
+        "--embedder", type=Path, metavar="FILE", help="the file that computes embeddings, if it is a file of its own"
+    )
     parser.add_argument("--context-length", type=positive, metavar="N", help="the most tokens of prompt and text")
     parser.add_argument(
         "--sliding-window", type=positive, metavar="N", help="of local attention, where no file says it"
@@ -58,7 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 _SAMPLING = (
     ("--temperature", float, "0 takes the most likely token (default: as the file says, else 0)"),
-    ("--top-k", int, "draw from so many of the most likely tokens"),
+    ("--top-k", int, "draw from the N most likely tokens"),
     ("--top-p", float, "draw from the most likely tokens whose probabilities add up to this"),
     ("--repetition-penalty", float, "above 1: tokens that came before become less likely"),
     ("--seed", int, "of the random numbers; the same seed draws the same text"),
