@@ -1,0 +1,97 @@
+"""The real numbers that tensors of a model stand for, and how far two of them are apart."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError, ModelError, ShapeError
+from litecl.interpreter.file.reader import read
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.ops.quantize import dequantize
+from litecl.perf.feeds import labels, random_inputs
+
+_NARROW = ("int8", "uint8", "int16")
+
+
+def real(value: Array, spec: TensorSpec) -> Array:
+    """Return the real numbers that a tensor's elements stand for, as float64; other types as they are."""
+    if _is_quantized(spec):
+        assert spec.quantization is not None
+        return dequantize(value, spec.quantization).astype(np.float64)
+    return value.astype(np.float64) if value.dtype.kind == "f" else value
+
+
+def _is_quantized(spec: TensorSpec) -> bool:
+    by = spec.quantization
+    return spec.dtype.name in _NARROW and by is not None and bool(by.scale.size) and not by.block_size
+
+
+def error(a: Array | None, b: Array | None) -> float:
+    """Return the root of the mean square of b - a, relative to that of a; infinite where they cannot be compared."""
+    if a is None or b is None or a.shape != b.shape or a.dtype.kind not in "fiub" or b.dtype.kind not in "fiub":
+        return 0.0 if a is not None and b is not None and np.array_equal(a, b) else np.inf
+    one, other = a.astype(np.float64), b.astype(np.float64)
+    same = (one == other) | (np.isnan(one) & np.isnan(other))
+    if same.all():
+        return 0.0
+    with np.errstate(invalid="ignore"):
+        apart = np.where(same, 0.0, other - one)
+    size = float(np.sqrt(np.mean(np.square(one))))
+    return float(np.sqrt(np.mean(np.square(apart)))) / size if size and np.isfinite(apart).all() else np.inf
+
+
+def real_inputs(contents: Sequence[bytes], inputs: Mapping[str, Array], seed: int) -> list[list[Array]]:
+    """Return the inputs of two models: the second gets the real numbers of the first's.
+
+    Raises ModelError for an unknown name, ShapeError where the models' inputs differ in number or shape.
+    """
+    details = [Interpreter(model_content=content).get_input_details() for content in contents]
+    names = labels(details[0])
+    if unknown := {*inputs} - {*names}:
+        raise ModelError(f"inputs: no input is named {', '.join(map(repr, sorted(unknown)))}; the model has {names}")
+    if len(details[0]) != len(details[1]):
+        raise ShapeError(f"expected models of as many inputs, got {len(details[0])} and {len(details[1])}")
+    found = {**random_inputs(details[0], seed), **inputs}
+    first = [found[name] for name in names]
+    a, b = ([graph.tensors[t] for t in graph.inputs] for graph in (read(content).subgraphs[0] for content in contents))
+    numbers = [real(value, spec) for value, spec in zip(first, a, strict=True)]
+    return [first, [_as(value, spec) for value, spec in zip(numbers, b, strict=True)]]
+
+
+def _as(value: Array, spec: TensorSpec) -> Array:
+    """Return real numbers as elements of a tensor. Raises ShapeError."""
+    shape = spec.shape_signature or spec.shape
+    if shape is not None and not _fits(value.shape, shape):
+        raise ShapeError(f"input {spec.name!r}: expected {[*value.shape]} as in the other model, got {[*shape]}")
+    if not _is_quantized(spec) or value.dtype.kind != "f":
+        return value.astype(spec.dtype)
+    assert spec.quantization is not None
+    bounds: Any = np.iinfo(spec.dtype.name)
+    scaled = np.round(value / spec.quantization.scale) + spec.quantization.zero_point
+    return np.clip(scaled, bounds.min, bounds.max).astype(spec.dtype)
+
+
+def _fits(given: Sequence[int], declared: Sequence[int]) -> bool:
+    return len(given) == len(declared) and all(n in (-1, m) for m, n in zip(given, declared, strict=True))
+
+
+def values_of(content: bytes, given: Sequence[Array]) -> dict[int, Array]:
+    """Return the real numbers of all tensors that a model computes on some inputs, by index, by the interpreter."""
+    runtime = Interpreter(model_content=content, experimental_preserve_all_tensors=True)
+    graph = read(content).subgraphs[0]
+    for detail, value in zip(runtime.get_input_details(), given, strict=True):
+        if tuple(detail["shape"]) != value.shape:
+            runtime.resize_tensor_input(detail["index"], value.shape)
+    runtime.allocate_tensors()
+    for detail, value in zip(runtime.get_input_details(), given, strict=True):
+        runtime.set_tensor(detail["index"], value)
+    runtime.invoke()
+    found = {}
+    for tensor in {*graph.outputs, *(t for node in graph.nodes for t in node.outputs)}:
+        try:
+            found[tensor] = real(np.asarray(runtime.get_tensor(tensor)), graph.tensors[tensor])
+        except (LiteclError, ValueError):  # nothing that a program may read, such as a resource
+            continue
+    return found

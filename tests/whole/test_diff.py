@@ -1,0 +1,129 @@
+"""``litecl diff``: what differs between two models."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from litecl.cli.parser import main
+from litecl.diff import diff_models
+from litecl.diff.values import error, real
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import ABSENT, Model, Quantization, Subgraph, TensorSpec
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import ADD, AddOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
+from litecl.interpreter.ops.unary import EXP, SIN, TANH
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
+from support.build import Graph, model, randn
+from support.shared import MODELS, needs_shared
+
+RELU = ActivationFunctionType.RELU
+
+
+def _graph(
+    beta: float = 1.0, scale: float = 1.0, activation: ActivationFunctionType = RELU, *, more: bool = False
+) -> Model:
+    """Two branches of an input that are added, and a SOFTMAX behind. more: an operator between."""
+    rng, g = np.random.default_rng(17), Graph()
+    x = g.input((2, 8))
+    weights = g.const(randn(rng, 5, 8) * np.float32(scale))
+    left = g.op(TANH, [g.op(FULLY_CONNECTED, [x, weights, None], FullyConnectedOptions(activation))], NoOptions())
+    right = g.op(
+        FULLY_CONNECTED, [g.op(SIN, [x], NoOptions()), g.const(randn(rng, 5, 8)), None], FullyConnectedOptions()
+    )
+    both = g.op(ADD, [left, right], AddOptions())
+    both = g.op(EXP, [both], NoOptions()) if more else both
+    return model(g.build(g.op(SOFTMAX, [both], SoftmaxOptions(beta))))
+
+
+def _renumbered(made: Model) -> Model:
+    """The same graph with its tensors in reverse, and the nodes in another order that is valid."""
+    (graph,) = made.subgraphs
+    place = {t: len(graph.tensors) - 1 - t for t in range(len(graph.tensors))} | {ABSENT: ABSENT}
+    moved = [
+        replace(node, inputs=tuple(place[t] for t in node.inputs), outputs=tuple(place[t] for t in node.outputs))
+        for node in graph.nodes
+    ]
+    order = [2, 3, 0, 1, 4, 5]  # the other branch first
+    inputs, outputs = (tuple(place[t] for t in tensors) for tensors in (graph.inputs, graph.outputs))
+    return model(Subgraph(graph.tensors[::-1], inputs, outputs, tuple(moved[i] for i in order), "main"))
+
+
+def test_the_same_model_whatever_its_numbers() -> None:
+    for other in (_graph(), _renumbered(_graph())):
+        found = diff_models(write(_graph()), write(other))
+        assert found.same_structure
+        assert (len(found.layers), found.outputs) == (6, (0.0,))
+        assert {layer.relative for layer in found.layers} == {0.0}
+
+
+def test_options_and_constants() -> None:
+    found = diff_models(write(_graph()), write(_graph(beta=2.0, scale=1.5, activation=ActivationFunctionType.NONE)))
+    told = {(row.op, text) for row in found.changed for text in row.what}
+    assert told == {
+        ("SOFTMAX", "beta: 1.0 -> 2.0"),
+        ("FULLY_CONNECTED", "fused_activation_function: RELU -> NONE"),
+        ("FULLY_CONNECTED", "operand 1: 40 of 40 elements"),
+    }
+    wrong = {layer.op: layer.relative for layer in found.layers if layer.relative}
+    assert {*wrong} == {"FULLY_CONNECTED", "TANH", "ADD", "SOFTMAX"}
+    assert found.outputs[0] > 0.01
+
+
+def test_nodes_that_one_model_has() -> None:
+    found = diff_models(write(_graph()), write(_graph(more=True)))
+    assert found.only_a == {}
+    assert [name.partition(" ")[0] for name in found.only_b.values()] == ["EXP"]
+    assert not found.same_structure
+    back = diff_models(write(_graph(more=True)), write(_graph()))
+    assert [name.partition(" ")[0] for name in back.only_a.values()] == ["EXP"]
+
+
+def test_quantized_elements_are_the_numbers_that_they_stand_for() -> None:
+    by = Quantization(np.array([0.5, 2.0], np.float32), np.array([1, 0], np.int64), quantized_dimension=1)
+    spec = TensorSpec(TensorType.INT8, (2, 2), quantization=by)
+    numbers = real(np.array([[1, 3], [-3, -1]], np.int8), spec)
+    np.testing.assert_array_equal(numbers, [[0.0, 6.0], [-2.0, -2.0]])
+    assert error(np.array([3.0, 4.0]), np.array([3.0, 3.0])) == pytest.approx(np.sqrt(0.5) / np.sqrt(12.5))
+    assert error(np.array([np.nan, 1.0]), np.array([np.nan, 1.0])) == 0.0
+    assert error(np.array([1.0]), np.array([np.nan])) == np.inf
+    assert error(np.zeros(2), np.zeros(3)) == np.inf
+
+
+@needs_shared
+def test_a_float_model_against_its_integers() -> None:
+    folder = MODELS / "mlcommons-tiny"
+    found = diff_models(folder / "ad01_fp32.tflite", folder / "ad01_int8.tflite")
+    assert (found.only_a, found.only_b, len(found.layers)) == ({}, {}, 10)
+    assert "input input_1: FLOAT32 -> INT8" in found.ends
+    assert 0.001 < found.outputs[0] < 0.2
+
+
+def test_models_that_cannot_be_compared() -> None:
+    g = Graph()
+    narrow = write(model(g.build(g.op(TANH, [g.input((2, 7))], NoOptions()))))
+    with pytest.raises(ShapeError, match=r"expected \[2, 8\] as in the other model, got \[2, 7\]"):
+        diff_models(write(_graph()), narrow)
+    with pytest.raises(ModelError, match="no input is named 'z'"):
+        diff_models(write(_graph()), write(_graph()), {"z": np.zeros(1)})
+    with pytest.raises(ModelError):
+        diff_models(b"nothing", write(_graph()))
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [tmp_path / name for name in ("a.tflite", "b.tflite", "c.tflite")]
+    for path, made in zip(paths, (_graph(), _renumbered(_graph()), _graph(beta=0.5)), strict=True):
+        path.write_bytes(write(made))
+    a, b, c = map(str, paths)
+    assert main(["diff", a, b]) == 0
+    assert "the same structure" in capsys.readouterr().out
+    assert main(["diff", a, c, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [row["what"] for row in found["changed"]] == [["beta: 1.0 -> 0.5"]]
+    assert main(["diff", a, c]) == 1
+    assert "beta: 1.0 -> 0.5" in capsys.readouterr().out
