@@ -52,7 +52,10 @@ class Library:
     """A library for Windows, which is not loaded here. path: of its file."""
 
     path: Path
-    run_region: Any = field(default_factory=lambda: execution._FREE(lambda: None))
+    nothing: Any = field(default_factory=lambda: execution._FREE(lambda: None))
+
+    def __getitem__(self, name: str) -> Any:
+        return self.nothing
 
 
 class WineLibraries(Libraries):
@@ -72,6 +75,7 @@ class WineExecution(execution.NativeExecution):
         record = super()._prepare(program, libraries, workers)
         library, _, *tables = self._held
         files = [library.path, libraries.crew().path]  # type: ignore[attr-defined]
+        self._names = [function.name for function in program.functions]
         self._free = self._locked = lambda: self._in_wine(record, tables, files, workers)  # type: ignore[assignment]
         return record
 
@@ -82,13 +86,13 @@ class WineExecution(execution.NativeExecution):
         for index, table in named:
             parts += [np.array([index, table.nbytes], np.int64).tobytes(), table.tobytes(), bytes(-table.nbytes % 8)]
         dump.write_bytes(b"".join([*parts, record.tobytes()]))
-        given = *(f"Z:{file}" for file in (*files, dump)), str(workers), str(_RUNS)
+        given = *(f"Z:{file}" for file in (*files, dump)), str(workers), str(_RUNS), *self._names
         command = ["wine", str(_FOLDER / "host.exe"), *given]
         ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LONGEST_S)
         assert ran.returncode == 0, f"exit status {ran.returncode}: {ran.stdout}"
         left, at = np.frombuffer(dump.read_bytes(), np.uint8), 0
         for index, table in named:
-            if index not in (NativeCall.SHIFTS, -1):
+            if index not in (NativeCall.SHIFTS, NativeCall.FUNCTIONS, -1):
                 table.reshape(-1).view(np.uint8)[...] = left[at : at + table.nbytes]
             at += table.nbytes
 
@@ -118,8 +122,9 @@ def main(wanted: str = "40", processor: str = "x86-64-v3") -> int:
     compiler = compiler_for(machine(f"x86_64-windows:{processor}"))
     host = Path(__file__).with_name("wine_host.c")
     zig = compiler.command[0]
-    made = (zig, "cc", "-target", "x86_64-windows-gnu", "-O1", "-o", str(_FOLDER / "host.exe"), str(host))
-    subprocess.run(made, check=True)
+    macros = *(f"-D{member.name}={int(member)}" for member in NativeCall), f"-DWORDS={len(NativeCall)}"
+    options = "-target", "x86_64-windows-gnu", "-O1", *macros, "-o", str(_FOLDER / "host.exe")
+    subprocess.run((zig, "cc", *options, str(host)), check=True)
     execution.crew = lambda libraries: Crew(_NoCrew, 0, 0, 0)  # type: ignore[assignment,arg-type,attr-defined]
     failed, runs, start_s = 0, 0, time.perf_counter()
     for case in _cases(wanted):

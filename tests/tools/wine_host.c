@@ -1,14 +1,15 @@
-// Runs a region's library on Windows, for native_wine.py: wine_host.exe REGION.dll CREW.dll DUMP WORKERS RUNS
+// Runs a region's library on Windows, for native_wine.py: wine_host.exe REGION.dll CREW.dll DUMP WORKERS RUNS FUNCTION...
 // DUMP holds, in 64 bits each: how many tables there are, then of each its index in NativeCall (-1: the constants), its
 // size in bytes, and its bytes, rounded up to 8; then NativeCall itself. The tables are written back behind the last run. All
-// runs begin with the same tables, and are to leave the same arena.
+// runs begin with the same tables, and are to leave the same arena. Macros: the members of NativeCall, and WORDS, their
+// number.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <windows.h>
 
-enum { ARENA = 0, SHIFTS = 3, DOOR = 6, TAKE = 7, LEAD = 8, WORDS = 14, MOST = 16 };
+enum { MOST = 16 };
 
 static void *function(HMODULE library, const char *name) { return (void *)GetProcAddress(library, name); }
 
@@ -22,7 +23,7 @@ static HMODULE load(const char *path) {
 }
 
 int main(int count, char **args) {
-    if (count != 6) return 2;
+    if (count < 6) return 2;
     HMODULE region = load(args[1]), crew = load(args[2]);
     const int workers = atoi(args[4]), runs = atoi(args[5]);
     FILE *file = fopen(args[3], "rb");
@@ -39,6 +40,8 @@ int main(int count, char **args) {
         before[i] = malloc(size[i] + 64);
         fread(before[i], 1, (size[i] + 7) / 8 * 8, file);
         if (index[i] == ARENA) arena = memory[i], arena_bytes = size[i];
+        if (index[i] == FUNCTIONS)
+            for (int j = 6; j < count; ++j) ((uint64_t *)before[i])[j - 6] = (uint64_t)function(region, args[j]);
         if (index[i] == SHIFTS) shifts = (uint64_t *)memory[i];
         if (index[i] < 0) constants = memory[i];
     }
