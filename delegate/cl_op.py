@@ -25,6 +25,7 @@ from litecl.interpreter.op import Op
 
 Specs = Sequence[TensorSpec | None]
 _Target = TypeVar("_Target", bound=Target, covariant=True)
+_Of = TypeVar("_Of", bound=Target)
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,18 @@ Call = CallOn[Target]
 """A node to be lowered for any device."""
 
 Lowering = Callable[[Call], list[Step]]
+
+
+def or_else(
+    suited: Callable[[CallOn[_Of]], list[Step] | None], otherwise: Lowering
+) -> Callable[[CallOn[_Of]], list[Step]]:
+    """Return a lowering that suits every call: the first, and where that returns None the other."""
+
+    def lower(call: CallOn[_Of]) -> list[Step]:
+        steps = suited(call)
+        return otherwise(call) if steps is None else steps
+
+    return lower
 
 
 def _none(call: Call) -> list[Step]:

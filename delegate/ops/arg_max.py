@@ -4,12 +4,11 @@ import math
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Step
+from litecl.delegate.cl_op import Call, ClOp, Step, or_else
 from litecl.delegate.gpu.target import GpuCall
 from litecl.delegate.kit.claims import C_TYPES, NUMBERS, QUANTIZED, Claim, constant, integers, typed
 from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.ops.gpu import rows
-from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.arg_max import ARG_MAX, ARG_MIN

@@ -6,7 +6,7 @@ rows are multiplied in tiles, for which the keys are packed, and values that are
 
 from collections.abc import Mapping
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step, or_else
 from litecl.delegate.cpu.target import CpuCall, filled
 from litecl.delegate.kit.claims import FLOAT, bits, takes
 from litecl.delegate.kit.composed import composed
@@ -14,7 +14,6 @@ from litecl.delegate.kit.schedule import Tile
 from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.matmul.attention import AttentionOptions, attention, begins, booleans, flops, values_in_rows
 from litecl.delegate.ops.gpu import attention as gpu
-from litecl.delegate.ops.gpu.fallback import or_else
 
 _FEW_ROWS = 16  # of queries, for which packing keys does not pay
 _ROWS_AT_ONCE = 4  # which share what is read of keys and values that are not packed

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Lowering, Operand, Record, Refusal, Scratch, Step
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Lowering, Operand, Record, Refusal, Scratch, Step, or_else
 from litecl.delegate.cpu.lines import lines_of
 from litecl.delegate.cpu.winograd import winograd
 from litecl.delegate.kit import claims
@@ -17,7 +17,6 @@ from litecl.delegate.matmul.geometry import Geometry, Placement, geometry, reach
 from litecl.delegate.matmul.product import Packed, Product, gemm, packed
 from litecl.delegate.ops import depthwise_conv_2d
 from litecl.delegate.ops.gpu import products
-from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.schema import TensorType

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Refusal, Step, or_else
 from litecl.delegate.cpu.target import CpuCall
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile, chunks, flops, rows_of
 from litecl.delegate.matmul.product import CACHED_WEIGHTS, Packed, Product, gemm, in_halves, packed
 from litecl.delegate.ops.gpu import products
-from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat

@@ -6,12 +6,11 @@ No file has this operator: the pass ``gates`` finds it. Where a GPU cannot run i
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from litecl.delegate.cl_op import Activation, Call, CallOn, ClOp, Operand, Step, Target
+from litecl.delegate.cl_op import Activation, Call, CallOn, ClOp, Operand, Step, Target, or_else
 from litecl.delegate.kit.claims import FLOAT, takes
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.ops import binary, conv_2d
 from litecl.delegate.ops.gpu import fused
-from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.binary import MUL, MulOptions
 from litecl.interpreter.ops.conv_2d import Conv2DOptions

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Step, or_else
 from litecl.delegate.gpu.target import GpuCall
 from litecl.delegate.kit.claims import FLOAT, takes
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.ops.gpu import rows
-from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.interpreter.graph import Array
 
 _FLOPS = 8  # of an element

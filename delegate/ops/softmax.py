@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step, or_else
 from litecl.delegate.kit.claims import FLOAT, Specs, activated, takes, typed
 from litecl.delegate.kit.schedule import Chunks, chunks
 from litecl.delegate.ops.gpu import rows
-from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.l2_normalization import L2_NORMALIZATION, SHORTEST
 from litecl.interpreter.ops.log_softmax import LOG_SOFTMAX

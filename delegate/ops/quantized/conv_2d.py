@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal, Scratch, Step, Target
+from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal, Scratch, Step, Target, or_else
 from litecl.delegate.gpu.target import GpuCall
 from litecl.delegate.kit import claims
 from litecl.delegate.matmul.geometry import Geometry, abreast, geometry, matrix, reached, side_by_side
-from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.delegate.ops.gpu.integer_products import product
 from litecl.delegate.quantized.integer_product import integer_product
 from litecl.delegate.quantized.integers import (

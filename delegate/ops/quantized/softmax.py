@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Operand, Refusal, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Operand, Refusal, Step, or_else
 from litecl.delegate.gpu.target import GpuCall
 from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
 from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.ops.gpu import rows
-from litecl.delegate.ops.gpu.fallback import or_else
 from litecl.delegate.quantized.integers import per_tensor, words
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.kit.types import integer_limits
