@@ -22,7 +22,7 @@ _LONG = re.compile(
         |native_processes|packs_elsewhere|pocl_folder|processor|side_by_side|tiles|tuning)\.py
     |perf/test_(bench|board|cli_use|every_model|fuzz|gpu|graph_fuzz|many|option_edges|peers|report|streams|tune
         |verify)\.py
-    |whole/test_(call_patterns|interrupts|processes|quantized_models|real_models|scarce)\.py
+    |whole/test_(additions|call_patterns|interrupts|processes|quantized_models|real_models|scarce)\.py
     """,
     re.VERBOSE,
 )

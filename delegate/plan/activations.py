@@ -13,7 +13,7 @@ _SWISH_OF = Pattern(MUL, [Any("x"), Pattern(LOGISTIC, [Any("x")])])
 
 def activation_after(graph: RegionGraph, tensor: int) -> tuple[Activation, tuple[RegionNode, ...]] | None:
     """Return the activation that nodes apply to a tensor that nothing else reads, and these nodes."""
-    readers = graph.readers.get(tensor, ())
+    readers = graph.consumers(tensor)
     if tensor in graph.kept or any(reader.cl_op is None for reader in readers):
         return None
     if len(readers) == 1:

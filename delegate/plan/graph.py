@@ -180,7 +180,7 @@ class RegionGraph:
 
     def only_reader(self, tensor: int) -> RegionNode | None:
         """Return the only reader of a tensor; None if there is another, or none."""
-        readers = self.readers.get(tensor, ())
+        readers = self.consumers(tensor)
         return readers[0] if len(readers) == 1 and tensor not in self.kept else None
 
     def is_steady(self, tensor: int) -> bool:

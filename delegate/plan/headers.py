@@ -1,5 +1,9 @@
-"""The records and codes that kernel files include by name: ``#include <Geometry>``."""
+"""The records and codes that kernel files include by name: ``#include <Geometry>``.
 
+A record that is named like its operator's module (``FooBar`` in ``delegate/ops/foo_bar.py``) needs no row.
+"""
+
+import re
 from collections.abc import Mapping
 from enum import IntEnum
 from functools import cache
@@ -55,9 +59,11 @@ NAMES = tuple(_MODULES)
 
 def shared(name: str) -> type:
     """Return a record or codes. Raises KernelBuildError if there is none of that name."""
-    if name not in _MODULES:
-        raise KernelBuildError(f"#include <{name}>: expected one of {', '.join(sorted(NAMES))}")
-    found: type = getattr(import_module(f"litecl.delegate.{_MODULES[name]}"), name)
+    own = "ops." + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    try:
+        found: type = getattr(import_module(f"litecl.delegate.{_MODULES.get(name, own)}"), name)
+    except (ModuleNotFoundError, AttributeError):
+        raise KernelBuildError(f"#include <{name}>: expected one of {', '.join(sorted(NAMES))}") from None
     return found
 
 

@@ -11,14 +11,10 @@ def describe(graph: RegionGraph) -> str:
     """Return a graph as text: tensors by their number, ``#`` before the positions of the nodes that a line stands
     for.
     """
-    inputs = sorted(t for t in graph.readers if graph.value(t) is None and t not in _made(graph))
+    inputs = sorted(t for t in graph.readers if graph.value(t) is None and graph.producer(t) is None)
     lines = [f"subgraph {graph.subgraph}({', '.join(_tensor(graph, t) for t in inputs)})"]
     lines += [f"  {line}" for node in graph.nodes for line in _node(graph, node)]
     return "\n".join([*lines, f"  return {', '.join(f'%{t}' for t in sorted(graph.kept))}"]) + "\n"
-
-
-def _made(graph: RegionGraph) -> set[int]:
-    return {tensor for node in graph.nodes for tensor in node.outputs}
 
 
 def _node(graph: RegionGraph, node: RegionNode) -> Iterator[str]:

@@ -141,17 +141,26 @@ def test_an_operator_of_one_input(tree: Tree) -> None:
 _RECORD = '''
 """The sine of what is negated, as one kernel. No file has this operator: the pass ``negated_sines`` finds it."""
 
-from litecl.delegate.cl_op import Call, ClOp, Step
+from dataclasses import dataclass
+
+from litecl.delegate.cl_op import Call, ClOp, Record, Step
 from litecl.delegate.kit.claims import FLOAT, takes
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.schedule import elements
 from litecl.interpreter.op import NoOptions
 
 
+@dataclass(frozen=True)
+class NegatedSine(Record):
+    """What is multiplied with the sine."""
+
+    factor: float
+
+
 def _lower(call: Call) -> list[Step]:
     (y,) = call.outputs
     share = elements("negated_sine", y.spec.size, call.target)
-    return [share.launch("negated_sine", (call.input(0), y, *share.args), {}, 2 * y.spec.size)]
+    return [share.launch("negated_sine", (call.input(0), y, NegatedSine(-1.0), *share.args), {}, 2 * y.spec.size)]
 
 
 NEGATED_SINE = ClOp(composed("NEGATED_SINE", NoOptions), claim=takes(*FLOAT), lower=_lower)
@@ -178,12 +187,14 @@ def _negated(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode:
     return node.behind(found.nodes[1], kernel=NEGATED_SINE, inputs=[found["x"]], options=NoOptions())
 '''
 _KERNEL = """
-// The sine of what is negated: y[i] = sin(-x[i]). A work-item takes per_item elements.
+// The sine of what is negated: y[i] = factor * sin(x[i]). A work-item takes per_item elements.
 #include "common.h"
+#include <NegatedSine>
 
-KERNEL void negated_sine(ITEM __global const float *x, __global float *y, int n, int per_item) {
+KERNEL void negated_sine(ITEM __global const float *x, __global float *y, __global const NegatedSine *s, int n,
+                         int per_item) {
     SHARE(n, per_item);
-    for (int i = start; i < end; ++i) y[i] = sin(-x[i]);
+    for (int i = start; i < end; ++i) y[i] = s->factor * sin(x[i]);
 }
 """
 _TEST = '''

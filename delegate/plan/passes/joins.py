@@ -21,17 +21,18 @@ def joins(graph: RegionGraph) -> RegionGraph:
     A tensor may be part of a result if a sub-buffer can start there, and if it is contiguous, or its rows are at a
     distance that everything that writes or reads the tensor supports.
     """
-    made = {tensor for node in graph.nodes for tensor in node.outputs}
     places: dict[int, Place] = {}
     views: dict[RegionNode, Sequence[Array]] = {}
     for tensor, rows in _tensors(graph):
-        for reader in graph.readers.get(tensor, ()):
+        for reader in graph.consumers(tensor):
             if reader.cl_op is None or reader.cl_op.joins is None:
                 continue
             if reader not in views:  # a result gets its position before its parts
                 views[reader] = _views(graph, reader, places)
             place = _place(graph, tensor, reader, views[reader], rows)
-            if place is not None and (tensor in made or not _is_settled(graph, place.whole, places)):
+            if place is not None and (
+                graph.producer(tensor) is not None or not _is_settled(graph, place.whole, places)
+            ):
                 places[tensor] = place
                 break
     return replace(graph, places=places)
@@ -41,13 +42,12 @@ def _tensors(graph: RegionGraph) -> Iterator[tuple[int, bool]]:
     """Yield the tensors that may be anywhere, results before their parts, and whether they may be in rows of a
     wider tensor.
     """
-    made = {tensor for node in graph.nodes for tensor in node.outputs}
     for node in reversed(graph.nodes):
         for i, tensor in enumerate(node.outputs):
             if _is_free(graph, tensor) and not (i == 0 and node.in_place):
                 yield tensor, i == 0 and node.writes_rows and not _is_slow(graph, node)
     for tensor in graph.readers:
-        if tensor not in made and _is_free(graph, tensor):
+        if graph.producer(tensor) is None and _is_free(graph, tensor):
             yield tensor, False
 
 
@@ -96,4 +96,4 @@ def _place(graph: RegionGraph, tensor: int, reader: RegionNode, views: Sequence[
 def _all_read_rows(graph: RegionGraph, tensor: int) -> bool:
     """Return whether every reader of a tensor can read it within a wider one."""
     known = graph.specs[tensor].type == TensorType.FLOAT32 and tensor not in graph.kept
-    return known and all(node.reads_rows(tensor) for node in graph.readers[tensor])
+    return known and all(node.reads_rows(tensor) for node in graph.consumers(tensor))
