@@ -27,7 +27,10 @@ _CODE = """
 import json, os, sys, time
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
-from litecl.perf.feeds import prepare, random_inputs
+try:
+    from litecl.perf.feeds import prepare, random_inputs
+except ModuleNotFoundError:  # of a checkout that has it elsewhere
+    from litecl.perf.measure.feeds import prepare, random_inputs
 imported_cpu_s = time.process_time()
 
 def opened(path, threads):
