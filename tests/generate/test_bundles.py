@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import ai_edge_litert.schema_py_generated as schema
+import flatbuffers
 import numpy as np
 import pytest
 
@@ -222,10 +224,55 @@ def test_without_the_embedder(tmp_path: Path) -> None:
     content = memoryview(bundle(tmp_path, embedder=True).read_bytes())
     found = parts.read(tmp_path / "model.litertlm")
     assert [*found.embedders] == ["embeddings"]
-    assert len(content) > sum(map(len, (found.model, *found.embedders.values())))
+    assert len(content) > sum(len(file.content) for file in (found.model, *found.embedders.values()))
     write_file(LM.model(embeddings=True), tmp_path / "alone.tflite")
     with pytest.raises(ModelError, match="which an embedder computes: expected one, got none"):
         Generator(tmp_path / "alone.tflite")
+
+
+def externalized(content: bytes) -> tuple[bytes, bytes]:
+    """Return a model whose constants lie in another file, and that file; by the schema's own accessors."""
+    made, weights = schema.ModelT.InitFromPackedBuf(content), bytearray()
+    group = schema.ExternalBufferGroupT()
+    group.name = "tflite_weights"
+    made.externalBufferGroups, made.externalBuffers = [group], []
+    for tensor in (tensor for graph in made.subgraphs for tensor in graph.tensors):
+        data = made.buffers[tensor.buffer].data
+        if data is not None and len(data):
+            buffer = schema.ExternalBufferT()
+            buffer.id, buffer.offset, buffer.length = 2**31 + len(made.externalBuffers), len(weights), len(data)
+            tensor.buffer, tensor.externalBuffer = 0, buffer.id
+            made.externalBuffers.append(buffer)
+            weights += bytes(data)
+    packed = flatbuffers.Builder(1024)
+    packed.Finish(made.Pack(packed), b"TFL3")
+    return bytes(packed.Output()), bytes(weights)
+
+
+def test_weights_in_a_section_of_their_own(tmp_path: Path) -> None:
+    """And beside a ``.tflite`` file."""
+    model, weights = externalized(bytes(write(LM.model())))
+    assert len(model) < len(weights)
+    (tmp_path / "lm.tflite").write_bytes(model)
+    with pytest.raises(ModelError, match=r"tflite_weights"):
+        Generator(tmp_path / "lm.tflite", cpu=True)
+    (tmp_path / "tflite_weights").write_bytes(weights)
+    made = builder.LitertLmFileBuilder()
+    made.add_system_metadata(builder.Metadata(key="Authors", value="tests", dtype=builder.DType.STRING))
+    (tmp_path / "metadata.pb").write_bytes(said().SerializeToString())
+    made.add_llm_metadata(str(tmp_path / "metadata.pb"))
+    made.add_tflite_model(str(tmp_path / "lm.tflite"), builder.TfLiteModelType.PREFILL_DECODE)
+    without = tmp_path / "without.litertlm"
+    with without.open("wb") as file:
+        made.build(file)
+    with pytest.raises(ModelError, match=r"lie in another file, 'tflite_weights', which is not there"):
+        Generator(without, cpu=True)
+    made.add_tflite_weights(str(tmp_path / "tflite_weights"), builder.TfLiteModelType.PREFILL_DECODE)
+    with (tmp_path / "model.litertlm").open("wb") as file:
+        made.build(file)
+    for name in ("lm.tflite", "model.litertlm"):
+        got = Generator(tmp_path / name, cpu=True).generate([5, 6, 7, 8, 9, 10], max_tokens=12, stop_tokens=())
+        assert [*got.tokens] == LM.greedy([5, 6, 7, 8, 9, 10], 12)
 
 
 # Zip files

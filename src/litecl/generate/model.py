@@ -9,7 +9,7 @@ import numpy as np
 
 from litecl.compiled_model import CompiledModel
 from litecl.environment import Environment
-from litecl.generate import feeding
+from litecl.generate import feeding, saved
 from litecl.generate.signatures import Entry, Role, Step, lookups, steps
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
@@ -26,7 +26,7 @@ class LanguageModel:
     """The prefill and decode signatures of a file, and those of its embedders.
 
     interpreters: of the file, and of its embedders by the input that each is for. context_length: how many tokens the
-    caches hold; None: as many as the file says. sliding_window: see ``feeding.values``. fingerprint: see ``saved``.
+    caches hold; None: as many as the file says. sliding_window: see ``feeding.values``.
 
     Any number of sessions may run it, in any threads, one at a time. Raises ModelError for a file that is none.
     """
@@ -37,11 +37,10 @@ class LanguageModel:
         embedders: Mapping[str, Interpreter],
         context_length: int | None = None,
         sliding_window: int | None = None,
-        fingerprint: str = "",
     ) -> None:
         prefills, decode = steps(interpreter)
         self.context_length = _context_length(decode, context_length)
-        self.fingerprint = fingerprint
+        self.fingerprint = saved.fingerprint([each.model for each in (interpreter, *embedders.values())])
         self._window = sliding_window
         widths = [(step, width) for step in prefills for width in ([step.width] if step.width else _OPEN_WIDTHS)]
         sized = [step.with_sizes(width, self.context_length) for step, width in widths if width <= self.context_length]
