@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from litecl import Generator
-from litecl.generate.model import LanguageModel
+from litecl.generate.model import LanguageModel, _keep_all
+from litecl.generate.signatures import Entry, Role, Step
 from litecl.interpreter.errors import ArgumentError, ModelError, ModelFileNotFound
 from litecl.interpreter.file.writer import write_file
 from support.build import Graph, model
@@ -28,9 +29,9 @@ def generator(path: Path, request: pytest.FixtureRequest) -> Generator:
     return Generator(path, cpu=request.param)
 
 
-@pytest.mark.parametrize("count", [1, 2, 4, 5, 6, 17, 21, 22, 38])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 13, 17, 21, 22, 38])
 def test_prompts_of_any_length(generator: Generator, count: int) -> None:
-    """They are read by the widest prefills that fit, and by steps of decode."""
+    """They are read by the widest prefills that fit, by wider ones, and by steps of decode."""
     got = generator.generate(PROMPT[:count], max_tokens=12, logits=True, log_probs=True)
     assert list(got.tokens) == LM.greedy(PROMPT[:count], 12)
     exact = LM.logits([*PROMPT[:count], *got.tokens])[count - 1 : -1]
@@ -41,6 +42,49 @@ def test_prompts_of_any_length(generator: Generator, count: int) -> None:
     )
     assert got.timing.prefill_tokens == count - 1
     assert (got.timing.decode_tokens, got.finish, got.text) == (12, "max_tokens", "")
+
+
+@pytest.mark.parametrize(
+    ("count", "start", "pieces"),
+    [
+        (0, 0, []),
+        (1, 0, [1]),
+        (2, 0, [2]),  # of four
+        (6, 0, [4, 2]),
+        (9, 0, [9]),  # of sixteen
+        (8, 0, [4, 4]),
+        (39, 0, [16, 16, 4, 3]),
+        (16, 48, [16]),
+        (15, 48, [15]),
+        (15, 49, [4, 4, 4, 1, 1, 1]),
+        (3, 61, [1, 1, 1]),  # a step of four would pass the end of the caches
+        (3, 60, [3]),
+    ],
+)
+def test_pieces(generator: Generator, count: int, start: int, pieces: list[int]) -> None:
+    assert generator._model.pieces(count, start) == pieces
+
+
+def test_a_prompt_to_the_end_of_the_context(generator: Generator) -> None:
+    """Nothing is written past the end, or moved back from there."""
+    prompt = [*PROMPT, *PROMPT[:24]]
+    session = generator.session()
+    session.generate(prompt[:50], max_tokens=1)
+    tokens = [*session.tokens, *prompt[50:63]]
+    (got,) = session.generate(prompt[50:63], logits=True).logits or ()
+    np.testing.assert_allclose(got, LM.logits(tokens)[-1], atol=1e-5)
+    assert len(tokens) == LM.slots
+
+
+def test_only_caches_of_all_tokens_are_read_past_the_end() -> None:
+    """A ring, and the state of a convolution, would lose a token of their own to one that is none."""
+    mask = Entry("mask", Role.MASK, (1, 1, 1, 64), np.dtype(np.bool_))
+    full = Entry("kv_cache_k_0", Role.CACHE, (1, 2, 64, 8), np.dtype(np.float32))
+    turned = Entry("kv_cache_v_0", Role.CACHE, (1, 2, 8, 64), np.dtype(np.float32))
+    ring = Entry("kv_cache_k_1", Role.CACHE, (1, 2, 32, 8), np.dtype(np.float32))
+    for entries, expected in (((mask, full, turned), True), ((mask, full, ring), False), ((full,), False)):
+        decode = Step("decode", 1, entries, (), "logits")
+        assert _keep_all(decode, 64 if mask in entries else 0) is expected
 
 
 def test_embeddings_of_a_file_beside(tmp_path: Path) -> None:

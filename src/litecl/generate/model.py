@@ -19,6 +19,7 @@ from litecl.tensor_buffer import TensorBuffer
 Caches = dict[str, TensorBuffer]
 
 _OPEN_SLOTS = 1024  # of caches whose length a file leaves open
+_WORTH = 8  # how many tokens a prefill reads, at most, in the time in which decode reads one
 _OPEN_WIDTHS = (128, 32, 8)  # of a prefill that takes any number of tokens: each is compiled once
 
 
@@ -46,6 +47,8 @@ class LanguageModel:
         sized = [step.with_sizes(width, self.context_length) for step, width in widths if width <= self.context_length]
         self._prefills = sorted(sized, key=lambda step: -step.width)
         self._decode = decode.with_sizes(1, self.context_length)
+        self._slots = next((each.shape[-1] for each in self._decode.of(Role.MASK)), 0)
+        self._may_pad = _keep_all(self._decode, self._slots)
         self._runner = _Runner(interpreter)
         self._embedders = {name: _Embedder(name, given) for name, given in embedders.items()}
         wanted = {entry.name for entry in self._decode.of(Role.EMBEDDINGS)}
@@ -82,27 +85,33 @@ class LanguageModel:
         with self._lock:
             return {name: buffer.array.copy() for name, buffer in caches.items()}
 
-    def widths(self, count: int) -> list[int]:
-        """Return into what pieces that many tokens are divided to be prefilled: 1 is a step of decode."""
-        pieces = []
-        for width in [*(step.width for step in self._prefills), 1]:
-            pieces += [width] * (count // width)
-            count %= width
-        return pieces
+    def pieces(self, count: int, start: int) -> list[int]:
+        """Return into how many tokens at a time a prompt of so many is divided; 1 is a step of decode.
+
+        start: how many tokens came before. A wider step than there are tokens reads further ones that no token sees.
+        """
+        made = []
+        while count:
+            made.append(self._next(count, start))
+            count, start = count - made[-1], start + made[-1]
+        return made
 
     def run(self, tokens: Sequence[int], start: int, caches: Caches) -> Array | None:
-        """Run a step on the next tokens, as many as one of ``widths``, and put their keys and values into caches.
+        """Run a step on the next tokens, one of ``pieces``, and put their keys and values into caches.
 
-        start: how many tokens the caches hold. Returns the logits of the token that follows, of shape [vocabulary],
-        where the signature computes them, as decode does.
+        start: how many tokens the caches hold. Returns the logits of the token that follows, of shape [vocabulary], if
+        the step is one of decode.
         """
         step = self._step(len(tokens))
-        numbers = np.array(tokens, np.int64)
+        numbers = np.zeros(step.width, np.int64)
+        numbers[: len(tokens)] = tokens
         with self._lock:
             given = {entry.name: self._embedders[entry.name](numbers, entry) for entry in step.of(Role.EMBEDDINGS)}
-            given |= feeding.values(step, numbers, start, self._window)
+            given |= feeding.values(step, numbers, start, len(tokens), self._window)
             results = self._runner.run(step, given, caches)
-            return None if step.logits is None else np.array(results[step.logits]).reshape(-1, self.vocabulary)[-1]
+            if step is not self._decode or step.logits is None:
+                return None
+            return np.array(results[step.logits]).reshape(self.vocabulary)
 
     def close(self) -> None:
         """Let go of the models."""
@@ -114,10 +123,21 @@ class LanguageModel:
     def _runners(self) -> "list[_Runner]":
         return [self._runner, *(embedder.runner for embedder in self._embedders.values())]
 
-    def _step(self, width: int) -> Step:
-        if width == 1:
+    def _next(self, count: int, start: int) -> int:
+        """Return how many of the next tokens to read at once: as the widest step takes, or all, by a wider one, if they
+        are most of what that takes, or more than it costs to decode them one by one.
+        """
+        exact = next((step.width for step in self._prefills if step.width <= count), 1)
+        wider = min((step.width for step in self._prefills if step.width >= count), default=0)
+        if not wider or not self._may_pad or start + wider > self._slots:
+            return exact
+        worth = _WORTH if exact == 1 else 2
+        return count if count > 1 and count * worth > wider else exact
+
+    def _step(self, count: int) -> Step:
+        if count == 1:
             return self._decode
-        return next(step for step in self._prefills if step.width == width)
+        return next(step for step in reversed(self._prefills) if step.width >= count)
 
 
 class _Runner:
@@ -207,6 +227,13 @@ def _context_length(decode: Step, given: int | None) -> int:
     if given is None and not masks:
         raise ModelError("the file does not say how many tokens its caches hold: give context_length=")
     return given or _OPEN_SLOTS
+
+
+def _keep_all(decode: Step, slots: int) -> bool:
+    """Return whether every cache has a slot of its own for every token, of which a mask hides those that are not there
+    yet: then tokens behind the last one change nothing. Rings and the states of convolutions are not so.
+    """
+    return slots > 0 and all(slots in entry.shape for entry in decode.of(Role.CACHE))
 
 
 def requires(interpreter: Interpreter) -> list[str]:
