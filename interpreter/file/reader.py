@@ -13,7 +13,8 @@ import numpy as np
 
 from litecl.interpreter import limits
 from litecl.interpreter.errors import ArgumentError, ModelError, ModelFileError, ModelFileNotFound
-from litecl.interpreter.file import storage
+from litecl.interpreter.file import external, storage
+from litecl.interpreter.file.external import ExternalBuffers, Find
 from litecl.interpreter.file.flatbuffer import Record, decode
 from litecl.interpreter.file.options import decode_custom_options, decode_options
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS, FILE_IDENTIFIER
@@ -37,9 +38,13 @@ from litecl.interpreter.schema import TensorType
 _ALIGNMENT = 64  # bytes, of a vector register and a cache line
 
 
-def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview | Model) -> Model:
+def read(
+    source: str | os.PathLike[str] | bytes | bytearray | memoryview | Model,
+    find: Find | None = None,
+) -> Model:
     """Return the model in a file, given by path or by content. A ``Model`` is returned as it is.
 
+    find: returns other files, in which constants lie, by name. None: these lie beside one that is given by its path.
     Raises ModelError for a malformed file, naming the table, the index and the path, and ModelFileError for a path that
     cannot be read.
     """
@@ -49,11 +54,18 @@ def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview | Model
     try:
         root = decode(content, "Model", FILE_IDENTIFIER)
         verify(root, len(content))
-        return _Reader(root, content).model()
+        return _Reader(root, content, ExternalBuffers(root, find or _finding(source))).model()
     except ModelError as error:
         if not isinstance(source, bytes | bytearray | memoryview):
             error.add_note(f"in {os.fspath(source)}")
         raise
+
+
+def _finding(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Find:
+    """Return what finds the files of a model's constants."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return external.given({})
+    return external.beside(Path(source), content_of)
 
 
 def content_of(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> memoryview:
@@ -100,8 +112,9 @@ def _aligned(file: FileIO, size: int) -> memoryview:
 class _Reader:
     """Turns the verified records of a file into a model."""
 
-    def __init__(self, root: Record, content: memoryview) -> None:
+    def __init__(self, root: Record, content: memoryview, outside: ExternalBuffers) -> None:
         self._root = root
+        self._outside = outside
         self._content = content
         self._codes = [_operator(code) for code in root.operator_codes or []]
         self._constants: dict[tuple[Any, ...], Array] = {}
@@ -154,9 +167,9 @@ class _Reader:
         if not has_data(tensor, self._root):
             empty = 0 in shape and not computed and not tensor.is_variable
             return np.zeros(shape, type_.dtype) if empty else None
-        key = (tensor.buffer, type_, shape, tensor.sparsity is None)
+        key = (tensor.buffer, tensor.external_buffer, type_, shape, tensor.sparsity is None)
         if key not in self._constants:
-            raw = self._buffer(tensor.buffer)
+            raw = self._outside[tensor.external_buffer] if tensor.external_buffer else self._buffer(tensor.buffer)
             stored = shape if tensor.sparsity is None else (storage.stored_elements(type_, raw.nbytes),)
             self._constants[key] = storage.load(raw, type_, stored)
         return self._constants[key]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter.errors import ModelError, UnsupportedOp
+from litecl.interpreter.file import external
 from litecl.interpreter.file.flatbuffer import Record
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.graph import ABSENT
@@ -48,6 +49,7 @@ def verify(model: Record, size_bytes: int) -> None:
         _operator_code(f"operator code {index}", code)
     for index, buffer in enumerate(model.buffers or []):
         _span(f"buffer {index}", buffer.offset, buffer.size, size_bytes)
+    external.verify(model)
     for index, subgraph in enumerate(subgraphs):
         _subgraph(f"subgraph {index}", subgraph, model, size_bytes)
     _no_recursion(subgraphs)
@@ -112,8 +114,6 @@ def _tensor(where: str, tensor: Record, model: Record, tensors: Sequence[Record]
         raise ModelError(f"{where}: shape {list(shape)} has more elements than memory can hold")
     if any(d < -1 for d in _ints(tensor.shape_signature)):
         raise ModelError(f"{where}: dimension below -1 in shape signature {list(_ints(tensor.shape_signature))}")
-    if tensor.external_buffer:
-        raise ModelError(f"{where}: its values are in another file, which litecl does not read")
     if tensor.buffer or model.buffers:
         _index(where, "buffer", tensor.buffer, "buffers", model.buffers or [])
     if tensor.is_variable and has_data(tensor, model):
@@ -125,7 +125,9 @@ def _tensor(where: str, tensor: Record, model: Record, tensors: Sequence[Record]
 
 
 def has_data(tensor: Record, model: Record) -> bool:
-    """Return whether a tensor is a constant with values in the file."""
+    """Return whether a tensor is a constant with values in the file, or in another one."""
+    if tensor.external_buffer:
+        return True
     buffer = model.buffers[tensor.buffer] if model.buffers else None
     if buffer is None:
         return False

@@ -1,61 +1,22 @@
-"""Bundles: whole ones, written by LiteRT-LM's builder, and damaged ones."""
+"""Bundles, written by LiteRT-LM's builder, and as MediaPipe packs them."""
 
 import io
-import struct
 import zipfile
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import ai_edge_litert.schema_py_generated as schema
+import flatbuffers
 import numpy as np
 import pytest
 
 from litecl import Generator
-from litecl.generate import litertlm, parts
 from litecl.generate.metadata import metadata
 from litecl.generate.protobuf import Message
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.file.writer import write, write_file
+from litecl.interpreter.file.writer import write
 from support import tokenizers as small
-from support.causal_lm import CausalLM
-
-LM = CausalLM()
-builder = pytest.importorskip("litert_lm_builder")
-pytest.importorskip("tokenizers")
-pb = pytest.importorskip("litert_lm_builder.runtime.proto.llm_metadata_pb2")
-
-
-def said(ends: Sequence[int] = (8, 9), **fields: Any) -> Any:
-    """LlmMetadata that begins a text with token 7 and ends it with <eos> or with two tokens."""
-    made = pb.LlmMetadata(max_num_tokens=64, **fields)
-    made.start_token.token_ids.ids.append(7)
-    made.stop_tokens.add().token_str = "<eos>"
-    made.stop_tokens.add().token_ids.ids.extend(ends)
-    made.llm_model_type.generic_model.SetInParent()
-    return made
-
-
-def bundle(folder: Path, *, tokenizer: str = "hf", embedder: bool = False, **fields: Any) -> Path:
-    """Write a bundle of the small model with LiteRT-LM's builder."""
-    made = builder.LitertLmFileBuilder()
-    made.add_system_metadata(builder.Metadata(key="Authors", value="tests", dtype=builder.DType.STRING))
-    (folder / "metadata.pb").write_bytes(said(**fields).SerializeToString())
-    made.add_llm_metadata(str(folder / "metadata.pb"))
-    if tokenizer == "hf":
-        (folder / "tok.json").write_bytes(small.hugging_face())
-        made.add_hf_tokenizer(str(folder / "tok.json"))
-    elif tokenizer == "sp":
-        (folder / "tok.spiece").write_bytes(small.sentencepiece())
-        made.add_sentencepiece_tokenizer(str(folder / "tok.spiece"))
-    write_file(LM.model(embeddings=embedder), folder / "lm.tflite")
-    made.add_tflite_model(str(folder / "lm.tflite"), builder.TfLiteModelType.PREFILL_DECODE)
-    if embedder:
-        write_file(LM.embedder(), folder / "table.tflite")
-        made.add_tflite_model(str(folder / "table.tflite"), builder.TfLiteModelType.EMBEDDER)
-    path = folder / "model.litertlm"
-    with path.open("wb") as file:
-        made.build(file)
-    return path
+from support.bundles import LM, builder, bundle, said
 
 
 @pytest.mark.parametrize(("tokenizer", "embedder"), [("hf", False), ("sp", False), ("hf", True)])
@@ -131,101 +92,49 @@ def test_numbers_in_messages() -> None:
         Message(b"\x08\x05").messages(1)
 
 
-# Damaged ones
+def externalized(content: bytes) -> tuple[bytes, bytes]:
+    """Return a model whose constants lie in another file, and that file; by the schema's own accessors."""
+    made, weights = schema.ModelT.InitFromPackedBuf(content), bytearray()
+    group = schema.ExternalBufferGroupT()
+    group.name = "tflite_weights"
+    made.externalBufferGroups, made.externalBuffers = [group], []
+    for tensor in (tensor for graph in made.subgraphs for tensor in graph.tensors):
+        data = made.buffers[tensor.buffer].data
+        if data is not None and len(data):
+            buffer = schema.ExternalBufferT()
+            buffer.id, buffer.offset, buffer.length = 2**31 + len(made.externalBuffers), len(weights), len(data)
+            tensor.buffer, tensor.externalBuffer = 0, buffer.id
+            made.externalBuffers.append(buffer)
+            weights += bytes(data)
+    packed = flatbuffers.Builder(1024)
+    packed.Finish(made.Pack(packed), b"TFL3")
+    return bytes(packed.Output()), bytes(weights)
 
 
-def test_cut_short(tmp_path: Path) -> None:
-    """Wherever a bundle is cut, an error says so and names the file."""
-    content = bundle(tmp_path).read_bytes()
-    cuts = [*range(0, 800, 9), *range(801, len(content), 7001), len(content) - 1]
-    for size in cuts:
-        (tmp_path / "cut.litertlm").write_bytes(content[:size])
-        with pytest.raises(ModelError) as caught:
-            Generator(tmp_path / "cut.litertlm", cpu=True)
-        assert "cut.litertlm" in "".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
-
-
-def test_bits_that_flipped(tmp_path: Path) -> None:
-    """Every byte of the header: nothing but typed errors."""
-    content = bytearray(bundle(tmp_path).read_bytes())
-    rng = np.random.default_rng(1)
-    for position in range(struct.unpack_from("<Q", content, 24)[0]):
-        damaged = content[:]
-        damaged[position] ^= int(rng.integers(1, 256))
-        try:
-            litertlm.sections(memoryview(damaged))
-        except ModelError:
-            continue
-
-
-def changed(offset: int, kind: str, value: int) -> Callable[[bytes], bytes]:
-    def change(content: bytes) -> bytes:
-        made = bytearray(content)
-        struct.pack_into(kind, made, offset, value)
-        return bytes(made)
-
-    return change
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (changed(8, "<I", 2), r"a bundle of version 2\.\d+\.0: expected 1\.x"),
-        (changed(8, "<I", 0), r"a bundle of version 0\.\d+\.0: expected 1\.x"),
-        (changed(24, "<Q", 1 << 60), "the list of sections ends at"),
-        (changed(24, "<Q", 8), "the list of sections ends at 8"),
-        (changed(24, "<Q", 36), "no FlatBuffer"),
-    ],
-)
-def test_headers(change: Callable[[bytes], bytes], message: str, tmp_path: Path) -> None:
-    content = change(bundle(tmp_path).read_bytes())
-    with pytest.raises(ModelError, match=message):
-        litertlm.sections(memoryview(content))
-
-
-def test_a_section_outside(tmp_path: Path) -> None:
-    content = bytearray(bundle(tmp_path).read_bytes())
-    size, ends = len(content), struct.unpack_from("<Q", content, 24)[0]
-    last = max(litertlm.sections(memoryview(content)), key=lambda section: len(section.content))
-    end = next(o for o in range(32, ends - 7) if struct.unpack_from("<Q", content, o)[0] == size)
-    assert len(last.content) < size
-    for wrong in (size + 1, 1 << 63, 0):
-        struct.pack_into("<Q", content, end, wrong)
-        with pytest.raises(ModelError, match=rf"section \d: bytes \d+ to {wrong}, in a bundle of {size} bytes"):
-            litertlm.sections(memoryview(content))
-
-
-def test_packed_tokenizers_that_lie(tmp_path: Path) -> None:
-    packed = next(s.content for s in litertlm.sections(memoryview(bundle(tmp_path).read_bytes())) if "JSON" in s.kind)
-    size = int.from_bytes(packed[:8], "little")
-    assert len(litertlm.unpacked(packed)) == size
-    for wrong, message in ((size + 1, f"expected {size + 1} bytes"), (size - 1, "got more"), (1 << 40, "at most")):
-        with pytest.raises(ModelError, match=message):
-            litertlm.unpacked(memoryview(wrong.to_bytes(8, "little") + packed[8:]))
-    for content in (packed[:-4], packed[:8], packed[:5], packed[:8].tobytes() + b"no zlib"):
-        with pytest.raises(ModelError, match="the tokenizer"):
-            litertlm.unpacked(memoryview(content))
-
-
-def test_without_a_model(tmp_path: Path) -> None:
+def test_weights_in_a_section_of_their_own(tmp_path: Path) -> None:
+    """And beside a ``.tflite`` file."""
+    model, weights = externalized(bytes(write(LM.model())))
+    assert len(model) < len(weights)
+    (tmp_path / "lm.tflite").write_bytes(model)
+    with pytest.raises(ModelError, match=r"tflite_weights"):
+        Generator(tmp_path / "lm.tflite", cpu=True)
+    (tmp_path / "tflite_weights").write_bytes(weights)
     made = builder.LitertLmFileBuilder()
     made.add_system_metadata(builder.Metadata(key="Authors", value="tests", dtype=builder.DType.STRING))
-    write_file(LM.embedder(), tmp_path / "table.tflite")
-    made.add_tflite_model(str(tmp_path / "table.tflite"), builder.TfLiteModelType.EMBEDDER)
+    (tmp_path / "metadata.pb").write_bytes(said().SerializeToString())
+    made.add_llm_metadata(str(tmp_path / "metadata.pb"))
+    made.add_tflite_model(str(tmp_path / "lm.tflite"), builder.TfLiteModelType.PREFILL_DECODE)
+    without = tmp_path / "without.litertlm"
+    with without.open("wb") as file:
+        made.build(file)
+    with pytest.raises(ModelError, match=r"lie in another file, 'tflite_weights', which is not there"):
+        Generator(without, cpu=True)
+    made.add_tflite_weights(str(tmp_path / "tflite_weights"), builder.TfLiteModelType.PREFILL_DECODE)
     with (tmp_path / "model.litertlm").open("wb") as file:
         made.build(file)
-    with pytest.raises(ModelError, match=r"without the model 'prefill_decode'; it has \['embedder'\]"):
-        Generator(tmp_path / "model.litertlm")
-
-
-def test_without_the_embedder(tmp_path: Path) -> None:
-    content = memoryview(bundle(tmp_path, embedder=True).read_bytes())
-    found = parts.read(tmp_path / "model.litertlm")
-    assert [*found.embedders] == ["embeddings"]
-    assert len(content) > sum(map(len, (found.model, *found.embedders.values())))
-    write_file(LM.model(embeddings=True), tmp_path / "alone.tflite")
-    with pytest.raises(ModelError, match="which an embedder computes: expected one, got none"):
-        Generator(tmp_path / "alone.tflite")
+    for name in ("lm.tflite", "model.litertlm"):
+        got = Generator(tmp_path / name, cpu=True).generate([5, 6, 7, 8, 9, 10], max_tokens=12, stop_tokens=())
+        assert [*got.tokens] == LM.greedy([5, 6, 7, 8, 9, 10], 12)
 
 
 # Zip files

@@ -17,7 +17,7 @@ def step(width: int, *entries: Entry) -> Step:
 def test_masks(dtype: type, shape: tuple[int, ...]) -> None:
     """A token sees those before, and itself."""
     entry = Entry("mask", Role.MASK, shape, np.dtype(dtype))
-    (made,) = values(step(3, entry), np.zeros(3), 4, None).values()
+    (made,) = values(step(3, entry), np.zeros(3), 4, 3, None).values()
     assert (made.shape, made.dtype) == (shape, dtype)
     seen = [[slot <= token for slot in range(9)] for token in (4, 5, 6)]
     if dtype is np.bool_:
@@ -42,7 +42,7 @@ def test_masks_of_rings(start: int, window: int, width: int) -> None:
     else:
         held = [*ring, *new]
     entry = Entry("local_mask", Role.LOCAL_MASK, (1, 1, width, len(held)), np.dtype(np.bool_))
-    (made,) = values(step(width, entry), np.zeros(width), start, window).values()
+    (made,) = values(step(width, entry), np.zeros(width), start, width, window).values()
     expected = [[key is not None and token - window < key <= token for key in held] for token in new]
     assert made.reshape(width, -1).tolist() == expected
     for token, row in zip(new, expected, strict=True):
@@ -55,21 +55,21 @@ def test_positions_and_ranges() -> None:
         Entry("input_pos", Role.POSITIONS, (4,), np.dtype(np.int64)),
         Entry("param_tensor", Role.RANGE, (1, 1, 1, 7), np.dtype(np.int32)),
     ]
-    made = values(step(4, *entries), np.array([9, 8, 7, 6]), 5, None)
+    made = values(step(4, *entries), np.array([9, 8, 7, 0]), 5, 3, None)
     assert {name: (value.tolist(), value.dtype.name) for name, value in made.items()} == {
-        "tokens": ([[9, 8, 7, 6]], "int32"),
+        "tokens": ([[9, 8, 7, 0]], "int32"),
         "input_pos": ([5, 6, 7, 8], "int64"),
-        "param_tensor": ([[[[5, 9, 9, 0, 0, 0, 0]]]], "int32"),
+        "param_tensor": ([[[[5, 8, 8, 0, 0, 0, 0]]]], "int32"),
     }
 
 
 def test_masks_that_cannot_be() -> None:
     local = Entry("local_mask", Role.LOCAL_MASK, (1, 1, 1, 8), np.dtype(np.bool_))
     with pytest.raises(ModelError, match="give sliding_window="):
-        values(step(1, local), np.zeros(1), 0, None)
+        values(step(1, local), np.zeros(1), 0, 1, None)
     for entry in (
         Entry("mask", Role.MASK, (1, 2, 3, 9), np.dtype(np.bool_)),
         Entry("mask", Role.MASK, (1, 1, 3, 9), np.dtype(np.int8)),
     ):
         with pytest.raises(ModelError, match=r"^input 'mask': expected a mask"):
-            values(step(3, entry), np.zeros(3), 0, None)
+            values(step(3, entry), np.zeros(3), 0, 3, None)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from litecl import Generator
-from litecl.generate.model import LanguageModel
-from litecl.interpreter.errors import ArgumentError, ModelError, ModelFileNotFound
+from litecl.generate.model import LanguageModel, _keep_all
+from litecl.generate.signatures import Entry, Role, Step
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write_file
-from support.build import Graph, model
 from support.causal_lm import CausalLM
 
 LM = CausalLM()
@@ -28,9 +28,9 @@ def generator(path: Path, request: pytest.FixtureRequest) -> Generator:
     return Generator(path, cpu=request.param)
 
 
-@pytest.mark.parametrize("count", [1, 2, 4, 5, 6, 17, 21, 22, 38])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 13, 17, 21, 22, 38])
 def test_prompts_of_any_length(generator: Generator, count: int) -> None:
-    """They are read by the widest prefills that fit, and by steps of decode."""
+    """They are read by the widest prefills that fit, by wider ones, and by steps of decode."""
     got = generator.generate(PROMPT[:count], max_tokens=12, logits=True, log_probs=True)
     assert list(got.tokens) == LM.greedy(PROMPT[:count], 12)
     exact = LM.logits([*PROMPT[:count], *got.tokens])[count - 1 : -1]
@@ -41,6 +41,49 @@ def test_prompts_of_any_length(generator: Generator, count: int) -> None:
     )
     assert got.timing.prefill_tokens == count - 1
     assert (got.timing.decode_tokens, got.finish, got.text) == (12, "max_tokens", "")
+
+
+@pytest.mark.parametrize(
+    ("count", "start", "pieces"),
+    [
+        (0, 0, []),
+        (1, 0, [1]),
+        (2, 0, [2]),  # of four
+        (6, 0, [4, 2]),
+        (9, 0, [9]),  # of sixteen
+        (8, 0, [4, 4]),
+        (39, 0, [16, 16, 4, 3]),
+        (16, 48, [16]),
+        (15, 48, [15]),
+        (15, 49, [4, 4, 4, 1, 1, 1]),
+        (3, 61, [1, 1, 1]),  # a step of four would pass the end of the caches
+        (3, 60, [3]),
+    ],
+)
+def test_pieces(generator: Generator, count: int, start: int, pieces: list[int]) -> None:
+    assert generator._model.pieces(count, start) == pieces
+
+
+def test_a_prompt_to_the_end_of_the_context(generator: Generator) -> None:
+    """Nothing is written past the end, or moved back from there."""
+    prompt = [*PROMPT, *PROMPT[:24]]
+    session = generator.session()
+    session.generate(prompt[:50], max_tokens=1)
+    tokens = [*session.tokens, *prompt[50:63]]
+    (got,) = session.generate(prompt[50:63], logits=True).logits or ()
+    np.testing.assert_allclose(got, LM.logits(tokens)[-1], atol=1e-5)
+    assert len(tokens) == LM.slots
+
+
+def test_only_caches_of_all_tokens_are_read_past_the_end() -> None:
+    """A ring, and the state of a convolution, would lose a token of their own to one that is none."""
+    mask = Entry("mask", Role.MASK, (1, 1, 1, 64), np.dtype(np.bool_))
+    full = Entry("kv_cache_k_0", Role.CACHE, (1, 2, 64, 8), np.dtype(np.float32))
+    turned = Entry("kv_cache_v_0", Role.CACHE, (1, 2, 8, 64), np.dtype(np.float32))
+    ring = Entry("kv_cache_k_1", Role.CACHE, (1, 2, 32, 8), np.dtype(np.float32))
+    for entries, expected in (((mask, full, turned), True), ((mask, full, ring), False), ((full,), False)):
+        decode = Step("decode", 1, entries, (), "logits")
+        assert _keep_all(decode, 64 if mask in entries else 0) is expected
 
 
 def test_embeddings_of_a_file_beside(tmp_path: Path) -> None:
@@ -151,60 +194,6 @@ def test_repetition_penalty(generator: Generator) -> None:
     assert len({*PROMPT[:5], *got}) == len({*PROMPT[:5]}) + 30
 
 
-def test_stop_tokens(generator: Generator) -> None:
-    tokens = LM.greedy(PROMPT[:5], 12)
-    got = generator.generate(PROMPT[:5], max_tokens=12, stop_tokens=[tokens[6], 9999])
-    assert got.tokens == tuple(tokens[: tokens.index(tokens[6]) + 1])
-    assert got.finish == "stop token"
-
-
-def test_a_full_context(generator: Generator) -> None:
-    """The last token that is generated is one that the model cannot read any more."""
-    session = generator.session()
-    got = session.generate(PROMPT[:39])
-    assert (len(session.tokens), session.room, got.finish) == (LM.slots + 1, 0, "context")
-    assert [*got.tokens][:25] == LM.greedy(PROMPT[:39], 25)
-    for prompt in ([], [1]):
-        with pytest.raises(ModelError, match="do not fit into the context of 64, of which 65 are used"):
-            session.stream(prompt)
-    exactly = generator.session().generate([1] * LM.slots)
-    assert (len(exactly.tokens), exactly.finish) == (1, "context")
-
-
-@pytest.mark.parametrize(
-    ("prompt", "said"),
-    [
-        ([1] * 65, "65 tokens do not fit into the context of 64"),
-        ([300], r"tokens \[300\] are out of range for a vocabulary of 300"),
-        ([-1], r"out of range"),
-        ([], "expected at least one token"),
-        ("", "expected at least one token"),
-        ("some text", "a text needs a tokenizer"),
-    ],
-)
-def test_prompts_that_cannot_be(generator: Generator, prompt: Any, said: str) -> None:
-    """They are refused before anything changes, when the stream is asked for."""
-    session = generator.session()
-    with pytest.raises(ModelError, match=said):
-        session.stream(prompt)
-    assert session.tokens == ()
-    assert [*session.generate(PROMPT[:4], max_tokens=3).tokens] == LM.greedy(PROMPT[:4], 3)
-
-
-@pytest.mark.parametrize("prompt", [[1.5], ["a"], [None], 7, [[1, 2]]], ids=str)
-def test_prompts_of_another_type(generator: Generator, prompt: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"^prompt: expected"):
-        generator.stream(prompt)
-
-
-def test_options_that_there_are_not(generator: Generator) -> None:
-    with pytest.raises(ArgumentError, match=r"got \['temprature'\]"):
-        generator.stream(PROMPT, temprature=1.0)
-    for wrong in ({"max_tokens": 0}, {"stop": ""}, {"stop": "x"}, {"top_k": 0}):
-        with pytest.raises(ModelError):
-            generator.stream(PROMPT, **wrong)
-
-
 def test_an_interrupt_loses_nothing(generator: Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches that were written in part are not trusted: the tokens are read again."""
     session, run, calls = generator.session(), LanguageModel.run, [0]
@@ -235,32 +224,3 @@ def test_a_stream_may_be_left(generator: Generator) -> None:
             break
     assert [*session.tokens[9:], *session.generate(max_tokens=5).tokens] == LM.greedy(PROMPT[:9], 11)
     assert pieces == [*session.tokens[9:15]]
-
-
-def test_shorter_contexts(path: Path) -> None:
-    generator = Generator(path, cpu=True, context_length=20)
-    assert len(generator.session().generate(PROMPT[:15]).tokens) == 6
-    with pytest.raises(ModelError, match="hold 64 tokens, got 65"):
-        Generator(path, cpu=True, context_length=65)
-    with pytest.raises(ModelError, match="at least 1"):
-        Generator(path, cpu=True, context_length=0)
-
-
-def test_closed(path: Path) -> None:
-    with Generator(path, cpu=True) as generator:
-        session = generator.session()
-    with pytest.raises(ModelError, match="closed"):
-        session.generate([1], max_tokens=1)
-
-
-def test_models_that_are_none_of_language(tmp_path: Path) -> None:
-    g = Graph()
-    write_file(model(g.build(g.input((1, 2)))), tmp_path / "none.tflite")
-    with pytest.raises(ModelError, match="expected a language model"):
-        Generator(tmp_path / "none.tflite")
-    with pytest.raises(ModelFileNotFound):
-        Generator(tmp_path / "absent.tflite")
-    (tmp_path / "text.txt").write_text("no model at all")
-    with pytest.raises(ModelError, match="got none of these") as caught:
-        Generator(tmp_path / "text.txt")
-    assert "text.txt" in caught.value.__notes__[0]

@@ -11,11 +11,11 @@ from litecl.interpreter.graph import Array
 _HIDDEN = 0.7  # of the lowest number: a sum of two masks is still finite
 
 
-def values(step: Step, tokens: Array, start: int, window: int | None) -> Mapping[str, Array]:
+def values(step: Step, tokens: Array, start: int, count: int, window: int | None) -> Mapping[str, Array]:
     """Return the values of a step's inputs but embeddings and caches.
 
-    tokens: the next ones, as many as the step takes. start: how many came before. window: how many tokens, the present
-    one included, a layer with a local mask sees.
+    tokens: as many as the step takes, of which ``count`` are to be read. start: how many came before. window: how many
+    tokens, the present one included, a layer with a local mask sees.
     """
     positions = np.arange(start, start + step.width)
     made = {}
@@ -29,7 +29,7 @@ def values(step: Step, tokens: Array, start: int, window: int | None) -> Mapping
         elif entry.role is Role.LOCAL_MASK:
             made[entry.name] = _mask(entry, _in_window(entry, positions, window))
         elif entry.role is Role.RANGE:
-            made[entry.name] = _range(entry, start, start + step.width)
+            made[entry.name] = _range(entry, start, start + count)
     return made
 
 

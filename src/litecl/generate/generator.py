@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from litecl.delegate import CLDelegate, DelegationReport
-from litecl.generate import parts, saved, tokenizers
+from litecl.generate import parts, tokenizers
 from litecl.generate.lexicon import Lexicon
 from litecl.generate.model import LanguageModel, requires
 from litecl.generate.options import Generation, Piece
+from litecl.generate.parts import File
 from litecl.generate.session import Prompt, Session
 from litecl.generate.tokenizers import Tokenizer
 from litecl.interpreter import Interpreter
-from litecl.interpreter.file.reader import content_of
+from litecl.interpreter.file.reader import read
 
 FilePath = str | PathLike[str]
 
@@ -56,14 +57,13 @@ class Generator:
         said = found.metadata
         delegate = self._delegate = None if cpu else CLDelegate(device, **options)
         self._interpreter = _interpreter(found.model, delegate)
-        contents = dict(found.embedders) if embedder is None else {"embeddings": content_of(embedder)}
-        wanted = {name: contents[name] for name in requires(self._interpreter) if name in contents}
+        files = dict(found.embedders) if embedder is None else {"embeddings": parts.file(Path(embedder))}
+        wanted = {name: files[name] for name in requires(self._interpreter) if name in files}
         self._model = LanguageModel(
             self._interpreter,
-            {name: _interpreter(content, delegate) for name, content in wanted.items()},
+            {name: _interpreter(file, delegate) for name, file in wanted.items()},
             _least(context_length, said.context_length),
             said.sliding_window if sliding_window is None else sliding_window,
-            saved.fingerprint([found.model, *wanted.values()]),
         )
         self._lexicon = Lexicon(_reading(tokenizer, found.tokenizer), said.start, said.stops)
         self._defaults: Mapping[str, Any] = said.sampling
@@ -129,8 +129,8 @@ class Generator:
         self.close()
 
 
-def _interpreter(content: memoryview, delegate: CLDelegate | None) -> Interpreter:
-    return Interpreter(content, delegates=[] if delegate is None else [delegate])
+def _interpreter(file: File, delegate: CLDelegate | None) -> Interpreter:
+    return Interpreter(read(file.content, file.find), delegates=[] if delegate is None else [delegate])
 
 
 def _least(*given: int | None) -> int | None:

@@ -2,23 +2,22 @@
 
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from litecl.compiled_model import CompiledModel
-from litecl.environment import Environment
-from litecl.generate import feeding
+from litecl.generate import feeding, saved
+from litecl.generate.embedder import Embedder
+from litecl.generate.runners import Caches, CompiledRunner, Runner
 from litecl.generate.signatures import Entry, Role, Step, lookups, steps
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Shape
 from litecl.tensor_buffer import TensorBuffer
 
-Caches = dict[str, TensorBuffer]
-
 _OPEN_SLOTS = 1024  # of caches whose length a file leaves open
+_WORTH = 8  # how many tokens a prefill reads, at most, in the time in which decode reads one
 _OPEN_WIDTHS = (128, 32, 8)  # of a prefill that takes any number of tokens: each is compiled once
 
 
@@ -26,7 +25,8 @@ class LanguageModel:
     """The prefill and decode signatures of a file, and those of its embedders.
 
     interpreters: of the file, and of its embedders by the input that each is for. context_length: how many tokens the
-    caches hold; None: as many as the file says. sliding_window: see ``feeding.values``. fingerprint: see ``saved``.
+    caches hold; None: as many as the file says. sliding_window: see ``feeding.values``.
+    run: makes what runs an interpreter's model; another runtime is measured beside litecl's.
 
     Any number of sessions may run it, in any threads, one at a time. Raises ModelError for a file that is none.
     """
@@ -37,18 +37,20 @@ class LanguageModel:
         embedders: Mapping[str, Interpreter],
         context_length: int | None = None,
         sliding_window: int | None = None,
-        fingerprint: str = "",
+        run: Callable[[Interpreter], Runner] = CompiledRunner,
     ) -> None:
         prefills, decode = steps(interpreter)
         self.context_length = _context_length(decode, context_length)
-        self.fingerprint = fingerprint
+        self.fingerprint = saved.fingerprint([each.model for each in (interpreter, *embedders.values())])
         self._window = sliding_window
         widths = [(step, width) for step in prefills for width in ([step.width] if step.width else _OPEN_WIDTHS)]
         sized = [step.with_sizes(width, self.context_length) for step, width in widths if width <= self.context_length]
         self._prefills = sorted(sized, key=lambda step: -step.width)
         self._decode = decode.with_sizes(1, self.context_length)
-        self._runner = _Runner(interpreter)
-        self._embedders = {name: _Embedder(name, given) for name, given in embedders.items()}
+        self._slots = next((each.shape[-1] for each in self._decode.of(Role.MASK)), 0)
+        self._may_pad = _keep_all(self._decode, self._slots)
+        self._runner = run(interpreter)
+        self._embedders = {name: Embedder(name, run(given), lookups(given)) for name, given in embedders.items()}
         wanted = {entry.name for entry in self._decode.of(Role.EMBEDDINGS)}
         if absent := sorted(wanted - {*embedders}):
             raise ModelError(f"the model takes {absent}, which an embedder computes: expected one, got none")
@@ -76,123 +78,66 @@ class LanguageModel:
     @property
     def device_bytes(self) -> int:
         """What the models take on the device."""
-        return sum(each.memory_bytes for runner in self._runners for each in runner.interpreter._delegations)
+        return sum(each.memory_bytes for runner in self._runners for each in runner.delegations)
 
     def copies(self, caches: Caches) -> dict[str, Array]:
         """Return copies of what caches hold."""
         with self._lock:
             return {name: buffer.array.copy() for name, buffer in caches.items()}
 
-    def widths(self, count: int) -> list[int]:
-        """Return into what pieces that many tokens are divided to be prefilled: 1 is a step of decode."""
-        pieces = []
-        for width in [*(step.width for step in self._prefills), 1]:
-            pieces += [width] * (count // width)
-            count %= width
-        return pieces
+    def pieces(self, count: int, start: int) -> list[int]:
+        """Return into how many tokens at a time a prompt of so many is divided; 1 is a step of decode.
+
+        start: how many tokens came before. A wider step than there are tokens reads further ones that no token sees.
+        """
+        made = []
+        while count:
+            made.append(self._next(count, start))
+            count, start = count - made[-1], start + made[-1]
+        return made
 
     def run(self, tokens: Sequence[int], start: int, caches: Caches) -> Array | None:
-        """Run a step on the next tokens, as many as one of ``widths``, and put their keys and values into caches.
+        """Run a step on the next tokens, one of ``pieces``, and put their keys and values into caches.
 
-        start: how many tokens the caches hold. Returns the logits of the token that follows, of shape [vocabulary],
-        where the signature computes them, as decode does.
+        start: how many tokens the caches hold. Returns the logits of the token that follows, of shape [vocabulary], if
+        the step is one of decode.
         """
         step = self._step(len(tokens))
-        numbers = np.array(tokens, np.int64)
+        numbers = np.zeros(step.width, np.int64)
+        numbers[: len(tokens)] = tokens
         with self._lock:
             given = {entry.name: self._embedders[entry.name](numbers, entry) for entry in step.of(Role.EMBEDDINGS)}
-            given |= feeding.values(step, numbers, start, self._window)
+            given |= feeding.values(step, numbers, start, len(tokens), self._window)
             results = self._runner.run(step, given, caches)
-            return None if step.logits is None else np.array(results[step.logits]).reshape(-1, self.vocabulary)[-1]
+            if step is not self._decode or step.logits is None:
+                return None
+            return np.array(results[step.logits]).reshape(self.vocabulary)
 
     def close(self) -> None:
         """Let go of the models."""
         with self._lock:
             for runner in self._runners:
-                runner.interpreter.close()
+                runner.close()
 
     @property
-    def _runners(self) -> "list[_Runner]":
+    def _runners(self) -> list[Runner]:
         return [self._runner, *(embedder.runner for embedder in self._embedders.values())]
 
-    def _step(self, width: int) -> Step:
-        if width == 1:
-            return self._decode
-        return next(step for step in self._prefills if step.width == width)
-
-
-class _Runner:
-    """Runs signatures of one file, on inputs that lie where the model reads them."""
-
-    def __init__(self, interpreter: Interpreter) -> None:
-        self.interpreter = interpreter
-        self._model = CompiledModel(interpreter, Environment.create())
-        self._inputs: dict[tuple[str, str], TensorBuffer] = {}
-        self._outputs: dict[tuple[str, str], TensorBuffer] = {}
-
-    def run(self, step: Step, given: Mapping[str, Array], caches: Caches) -> dict[str, Array]:
-        """Run a signature. The caches are its inputs and outputs of those names; the other outputs are returned, which
-        are valid until the next run.
+    def _next(self, count: int, start: int) -> int:
+        """Return how many of the next tokens to read at once: as the widest step takes, or all, by a wider one, if they
+        are most of what that takes, or more than it costs to decode them one by one.
         """
-        inputs = caches | {name: self._filled(step, name, value) for name, value in given.items()}
-        outputs = {each.name: caches.get(each.name) or self._output(step, each.name) for each in step.outputs}
-        self._model.run_by_name(step.key, {each.name: inputs[each.name] for each in step.inputs}, outputs)
-        return {name: buffer.array for name, buffer in outputs.items() if name not in caches}
+        exact = next((step.width for step in self._prefills if step.width <= count), 1)
+        wider = min((step.width for step in self._prefills if step.width >= count), default=0)
+        if not wider or not self._may_pad or start + wider > self._slots:
+            return exact
+        worth = _WORTH if exact == 1 else 2
+        return count if count > 1 and count * worth > wider else exact
 
-    def _filled(self, step: Step, name: str, value: Array) -> TensorBuffer:
-        key = step.key, name
-        if key not in self._inputs:
-            self._inputs[key] = self._model.create_input_buffer_by_name(*key)
-        if self._inputs[key].shape != value.shape:
-            return TensorBuffer(value)
-        self._inputs[key].array[...] = value
-        return self._inputs[key]
-
-    def _output(self, step: Step, name: str) -> TensorBuffer:
-        key = step.key, name
-        if key not in self._outputs:
-            self._outputs[key] = self._model.create_output_buffer_by_name(*key)
-        return self._outputs[key]
-
-
-class _Embedder:
-    """Looks tokens up in a table that is a model of its own."""
-
-    def __init__(self, name: str, interpreter: Interpreter) -> None:
-        self.runner = _Runner(interpreter)
-        self._steps = lookups(interpreter)
-        for step in self._steps:
-            outputs = [entry.name for entry in step.outputs]
-            if name not in outputs and len(outputs) != 1:
-                raise ModelError(f"embedder, signature {step.key!r}: expected an output {name!r}, got {outputs}")
-        self._name = name
-
-    def __call__(self, tokens: Array, wanted: Entry) -> Array:
-        """Return the embeddings of tokens, as an input wants them."""
-        rows = []
-        for step, part in self._parts(tokens):
-            (entry,) = step.with_sizes(len(part), 0).inputs
-            results = self.runner.run(step, {entry.name: part.astype(entry.dtype).reshape(entry.shape)}, {})
-            name = self._name if self._name in results else next(iter(results))
-            rows.append(np.array(results[name]).reshape(len(part), -1))
-        found = np.concatenate(rows)
-        if found.size != np.prod(wanted.shape) or found.dtype != wanted.dtype:
-            raise ModelError(
-                f"the embedder computes {found.dtype}{[*found.shape]}, the model takes {wanted.dtype}{[*wanted.shape]}"
-            )
-        return found.reshape(wanted.shape)
-
-    def _parts(self, tokens: Array) -> list[tuple[Step, Array]]:
-        """Divide tokens among the signatures: as few runs as a greedy division finds."""
-        parts: list[tuple[Step, Array]] = []
-        for step in self._steps:
-            width = step.width or len(tokens)
-            while width and len(tokens) >= width:
-                parts.append((step, tokens[:width]))
-                tokens = tokens[width:]
-        if len(tokens):
-            raise ModelError(f"the embedder has no signature for {len(tokens)} tokens or fewer")
-        return parts
+    def _step(self, count: int) -> Step:
+        if count == 1:
+            return self._decode
+        return next(step for step in reversed(self._prefills) if step.width >= count)
 
 
 def _context_length(decode: Step, given: int | None) -> int:
@@ -208,6 +153,13 @@ def _context_length(decode: Step, given: int | None) -> int:
     if given is None and not masks:
         raise ModelError("the file does not say how many tokens its caches hold: give context_length=")
     return given or _OPEN_SLOTS
+
+
+def _keep_all(decode: Step, slots: int) -> bool:
+    """Return whether every cache has a slot of its own for every token, of which a mask hides those that are not there
+    yet: then tokens behind the last one change nothing. Rings and the states of convolutions are not so.
+    """
+    return slots > 0 and all(slots in entry.shape for entry in decode.of(Role.CACHE))
 
 
 def requires(interpreter: Interpreter) -> list[str]:

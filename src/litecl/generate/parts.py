@@ -11,24 +11,34 @@ from litecl.generate import litertlm, tokenizers
 from litecl.generate.metadata import Metadata, metadata
 from litecl.generate.tokenizers import Tokenizer
 from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file import external
+from litecl.interpreter.file.external import Find
 from litecl.interpreter.file.reader import content_of
 from litecl.interpreter.file.tables import FILE_IDENTIFIER
 
 _EMBEDDERS = {"embedder": "embeddings", "per_layer_embedder": "per_layer_embeddings"}
 _MODEL = "prefill_decode"
+_WEIGHTS = "tflite_weights"  # LiteRT-LM's name for the section, as a file of constants
 _ZIP = b"PK\x03\x04"
 
 
 @dataclass(frozen=True)
-class Parts:
-    """model: the bytes of the file with the signatures. embedders: of those that compute an input of it, by its name.
+class File:
+    """The content of a ``.tflite`` file, and what finds other files in which constants of it lie."""
 
-    tokenizer: makes it, None where there is none. kind: what they lay in.
+    content: memoryview
+    find: Find
+
+
+@dataclass(frozen=True)
+class Parts:
+    """model: the file with the signatures. embedders: those that compute an input of it, by its name.
+
+    tokenizer: makes it, None where there is none.
     """
 
-    model: memoryview
-    kind: str
-    embedders: Mapping[str, memoryview] = field(default_factory=dict)
+    model: File
+    embedders: Mapping[str, File] = field(default_factory=dict)
     tokenizer: Callable[[], Tokenizer] | None = None
     metadata: Metadata = field(default_factory=Metadata)
 
@@ -54,7 +64,9 @@ def read(path: Path) -> Parts:
 
 def _litertlm(content: memoryview) -> Parts:
     found = litertlm.sections(content)
-    models = {section.type or _MODEL: section.content for section in found if section.kind == "model"}
+    weights = {section.type or _MODEL: {_WEIGHTS: section.content} for section in found if section.kind == "weights"}
+    contents = {section.type or _MODEL: section.content for section in found if section.kind == "model"}
+    models = {type_: File(each, external.given(weights.get(type_, {}))) for type_, each in contents.items()}
     by_kind = {section.kind: section.content for section in reversed(found)}
     tokenizer: Callable[[], Tokenizer] | None = None
     if "SentencePiece tokenizer" in by_kind:
@@ -70,7 +82,10 @@ def _task(content: memoryview) -> Parts:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = [name for name in archive.namelist() if name.startswith("TF_LITE_")]
-            models = {name.removeprefix("TF_LITE_").lower(): memoryview(archive.read(name)) for name in names}
+            models = {
+                name.removeprefix("TF_LITE_").lower(): File(memoryview(archive.read(name)), external.given({}))
+                for name in names
+            }
             held = {name: archive.read(name) for name in ("TOKENIZER_MODEL", "METADATA") if name in archive.namelist()}
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         raise ModelError(f"the bundle is no zip file that can be read: {error}") from error
@@ -87,20 +102,21 @@ def _llm_metadata(content: bytes) -> Metadata:
     return Metadata() if found.start is None else found
 
 
-def _parts(
-    kind: str, models: Mapping[str, memoryview], tokenizer: Callable[[], Tokenizer] | None, said: Metadata
-) -> Parts:
+def _parts(kind: str, models: Mapping[str, File], tokenizer: Callable[[], Tokenizer] | None, said: Metadata) -> Parts:
     if _MODEL not in models:
         raise ModelError(f"{kind} without the model {_MODEL!r}; it has {sorted(models)}")
     embedders = {name: models[type_] for type_, name in _EMBEDDERS.items() if type_ in models}
-    return Parts(models[_MODEL], kind, embedders, tokenizer, said)
+    return Parts(models[_MODEL], embedders, tokenizer, said)
+
+
+def file(path: Path) -> File:
+    """Return a ``.tflite`` file by its path."""
+    return File(content_of(path), external.beside(path, content_of))
 
 
 def _beside(path: Path, content: memoryview) -> Parts:
-    embedders = {
-        name: content_of(file)
-        for type_, name in _EMBEDDERS.items()
-        if (file := path.with_name(f"{type_}.tflite")).is_file()
-    }
+    paths = {name: path.with_name(f"{type_}.tflite") for type_, name in _EMBEDDERS.items()}
+    embedders = {name: file(each) for name, each in paths.items() if each.is_file()}
     found = tokenizers.beside(path)
-    return Parts(content, "a .tflite file", embedders, None if found is None else partial(tokenizers.from_file, found))
+    tokenizer = None if found is None else partial(tokenizers.from_file, found)
+    return Parts(File(content, external.beside(path, content_of)), embedders, tokenizer)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.graph import Array, Shape
+from litecl.interpreter.graph import Array, Model, Shape
 
 _VERSION = 1
 _STATE = "session"
-_BLOCKS, _BLOCK_BYTES = 64, 4096
+_ELEMENTS = 4096  # of a constant, that are looked at
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,23 @@ class State:
     random: Mapping[str, Any]
 
 
-def fingerprint(contents: Sequence[memoryview]) -> str:
-    """Return what tells models apart: a digest of the sizes of their files, and of blocks all over them."""
+def fingerprint(models: Sequence[Model]) -> str:
+    """Return what tells models apart: a digest of their operators, and of parts of all their constants."""
     digest = hashlib.sha256()
-    for content in contents:
-        digest.update(str(len(content)).encode())
-        step = max(len(content) // _BLOCKS, _BLOCK_BYTES)
-        for start in range(0, len(content), step):
-            digest.update(content[start : start + _BLOCK_BYTES])
+    for graph in (graph for model in models for graph in model.subgraphs):
+        digest.update(" ".join(node.op.name for node in graph.nodes).encode())
+        for spec in graph.tensors:
+            if spec.data is not None:
+                digest.update(f"{spec.type.name}{spec.data.shape}".encode())
+                digest.update(_part(spec.data))
     return digest.hexdigest()
+
+
+def _part(data: Array) -> bytes:
+    """Return some of the elements: all of small constants, of large ones those at equal distances."""
+    flat = data.reshape(-1)
+    some = flat[:: max(flat.size // _ELEMENTS, 1)]
+    return repr(some.tolist()).encode() if some.dtype.hasobject else some.tobytes()
 
 
 def write(path: str | PathLike[str], model: str, state: State, caches: Mapping[str, Array]) -> None:

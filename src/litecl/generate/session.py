@@ -157,23 +157,23 @@ class Session:
         """Let the model read the tokens that its caches do not hold, and return the logits of the next one."""
         self._held = min(self._held, len(self._tokens) - 1)
         start = time.perf_counter()
-        widths = self._model.widths(len(self._tokens) - 1 - self._held)
-        for width in widths:
-            self._run(width)
+        pieces = self._model.pieces(len(self._tokens) - 1 - self._held, self._held)
+        for count in pieces:
+            self._run(count)
         read = time.perf_counter()
         logits = self._run(1)
         assert logits is not None
-        self._spend(sum(widths), read - start, 0, time.perf_counter() - read)
+        self._spend(sum(pieces), read - start, 0, time.perf_counter() - read)
         return logits
 
-    def _run(self, width: int) -> Array | None:
+    def _run(self, count: int) -> Array | None:
         try:
-            part = self._tokens[self._held : self._held + width]
+            part = self._tokens[self._held : self._held + count]
             logits = self._model.run(part, self._held, self._caches)
         except BaseException:
             self._caches, self._held = self._model.caches(), 0  # what they hold now is not certain
             raise
-        self._held += width
+        self._held += count
         return logits
 
     def _spend(

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli import benches, peers
+from litecl.cli import benches, generation, peers
 from litecl.cli.command import (
     A_MODEL,
     Output,
@@ -82,6 +82,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"write the table to this file ({', '.join(benches.FORMATS)}); may be repeated",
     )
+    generation.arguments(parser)
 
 
 def run(args: argparse.Namespace) -> Output:
@@ -89,6 +90,8 @@ def run(args: argparse.Namespace) -> Output:
 
     Of several models those that cannot be measured are left out and told of; the exit code is then 1.
     """
+    if generation.is_asked_for(args):
+        return generation.run(args)
     benches.check(args.output)
     load_before, told, given = load(), header("litecl bench"), device_options(args)
     files = _files(args.model)

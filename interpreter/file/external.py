@@ -1,0 +1,80 @@
+"""Constants that lie in other files: beside a model's, or in sections of a bundle.
+
+A group of the schema's ``external_buffer_groups`` is a file, which its name says relative to the model's folder.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.flatbuffer import Record
+from litecl.interpreter.graph import Array
+
+Find = Callable[[str], memoryview]  # the content of a file by its name
+
+_PLAIN = (None, "", "unpacked")  # packings of bytes that lie as in the model's own file
+
+
+def verify(model: Record) -> None:
+    """Raise ModelError unless every tensor's external buffer is listed, once, with a group that there is."""
+    groups, known = model.external_buffer_groups or [], set()
+    for index, buffer in enumerate(model.external_buffers or []):
+        if buffer.id in known:
+            raise ModelError(f"external buffer {index}: its id {buffer.id} is another's too")
+        if buffer.group >= len(groups):
+            raise ModelError(f"external buffer {index}: group {buffer.group} out of range for {len(groups)} groups")
+        if buffer.packing not in _PLAIN:
+            raise ModelError(f"external buffer {index}: packing {buffer.packing!r} is not known")
+        known.add(buffer.id)
+    for position, subgraph in enumerate(model.subgraphs or []):
+        for index, tensor in enumerate(subgraph.tensors or []):
+            if tensor.external_buffer and tensor.external_buffer not in known:
+                raise ModelError(
+                    f"subgraph {position}, tensor {index}: external buffer {tensor.external_buffer} is not listed"
+                )
+
+
+class ExternalBuffers:
+    """The external buffers of a verified model. find: returns the content of a file by the name of its group."""
+
+    def __init__(self, model: Record, find: Find) -> None:
+        self._buffers = {buffer.id: buffer for buffer in model.external_buffers or []}
+        self._groups = [group.name or "" for group in model.external_buffer_groups or []]
+        self._find = find
+        self._files: dict[str, memoryview] = {}
+
+    def __getitem__(self, number: int) -> Array:
+        """Return the bytes of a buffer by its id. Raises ModelError where its file is not there, or is too short."""
+        buffer = self._buffers[number]
+        name = self._groups[buffer.group]
+        if name not in self._files:
+            self._files[name] = self._find(name)
+        content, end = self._files[name], buffer.offset + buffer.length
+        if end > len(content):
+            raise ModelError(f"{name!r}: bytes {buffer.offset} to {end} of a file of {len(content)} bytes")
+        return np.frombuffer(content, np.uint8, buffer.length, buffer.offset)
+
+
+def given(files: Mapping[str, memoryview]) -> Find:
+    """Return what finds the content of files by their names."""
+
+    def find(name: str) -> memoryview:
+        if name not in files:
+            raise ModelError(f"its values lie in another file, {name!r}, which is not there; there are {sorted(files)}")
+        return files[name]
+
+    return find
+
+
+def beside(model: Path, read: Callable[[Path], memoryview]) -> Find:
+    """Return what finds files in a model's folder, or in folders in there: a model is not to read any file there is."""
+
+    def find(name: str) -> memoryview:
+        parts = {*PurePosixPath(name).parts, *PureWindowsPath(name).parts}
+        if not parts or ".." in parts or PurePosixPath(name).is_absolute() or PureWindowsPath(name).anchor:
+            raise ModelError(f"its values lie in another file, {name!r}: expected one in the folder of the model")
+        return read(model.parent / name)
+
+    return find

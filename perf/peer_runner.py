@@ -1,0 +1,39 @@
+"""The signatures of a language model in another runtime, to be measured beside litecl's."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from litecl.generate.runners import Caches
+from litecl.generate.signatures import Step
+from litecl.interpreter.delegation import Delegation
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.graph import Array
+from litecl.perf.contenders import PEERS
+
+
+class PeerRunner:
+    """Runs signatures of a file by a peer's signature runners; see ``Runner``. They copy inputs and outputs."""
+
+    delegations: Sequence[Delegation] = ()
+
+    def __init__(self, name: str, content: bytes, num_threads: int) -> None:
+        self._name = name
+        try:
+            made: Any = PEERS[name](content, num_threads)
+            self._runners = {key: made.get_signature_runner(key) for key in made.get_signature_list()}
+        except (ValueError, RuntimeError) as error:
+            raise LiteclError(f"{name} cannot run the model: {error}") from error
+
+    def run(self, step: Step, given: Mapping[str, Array], caches: Caches) -> dict[str, Array]:
+        """Run a signature."""
+        try:
+            results = self._runners[step.key](**given, **{name: buffer.array for name, buffer in caches.items()})
+        except (ValueError, RuntimeError) as error:
+            raise LiteclError(f"{self._name} cannot run the model: {error}") from error
+        for name, buffer in caches.items():
+            buffer.exchange(results[name])
+        return {name: value for name, value in results.items() if name not in caches}
+
+    def close(self) -> None:
+        """Let go of the model."""
+        self._runners = {}

@@ -1,0 +1,50 @@
+"""Tables of embeddings in a file of their own."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from litecl.generate.runners import Runner
+from litecl.generate.signatures import Entry, Step
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Array
+
+
+class Embedder:
+    """Looks tokens up. name: of the input that it is for. steps: its signatures, the widest first."""
+
+    def __init__(self, name: str, runner: Runner, steps: Sequence[Step]) -> None:
+        self.runner = runner
+        self._steps = steps
+        for step in self._steps:
+            outputs = [entry.name for entry in step.outputs]
+            if name not in outputs and len(outputs) != 1:
+                raise ModelError(f"embedder, signature {step.key!r}: expected an output {name!r}, got {outputs}")
+        self._name = name
+
+    def __call__(self, tokens: Array, wanted: Entry) -> Array:
+        """Return the embeddings of tokens, as an input wants them."""
+        rows = []
+        for step, part in self._parts(tokens):
+            (entry,) = step.with_sizes(len(part), 0).inputs
+            results = self.runner.run(step, {entry.name: part.astype(entry.dtype).reshape(entry.shape)}, {})
+            name = self._name if self._name in results else next(iter(results))
+            rows.append(np.array(results[name]).reshape(len(part), -1))
+        found = np.concatenate(rows)
+        if found.size != np.prod(wanted.shape) or found.dtype != wanted.dtype:
+            raise ModelError(
+                f"the embedder computes {found.dtype}{[*found.shape]}, the model takes {wanted.dtype}{[*wanted.shape]}"
+            )
+        return found.reshape(wanted.shape)
+
+    def _parts(self, tokens: Array) -> list[tuple[Step, Array]]:
+        """Divide tokens among the signatures: as few runs as a greedy division finds."""
+        parts: list[tuple[Step, Array]] = []
+        for step in self._steps:
+            width = step.width or len(tokens)
+            while width and len(tokens) >= width:
+                parts.append((step, tokens[:width]))
+                tokens = tokens[width:]
+        if len(tokens):
+            raise ModelError(f"the embedder has no signature for {len(tokens)} tokens or fewer")
+        return parts
