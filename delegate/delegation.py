@@ -91,7 +91,9 @@ class CLDelegation:
         return DelegationReport(
             device="none" if self._device is None else self._device.name,
             nodes=self._detailed(),
-            partitions=tuple(partition_row(number, program) for number, program in programs),
+            partitions=tuple(
+                partition_row(n, p, new) for (n, p), new in zip(programs, self._constant_bytes(), strict=True)
+            ),
             counters=replace(self.counters),
             build_s=self._build_s,
             cache_hits=self._cache_hits,
@@ -208,7 +210,16 @@ class CLDelegation:
     @property
     def memory_bytes(self) -> int:
         """See ``Delegation.memory_bytes``."""
-        return sum(p.plan.arena.size_bytes + p.constant_bytes for p in self._programs.values())
+        return sum(p.plan.arena.size_bytes for p in self._programs.values()) + sum(self._constant_bytes())
+
+    def _constant_bytes(self) -> list[int]:
+        """Return for every region the bytes of the constants that no region before it has."""
+        seen: dict[int, int] = {}
+        found: list[int] = []
+        for program in self._programs.values():
+            found.append(sum(size for part, size in program.constant_parts.items() if part not in seen))
+            seen |= program.constant_parts
+        return found
 
     def _build(self, region: Region, nodes: tuple[Node, ...], parts: Partitioning) -> Node | None:
         """Return the node that runs a region, or None if the device fails to build it. nodes: what the CPU runs instead

@@ -95,8 +95,8 @@ def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:
     return []
 
 
-def partition_row(number: int, program: Program) -> PartitionRow:
-    """Return what the report says of a region."""
+def partition_row(number: int, program: Program, constant_bytes: int) -> PartitionRow:
+    """Return what the report says of a region. constant_bytes: of what regions before it do not have."""
     region = program.plan.region
     return PartitionRow(
         partition=number,
@@ -104,7 +104,7 @@ def partition_row(number: int, program: Program) -> PartitionRow:
         nodes=region.nodes,
         launches=len(program.plan.works),
         arena_bytes=program.plan.arena.size_bytes,
-        constant_bytes=program.constant_bytes,
+        constant_bytes=constant_bytes,
         flops=program.plan.flops,
         manner=program.manner,
         loops=program.loops(),
