@@ -111,6 +111,11 @@ class Program:
         return outputs
 
     @property
+    def constant_bytes(self) -> int:
+        """Return the bytes of all constants on the device, those included that other regions share."""
+        return sum(self.constant_parts.values())
+
+    @property
     def copies(self) -> list[CopyRow]:
         """The copies of the last run, if times are taken."""
         if not self.copied:
