@@ -19,7 +19,7 @@ from litecl.delegate.devices import forget, open_device, tuning_of
 from litecl.delegate.plan.dump import dump_of
 from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.progress import phase, timed
-from litecl.delegate.region import partition_row, region_node
+from litecl.delegate.region import constant_bytes, partition_rows, region_node
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, WarmUp, summary, warn
 from litecl.delegate.report_details import kernel_name, with_details
 from litecl.delegate.tuning import Demand
@@ -87,11 +87,10 @@ class CLDelegation:
     def report(self) -> DelegationReport:
         """Return what ran where and why."""
         kernels = self._kernel_rows()
-        programs = self._programs.items()
         return DelegationReport(
             device="none" if self._device is None else self._device.name,
             nodes=self._detailed(),
-            partitions=tuple(partition_row(number, program) for number, program in programs),
+            partitions=partition_rows(self._programs),
             counters=replace(self.counters),
             build_s=self._build_s,
             cache_hits=self._cache_hits,
@@ -208,7 +207,9 @@ class CLDelegation:
     @property
     def memory_bytes(self) -> int:
         """See ``Delegation.memory_bytes``."""
-        return sum(p.plan.arena.size_bytes + p.constant_bytes for p in self._programs.values())
+        return sum(p.plan.arena.size_bytes for p in self._programs.values()) + sum(
+            constant_bytes(self._programs.values())
+        )
 
     def _build(self, region: Region, nodes: tuple[Node, ...], parts: Partitioning) -> Node | None:
         """Return the node that runs a region, or None if the device fails to build it. nodes: what the CPU runs instead

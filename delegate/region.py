@@ -1,6 +1,6 @@
 """A region as one node of the model, which goes back to the CPU for good once its device has failed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -95,8 +95,23 @@ def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:
     return []
 
 
-def partition_row(number: int, program: Program) -> PartitionRow:
-    """Return what the report says of a region."""
+def constant_bytes(programs: Iterable[Program]) -> list[int]:
+    """Return for every region the bytes of the constants that no region before it has."""
+    seen: dict[int, int] = {}
+    found: list[int] = []
+    for program in programs:
+        found.append(sum(size for part, size in program.constant_parts.items() if part not in seen))
+        seen |= program.constant_parts
+    return found
+
+
+def partition_rows(programs: Mapping[int, Program]) -> tuple[PartitionRow, ...]:
+    """Return what the report says of regions, by number."""
+    rows = zip(programs.items(), constant_bytes(programs.values()), strict=True)
+    return tuple(_partition_row(number, program, constants) for (number, program), constants in rows)
+
+
+def _partition_row(number: int, program: Program, constants: int) -> PartitionRow:
     region = program.plan.region
     return PartitionRow(
         partition=number,
@@ -104,7 +119,7 @@ def partition_row(number: int, program: Program) -> PartitionRow:
         nodes=region.nodes,
         launches=len(program.plan.works),
         arena_bytes=program.plan.arena.size_bytes,
-        constant_bytes=program.constant_bytes,
+        constant_bytes=constants,
         flops=program.plan.flops,
         manner=program.manner,
         loops=program.loops(),

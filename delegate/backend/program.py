@@ -14,7 +14,7 @@ import numpy as np
 
 from litecl.delegate.backend import fork
 from litecl.delegate.backend.errors import host_memory, no_host_memory, place
-from litecl.delegate.backend.protocols import AtOnce, Device, TakesBuffers, UserBuffer
+from litecl.delegate.backend.protocols import AtOnce, Device, SharesConstants, TakesBuffers, UserBuffer
 from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.backend.states import States
 from litecl.delegate.cl_op import Operand
@@ -53,7 +53,9 @@ class Program:
             self._memory, self._finish = self._execution.memory, self._execution.finish
             self._find_memory()
         self.manner = self._execution.manner
-        self.constant_bytes = self._memory.constant_bytes
+        memory = self._memory
+        parts = memory.constant_parts if isinstance(memory, SharesConstants) else {id(self): memory.constant_bytes}
+        self.constant_parts: Mapping[int, int] = parts
 
     def _find_memory(self) -> None:
         """Find where inputs, outputs and states lie; the latter in both turns."""
@@ -107,6 +109,11 @@ class Program:
         end_s, sent, received = time.perf_counter(), counters.bytes_to_device - sent, counters.bytes_to_host - received
         self.copied = start_s, copied_s, queued_s, end_s, sent, received
         return outputs
+
+    @property
+    def constant_bytes(self) -> int:
+        """Return the bytes of all constants on the device, those included that other regions share."""
+        return sum(self.constant_parts.values())
 
     @property
     def copies(self) -> list[CopyRow]:

@@ -60,6 +60,14 @@ class Memory(Protocol):
         """Queue a copy of a state (``State.before``), from where it lies otherwise to where it lies so turned."""
 
 
+@runtime_checkable
+class SharesConstants(Protocol):
+    """What a memory has besides, if plans share constants: their parts, with the size of each in bytes."""
+
+    @property
+    def constant_parts(self) -> Mapping[int, int]: ...
+
+
 class Execution(Protocol):
     """A plan bound to a device, to be run any number of times, by one thread at a time.
 

@@ -12,7 +12,7 @@ from litecl.delegate.native import clang, compiler
 from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.execution import NativeExecution
 from litecl.delegate.native.library import Libraries
-from litecl.delegate.native.memory import ALIGNMENT
+from litecl.delegate.native.memory import ALIGNMENT, ConstantPool
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter import limits
@@ -85,6 +85,7 @@ class NativeDevice:
     def __init__(self, found: NativeFound, directory: Path | None) -> None:
         self.name, self.identity, self.target = found.name, found.identity, found.target(directory)
         self._libraries = found.libraries(directory)
+        self._pool = ConstantPool()
 
     @property
     def cache_hits(self) -> int:
@@ -93,7 +94,7 @@ class NativeDevice:
 
     def bind(self, plan: Plan, options: CLOptions) -> NativeExecution:
         """See ``Device``."""
-        return NativeExecution(plan, self._libraries, self.target.compute_units, options)
+        return NativeExecution(plan, self._libraries, self._pool, self.target.compute_units, options)
 
     def check(self) -> None:
         """Nothing can be known to fail."""

@@ -15,7 +15,7 @@ from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.kit.shared import packed
 from litecl.delegate.native.clock import cycle_s
 from litecl.delegate.native.library import Libraries
-from litecl.delegate.native.memory import NativeMemory, aligned
+from litecl.delegate.native.memory import ConstantPool, NativeMemory, aligned
 from litecl.delegate.native.stepped import Stepped
 from litecl.delegate.native.workers import crew
 from litecl.delegate.plan.plan import Plan
@@ -34,12 +34,14 @@ _GATE = aligned(RegionSize.LINE_BYTES)  # of all threads, before Python's lock: 
 
 
 class NativeExecution:
-    """See ``Execution`` in delegate/backend/protocols.py. workers: how many threads share the work."""
+    """See ``Execution`` in delegate/backend/protocols.py. pool: has the constants. workers: how many threads share the
+    work.
+    """
 
-    def __init__(self, plan: Plan, libraries: Libraries, workers: int, options: CLOptions) -> None:
+    def __init__(self, plan: Plan, libraries: Libraries, pool: ConstantPool, workers: int, options: CLOptions) -> None:
         reason = _why_stepped(plan, options)
         with host_memory("preparing a region"):
-            self.memory = NativeMemory(plan)
+            self.memory = NativeMemory(plan, pool)
             self.manner = Manner("queued", reason) if reason else Manner("one kernel", libraries.origin)
             self._plan, self._most = plan, options.max_loop_iterations
             program = program_of(plan, self.memory, options)
@@ -106,7 +108,7 @@ class NativeExecution:
         """Return region.cl's shifts at the beginning: every loop, and the region itself, reads its first set."""
         turns = slice(Shift.SETS + 2 * self._plan.turns, Shift.SETS + 2 * self._plan.turns + 2)
         shifts = aligned(8 * turns.stop).view(np.uint64)
-        shifts[Shift.CONSTANTS] = (self.memory.constants.ctypes.data - self.memory.arena.ctypes.data) % (1 << 64)
+        shifts[Shift.CONSTANTS] = (self.memory.base - self.memory.arena.ctypes.data) % (1 << 64)
         for slot in self._plan.slots.values():
             shifts[Shift.SETS + 2 * slot.loop + 1] = slot.set_bytes
         self._turns = shifts[turns].copy(), shifts[turns][::-1].copy()

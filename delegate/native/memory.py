@@ -1,13 +1,22 @@
 """The memory of a plan on the processor itself: numpy's, which kernels and host use in place."""
 
+import threading
+from collections.abc import Mapping
+from weakref import ref
+
 import numpy as np
 
 from litecl.delegate.backend.places import Places, part_of
-from litecl.delegate.cl_op import Operand
+from litecl.delegate.cl_op import Arg, Operand
+from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.plan import Plan
+from litecl.delegate.plan.region_tables import RegionSize, Shift
 from litecl.interpreter.graph import Array
 
 ALIGNMENT = 64  # bytes
+_SHARED_BYTES = 1 << 12  # of constants that are worth looking for, and that no kernel uses to count
+_STEP = 1 << 20  # bytes that are compared at once
+_SAMPLE = 64  # bytes by which constants are told apart before they are compared whole
 
 
 def aligned(size_bytes: int) -> Array:
@@ -17,17 +26,85 @@ def aligned(size_bytes: int) -> Array:
     return memory[start : start + max(1, size_bytes)]
 
 
-class NativeMemory:
-    """An arena for what changes, and one array for all constants. See ``Memory`` in delegate/backend/protocols.py."""
+class ConstantPool:
+    """Large constants of all regions on the processor, each there once: signatures and models share their weights.
 
-    def __init__(self, plan: Plan) -> None:
+    Kernels only read them. What no region holds any more is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[tuple[int, bytes], list[ref[Array]]] = {}
+
+    def held(self, data: Array) -> Array:
+        """Return the bytes of a constant, in memory that may have been there before."""
+        given = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        key = given.size, given[:: max(1, given.size // _SAMPLE)].tobytes()
+        with self._lock:
+            alive = [(held, array) for held in self._held.get(key, ()) if (array := held()) is not None]
+            found = next((array for _, array in alive if _equal(array, given)), None)
+            if found is None:
+                found = aligned(given.size)
+                found[...] = given
+                self._held = {
+                    k: there for k, refs in self._held.items() if (there := [r for r in refs if r() is not None])
+                }
+                self._held[key] = [*(held for held, _ in alive), ref(found)]
+        return found
+
+
+def _equal(a: Array, b: Array) -> bool:
+    """Return whether as many bytes are equal, without memory for as many results."""
+    return all(np.array_equal(a[i : i + _STEP], b[i : i + _STEP]) for i in range(0, a.size, _STEP))
+
+
+def _lies_well(data: Array) -> bool:
+    """Return whether kernels may read an array where it is: its elements must not be apart, nor change."""
+    return data.flags.c_contiguous and not data.flags.writeable and data.ctypes.data % data.itemsize == 0
+
+
+class NativeMemory:
+    """An arena for what changes, and constants: large ones in a pool, or where the model has them, the others in one
+    array. See ``Memory`` in delegate/backend/protocols.py.
+
+    base: the lowest address of a constant, from which their offsets count. constant_parts: the sizes of what is not the
+    model's own, by address.
+    """
+
+    def __init__(self, plan: Plan, pool: ConstantPool) -> None:
         self._plan = plan
         self.arena = aligned(plan.arena.size_bytes)
         self._places = Places(plan, ALIGNMENT)
-        self.address, self.constant_bytes = self._places.address, self._places.constant_bytes
-        self.constants = aligned(self.constant_bytes)
+        sizes = dict(self._places.constants.values())
+        small, end = {}, 0
+        for offset, size in sizes.items():
+            if size < _SHARED_BYTES:
+                small[offset], end = end, align(end + max(1, size), ALIGNMENT)
+        block = aligned(end)
+        self._constants = {offset: block[at : at + sizes[offset]] for offset, at in small.items()}
+        tensors = {offset for root, (offset, _) in self._places.constants.items() if isinstance(root, Operand)}
+        models = set()
         for data, offset in self._places.released():
-            self.constants[offset : offset + data.nbytes] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+            if offset in small:
+                self._constants[offset][...] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+            elif offset in tensors and _lies_well(data):
+                self._constants[offset] = data.reshape(-1).view(np.uint8)
+                models.add(offset)
+            else:
+                self._constants[offset] = pool.held(data)
+        addresses = {offset: memory.ctypes.data for offset, memory in self._constants.items()}
+        self.base = min(addresses.values(), default=0)
+        self._offsets = {offset: address - self.base for offset, address in addresses.items()}
+        parts = {addresses[offset]: size for offset, size in sizes.items() if offset not in small.keys() | models}
+        self.constant_parts: Mapping[int, int] = {block.ctypes.data: end, **parts}
+        self.constant_bytes = sum(self.constant_parts.values())
+
+    def address(self, arg: Arg) -> int:
+        """Return where region.cl finds something (``Places.address``)."""
+        root, _ = self._places.root(arg)
+        if root not in self._places.constants:
+            return self._places.address(arg)
+        return self._offsets[self._places.constants[root][0]] | Shift.CONSTANTS << RegionSize.OFFSET_BITS
 
     def view(self, operand: Operand, turned: bool = False) -> Array | None:
         """Return an operand's memory as an array; None for a constant."""
@@ -45,7 +122,7 @@ class NativeMemory:
     def download(self, operand: Operand, into: Array, turned: bool = False) -> None:
         """Copy an operand, which may be a constant."""
         view, (root, start) = self.view(operand, turned), self._places.root(operand)
-        into[...] = part_of(self.constants, self._places.constants[root][0] + start, operand) if view is None else view
+        into[...] = part_of(self._constants[self._places.constants[root][0]], start, operand) if view is None else view
 
     def copy(self, state: Operand, turned: bool) -> None:
         """Copy a state from the other set."""

@@ -12,7 +12,7 @@ from litecl.delegate.native.cross import compiler_for
 from litecl.delegate.native.execution import program_of
 from litecl.delegate.native.kinds import Machine
 from litecl.delegate.native.library import Libraries
-from litecl.delegate.native.memory import NativeMemory
+from litecl.delegate.native.memory import ConstantPool, NativeMemory
 from litecl.delegate.native.pack import Packed, digests
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work
@@ -85,7 +85,7 @@ class PackingDevice(NativeDevice):
 
     def bind(self, plan: Plan, options: CLOptions) -> "NotRun":  # type: ignore[override]
         """Make a library. Raises KernelBuildError."""
-        memory = NativeMemory(plan)
+        memory = NativeMemory(plan, ConstantPool())
         program = program_of(plan, memory, options)
         if program.works:
             name, content = self._libraries.content(self._libraries.region_units(program, timed=options.profile))

@@ -14,11 +14,12 @@ from litecl.delegate.plan.passes.joins import joins
 from litecl.delegate.plan.passes.layer_norms import layer_norms
 from litecl.delegate.plan.passes.pads import pads
 from litecl.delegate.plan.passes.separable import separable
+from litecl.delegate.plan.passes.weight_only import weight_only
 
 Pass = Callable[[RegionGraph], RegionGraph]
 Observer = Callable[[str, RegionGraph], None]
 
-PASSES: tuple[Pass, ...] = (in_place, attention, pads, epilogues, chains, joins)
+PASSES: tuple[Pass, ...] = (in_place, weight_only, attention, pads, epilogues, chains, joins)
 GPU_PASSES: tuple[Pass, ...] = (
     *(in_place, attention, heads, layer_norms, pads, epilogues),
     *(gates, separable, inverted, chains, joins),

@@ -33,7 +33,7 @@ from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 from litecl.perf.models import layers
-from support import devices
+from support import devices, weight_only
 from support.attention_nets import Attended
 from support.build import Graph, model, randn
 from support.by_name import Fed, agrees, case_of, launches
@@ -123,16 +123,15 @@ def chain() -> Fed:
 
 def loop() -> Fed:
     """Return a model that is a loop, and what it is fed."""
-    state = (((), INT), ((2, 3), FLOAT))
-    model_ = while_model(state, below(5), lambda g, x: [next_(g, x[0]), plus(g, x[1], x[1])])
+    model_ = while_model((((), INT), ((2, 3), FLOAT)), below(5), lambda g, x: [next_(g, x[0]), plus(g, x[1], x[1])])
     return write(model_), [int32(0), randn(np.random.default_rng(4), 2, 3)]
 
 
 def attention() -> Fed:
     """Return a model of attention in tiles, and what it is fed."""
     g, rng = Attended(), np.random.default_rng(6)
-    model_ = model(g.build(g.seen(g.masked(g.scores(), (5, 7)))))
-    return write(model_), [randn(rng, *g.tensors[t].static_shape) for t in g.inputs]
+    content = write(model(g.build(g.seen(g.masked(g.scores(), (5, 7))))))
+    return content, [randn(rng, *g.tensors[t].static_shape) for t in g.inputs]
 
 
 def inverted_residual() -> Fed:
@@ -151,6 +150,7 @@ _CASES = {
     "attention": attention,
     "inverted residual": inverted_residual,
     "chain": chain,
+    "weight only": weight_only.fed,
     "loop": loop,
     **{
         f"{op} {name}": lambda table=table, op=op, name=name: case_of(table, op, name)

@@ -1,0 +1,100 @@
+"""Constants on the processor's own device: once for all signatures, subgraphs and models, and some where they were."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from litecl.delegate import CLDelegate
+from litecl.delegate.native.memory import ConstantPool
+from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Array, Signature, Subgraph
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from support.build import Graph, model, randn
+
+_DEPTH, _COLUMNS = 96, 128
+_WEIGHTS_BYTES = 4 * _DEPTH * _COLUMNS
+
+
+def product(name: str, rows: int, weights: Array) -> Subgraph:
+    g = Graph(name)
+    x = g.input((rows, _DEPTH))
+    return g.build(g.op(FULLY_CONNECTED, [x, g.const(weights), None], FullyConnectedOptions()))
+
+
+def signatures(*rows: int, weights: list[Array]) -> bytes:
+    """Return a file of products of so many rows, a signature each."""
+    graphs = [product(f"s{i}", n, w) for i, (n, w) in enumerate(zip(rows, weights, strict=True))]
+    named = [Signature(g.name, {"x": g.inputs[0]}, {"y": g.outputs[0]}, i) for i, g in enumerate(graphs)]
+    return write(model(*graphs, signatures=named))
+
+
+def opened(content: bytes, **options: object) -> Interpreter:
+    interpreter = Interpreter(content, delegates=[CLDelegate(device="native", strict=True, **options)])  # type: ignore[arg-type]
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+@pytest.mark.parametrize("options", [{"num_threads": 1}, {"num_threads": 2}, {"queue_loops": True}], ids=str)
+def test_signatures_share_weights(options: dict[str, object]) -> None:
+    """Of equal layout, whoever holds them; others, which differ in one element, are their own."""
+    rng = np.random.default_rng(1)
+    weights = randn(rng, _COLUMNS, _DEPTH)
+    other = weights.copy()
+    other[77, 3] += 1
+    given = [weights, weights, other]
+    interpreter = opened(signatures(12, 24, 24, weights=given), **options)
+    first, second, third = interpreter.delegation_report().partitions
+    assert first.constant_bytes >= _WEIGHTS_BYTES
+    assert second.constant_bytes < _WEIGHTS_BYTES
+    assert third.constant_bytes >= _WEIGHTS_BYTES
+    for i, (rows, own) in enumerate(zip((12, 24, 24), given, strict=True)):
+        x = randn(rng, rows, _DEPTH)
+        got = interpreter.get_signature_runner(f"s{i}")(x=x)["y"]
+        np.testing.assert_allclose(got, x.astype(np.float64) @ own.T, rtol=1e-4, atol=1e-5)
+
+
+def test_models_share_weights_and_forget_them() -> None:
+    weights = randn(np.random.default_rng(2), _COLUMNS, _DEPTH)
+    content, x = signatures(12, weights=[weights]), randn(np.random.default_rng(3), 12, _DEPTH)
+    interpreters = [opened(content) for _ in range(2)]
+    parts = [{*p.constant_parts} for i in interpreters for d in i._delegations for p in d._programs.values()]  # type: ignore[attr-defined]
+    assert len(parts[0] & parts[1]) == 1
+    assert [i._delegations[0].memory_bytes > _WEIGHTS_BYTES for i in interpreters] == [True, True]
+    del interpreters[0]
+    gc.collect()
+    got = interpreters[0].get_signature_runner()(x=x)["y"]
+    np.testing.assert_allclose(got, x.astype(np.float64) @ weights.T, rtol=1e-4, atol=1e-5)
+
+
+def test_weights_that_are_read_as_they_are_stay_in_the_model() -> None:
+    """A product of one row reads the file's own bytes, or a copy of what a caller may change."""
+    weights = randn(np.random.default_rng(4), 512, 1024)
+    g = Graph()
+    y = g.op(FULLY_CONNECTED, [g.input((1, 1024)), g.const(weights), None], FullyConnectedOptions())
+    of_records = model(g.build(y))
+    for given, is_copied in ((write(of_records), False), (of_records, True)):
+        interpreter = opened(given)  # type: ignore[arg-type]
+        (row,) = interpreter.delegation_report().partitions
+        assert (row.constant_bytes >= weights.nbytes) == is_copied
+        x = randn(np.random.default_rng(5), 1, 1024)
+        interpreter.set_tensor(0, x)
+        interpreter.invoke()
+        np.testing.assert_allclose(interpreter.get_tensor(y), x.astype(np.float64) @ weights.T, rtol=1e-3, atol=1e-3)
+
+
+def test_the_pool() -> None:
+    """Equal bytes are there once as long as anybody holds them; types and shapes do not matter, every byte does."""
+    pool, data = ConstantPool(), np.arange(5000, dtype=np.int32)
+    held = pool.held(data)
+    assert pool.held(data.reshape(50, 100)) is held
+    assert held.ctypes.data % 64 == 0
+    data[1] += 1 << 8
+    other = pool.held(data)
+    assert other is not held
+    np.testing.assert_array_equal(other.view(np.int32), data)
+    assert len(pool._held) == 1  # they are told apart byte by byte
+    del held, other
+    pool.held(np.ones(9))
+    assert len(pool._held) == 1
