@@ -41,7 +41,7 @@ class TileShape:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the work of a kernel is dealt out (``delegate/kit/schedule.py``); operations are those of its inner loop.
+    """How the work of a kernel is distributed (``delegate/kit/schedule.py``); operations are those of its inner loop.
 
     items_per_unit: work-items for each compute unit of a CPU, so that other units can take over from one that is held
         up; groups for each of a GPU, where tiles are chosen by that (product_local). items_alone: work-items where
@@ -142,7 +142,7 @@ class Tuning:
         Winograd's algorithm.
     small_flops: arithmetic operations of a model below which the single-threaded device is chosen instead of this one:
         an invoke ends before a second thread has woken up.
-    schedules: how work is dealt out, by kernel file, where the defaults are not the best.
+    schedules: how work is distributed, by kernel file, where the defaults are not the best.
     float_speed, integer_speed: arithmetic operations a second in products of floats and of int8; 0 where they were not
         measured. Of several OpenCL runtimes for one processor the fastest is taken.
     tiles: of a GPU's products, by these as text (``Products``), where they were measured.
@@ -162,7 +162,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Demand:
-    """What a device is chosen by. num_threads: those asked for; None leaves it to the choice. flops: arithmetic
+    """The demands by which a device is chosen. num_threads: the user's; None leaves it to the choice. flops: arithmetic
     operations of a model. integers: whether most of them are of integers.
     """
 

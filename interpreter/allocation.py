@@ -81,7 +81,7 @@ class Allocation(Introspection):
 
     @property
     def is_allocated(self) -> bool:
-        """Whether tensors are allocated for the present shapes of the inputs."""
+        """True if tensors are allocated for the current shapes of the inputs."""
         return self._executor is not None
 
     def prepare(self, *shapes: Mapping[int | str, npt.ArrayLike], subgraph_index: int = 0) -> None:

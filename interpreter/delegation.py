@@ -23,7 +23,7 @@ class NodeReport(Protocol):
 
     @property
     def claimed(self) -> bool:
-        """Whether a delegate runs it."""
+        """True if a delegate runs it."""
 
     @property
     def reason(self) -> str:
@@ -69,7 +69,7 @@ class Delegation(Protocol):
 
     @property
     def memory_bytes(self) -> int:
-        """What it holds on the device."""
+        """The bytes that it holds on the device."""
 
     @property
     def usable(self) -> bool:

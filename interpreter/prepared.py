@@ -77,7 +77,7 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """What an interpreter prepares, whatever the shapes are."""
+    """The preparations of an interpreter for any shapes."""
 
     model: Model
     delegates: Sequence[Delegate]

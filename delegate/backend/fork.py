@@ -20,7 +20,7 @@ _TASKS = Path("/proc/self/task")
 
 
 class Needs(Protocol):
-    """What a device needs: see ``Identified`` in delegate/backend/protocols.py."""
+    """The needs of a device: see ``Identified`` in delegate/backend/protocols.py."""
 
     @property
     def needs_runtime(self) -> bool: ...

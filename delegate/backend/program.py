@@ -199,7 +199,7 @@ class Program:
 
     @property
     def own_memory(self) -> dict[int, Operand]:
-        """Return the inputs and outputs that have memory of their own, which may lie in buffers of the user's."""
+        """Return the inputs and outputs that have memory of their own, which may lie in the user's buffers."""
         if not isinstance(self._execution, TakesBuffers):
             return {}
         plan, region = self.plan, self.plan.region
@@ -215,7 +215,7 @@ class Program:
         }
 
     def use(self, buffers: Mapping[int, UserBuffer]) -> None:
-        """Let some of ``own_memory`` lie in buffers of the user's in the runs that follow; all else is in the arena."""
+        """Let some of ``own_memory`` lie in the user's buffers in the runs that follow; all else is in the arena."""
         if self.buffers == buffers or not isinstance(self._execution, TakesBuffers):
             return
         own = self.own_memory

@@ -23,7 +23,7 @@ _Result = TypeVar("_Result")
 
 
 class _Stack(threading.local):
-    """What is known of the calling thread's stack: nothing at first."""
+    """The known facts of the calling thread's stack: none at first."""
 
     ample: bool = False
 

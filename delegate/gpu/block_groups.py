@@ -58,7 +58,7 @@ class BlockShare:
 
     @property
     def parts_bytes(self) -> int:
-        """What the sums of all parts of all tiles take."""
+        """The memory of the sums of all parts of all tiles."""
         return 4 * self.parts * self.tiles * self.pixels * self.lanes * self.fours * 4
 
     @property

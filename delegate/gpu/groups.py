@@ -161,7 +161,7 @@ class LocalShare:
 
     @property
     def parts_bytes(self) -> int:
-        """What the sums of all parts of all tiles take."""
+        """The memory of the sums of all parts of all tiles."""
         return 4 * self.parts * self.tiles * self.tile.rows * self.tile.columns
 
 

@@ -37,7 +37,7 @@ class NativeMemory:
         return part_of(self.arena, self._places.start(root, {self._plan.turns} if turned else ()) + start, operand)
 
     def upload(self, operand: Operand, value: Array, turned: bool = False) -> None:
-        """Copy an array of the host's to an operand."""
+        """Copy a host array to an operand."""
         view = self.view(operand, turned)
         assert view is not None
         view[...] = value

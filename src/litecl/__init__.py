@@ -35,7 +35,7 @@ def __getattr__(name: str) -> _Any:
 def install_as(package: str = "ai_edge_litert", **options: _Any) -> _ExitStack:
     """Put litecl in the place of a package: "ai_edge_litert", "tflite_runtime" or "tensorflow" (its ``lite``).
 
-    What is imported from there afterwards is litecl's: ``interpreter``, and of ai_edge_litert also ``compiled_model``
+    Later imports from there get litecl's: ``interpreter``, and of ai_edge_litert also ``compiled_model``
     and what belongs to it. All else in the package is still its own, if it is installed; it need not be. An interpreter
     that is given no delegate gets ``CLDelegate(**options)``, as TFLite's gets XNNPACK, unless its resolver is
     BUILTIN_REF or BUILTIN_WITHOUT_DEFAULT_DELEGATES; ``cpu=True`` gives it none.

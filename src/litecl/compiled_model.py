@@ -93,7 +93,7 @@ class CompiledModel:
 
     @property
     def environment(self) -> Environment:
-        """What it was made with."""
+        """The options that it was made with."""
         return self._environment
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class CompiledModel:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    # What the model is
+    # The model
 
     def get_num_signatures(self) -> int:
         """Return the number of signatures; a model without any has one that is called "<placeholder signature>"."""
@@ -176,7 +176,7 @@ class CompiledModel:
         return [self._exchange.output_buffer(entry.subgraph, tensor) for _, tensor in entry.outputs]
 
     def create_input_buffer_by_name(self, signature_key: str, input_name: str) -> TensorBuffer:
-        """Return a buffer for one input. Raises ModelError for a name that is not there."""
+        """Return a buffer for one input. Raises ModelError for an unknown name."""
         entry = self._entry(signature_key)
         return self._exchange.input_buffer(entry.subgraph, entry.inputs[called("input", input_name, entry.inputs)][1])
 

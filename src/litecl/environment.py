@@ -21,7 +21,7 @@ class EnvironmentOptions:
 
 
 class Environment:
-    """What models of one process may share: here, a holder of its options."""
+    """Options that models of one process share."""
 
     def __init__(self, options: EnvironmentOptions | None = None) -> None:
         self._options = options or EnvironmentOptions()

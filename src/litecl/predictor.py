@@ -33,7 +33,7 @@ class Predictor:
     device: as for ``CLDelegate``; a list of them, or "all", takes turns on several. cpu: run on numpy. require_device:
         raise DelegateError unless each device runs every node. options: those of ``CLDelegate``.
     buffers: the sets of memory for each device: with two the next batch is written while one is computed.
-    keep: what else a batch may hold, such as an id, to be handed on with the results.
+    keep: columns of a batch to pass on with the results, such as an id.
 
     A batch holds an array for every input, with any number of rows: of the input's shape, if its first dimension is
     open; else a model for so many rows is run as often as it takes, and one without a dimension for them once a row.

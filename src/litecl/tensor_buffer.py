@@ -40,7 +40,7 @@ class TensorBuffer:
         """Return a buffer that is a ``pyopencl.Buffer`` of yours, or a part of one, at least as large as the tensor.
 
         A model that was compiled for its context (``EnvironmentOptions(cl_context=...)``) reads inputs there and writes
-        outputs there, without a copy. What you have queued for it must be done before a run; a run returns when all is
+        outputs there, without a copy. Finish your queued work on it before a run; a run returns when all is
         done. Raises ArgumentError for what is no such buffer, and ShapeError for one that is too small.
         """
         return _DeviceBuffer(user_buffer(buffer), tuple(int(n) for n in shape), _dtype(dtype))
@@ -70,7 +70,7 @@ class TensorBuffer:
 
     @property
     def is_destroyed(self) -> bool:
-        """Whether it has let go of its memory."""
+        """True if it has released its memory."""
         return self._memory is None
 
     def holds(self, memory: Array) -> bool:

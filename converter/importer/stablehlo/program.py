@@ -100,7 +100,7 @@ class _Program:
         rule = _RULES.get(name)
         if rule is None:
             raise ConversionError(f"{self._node}: no TensorFlow operator is known for {op.name}")
-        # What is constant is computed now, outside of the graph that is traced.
+        # Constants are computed now, outside the traced graph.
         with tf.init_scope() if all(map(is_known, operands)) else nullcontext():
             try:
                 result = rule(op, *operands)

@@ -1,6 +1,6 @@
-"""Memory of the host's that an integrated GPU uses.
+"""Host memory that an integrated GPU uses.
 
-What its driver says to be shared is tried with kernels first, as it may keep copies of its own.
+Memory that its driver calls shared is tried with kernels first, because the driver may keep copies.
 """
 
 from contextlib import suppress

@@ -33,7 +33,7 @@ def layer_norms(graph: RegionGraph) -> RegionGraph:
 
 @dataclass
 class _Known:
-    """What has been found out about a row's tensors. epsilon: what is added to the variance."""
+    """The facts of a row's tensors. epsilon: the addend of the variance."""
 
     sums: dict[int, _Sum]
     epsilon: float | None = None

@@ -9,7 +9,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import random_inputs
 
-# What TensorFlow computes, from inputs to results by their names.
+# TensorFlow's function, from inputs to results by their names.
 Source = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 
 _RUNS = 3  # states are carried from one to the next

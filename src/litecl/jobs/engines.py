@@ -27,7 +27,7 @@ def local(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
 
 
 class RunParts:
-    """What Ray Data's actors are made of: runs the parts whose numbers it gets."""
+    """The class of Ray Data's actors: runs the parts whose numbers it gets."""
 
     def __init__(self, job: Job) -> None:
         self._job = job

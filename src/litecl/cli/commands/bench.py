@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> Output:
 
 @dataclass(frozen=True)
 class Choice:
-    """What is measured: a model, and the keywords of ``CLDelegate``."""
+    """A measurement: a model, and the keywords of ``CLDelegate``."""
 
     path: Path
     delegate: Mapping[str, Any]

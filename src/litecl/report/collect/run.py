@@ -48,7 +48,7 @@ def prepared(content: bytes, inputs: Mapping[str, Array], delegate: dict[str, An
 
 @dataclass(frozen=True)
 class Beside:
-    """What is known of the model from elsewhere: times, those of peers, outputs compared, starts."""
+    """Measurements of the model from elsewhere: times, those of peers, compared outputs, starts."""
 
     latency: Latency
     peers: Sequence[Latency]
