@@ -106,7 +106,7 @@ class Generator:
 
     @property
     def device_bytes(self) -> int:
-        """What the model takes on the device, sessions' caches apart."""
+        """Bytes of the model on the device, without the caches of sessions."""
         return self._model.device_bytes
 
     @property
