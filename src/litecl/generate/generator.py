@@ -111,7 +111,7 @@ class Generator:
 
     @property
     def cache_bytes(self) -> int:
-        """What the caches of one session take."""
+        """Bytes of the caches of one session."""
         return self._model.cache_bytes
 
     def report(self) -> DelegationReport | None:
