@@ -115,7 +115,7 @@ class Interpreter(Allocation, Lifetime):
     # Running
 
     def invoke(self) -> None:
-        """Run the model on the inputs that were set. Raises ModelError where another thread is running it."""
+        """Run the model on its inputs. Raises ModelError if another thread is running it."""
         place = self._in_place.get(0)
         if place is None or self._busy:
             self._invoke(0)
