@@ -1,4 +1,4 @@
-"""Tells what a conversion did: operators, composites made one operator or not, the time that each pass took."""
+"""The report of a conversion: operators, composites made one operator or not, the time that each pass took."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The result of a lowering, as data: launches with their shapes and arguments, and copies that may turn out to be none.
+"""The result of a lowering, as data: launches with their shapes and arguments, and copies that may become aliases.
 
 ``plan`` puts them in order, ``plan/memory`` gives them memory, and a back end binds them to a device.
 """

@@ -1,4 +1,4 @@
-"""Names that a user gives and numbers that a user reads: the device that is meant, the advice where there is none."""
+"""Names from users and numbers for users: finding a device by name, advice without a device."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""A region as one node of the model, which goes back to the CPU for good once its device has failed."""
+"""A region as one node of the model, which falls back to the CPU for good once its device has failed."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Which inputs and outputs of a subgraph may lie in the user's own buffers, so that they are not copied."""
+"""The inputs and outputs of a subgraph that may be in the user's buffers, without a copy."""
 
 from collections.abc import Collection, Mapping
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""The interface of a delegate: it rewrites a model, and says afterwards what it did."""
+"""The interface of a delegate: it rewrites a model, and reports on it afterwards."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable

@@ -1,4 +1,4 @@
-"""A model prepared for the shapes of its inputs, and those that are kept for going back to them."""
+"""A model prepared for the shapes of its inputs, and earlier preparations, kept to go back to."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -1,4 +1,4 @@
-"""The machine, its OpenCL devices, and the versions of all that takes part."""
+"""The machine, its devices, and the versions of everything involved."""
 
 import json
 import math

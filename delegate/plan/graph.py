@@ -1,4 +1,4 @@
-"""One run of a subgraph as a graph: its nodes, and what passes have found about them. Pure data."""
+"""One run of a subgraph as a graph: its nodes, and the findings of passes. Pure data."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""TensorFlow without what its libraries print while they are loaded."""
+"""Loads TensorFlow without the output of its libraries."""
 
 import os
 import sys

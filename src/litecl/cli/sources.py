@@ -1,4 +1,4 @@
-"""Compares a converted file with the model that it was made of, signature by signature, on random inputs."""
+"""Compares a converted file with its source model, signature by signature, on random inputs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
