@@ -107,5 +107,5 @@ class ConversionReport:
 
 
 def is_own(name: str) -> bool:
-    """Return whether an operator is one of litecl's own."""
+    """Return whether litecl defines an operator."""
     return name.startswith("litecl.")

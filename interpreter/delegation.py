@@ -83,7 +83,7 @@ class Delegation(Protocol):
 
     def use(self, subgraph: int, buffers: Mapping[int, Any]) -> Collection[int]:
         """Let inputs and outputs of an entry subgraph lie in a device's buffers in the runs that follow, all others
-        again in memory of the delegate's; return the tensors that now do, which nobody else reads or writes.
+        again in the delegate's memory; return the tensors that now do, which nobody else reads or writes.
 
         buffers: by tensor, as the delegate knows them. Raises ModelError for one that does not fit.
         """

@@ -154,7 +154,7 @@ def _match_node(
 
 
 def _fits(trees: Sequence[Tree | EllipsisType], count: int) -> bool:
-    """Return whether a pattern is of so many operands."""
+    """Return whether a pattern has this number of operands."""
     return count >= len(trees) - 1 if trees and trees[-1] is ... else count == len(trees)
 
 

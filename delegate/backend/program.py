@@ -30,7 +30,7 @@ class Program:
     """One region on one device.
 
     Building it allocates memory, uploads constants and builds kernels; raises KernelBuildError or OutOfDeviceMemory.
-    lock: held while a thread builds or runs it. buffers: those of the user's in which inputs and outputs lie. saved:
+    lock: held while a thread builds or runs it. buffers: the user's buffers of inputs and outputs. saved:
     whether what was built is, as it is after a run. timed: whether copies are. copied: the times and the bytes of the
     last run's (seconds at which it began, at which inputs, launches and outputs were done, and bytes to and from).
     """

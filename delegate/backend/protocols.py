@@ -24,8 +24,8 @@ AtOnce = Callable[[], "Faster | None"]
 
 @dataclass(frozen=True)
 class Faster:
-    """A faster function to run a plan. alone: whether it uses nothing of a runtime's, so that it cannot fail, and needs
-    no lock apart from its interpreter's.
+    """A faster function to run a plan. alone: whether it uses no runtime, so that it cannot fail and needs only its
+    interpreter's lock.
     """
 
     run: AtOnce

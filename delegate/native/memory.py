@@ -11,7 +11,7 @@ ALIGNMENT = 64  # bytes
 
 
 def aligned(size_bytes: int) -> Array:
-    """Return so many bytes of zeros, at least one, that begin at a multiple of ``ALIGNMENT``."""
+    """Return bytes of zeros, at least one, that begin at a multiple of ``ALIGNMENT``."""
     memory = np.zeros(max(1, size_bytes) + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
     return memory[start : start + max(1, size_bytes)]

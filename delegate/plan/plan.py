@@ -105,7 +105,7 @@ def plan(
 ) -> Plan:
     """Fuse and lower every node of a region of a model, with the subgraphs that it runs, and place its memory.
 
-    observe: is told of every pass over every graph.
+    observe: is called after every pass over every graph.
     """
     planning = Planning(source.model, source.specs, target, alignment, cl_ops, observe)
     before, pinned = states.places(planning, region)

@@ -148,7 +148,7 @@ class Variables:
         return self._values.get(key)
 
     def unchanged(self, since: int) -> bool:
-        """Return whether nothing was stored since ``changes`` was so many, and nothing in this invoke."""
+        """Return whether nothing was stored since ``changes`` had this value, and nothing in this invoke."""
         return self.changes == since and not self._before
 
     def held_by(self, key: VariableKey, holder: Held) -> bool:

@@ -1,4 +1,4 @@
-"""Models of JAX's: the StableHLO that ``jax2tf`` puts into a graph, as TensorFlow's operators.
+"""JAX models: the StableHLO that ``jax2tf`` puts into a graph, as TensorFlow's operators.
 
 An XlaCallModule holds a portable program. jaxlib reads it; each of its operators is then traced as one of TensorFlow's.
 """

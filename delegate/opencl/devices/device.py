@@ -75,7 +75,7 @@ def gpus(found: Sequence[Any]) -> list[Any]:
 def processors(
     found: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None = None
 ) -> Iterator[Any]:
-    """Yield the device of the processor's that suits a model, then those to try if it cannot be used.
+    """Yield the processor's device that suits a model, then those to try if it cannot be used.
 
     demand: of the model. tuned: the tuning of a device. directory: where facts about devices are cached. Raises
     DelegateError if there is none.

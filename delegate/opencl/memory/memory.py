@@ -26,8 +26,8 @@ class Memory:
     """An arena for what changes, and one buffer for all constants.
 
     host: the arena as the host sees it, if they share memory.
-    own: buffers in which something lies rather than in the arena: an integrated GPU has inputs and outputs in memory of
-    the host's, which kernels may take longer to reach than the arena. users: those of them that are a user's.
+    own: buffers in which something lies rather than in the arena: an integrated GPU has inputs and outputs in host
+    memory, which kernels may reach more slowly than the arena. users: those of them that are a user's.
     under_way: events of transfers, kept until the queue has finished: dropping one means waiting with the GIL held.
     """
 

@@ -21,7 +21,7 @@ _probed: dict[int, bool] = {}  # by device
 
 
 def host_memory(device: Device, size_bytes: int) -> tuple[Any, Array | None]:
-    """Allocate memory of the host's for an integrated GPU; return it, and as host bytes if both see it at any time, or
+    """Allocate host memory for an integrated GPU; return it, and as host bytes if both see it at any time, or
     else None: the host must map it. Raises OutOfDeviceMemory.
     """
     if device.has_svm and _is_shared(device):

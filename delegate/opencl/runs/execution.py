@@ -119,7 +119,7 @@ def _on_gpu(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> t
 
 
 def _shares_memory(plan: Plan) -> bool:
-    """Return whether a kernel, of a user's on a CPU, needs more of a group than a region's kernel has."""
+    """Return whether a user's kernel, on a CPU, needs more of a group than a region's kernel has."""
     return any(work.launch.waits or work.launch.local_bytes for work in plan.works)
 
 

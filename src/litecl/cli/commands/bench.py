@@ -87,7 +87,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Output:
     """Measure every model on every device with every number of threads that was asked for.
 
-    Of several models those that cannot be measured are left out and told of; the exit code is then 1.
+    Of several models those that cannot be measured are skipped and reported; the exit code is then 1.
     """
     benches.check(args.output)
     load_before, told, given = load(), header("litecl bench"), device_options(args)
