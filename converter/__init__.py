@@ -1,6 +1,6 @@
 """From TensorFlow to TensorFlow Lite.
 
-``Fusion``, ``Composite``, ``Builder`` and ``Value`` are what a fusion of one's own is written with. ``Quantization``
+``Fusion``, ``Composite``, ``Builder`` and ``Value`` serve to write your own fusions. ``Quantization``
 declares how a model is quantized.
 """
 

@@ -26,12 +26,12 @@ _LSTM = ("fused", "while")
 
 
 class Options(TypedDict, total=False):
-    """Choose how to convert: keywords of every ``from_*``.
+    """The keywords of every ``from_*``.
 
-    lstm: "fused" makes one operator of a recurrent layer where there is one; "while" leaves its loop.
-    quantize: None leaves the model in float32; "float16" stores weights in halves, "int8" in bytes with scales, "int4"
-        those of dense layers in halves of bytes (dynamic range: activations stay float32); a ``Quantization`` says
-        more, such as activations in integers.
+    lstm: "fused" makes one operator of a recurrent layer if possible; "while" keeps its loop.
+    quantize: None keeps the model in float32; "float16" stores weights in halves, "int8" in bytes with scales, "int4"
+        those of dense layers in four bits (dynamic range: activations stay float32); a ``Quantization`` has all
+        options, such as integer activations.
     """
 
     lstm: Literal["fused", "while"]
@@ -39,15 +39,14 @@ class Options(TypedDict, total=False):
 
 
 class Converter(TFLiteAttributes):
-    """Converts a model of TensorFlow to TensorFlow Lite, with TFLite's builtin operators only.
+    """Converts a TensorFlow model to TensorFlow Lite, without Flex operators.
 
-    Made by one of the ``from_*`` constructors. ``input_shapes`` maps names of inputs to shapes that they are to have;
-    None or -1 in a shape leaves a dimension open. ``Options`` are the other keywords. TensorFlow is imported when the
-    model is converted. ``report`` tells what the last conversion did. TFLiteConverter's attributes, such as
-    ``optimizations``, can be set as there.
+    Use one of the ``from_*`` constructors. ``input_shapes`` maps names of inputs to their shapes; None or -1 leaves a
+    dimension open. ``Options`` are the other keywords. TensorFlow is imported when the model is converted. ``report``
+    describes the last conversion. TFLiteConverter's attributes, such as ``optimizations``, work as there.
 
-    keep_sources: whether ``convert`` leaves in ``sources``, by signature, what computes it in TensorFlow, from inputs
-        to results by name, to compare with.
+    keep_sources: keep in ``sources``, by signature, the function in TensorFlow, from inputs to results by name, to
+        compare with.
     """
 
     _OWN = frozenset({"_load", "_keep", "_options", "_fusions", "report", "keep_sources", "sources"})
@@ -107,7 +106,7 @@ class Converter(TFLiteAttributes):
     ) -> "Converter":
         """Take ConcreteFunctions, as ``tf.function(...).get_concrete_function(...)`` gives them.
 
-        trackable_obj: what holds the variables, kept alive until ``convert``.
+        trackable_obj: the owner of the variables, kept alive until ``convert``.
         """
         functions = list(funcs)
         if not functions:

@@ -1,4 +1,4 @@
-"""Writes the graph to a file after each pass, to find the pass that went wrong."""
+"""Writes the graph to a file after each pass, to find a faulty pass."""
 
 from pathlib import Path
 

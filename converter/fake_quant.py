@@ -1,4 +1,4 @@
-"""TensorFlow's FakeQuant operators, with which quantization-aware training rounds numbers to those of few bits."""
+"""TensorFlow's FakeQuant operators, by which quantization-aware training rounds numbers to few bits."""
 
 from dataclasses import dataclass
 

@@ -122,7 +122,7 @@ class Node:
 
     @property
     def attrs(self) -> Mapping[str, Any]:
-        """The attributes of an operator of TensorFlow or of the converter's own."""
+        """The attributes of a TensorFlow operator or an internal one."""
         assert isinstance(self.op, str | OwnOp), f"{self} is not TensorFlow's"
         return self.options  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""What to write instead of operators that cannot be converted."""
+"""Alternatives to operators that cannot be converted."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The shapes of a model whose inputs have open dimensions: those that follow from sizes with which it can be run."""
+"""The shapes of a model with open dimensions: they follow from sizes with which the model runs."""
 
 import re
 from collections.abc import Iterator, Sequence

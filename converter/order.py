@@ -1,4 +1,4 @@
-"""Sorts nodes by what they read."""
+"""Sorts nodes topologically."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""The converter's own operators: what a pass or a trace has found, until ``lower`` makes TFLite's operators of it.
+"""The converter's internal operators: findings of a pass or a trace, until ``lower`` makes TFLite's operators.
 
 Sequences are [B,T,F], states [B,U], kernels [F,4U], recurrent kernels [U,4U] and biases [4U], with gates in Keras's
 order: input, forget, cell, output.

@@ -76,7 +76,7 @@ Observe = Callable[[str, Module], None]
 
 @dataclass(frozen=True)
 class Tools:
-    """Functions of TensorFlow's that the passes need.
+    """TensorFlow's functions that the passes need.
 
     evaluate: runs operators on constants. infer_shapes: shapes of a function whose inputs' shapes changed.
     compose: replaces operators by compositions of others, and says whether there were any.
@@ -92,7 +92,7 @@ class Pipeline:
     """Turns modules into ones of TFLite's operators.
 
     fusions: for composites, in the order in which they are asked. fuse_layers: whether loops become fused operators.
-    observe: told of every pass that has run.
+    observe: called after every pass.
     """
 
     tools: Tools
@@ -117,7 +117,7 @@ class Pipeline:
 
     def _convert(self, module: Module, changed: set[Variable]) -> None:
         self._whole(module, "freeze_variables", lambda m: freeze_variables(m, changed))
-        # What is constant is computed in the types that it was written in, tables for instance.
+        # Constants are computed in the types that they were written in, tables for instance.
         self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
         self._whole(module, "use_float32", lambda m: use_float32(m, DOUBLES))
         self._control(module)

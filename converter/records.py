@@ -1,4 +1,4 @@
-"""Records that nodes and values refer to: shapes, variables, functions by name, operators of the converter's own."""
+"""Records that nodes and values refer to: shapes, variables, functions by name, internal operators."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,7 +44,7 @@ class Callee:
 
 @dataclass(frozen=True, eq=False)
 class OwnOp:
-    """An operator of the converter's own, by which a pass tells a later one what it has found.
+    """An operator internal to the converter, by which a pass tells a later one what it has found.
 
     ``own_ops`` lists them. Passes compare a node's operator with the record, never by its name.
 
@@ -60,7 +60,8 @@ class OwnOp:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """What quantization-aware training says of a constant: the numbers from ``low`` to ``high`` that it was rounded to.
+    """The grid of a constant from quantization-aware training: the numbers from ``low`` to ``high`` that it was
+    rounded to.
 
     low, high: [1], or one element for each index along ``axis``.
     """

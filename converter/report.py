@@ -1,4 +1,4 @@
-"""Tells what a conversion did: operators, composites made one operator or not, the time that each pass took."""
+"""The report of a conversion: operators, composites made one operator or not, the time that each pass took."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -34,7 +34,8 @@ class FusionRecord:
 
 @dataclass(frozen=True)
 class OwnOperator:
-    """An operator of litecl's own in the model: its name, what it computes in the user's model, and the line there."""
+    """One of litecl's own operators in the model: its name, what it computes in the user's model, and the line
+    there."""
 
     name: str
     place: str
@@ -78,7 +79,7 @@ class ConversionReport:
 
     @property
     def warning(self) -> str | None:
-        """What to know before the file is used elsewhere: what of it LiteRT does not run, and where that comes from."""
+        """Warnings for other runtimes: the operators that LiteRT does not run, and their origins."""
         if not self.own_operators:
             return None
         places = [f"  {operator}" for operator in dict.fromkeys(self.own)]
@@ -106,5 +107,5 @@ class ConversionReport:
 
 
 def is_own(name: str) -> bool:
-    """Return whether an operator is one of litecl's own."""
+    """Return whether litecl defines an operator."""
     return name.startswith("litecl.")

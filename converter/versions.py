@@ -1,4 +1,4 @@
-"""The lowest version of an operator that has what a node uses, by the operator's record."""
+"""The lowest version of an operator that supports a node, by the operator's record."""
 
 from litecl.interpreter.graph import Node
 from litecl.interpreter.op import Op, Specs

@@ -1,4 +1,4 @@
-"""The public delegate: claims what an OpenCL device can run and leaves the rest, with reasons, to the CPU."""
+"""The public delegate: claims nodes that a device can run and leaves the others, with reasons, to the CPU."""
 
 import logging
 from collections.abc import Mapping, Sequence

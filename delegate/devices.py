@@ -1,4 +1,4 @@
-"""The devices of every back end: listed, chosen as a user asks, and opened once for all models."""
+"""The devices of every back end: lists them, chooses one, and opens it once for all models."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence

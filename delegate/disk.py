@@ -1,4 +1,4 @@
-"""The cache folder, where programs and tunings are kept: file names by device, and files that can be trusted."""
+"""The cache folder of programs and tunings: file names by device, and verified files."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""What a lowering returns, as data: launches with their shapes and arguments, and copies that may turn out to be none.
+"""The result of a lowering, as data: launches with their shapes and arguments, and copies that may become aliases.
 
 ``plan`` puts them in order, ``plan/memory`` gives them memory, and a back end binds them to a device.
 """
@@ -79,11 +79,11 @@ class Local:
 
 
 class Record:
-    """What host and kernels share field by field, a frozen dataclass (``delegate/kit/shared.py``)."""
+    """Data that host and kernels share field by field, a frozen dataclass (``delegate/kit/shared.py``)."""
 
 
 Arg = Operand | Const | Scratch | Local | np.generic | Record | tuple[Record, ...]
-"""What a launch is given. In a plan records, and tuples of one kind of them, have become constants."""
+"""An argument of a launch. In a plan records, and tuples of one kind of them, have become constants."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ class Launch:
 
     @property
     def waits(self) -> bool:
-        """Whether work-items wait for others of their group."""
+        """True if work-items wait for others of their group."""
         return not self.apart and math.prod(self.local_size) > 1
 
     @property
@@ -177,7 +177,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Chunks(Grid):
-    """``n`` items dealt out in runs: work-item i owns [i * per_item, min((i + 1) * per_item, n))."""
+    """``n`` items distributed in runs: work-item i owns [i * per_item, min((i + 1) * per_item, n))."""
 
     @property
     def n(self) -> int:

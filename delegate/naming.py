@@ -1,4 +1,4 @@
-"""Names that a user gives and numbers that a user reads: the device that is meant, the advice where there is none."""
+"""Names from users and numbers for users: finding a device by name, advice without a device."""
 
 import os
 import platform
@@ -19,7 +19,7 @@ class Named(Protocol):
 N = TypeVar("N", bound=Named)
 
 _POCL = "PoCL, which runs kernels on the CPU"
-# What to install where there is no OpenCL device, by system and processor; "" fits any processor.
+# The packages to install without an OpenCL device, by system and processor; "" fits any processor.
 _PACKAGES = {
     ("Linux", "x86_64"): f"{_POCL}: pip install 'litecl[pocl]'",
     ("Linux", ""): f"{_POCL}: apt install pocl-opencl-icd, or conda install -c conda-forge pocl",

@@ -1,4 +1,4 @@
-"""Which OpenCL drivers are installed, told without loading one."""
+"""The installed OpenCL drivers, found without loading one."""
 
 import importlib.util
 import os

@@ -15,7 +15,7 @@ _LONG_S = 2.0
 class BuildStep:
     """One step of compiling: ``what`` is about to be compiled, the ``done``-th of ``total`` files of a region, from 0.
 
-    The last step of a region has ``done == total``. What is loaded from the cache is not a step.
+    The last step of a region has ``done == total``. Programs from the cache are not steps.
     """
 
     what: str

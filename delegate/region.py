@@ -1,4 +1,4 @@
-"""A region as one node of the model, which goes back to the CPU for good once its device has failed."""
+"""A region as one node of the model, which falls back to the CPU for good once its device has failed."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -53,7 +53,7 @@ class _Runner:
         return [frame.values[t] for t in self._outputs]
 
     def _on_cpu(self, frame: Frame, program: Program, error: Exception) -> list[Array]:
-        """Run the nodes on the CPU, on what lies in buffers of the user's too."""
+        """Run the nodes on the CPU, on what lies in the user's buffers too."""
         buffers = program.buffers
         self._failed(error)
         for tensor, operand in zip(program.plan.region.inputs, program.plan.inputs, strict=True):

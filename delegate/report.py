@@ -238,7 +238,7 @@ class DelegationReport:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What was claimed, the cost of the last invoke, and how regions and loops run, a line each."""
+        """The claimed nodes, the cost of the last invoke, and the manner of regions and loops, a line each."""
         manners = Counter(row.manner for row in self.partitions if not row.manner.fault)
         return (
             *(() if self.warm_up is None else (str(self.warm_up),)),

@@ -1,6 +1,6 @@
-"""What a lowering may know of a device: a ``CpuTarget`` (delegate/cpu) or a ``GpuTarget`` (delegate/gpu).
+"""The facts of a device for lowerings: a ``CpuTarget`` (delegate/cpu) or a ``GpuTarget`` (delegate/gpu).
 
-They differ in how work is dealt out to work-items. Nobody asks which of them a target is: it answers for itself, and
+They differ in how they distribute work. No code asks for the kind of a target: it answers for itself, and
 where there are two ways, an operator's lowerings for one, ``either`` picks the one for this kind of device.
 """
 
@@ -80,7 +80,7 @@ class Target(ABC):
 
     @property
     def in_halves(self) -> str:
-        """What is computed in halves, in a line; "" where nothing is."""
+        """The arithmetic in halves, in a line; "" without any."""
         return "fp16: large weights are halves, arithmetic is in float32" if self.half_weights else ""
 
     @abstractmethod
@@ -102,11 +102,11 @@ class Target(ABC):
 
     @abstractmethod
     def chunks(self, kernel: str, n: int, step: int, work: int) -> Chunks:
-        """Deal out ``n`` items, of which a work-item handles ``step`` at once. work: the elements in an item."""
+        """Distribute ``n`` items, of which a work-item handles ``step`` at once. work: the elements in an item."""
 
     @abstractmethod
     def pixels(self, kernel: str, n: int, channels: int, work: int) -> Chunks:
-        """Deal out ``n`` pixels. work: operations on a pixel."""
+        """Distribute ``n`` pixels. work: operations on a pixel."""
 
     @abstractmethod
     def pieces(self, kernel: str, lines: int) -> int:
@@ -136,10 +136,11 @@ class Target(ABC):
 
     @abstractmethod
     def product(self, kernel: str, tile: Tile, size: tuple[int, int, int], products: int = 1) -> Grid:
-        """Deal out so many products of ``size`` (rows, columns, depth), in dimensions of rows, columns and products."""
+        """Distribute so many products of ``size`` (rows, columns, depth), in dimensions of rows, columns and
+        products."""
 
     def gathered(self, kernel: str, tile: Tile, size: tuple[int, int, int], products: int = 1) -> Grid:
-        """Deal out the same to work-items each of which has memory for the rows that it gathers."""
+        """Distribute the same to work-items each of which has memory for the rows that it gathers."""
         return self.product(kernel, tile, size, products)
 
     @abstractmethod

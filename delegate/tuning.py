@@ -1,6 +1,6 @@
 """Performance settings of a device, measured once and kept in the cache folder.
 
-They change how long a model takes, never what it computes. ``perf/tuning.py`` measures them.
+They change a model's time, never its results. ``perf/tuning.py`` measures them.
 """
 
 import json
@@ -41,18 +41,18 @@ class TileShape:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the work of a kernel is dealt out (``delegate/kit/schedule.py``); operations are those of its inner loop.
+    """How the work of a kernel is distributed (``delegate/kit/schedule.py``); operations are those of its inner loop.
 
-    items_per_unit: work-items for each compute unit of a CPU, so that other units can take over from one that is held
-        up; groups for each of a GPU, where tiles are chosen by that (product_local). items_alone: work-items where
-        there is a single unit.
-    least, most: operations of a work-item: enough to be worth one of its own, and enough for it to take no more.
-    group: work-items of a group of a GPU.
+    items_per_unit: work-items per compute unit of a CPU, so that units can take over from a delayed one; groups per
+        compute unit of a GPU, by which tiles are chosen (product_local).
+    items_alone: work-items with a single unit.
+    least, most: the least and the most operations of a work-item.
+    group: work-items of a GPU's group.
     wide: the most of them along the first dimension.
     pieces: the largest number of parts that a long row is split into.
-    near_bytes, far_bytes: memory that a work-item reads again and again, so that it stays in the first-level and in the
+    near_bytes, far_bytes: memory that a work-item reads repeatedly and that should stay in the first-level and in the
         second-level cache.
-    tiles: what a work-item may hold in registers; empty means those for the device's vector width.
+    tiles: the possible tiles in registers; empty means those of the device's vector width.
     """
 
     items_per_unit: int = 4
@@ -101,7 +101,7 @@ class Products:
 class GroupTile:
     """A tile of a GPU's group: ``rows`` x ``columns``, of which a work-item adds up ``own_rows`` x ``own_columns``.
 
-    parts: into how many the depth is cut, for as many groups.
+    parts: the number of groups that share out the depth.
     """
 
     rows: int
@@ -136,16 +136,16 @@ class Tiled:
 
 @dataclass(frozen=True)
 class Tuning:
-    """The settings of a device; the defaults serve where nothing was measured.
+    """The settings of a device; the defaults are for unmeasured ones.
 
     winograd_channels: the number of channels (the smaller of input's and output's) from which a 3x3 convolution uses
         Winograd's algorithm.
-    small_flops: arithmetic operations of a model below which the single-threaded device is chosen instead of this one:
-        an invoke ends before a second thread has woken up.
-    schedules: how work is dealt out, by kernel file, where the defaults are not the best.
-    float_speed, integer_speed: arithmetic operations a second in products of floats and of int8; 0 where they were not
-        measured. Of several OpenCL runtimes for one processor the fastest is taken.
-    tiles: of a GPU's products, by these as text (``Products``), where they were measured.
+    small_flops: arithmetic operations of a model below which the single-threaded device is used: an invoke ends before
+        a second thread has woken up.
+    schedules: schedules by kernel file, where the defaults are not the best.
+    float_speed, integer_speed: arithmetic operations per second in products of floats and of int8; 0 if unmeasured. Of
+        several OpenCL runtimes for a processor litecl uses the fastest.
+    tiles: measured tiles of a GPU's products, by the products as text (``Products``).
     """
 
     winograd_channels: float = 16
@@ -162,7 +162,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Demand:
-    """What a device is chosen by. num_threads: those asked for; None leaves it to the choice. flops: arithmetic
+    """The demands by which a device is chosen. num_threads: the user's; None leaves it to the choice. flops: arithmetic
     operations of a model. integers: whether most of them are of integers.
     """
 
@@ -198,7 +198,7 @@ def load(directory: Path | None, identity: Sequence[str]) -> Tuning:
 
 
 def measurement(directory: Path | None, identity: Sequence[str]) -> Measurement | None:
-    """Return what was measured on a device; None if there is no file, or one that this version cannot use."""
+    """Return the measurement of a device; None without a file that this version can use."""
     if directory is None:
         return None
     path = file_of(directory, identity)
@@ -209,7 +209,7 @@ def measurement(directory: Path | None, identity: Sequence[str]) -> Measurement 
 
 
 def save(directory: Path, identity: Sequence[str], name: str, found: Measurement) -> None:
-    """Keep a measurement in place of an earlier one. Of several processes that write, the last one wins.
+    """Replace an earlier measurement. Of several processes that write, the last one wins.
 
     name: of the device, for people who open the file.
     """

@@ -1,4 +1,4 @@
-"""Which inputs and outputs of a subgraph may lie in buffers of the user's own, so that they are not copied."""
+"""The inputs and outputs of a subgraph that may be in the user's buffers, without a copy."""
 
 from collections.abc import Collection, Mapping
 from itertools import combinations
@@ -12,7 +12,7 @@ from litecl.interpreter.graph import Subgraph
 def use(
     graph: Subgraph, programs: Collection[Program], device: Device | None, buffers: Mapping[int, UserBuffer]
 ) -> Collection[int]:
-    """Let inputs and outputs lie in buffers of the user's in the runs that follow; return those that now do.
+    """Let inputs and outputs lie in the user's buffers in the runs that follow; return those that now do.
 
     graph: as rewritten. programs: of its regions. The others are read by the CPU, by several regions, or are another
     tensor's memory: whoever gave the buffers must copy. Raises ModelError for buffers that do not fit.

@@ -1,7 +1,7 @@
-"""A function of one's own becomes a custom operator with two outputs: in Python, then as an OpenCL kernel.
+"""A custom operator with two outputs from your own function: in Python, then as an OpenCL kernel.
 
 TensorFlow's guide on operation fusion marks such a function with ``tfl_fusable_op``; its other attributes become the
-operator's options. What the operator computes is told to the interpreter, and how a device does it to the delegate.
+operator's options. The interpreter gets the function, and the delegate its kernel.
 
     python examples/custom_op.py
 """
@@ -28,7 +28,7 @@ IMPLEMENTS = (
 
 @tf.function(experimental_implements=IMPLEMENTS)
 def butterfly(a: tf.Tensor, b: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """What TensorFlow runs; converted, the body is left out."""
+    """The function that TensorFlow runs; the converter drops the body."""
     return a + 0.5 * b, a - 0.5 * b
 
 

@@ -1,10 +1,10 @@
-"""A language model whose whole answer is one invoke: a decoder that generates in a loop over a cache, on the device.
+"""A language model that answers in one invoke: a decoder that generates in a loop over a cache, on the device.
 
 The prompt is read once. Then every step writes a word's keys and values into the caches, which are loop variables that
-stay where they are, and chooses the likeliest word, until a sentence ends or as many words are there as were asked for.
+are never copied, and chooses the likeliest word, until a sentence ends or the requested number of words is reached.
 The converter keeps the loop as a WHILE and the delegate claims it whole, so the host waits once for all words.
 
-    python examples/decoder.py             trains a small decoder for a minute on sums that it makes up
+    python examples/decoder.py             trains a small decoder for a minute on random sums
     python examples/decoder.py --large     25 million parameters, random: speed in three precisions, next to LiteRT
 """
 

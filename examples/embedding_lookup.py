@@ -1,7 +1,7 @@
-"""A composite becomes one TFLite operator: TensorFlow's guide on operation fusion, its example of an embedding.
+"""A composite becomes one TFLite operator: the embedding example of TensorFlow's guide on operation fusion.
 
-The body is a loop over the ids, a product of a one-hot vector with the table for each, as it might be written for
-another device. The function says what it implements, so that it becomes EMBEDDING_LOOKUP and the loop is left out.
+The body loops over the ids and multiplies a one-hot vector with the table for each, as code for another device might.
+The function names its operator, so it becomes EMBEDDING_LOOKUP without the loop.
 
     python examples/embedding_lookup.py
 """

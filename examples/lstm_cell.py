@@ -1,7 +1,7 @@
-"""A composite becomes a stateful TFLite operator: the guide's example of lingvo's LSTM cell, with a projection.
+"""A composite becomes a stateful TFLite operator: the guide's lingvo LSTM cell, with a projection.
 
-And where the contract is not met (here the batch is open) the composite is converted from its body, and the report
-says why. The last part registers a fusion of one's own for a name that litecl does not know.
+A composite that breaks the contract (here with an open batch) is converted from its body, and the report says why. The
+last part registers a custom fusion for a name that litecl does not know.
 
     python examples/lstm_cell.py
 """

@@ -1,4 +1,4 @@
-"""Shapes and memory of an interpreter: resizing, allocating, and taking over what was prepared elsewhere."""
+"""Shapes and memory of an interpreter: resizing, allocating, and taking over other preparations."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -81,11 +81,11 @@ class Allocation(Introspection):
 
     @property
     def is_allocated(self) -> bool:
-        """Whether tensors are allocated for the present shapes of the inputs."""
+        """True if tensors are allocated for the current shapes of the inputs."""
         return self._executor is not None
 
     def prepare(self, *shapes: Mapping[int | str, npt.ArrayLike], subgraph_index: int = 0) -> None:
-        """Prepares the model for other shapes of its inputs ahead, which stay prepared; nothing else changes.
+        """Prepare the model for other input shapes ahead of time; they stay prepared, and nothing else changes.
 
         shapes: by an input's index or name; inputs that are not named keep theirs. Raises what ``resize_tensor_input``
         and ``allocate_tensors`` raise, and ModelError with a ``memory_limit``.

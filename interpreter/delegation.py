@@ -1,4 +1,4 @@
-"""The interface of a delegate: it rewrites a model, and says afterwards what it did."""
+"""The interface of a delegate: it rewrites a model, and reports on it afterwards."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -23,7 +23,7 @@ class NodeReport(Protocol):
 
     @property
     def claimed(self) -> bool:
-        """Whether a delegate runs it."""
+        """True if a delegate runs it."""
 
     @property
     def reason(self) -> str:
@@ -69,7 +69,7 @@ class Delegation(Protocol):
 
     @property
     def memory_bytes(self) -> int:
-        """What it holds on the device."""
+        """The bytes that it holds on the device."""
 
     @property
     def usable(self) -> bool:
@@ -83,7 +83,7 @@ class Delegation(Protocol):
 
     def use(self, subgraph: int, buffers: Mapping[int, Any]) -> Collection[int]:
         """Let inputs and outputs of an entry subgraph lie in a device's buffers in the runs that follow, all others
-        again in memory of the delegate's; return the tensors that now do, which nobody else reads or writes.
+        again in the delegate's memory; return the tensors that now do, which nobody else reads or writes.
 
         buffers: by tensor, as the delegate knows them. Raises ModelError for one that does not fit.
         """

@@ -3,25 +3,25 @@
 ::
 
     LiteclError
-    ├── ModelError              the model, or what is fed to it, is wrong
+    ├── ModelError              the model, or its input, is wrong
     │   ├── ArgumentError     an argument of a type that is not accepted
     │   ├── LimitError          more memory or time than was allowed
-    │   ├── ModelFileError      a file that cannot be read (ModelFileNotFound: that is not there)
+    │   ├── ModelFileError      a file that cannot be read (ModelFileNotFound: that does not exist)
     │   ├── ShapeError          shapes, types or axes that do not fit together
     │   └── UnsupportedOp       an operator, version or type that has no kernel
     ├── ConversionError         a TensorFlow graph that cannot be expressed as a .tflite file
     ├── MissingExtra            a package that is not installed, which a part of litecl needs
-    └── DelegateError           an OpenCL device that cannot do what was asked of it
-        ├── DelegateNotFound    a delegate to load that is none of litecl's
-        ├── DeviceNotFound      a device that was asked for and is not there
+    └── DelegateError           a device that cannot do its work
+        ├── DelegateNotFound    a delegate to load that litecl does not have
+        ├── DeviceNotFound      a device that was asked for and does not exist
         ├── KernelBuildError    a kernel that does not compile there
         └── OutOfDeviceMemory   an allocation that the device refuses
 
 Each is also the built-in error that LiteRT raises in its place, so that ``except ValueError`` and the like keep
 working: LiteRT raises ValueError for some faults of a model and RuntimeError for others, so a ModelError is both.
 
-An error is raised where the fault is detected, saying what was expected and what was got; each level above adds where
-it happened with ``add_note``, and the code that runs operators names the operator (``locate``).
+The code that detects a fault raises the error, with expected and got; each level above adds the position with
+ ``add_note``, and the code that runs operators names the operator (``locate``).
 """
 
 import errno
@@ -33,7 +33,7 @@ _MOST_PATH = 5000  # characters of one with a path; content may be given in its 
 
 
 def brief(text: str, most: int = 200) -> str:
-    """Return a text to quote in an error, of at most about so many characters: a long one without its middle."""
+    """Return a text to quote in an error, without its middle if it is long. most: about the most characters."""
     half = most // 2
     return text if len(text) <= most else f"{text[:half]} ... {len(text) - 2 * half} characters ... {text[-half:]}"
 
@@ -46,7 +46,7 @@ class LiteclError(Exception):
 
 
 class ModelError(LiteclError, ValueError, RuntimeError):
-    """A model is malformed, or what is fed to it does not fit it.
+    """A model is malformed, or its inputs do not fit it.
 
     operator: the operator that it comes from, with which the message begins; empty where it comes from none.
     """
@@ -89,7 +89,7 @@ class UnsupportedOp(ModelError):
 
 
 FAULTS = (ArithmeticError, AssertionError, AttributeError, BufferError, LookupError, MemoryError, TypeError, ValueError)
-"""What Python and numpy raise when a kernel gets values that it cannot handle."""
+"""The exceptions of Python and numpy for values that a kernel cannot handle."""
 
 
 def fault(error: BaseException) -> "ModelError":
@@ -137,7 +137,7 @@ class MissingExtra(LiteclError, ImportError):
 
 
 class DelegateError(LiteclError, RuntimeError):
-    """An OpenCL device cannot do what was asked of it."""
+    """A device cannot do its work."""
 
 
 class DelegateNotFound(DelegateError, ValueError, OSError):

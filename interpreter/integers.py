@@ -1,4 +1,4 @@
-"""How operators compute with integers that represent real numbers: what TensorFlow Lite's kernels require of tensors.
+"""The integer kernels of operators on quantized tensors: their requirements, as TensorFlow Lite has them.
 
 Records of operators name these facts (``Op.integers``), and quantization reads them there.
 """

@@ -37,17 +37,18 @@ class Interpreter(Allocation, Lifetime):
     custom_ops: custom operators by name: an ``Op``, or a callable that takes the custom options (bytes) and a list of
         arrays and returns a list of arrays.
     experimental_preserve_all_tensors: keep intermediate tensors, also those of subgraphs, for ``get_tensor``.
-    memory_limit: the most bytes that values and kernels may take together, for files that are not trusted; None: no
-        tensor takes more than half of the machine. time_limit: the most seconds of an ``allocate_tensors`` or
-        ``invoke``, looked at between operators, iterations and blocks of work. Past either LimitError is raised;
-        variables may have been written until then.
-    shapes_kept: for how many sets of input shapes the model stays prepared, so that going back to one costs next to
-        nothing; the least recently used are given up. None: eight, while they take less than 256 MiB together. With a
-        ``memory_limit`` it is the present set alone.
-    num_threads: the most threads of numpy's BLAS while the model runs; one where its products are small. None: as many
-        as BLAS has. Delegates have a ``num_threads`` of their own.
+    memory_limit: the most bytes that values and kernels may take together, for untrusted files. Past it LimitError is
+        raised. None: a tensor may take half of the machine's memory.
+    time_limit: the most seconds of an ``allocate_tensors`` or ``invoke``, checked between operators, iterations and
+        blocks of work. Past it LimitError is raised.
+    shapes_kept: the number of sets of input shapes for which the model stays prepared, so that going back to one is
+        nearly free; the least recently used are dropped. None: eight, while they take less than 256 MiB together. With
+        a ``memory_limit`` only the current set is kept.
+    num_threads: the most threads of numpy's BLAS while the model runs; one if its products are small. None: as many as
+        BLAS has. Delegates have their own ``num_threads``.
+
     experimental_op_resolver_type and the other experimental keywords are accepted for compatibility: there is one set
-        of kernels.
+    of kernels.
 
     Raises ModelError for a malformed model, ModelFileNotFound for a missing file, ArgumentError for an argument of a
     wrong type, and UnsupportedOp, when tensors are allocated, for an operator that has no kernel.
@@ -114,7 +115,7 @@ class Interpreter(Allocation, Lifetime):
     # Running
 
     def invoke(self) -> None:
-        """Run the model on the inputs that were set. Raises ModelError where another thread is running it."""
+        """Run the model on its inputs. Raises ModelError if another thread is running it."""
         place = self._in_place.get(0)
         if place is None or self._busy:
             self._invoke(0)

@@ -1,4 +1,4 @@
-"""What an interpreter reports about its model: tensors, operators and signatures, in TFLite's dictionaries."""
+"""An interpreter's description of its model: tensors, operators and signatures, in TFLite's dictionaries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -85,7 +85,7 @@ class Introspection:
         }
 
     def delegation_report(self) -> Report:
-        """Return what the delegate claimed and why not the rest, with the counters of the last invoke.
+        """Return the nodes that the delegate claimed, the reasons of the others, and the counters of the last invoke.
 
         Raises ModelError if there is no delegate or tensors have not been allocated.
         """
@@ -95,7 +95,7 @@ class Introspection:
 
     @property
     def experimental_compress_quantization_zero_points(self) -> bool:
-        """What the constructor was given; it has no effect."""
+        """The constructor's argument; it has no effect."""
         return bool(self._arguments["experimental_compress_quantization_zero_points"])
 
     def _graph(self, subgraph: int) -> Subgraph:

@@ -1,4 +1,4 @@
-"""Closing an interpreter, and sending it to another process."""
+"""Closing and pickling an interpreter."""
 
 import os
 from collections.abc import Callable, Mapping

@@ -19,7 +19,7 @@ Node = TypeVar("Node")
 
 
 class Graph(Protocol[Tensor, Node]):
-    """What a matcher asks of a graph. Tensors are compared with ``==``."""
+    """A graph as a matcher sees it. Tensors are compared with ``==``."""
 
     def producer(self, tensor: Tensor) -> Node | None:
         """Return the node that computes a tensor, None if none does."""
@@ -91,7 +91,7 @@ Tree = Any | Number | Constant | Pattern | Behind
 
 @dataclass(frozen=True)
 class Match(Generic[Tensor, Node]):
-    """What a pattern was found to be: the tensors by the names in it, and the nodes, the last one first."""
+    """A match of a pattern: the tensors by the names in it, and the nodes, the last one first."""
 
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     nodes: tuple[Node, ...] = ()
@@ -154,7 +154,7 @@ def _match_node(
 
 
 def _fits(trees: Sequence[Tree | EllipsisType], count: int) -> bool:
-    """Return whether a pattern is of so many operands."""
+    """Return whether a pattern has this number of operands."""
     return count >= len(trees) - 1 if trees and trees[-1] is ... else count == len(trees)
 
 

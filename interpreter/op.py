@@ -68,7 +68,7 @@ class Op:
 
 
 class Context(Protocol):
-    """The executor's services to a running operator: what it may use besides its inputs."""
+    """The executor's services to a running operator, besides its inputs."""
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
         """Run a subgraph on arrays, which are passed by reference, and return its outputs."""

@@ -1,4 +1,4 @@
-"""A model prepared for the shapes of its inputs, and those that are kept for going back to them."""
+"""A model prepared for the shapes of its inputs, and earlier preparations, kept to go back to."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -77,7 +77,7 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """What an interpreter prepares, whatever the shapes are."""
+    """The preparations of an interpreter for any shapes."""
 
     model: Model
     delegates: Sequence[Delegate]

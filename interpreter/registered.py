@@ -1,4 +1,4 @@
-"""TFLite's interpreter whose custom operators are registered by native functions, as far as there are none."""
+"""TFLite's ``InterpreterWithCustomOps``, without native registerers."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -10,7 +10,7 @@ from litecl.interpreter.errors import ModelError
 class OpResolverType(enum.Enum):
     """The sets of kernels of TFLite's interpreter. litecl has one: that of the reference kernels, in numpy.
 
-    What an interpreter computes is the same for each. Where litecl replaces another package (``install_as``), AUTO and
+    An interpreter computes the same with each. If litecl replaces another package (``install_as``), AUTO and
     BUILTIN include a delegate, as in TFLite, and the others do not.
     """
 

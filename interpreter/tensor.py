@@ -48,7 +48,7 @@ class Sparsity:
 
 @dataclass(frozen=True, eq=False)
 class TensorSpec:
-    """What is known of a tensor before it is computed.
+    """The properties of a tensor before it is computed.
 
     ``shape`` is None when it is known only once the operator has run. ``data`` is the value of a constant, an array of
     ``shape`` and ``type.dtype`` (for a sparse constant, the flat stored values).

@@ -1,1 +1,1 @@
-"""Figures of models and devices: times, memory, operators, tuning; and what a peer takes. Nothing is shown here."""
+"""Measurements of models, devices and peers: times, memory, operators, tuning. Nothing is printed here."""

@@ -1,4 +1,4 @@
-"""How many multiplications, each with an addition, a node of products takes: from shapes alone."""
+"""The multiply-adds of a node, from shapes alone."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod

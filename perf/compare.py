@@ -76,7 +76,7 @@ def compared(name: str, old: Sequence[float], new: Sequence[float], tolerance: f
 def _medians(times: Sequence[float]) -> Sequence[float]:
     """Return the medians of consecutive parts of a run; of few times these themselves.
 
-    What disturbs a machine disturbs many invokes in a row, so that single times are not independent of each other.
+    A disturbance of the machine lasts for many invokes, so single times are not independent.
     """
     if len(times) < _PARTS * _LEAST_IN_A_PART:
         return times

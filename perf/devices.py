@@ -18,7 +18,8 @@ class DeviceRow:
     processor: what a CPU device of PoCL compiles for, in LLVM's words. float64: whether its kernels compute in it.
     problem: why it can build no kernel at all, if so; ``vector_width`` is then 0. version, platform_version: of OpenCL,
         as the device and its platform tell it, often with the compiler's.
-    default_for: what litecl takes it for unasked: "small models", "large models", and "of integers" where it takes
+    default_for: the models for which litecl uses it by default: "small models", "large models", and "of integers"
+    where it takes
         another one for floats. float_speed, integer_speed: operations a second that ``litecl devices --tuning``
         measured, 0 if it did not.
     own_memory: of a GPU, whether its memory is not the host's; None of others.

@@ -1,4 +1,4 @@
-"""The machine, its OpenCL devices, and the versions of all that takes part."""
+"""The machine, its devices, and the versions of everything involved."""
 
 import json
 import math
@@ -92,7 +92,7 @@ def described(devices: Sequence[str]) -> list[dict[str, Any]]:
     """Return the rows of ``litecl devices`` of those asked for.
 
     devices: indices and fragments of names, or "all"; none means the one that litecl takes for large models. Raises
-    DelegateError for one that is not there.
+    DelegateError for one that does not exist.
     """
     rows = device_rows()
     if "all" in devices:

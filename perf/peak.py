@@ -1,4 +1,4 @@
-"""How fast a device can multiply and add, floats and integers, and read memory: the yardstick for kernels."""
+"""The measured peaks of a device: multiply-adds of floats and integers, and memory bandwidth."""
 
 import time
 from collections.abc import Hashable

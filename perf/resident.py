@@ -1,4 +1,4 @@
-"""The memory of the host that a model takes, in a process of its own (Linux)."""
+"""The host memory of a model, in its own process (Linux)."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Throughput: several interpreters of one model, each in a thread of its own."""
+"""Throughput: several interpreters of one model, each in its own thread."""
 
 import threading
 import time

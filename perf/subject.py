@@ -54,7 +54,7 @@ class Subject:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What makes the figures doubtful."""
+        """Warnings that make the figures doubtful."""
         if self.streams == 1:
             return doubts(self.stats)
         return (f"outputs of the streams differ, by {self.differs:.1e} of their magnitude",) if self.differs else ()

@@ -1,8 +1,8 @@
 """Measures the tiles in which a GPU computes the products of a model: ``litecl tune``.
 
 Each of the few candidates of a product (``delegate/gpu/candidates.py``) runs in its place in the model, beside the tile
-of the estimate, in turns, with the device's own clock. What is not clearly faster than the estimate is no reason to
-leave it.
+of the estimate, in turns, with the device's own clock. A tile that is not clearly faster than the estimate is no
+reason to leave it.
 """
 
 from collections import Counter, defaultdict
@@ -32,7 +32,7 @@ _CLEARLY = 0.95  # of the estimate's time
 _MOST_DIFFERENCE = 1e-3  # relative to the largest output
 
 Times = Mapping[str, float]
-"""What the launches of an invoke take, in ms, by their products."""
+"""The times of an invoke's launches, in ms, by their products."""
 Timer = Callable[[Sequence[Interpreter], Tick], Sequence[Times]]
 
 
@@ -75,7 +75,7 @@ class TunedProducts:
 
 @dataclass(frozen=True)
 class TunedModel:
-    """What was measured of a model's products. problems: why candidates were left out, a line each."""
+    """The measurements of a model's products. problems: reasons for skipped candidates, a line each."""
 
     device: FoundDevice
     products: Sequence[TunedProducts]

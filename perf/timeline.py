@@ -1,4 +1,4 @@
-"""When what ran, node by node and launch by launch, in the format of chrome://tracing and Perfetto."""
+"""A timeline of nodes and launches, in the format of chrome://tracing and Perfetto."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -90,8 +90,8 @@ def _region(
 ) -> list[Event]:
     """Return the copies and launches of a region, and how many launches were queued and not yet done.
 
-    The device has a clock of its own: its first launch counts as queued when what goes to the device was copied. What
-    ran several times, in turns with others, is one span as long as all of its runs, after what ran before it.
+    The device has a clock of its own: its first launch counts as queued when the inputs have been copied.
+    A launch that ran several times, in turns with others, is one span as long as all its runs, after its predecessor.
     """
     copies = [row for row in report.copies if row.partition == partition]
     events, queued_s = [], region.start_s

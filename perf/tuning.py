@@ -1,4 +1,4 @@
-"""Measures what ``delegate/tuning.py`` keeps for a device: ``litecl devices --tuning``. It takes some seconds.
+"""Measures a device's settings (``delegate/tuning.py``): ``litecl devices --tuning``. It takes some seconds.
 
 Candidates run side by side, in turns. Where one of two ways pays from some size on, the choice is the least of the
 measured sizes from which on it is the faster. Measure on an idle machine: with a busy core, threads do not pay.

@@ -1,4 +1,4 @@
-"""Composites that are converted to operators made for them, one file a kind. ``FUSIONS`` is looked through in order."""
+"""Composites that become operators made for them, one file per kind. ``FUSIONS`` is searched in order."""
 
 from litecl.converter.composites import Composite
 from litecl.converter.fusions.custom import DETECTION, FUSABLE, MAX_UNPOOLING

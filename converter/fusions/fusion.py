@@ -58,7 +58,7 @@ def expect(composite: Composite, inputs: range, outputs: range) -> str | None:
 
 
 def expect_constants(composite: Composite, **positions: int) -> str | None:
-    """Return which of the named operands is computed, where the contract wants constants; None if none."""
+    """Return the first named operand that is computed, where the contract requires constants; None if none."""
     return next(
         (
             f"its {name} is computed, expected a constant"

@@ -1,1 +1,1 @@
-"""Models that a user hands over, as modules of TensorFlow's operators; the only package that imports TensorFlow."""
+"""A user's models as modules of TensorFlow's operators; the only package that imports TensorFlow."""

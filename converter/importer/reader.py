@@ -42,7 +42,7 @@ class Reader:
     def _in_order(self) -> Iterator[Any]:
         """Return the nodes, each after those that it reads (the order of a GraphDef promises nothing).
 
-        What a loop of TensorFlow 1 hands from one step to the next, NextIteration to Merge, is read before it is there.
+        A value that a loop of TensorFlow 1 passes from step to step, NextIteration to Merge, is read before it exists.
         """
         done: set[str] = set()
         for root in self.definitions:

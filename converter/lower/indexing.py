@@ -202,7 +202,7 @@ def _searched(counted: Op) -> Lowering:
 def _bincount(b: Builder) -> Value:
     """Return how often each number stands in a tensor, by the sum of its one-hot rows.
 
-    What has weights is a composition.
+    A node with weights is a composition.
     """
     values, size = Expression(b, b.int32(b.node.input(0))), b.int32(b.node.input(1))
     rank, to = len(b.shape(values.value)), b.node.output.type

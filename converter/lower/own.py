@@ -1,4 +1,4 @@
-"""TensorFlow's operators as operators of litecl's own, whose options have the names of the attributes."""
+"""TensorFlow's operators as litecl's own operators, whose options have the names of the attributes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields

@@ -98,7 +98,7 @@ def dilated(x: Expression, steps: Sequence[int]) -> Expression:
 
 
 def padded(x: Expression, pads: Sequence[tuple[int, int]]) -> Expression:
-    """Return a tensor with so many zeros before and after its elements, along every dimension."""
+    """Return a tensor padded with zeros before and after its elements, along every dimension."""
     if not any(map(any, pads)):
         return x
     b = x.b

@@ -1,4 +1,4 @@
-"""Texts, by operators of litecl's own."""
+"""Texts, by litecl's own operators."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

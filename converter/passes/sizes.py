@@ -13,7 +13,7 @@ from litecl.converter.traits import traits_of
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 
-# What is longer than this is data, not a shape.
+# Longer vectors are data, not shapes.
 _LONGEST = 64
 _REDUCTIONS = ("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum")
 

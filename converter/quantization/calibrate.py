@@ -18,7 +18,7 @@ Ranges = Mapping[int, Range]
 
 @dataclass
 class Known:
-    """What is known of the tensors of one subgraph: ranges, and scales that do not follow from them."""
+    """The facts of the tensors of one subgraph: ranges, and scales that do not follow from them."""
 
     ranges: dict[int, Range] = field(default_factory=dict)
     scales: dict[int, Affine] = field(default_factory=dict)

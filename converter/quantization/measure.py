@@ -23,7 +23,7 @@ _Values = dict[int, Array]
 
 @dataclass
 class _Result:
-    """What is measured of one result of a node."""
+    """The measurements of one result of a node."""
 
     whole: Difference = field(default_factory=Difference)
     own: Difference = field(default_factory=Difference)

@@ -27,31 +27,31 @@ _OF_ACTIVATIONS = (
 
 @dataclass(frozen=True)
 class Quantization:
-    """Choose how a model is quantized. All options of all kinds of quantization, with their defaults.
+    """The options of quantization, of all kinds, with their defaults.
 
-    weights: how constants of operators with weights are stored: "int8"; "int4", in half of that, where FULLY_CONNECTED,
-        CONV_2D or EMBEDDING_LOOKUP read them, and "int8" elsewhere; or "float16", widened when the model runs.
-    activations: "int8" or "int16" computes with integers throughout (then ``data`` is needed); None leaves activations
-        in float32: with int8 weights that is dynamic-range quantization.
-    data: the representative data set that activations' ranges are measured on: samples in any form that
-        TFLiteConverter takes, a mapping from input names to arrays, or the path of an .npz file with one.
-    samples: the most samples of ``data`` that are used; None for all.
-    method: how ranges follow from what was measured. "minmax": from the smallest to the largest value seen;
-        "moving_average": of each sample's, the newest weighing ``1 - momentum``; "percentile": leaving out
-        ``100 - percentile`` percent at either end; "mse": the range with the smallest squared rounding error.
-    bias_correction: add to the biases of layers the mean error that rounding their weights makes, measured on ``data``.
-    equalize: move scales between layers that follow each other, without or with a RELU in between, so that their
-        weights' channels have equal ranges. It helps most without scales for every channel.
-    per_channel: True gives weights a scale for every output channel, where the operator's kernels take that.
-    block: with weights="int4", the number of elements in a row of FULLY_CONNECTED's weights that have a scale of their
-        own: 32, 64, 128 or 256. Rows that it does not divide have one scale each. None for one scale a row.
-    input_type, output_type: the type of the model's float inputs and outputs. Integer types need quantized
-        activations; "int16" goes with activations="int16".
-    skip: layers that stay in float: names of operators (``"SOFTMAX"``), or patterns of tensor names as ``fnmatch``
-        takes them, which match a whole name or some of the parts between slashes (``"dense_1"``).
-    strict: raise ConversionError where an operator on floats would stay in float, as TFLITE_BUILTINS_INT8 does.
-    sensitivity: measure the error that each layer adds by itself, for the report: runs the model once for every layer.
-    measured: how many samples the report's errors are measured on.
+    weights: the type of stored weights: "int8"; "int4" for FULLY_CONNECTED, CONV_2D and EMBEDDING_LOOKUP, with "int8"
+        elsewhere; or "float16", widened when the model runs.
+    activations: "int8" or "int16" computes in integers throughout, which needs ``data``. None leaves activations in
+        float32; with int8 weights that is dynamic-range quantization.
+    data: the representative data for the ranges of activations: samples in any form that TFLiteConverter takes, a
+        mapping from input names to arrays, or the path of an .npz file with one.
+    samples: the number of samples of ``data`` to use; None for all.
+    method: the range of a tensor's values. "minmax": from the smallest to the largest; "moving_average": the average
+        over samples, the newest weighted ``1 - momentum``; "percentile": without ``100 - percentile`` percent at either
+        end; "mse": the range with the smallest squared rounding error.
+    bias_correction: add the mean error of rounded weights, measured on ``data``, to the biases of layers.
+    equalize: move scales between consecutive layers, with or without a RELU between, so that the channels of their
+        weights have equal ranges. It helps most without a scale per channel.
+    per_channel: give weights a scale per output channel, if the operator's kernels support it.
+    block: with weights="int4", the number of elements of a row of FULLY_CONNECTED's weights that share a scale: 32, 64,
+        128 or 256. Rows that it does not divide have one scale. None: one scale per row.
+    input_type, output_type: the types of the model's float inputs and outputs. Integer types need quantized
+        activations; "int16" needs activations="int16".
+    skip: layers that stay in float: names of operators (``"SOFTMAX"``), or ``fnmatch`` patterns of tensor names, which
+        match a whole name or some of the parts between slashes (``"dense_1"``).
+    strict: raise ConversionError if an operator would stay in float, as TFLITE_BUILTINS_INT8 does.
+    sensitivity: measure the error of each layer alone, for the report, at one run of the model per layer.
+    measured: the number of samples for the report's errors.
     """
 
     weights: Weights = "int8"

@@ -1,4 +1,4 @@
-"""What quantization did to a model: for each layer its scale, and its difference from the float model."""
+"""The effect of quantization on a model: for each layer its scale, and its difference from the float model."""
 
 import json
 import math

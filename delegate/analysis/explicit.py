@@ -57,7 +57,7 @@ def explicit(model: Model, specs: Specs) -> Explicit:
 
 
 class _Uses:
-    """What each subgraph takes and returns besides its own inputs and outputs.
+    """The values that each subgraph takes and returns besides its own inputs and outputs.
 
     taken: the variables that are used in it or in subgraphs that it runs. assigned: those that may get another value.
     returned: those that it returns, which for the body of a loop are all that it takes. handles: positions of inputs,

@@ -1,4 +1,4 @@
-"""A GPU that is not there: models are planned for it as for any device, and nothing can run."""
+"""A GPU that this machine lacks: models are planned for it as for any device, and nothing can run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

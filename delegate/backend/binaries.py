@@ -17,7 +17,7 @@ def read(folder: Path | None, key: str) -> bytes | None:
 def keep(folder: Path | None, key: str, content: bytes) -> bool:
     """Write a program to the cache, and see that the folder does not grow too large; return whether that was possible.
 
-    A folder that cannot be written is told of once. folder: None keeps nothing.
+    A folder that cannot be written is reported once. folder: None keeps nothing.
     """
     if folder is None or not content:
         return False

@@ -1,4 +1,4 @@
-"""Runs of a region whose arrays lie where the device reads and writes them: nothing but kernels has to be run."""
+"""Runs of a region whose arrays alias the device's memory: only kernels run."""
 
 from collections.abc import Callable, Sequence
 

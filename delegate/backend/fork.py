@@ -20,7 +20,7 @@ _TASKS = Path("/proc/self/task")
 
 
 class Needs(Protocol):
-    """What a device needs: see ``Identified`` in delegate/backend/protocols.py."""
+    """The needs of a device: see ``Identified`` in delegate/backend/protocols.py."""
 
     @property
     def needs_runtime(self) -> bool: ...
@@ -123,7 +123,7 @@ def _tasks() -> list[Path]:
 
 
 def _runs(task: Path) -> bool:
-    """Return whether a thread runs, if it is not one of litecl's own, which lock nothing (kernels_cl/crew.c)."""
+    """Return whether a thread runs other than litecl's helpers, which lock nothing (kernels_cl/crew.c)."""
     try:
         before, _, after = (task / "stat").read_text(errors="replace", encoding="utf-8").rpartition(")")
         return after.split()[0] == "R" and "(litecl" not in before

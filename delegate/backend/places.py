@@ -1,4 +1,4 @@
-"""Where the memory of a plan lies: constants one behind another, and everything else in the arena."""
+"""The memory layout of a plan: constants one after another, and everything else in the arena."""
 
 import ctypes
 import sys

@@ -30,7 +30,7 @@ class Program:
     """One region on one device.
 
     Building it allocates memory, uploads constants and builds kernels; raises KernelBuildError or OutOfDeviceMemory.
-    lock: held while a thread builds or runs it. buffers: those of the user's in which inputs and outputs lie. saved:
+    lock: held while a thread builds or runs it. buffers: the user's buffers of inputs and outputs. saved:
     whether what was built is, as it is after a run. timed: whether copies are. copied: the times and the bytes of the
     last run's (seconds at which it began, at which inputs, launches and outputs were done, and bytes to and from).
     """
@@ -206,7 +206,7 @@ class Program:
 
     @property
     def own_memory(self) -> dict[int, Operand]:
-        """Return the inputs and outputs that have memory of their own, which may lie in buffers of the user's."""
+        """Return the inputs and outputs that have memory of their own, which may lie in the user's buffers."""
         if not isinstance(self._execution, TakesBuffers):
             return {}
         plan, region = self.plan, self.plan.region
@@ -222,7 +222,7 @@ class Program:
         }
 
     def use(self, buffers: Mapping[int, UserBuffer]) -> None:
-        """Let some of ``own_memory`` lie in buffers of the user's in the runs that follow; all else is in the arena."""
+        """Let some of ``own_memory`` lie in the user's buffers in the runs that follow; all else is in the arena."""
         if self.buffers == buffers or not isinstance(self._execution, TakesBuffers):
             return
         own = self.own_memory

@@ -24,8 +24,8 @@ AtOnce = Callable[[], "Faster | None"]
 
 @dataclass(frozen=True)
 class Faster:
-    """A faster function to run a plan. alone: whether it uses nothing of a runtime's, so that it cannot fail, and needs
-    no lock apart from its interpreter's.
+    """A faster function to run a plan. alone: whether it uses no runtime, so that it cannot fail and needs only its
+    interpreter's lock.
     """
 
     run: AtOnce
@@ -45,7 +45,7 @@ class Memory(Protocol):
         """Return the size of all constants."""
 
     def view(self, operand: Operand, turned: bool = False) -> Array | None:
-        """Return the memory of an operand as an array of the host's; None where the host must copy.
+        """Return the memory of an operand as a host array; None where the host must copy.
 
         The host reads and writes it only while nothing is queued.
         """
@@ -123,7 +123,7 @@ class UserBuffer(Protocol):
 
 @runtime_checkable
 class TakesBuffers(Protocol):
-    """What an execution has besides, if inputs and outputs of its plan may lie in buffers of the user's."""
+    """The further methods of an execution whose inputs and outputs may be in the user's buffers."""
 
     def use(self, buffers: Mapping[Operand, UserBuffer]) -> None:
         """Let these operands, which have memory of their own, lie in these buffers, and all others in the arena again,

@@ -1,4 +1,4 @@
-"""The text of kernel files, with every header in its place, and the macros to compile them with."""
+"""The text of kernel files with their headers, and the macros to compile them with."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A stack that is large enough for a runtime, which compiles, and may run kernels, in the thread that asks.
+"""A thread with a large stack for a runtime, which compiles, and may run kernels, in the calling thread.
 
 PoCL needs 256 KiB. A thread may have less (``threading.stack_size``, servers that make threads by themselves): such a
 thread waits while another one, made for the call, does what it asks for.
@@ -23,7 +23,7 @@ _Result = TypeVar("_Result")
 
 
 class _Stack(threading.local):
-    """What is known of the calling thread's stack: nothing at first."""
+    """The known facts of the calling thread's stack: none at first."""
 
     ample: bool = False
 

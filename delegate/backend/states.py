@@ -1,4 +1,4 @@
-"""Variables whose newest values lie on a device: each alone, and those of a region together."""
+"""Variables with their newest values on a device: each alone, and those of a region together."""
 
 from collections.abc import Sequence
 from typing import Any

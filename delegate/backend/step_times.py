@@ -1,4 +1,4 @@
-"""The times that the function of a region takes of its own steps, by the processor's counter of cycles (region.cl)."""
+"""Times of a region's steps, which its function measures by the processor's cycle counter (region.cl)."""
 
 import numpy as np
 

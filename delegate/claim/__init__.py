@@ -1,1 +1,1 @@
-"""Which nodes go to the device, and why the others do not. Pure functions of data; nothing here lowers or builds."""
+"""The nodes that go to the device, and the reasons of the others. Pure functions of data."""

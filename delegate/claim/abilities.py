@@ -1,4 +1,4 @@
-"""Reasons not to run a kernel on a device: what the kernel needs, and the device does not have."""
+"""Reasons not to run a kernel on a device: needs of the kernel that the device does not meet."""
 
 from collections.abc import Sequence
 from math import prod

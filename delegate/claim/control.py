@@ -16,7 +16,7 @@ CONTROL_OPS = (IF, WHILE, CALL, STABLEHLO_COMPOSITE)
 """Control nodes that may be absorbed into a region, with all the subgraphs that they reach."""
 
 VARIABLE_OPS = (READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE)
-"""What moves variables, which regions do without any launch."""
+"""The operators that move variables, for which regions need no launch."""
 
 FOLDED = "constant: computed at preparation"
 

@@ -27,7 +27,7 @@ _NUMBERS = (int, int | None)  # types of options that count something
 def _flag(flag: str, help_: str, file: str = "DIR") -> dict[str, str]:
     """Return metadata that makes an option a flag of the command ``litecl`` too; its annotation gives the type.
 
-    file: what the command calls a path that it takes.
+    file: the command's name of a path.
     """
     return {"flag": flag, "help": help_, "file": file}
 
@@ -36,14 +36,14 @@ def _flag(flag: str, help_: str, file: str = "DIR") -> dict[str, str]:
 class CLOptions:
     """The keywords of ``CLDelegate``, declared here only: checked and frozen, with flags for the command.
 
-    device: its index in ``litecl devices``, its name, a fragment of exactly one name, a pyopencl Device, a Context of
-        one, in which models then run, or a device found by a back end of yours; a part of a platform's name ("pocl")
-        is its device that suits the model. None picks a GPU if there is one, else the processor itself ("native"), else
-        another OpenCL device. A name that matches no device, or a fragment of several names, raises DeviceNotFound; if
-        there is no device at all, a warning says what to install.
-    num_threads: on the processor, 1 is the calling thread; with other numbers that thread has helpers, one fewer than
-        the number (docs/threads.md). None is one thread for models with little arithmetic, and all for others. For an
-        OpenCL device of the processor's it is a limit, if the device can be partitioned.
+    device: its index in ``litecl devices``, its name, part of exactly one name, a pyopencl Device, a Context of
+        one, in which models then run, or a device of your back end. Part of a platform's name ("pocl") picks the device
+        of it that suits the model. None prefers a GPU, discrete over integrated, then the processor ("native"), then
+        another OpenCL device. A name that matches no device, or several, raises DeviceNotFound. Without any device a
+        warning says what to install.
+    num_threads: on the processor, 1 is the calling thread; N adds N - 1 helper threads (docs/threads.md). None is one
+        thread for models with little arithmetic, and all for others. For an OpenCL device of the processor it is a
+        limit, if the device can be partitioned.
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
         LSTMs in half precision, except those for Winograd's algorithm. On a GPU whose matrix units kernels reach,
         "fp16" also rounds to half precision what products and convolutions multiply, activations included: numbers
@@ -54,28 +54,28 @@ class CLOptions:
     min_nodes_per_partition: leave smaller regions to the CPU.
     allow_ops, deny_ops: operator names.
     deny_nodes: node positions of subgraph 0, or (subgraph, node) pairs.
-    cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``
-        (``XDG_CACHE_HOME``, or the system's folder), None keeps none.
-    compiler: a clang, 16 or newer, that is used in place of the one that litecl finds (docs/native.md). The device is
-        then the processor itself, "native".
-    programs: a pack that ``litecl compile --for`` has made, with the programs of models for machines that have no
-        compiler (docs/native.md). The device is then the processor itself, "native". A pack that is damaged, or is not
-        for this machine, the model or this version of litecl is a failure of the device.
+    cache_dir: the folder of program binaries and tunings: "auto" is ``~/.cache/litecl`` (``XDG_CACHE_HOME``, or the
+        system's folder), None caches nothing.
+    compiler: the clang, 16 or newer, to use instead of the one that litecl finds (docs/native.md). The device is then
+        "native".
+    programs: a pack made by ``litecl compile --for``, with the programs of models for machines without a compiler
+        (docs/native.md). The device is then "native". A pack that is damaged, or for another machine, model or version
+        of litecl, is a device failure.
     tuning: None uses what ``litecl devices --tuning`` measured on the device, or else the defaults.
     profile: measure the device time of every launch, within a region's kernel if the device can.
     strict: raise DelegateError if the device fails, instead of leaving the region to the CPU, or to a queue if it
         cannot be linked. Refusing an operator is not a failure.
-    max_loop_iterations: of a WHILE on the device each time it runs; beyond that it raises ModelError, and variables are
-        as they were before. None sets no limit. On a CPU device a loop runs within one kernel, which cannot be
-        interrupted; queued loops, as on a GPU, respond to Ctrl-C.
+    max_loop_iterations: the limit of a WHILE on the device each time it runs; past it, ModelError is raised and
+        variables are as they were before. None sets no limit. On a CPU device a loop runs within one kernel, which
+        cannot be interrupted; queued loops, as on a GPU, respond to Ctrl-C.
     queue_loops: queue the iterations of loops, and launches one by one, on a CPU device too.
-    dump_passes: a folder to which every region is written as text after each pass of planning, in a folder of its own
+    dump_passes: a folder for the text of every region after each planning pass, with a folder per region
         (``region0``).
-    custom_ops: device operators of your own, for the records given to ``Interpreter(custom_ops=...)``. Their launches
+    custom_ops: your device operators, for the records given to ``Interpreter(custom_ops=...)``. Their launches
         name a kernel file by its absolute path, without ``.cl``, which is written like litecl's own.
     warm_up: "block" prepares a model when tensors are allocated. "background" prepares it in a thread: meanwhile the
-        CPU runs the model, and the device takes over between two invokes; the report says since when. Where memory or
-        time is limited it is "block".
+        CPU runs the model, and the device takes over between two invokes; the report says since when. With a limit of
+        memory or time it is "block".
     progress: called with a ``BuildStep`` before each file is compiled, and when all files of a region are. It is not
         pickled.
     """

@@ -1,4 +1,4 @@
-"""Which nodes go to the device, in which regions, and why the others do not. A pure function of data."""
+"""The nodes that go to the device, their regions, and the reasons of the others. A pure function of data."""
 
 import heapq
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The delegate's options as strings, which is how TFLite hands them to a delegate that it loads."""
+"""The delegate's options as strings, as TFLite passes them to a delegate that it loads."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields

@@ -1,1 +1,1 @@
-"""Processors: how lowerings share work out among cores and registers, and what only pays there."""
+"""Processors: how lowerings distribute work among cores and registers, and code that pays only there."""

@@ -1,4 +1,4 @@
-"""GPUs: what they have, and how lowerings share work out among groups, their local memory and their matrix units.
+"""GPUs: their properties, and how lowerings use groups, local memory and matrix units.
 
 Nothing on a CPU's way knows of this room: records name lowerings for GPUs (``delegate/ops/gpu``), which use it.
 """

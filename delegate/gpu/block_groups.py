@@ -58,7 +58,7 @@ class BlockShare:
 
     @property
     def parts_bytes(self) -> int:
-        """What the sums of all parts of all tiles take."""
+        """The memory of the sums of all parts of all tiles."""
         return 4 * self.parts * self.tiles * self.pixels * self.lanes * self.fours * 4
 
     @property
@@ -113,7 +113,7 @@ def block_share(target: GpuTarget, block: Block) -> BlockShare | None:
 
 
 def _share(target: GpuTarget, block: Block, wide: tuple[int, int], pixels: int) -> BlockShare | None:
-    """Return the shares of tiles of at most so many pixels, if there is room for them."""
+    """Return the shares of tiles of at most ``pixels``, if there is room for them."""
     height, width = _tile_of(pixels, block)
     down, across = -(-block.out[0] // height), -(-block.out[1] // width)
     tiles, chunks = block.images * down * across, -(-block.hidden // _HIDDEN)

@@ -61,6 +61,6 @@ def _surely_at_once(target: GpuTarget) -> int:
     """Return how many groups of a kernel are sure to run at the same time.
 
     Half of those that have a unit of their own, so that two models side by side do not wait for each other for ever.
-    What is known of GPUs' schedulers is not known of runtimes that compute on a CPU.
+    Facts of GPUs' schedulers do not hold for runtimes that compute on a CPU.
     """
     return target.compute_units // 2 if target.gpu.vendor in ("nvidia", "amd", "intel") else 0

@@ -18,7 +18,7 @@ LEAST_ITEMS, MOST_ITEMS = 32, 256
 class LocalTile:
     """A tile of a group: ``rows`` x ``columns``, of which a work-item adds up ``own_rows`` x ``own_columns``.
 
-    unit: what multiplies halves; a matrix unit deals sums out to work-items in another way, as many to each.
+    unit: what multiplies halves; a matrix unit distributes sums to work-items differently, equally many to each.
     """
 
     rows: int
@@ -161,7 +161,7 @@ class LocalShare:
 
     @property
     def parts_bytes(self) -> int:
-        """What the sums of all parts of all tiles take."""
+        """The memory of the sums of all parts of all tiles."""
         return 4 * self.parts * self.tiles * self.tile.rows * self.tile.columns
 
 

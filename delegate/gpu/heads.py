@@ -1,7 +1,7 @@
 """Where the operands of attention lie on a GPU, which reads and writes words in the order that layers have them in.
 
 A layer puts out words with all heads of a word side by side, [.., words, heads, depth]; attention takes the words of a
-head, [.., heads, words, depth]. What turns one into the other is part of attention (the pass ``heads``).
+head, [.., heads, words, depth]. The conversion between them is part of attention (the pass ``heads``).
 """
 
 from collections.abc import Sequence

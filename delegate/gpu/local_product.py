@@ -34,8 +34,8 @@ class Slice(Record):
 
 @dataclass(frozen=True)
 class LocalProduct(Record):
-    """What product_local.cl is told of products. aligned: whether four columns of a result are stored at once. scale:
-    what sums are multiplied with, if the weights were divided by it.
+    """The products of a launch, for product_local.cl. aligned: whether four columns of a result are stored at once.
+    scale: what sums are multiplied with, if the weights were divided by it.
     """
 
     window: Geometry
@@ -78,7 +78,7 @@ class ByWindow:
 
 @dataclass(frozen=True, eq=False)
 class LocalOperands:
-    """What products read and write. weights: in panels, or as ``layout`` has them; bias: padded to whole tiles.
+    """The operands of products. weights: in panels, or as ``layout`` has them; bias: padded to whole tiles.
 
     out_step: elements from one row of the output to the next. before: what computes x. scale: what weights are
     divided by, before or in a tile of halves.
@@ -171,7 +171,7 @@ def in_half_tiles(matrices: Array, share: LocalShare) -> tuple[Const, float]:
 
 
 COMPUTED_SCALE = 2.0**-_SUM_EXPONENT
-"""What a right side that is computed is divided by on its way to tiles of halves."""
+"""The divisor of a computed right side on its way to tiles of halves."""
 
 
 def _divided(matrices: Array, exponent: int) -> tuple[Array, float]:

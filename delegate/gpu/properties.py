@@ -87,7 +87,7 @@ _INTEL_HALVES = HalfUnit(lanes=16, sums=16)
 
 @dataclass(frozen=True)
 class Gpu:
-    """What a GPU has that a CPU has not, or that kernels for GPUs ask for.
+    """The properties of a GPU beyond a CPU's, or that kernels for GPUs need.
 
     subgroup: work-items that run in lockstep; of Intel's the fewest that its compiler may choose. fp16: whether kernels
         compute in halves (``cl_khr_fp16``), and are right; without_fp16: why they are not; flushes_halves: whether they

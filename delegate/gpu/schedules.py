@@ -10,7 +10,7 @@ Tiles = Sequence[tuple[int, Sequence[TileShape]]]
 
 
 def _rows(rows: int) -> tuple[TileShape, ...]:
-    """Return the tile of so many rows, one vector wide: neighbours read columns side by side."""
+    """Return the tile of some rows, one vector wide: neighbours read columns side by side."""
     return (TileShape(rows, 1, 1.0),)
 
 

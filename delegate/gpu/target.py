@@ -42,7 +42,7 @@ class GpuTarget(Target):
         return replace(self, local_mem_bytes=0)
 
     def has_room(self, items: int, local: Local) -> bool:
-        """Return whether a group of so many work-items, with so much local memory, runs on it."""
+        """Return whether a group of this many work-items, with this much local memory, runs on it."""
         return items <= self.max_work_group_size and local.size_bytes <= self.local_mem_bytes
 
     def items_for(self, length: int, each: int = 1) -> int:

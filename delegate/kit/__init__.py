@@ -1,1 +1,2 @@
-"""What every lowering uses: reasons to refuse, strided views, the schedule, shared records. No operator lives here."""
+"""The parts that all lowerings share: reasons to refuse, strided views, the schedule, shared records. No operator
+lives here."""

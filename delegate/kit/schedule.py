@@ -13,7 +13,7 @@ from litecl.delegate.launch import Tile as Tile
 
 
 def chunks(kernel: str, n: int, target: Target, *, step: int = 1, work: int = 1) -> Chunks:
-    """Deal out ``n`` items: long runs to few work-items on a CPU, ``step`` items to each of many on a GPU.
+    """Distribute ``n`` items: long runs to few work-items on a CPU, ``step`` items to each of many on a GPU.
 
     step: items that a work-item handles at once (the vector width where an item is an element).
     work: the number of elements in an item.
@@ -22,12 +22,12 @@ def chunks(kernel: str, n: int, target: Target, *, step: int = 1, work: int = 1)
 
 
 def elements(kernel: str, n: int, target: Target, work: int = 1) -> Chunks:
-    """Deal out the elements of an array, in whole vectors."""
+    """Distribute the elements of an array, in whole vectors."""
     return target.chunks(kernel, n, target.vector_width, work)
 
 
 def pixels(kernel: str, n: int, channels: int, target: Target, work: int) -> Chunks:
-    """Deal out ``n`` pixels: on a CPU runs of them with all channels, on a GPU a vector of channels at a time, in
+    """Distribute ``n`` pixels: on a CPU runs of them with all channels, on a GPU a vector of channels at a time, in
     dimensions of channels and of pixels. work: operations on a pixel.
     """
     return target.pixels(kernel, n, channels, work)

@@ -1,4 +1,4 @@
-"""What host and kernels share: records and codes as OpenCL C text, and records packed as that text lays them out.
+"""Data that host and kernels share: records and codes as OpenCL C text, and records packed as that text lays them out.
 
 A kernel file writes ``#include <Name>`` for a record or codes of that name (listed in ``delegate/plan/headers.py``) and
 uses the names of fields and codes only. So a field is declared once, and no order has to be kept in step by hand.

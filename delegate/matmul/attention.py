@@ -1,4 +1,4 @@
-"""What is computed by attention, softmax(scale * queries keys^T + mask) values: sizes, and where operands begin."""
+"""An attention, softmax(scale * queries keys^T + mask) values: its sizes, and the offsets of its operands."""
 
 import math
 from collections.abc import Sequence

@@ -71,18 +71,18 @@ class Geometry(Record):
 
     @property
     def dense(self) -> bool:
-        """Whether the window's taps are adjacent."""
+        """True if the window's taps are adjacent."""
         return self.dilation_y == self.dilation_x == 1
 
     @property
     def is_3x3(self) -> bool:
-        """Whether each output pixel depends on all channels of 3x3 adjacent pixels, and the next one on the next."""
+        """True if each output pixel depends on all channels of 3x3 adjacent pixels, and the next one on the next."""
         size, strides = (self.kernel_height, self.kernel_width), self.strides
         return self.groups == 1 and self.dense and (size, strides) == ((3, 3), (1, 1))
 
     @property
     def is_matrix(self) -> bool:
-        """Whether each output pixel depends on one input pixel only, with all channels, so that pixels are rows
+        """True if each output pixel depends on one input pixel only, with all channels, so that pixels are rows
         of a product.
         """
         alone = (self.taps, self.stride_y, self.stride_x, self.pad_y, self.pad_x) == (1, 1, 1, 0, 0)

@@ -1,4 +1,5 @@
-"""Convolutions in bytes (kernels_cl/patches.h): how patches are gathered, and how patches and columns are dealt out."""
+"""Convolutions in bytes (kernels_cl/patches.h): how patches are gathered, and how patches and columns are
+distributed."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -52,7 +53,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Patches:
-    """How the work of a convolution is dealt out: by tiles, and by work-items with memory for the patches of a tile.
+    """How the work of a convolution is distributed: by tiles, and by work-items with memory for the patches of a tile.
 
     lines: whether the pixels of a tile are in one line of the output and share the input lines that they read.
     """

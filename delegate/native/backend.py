@@ -105,7 +105,7 @@ class NativeDevice:
 
 @dataclass(frozen=True)
 class Native:
-    """The back end. named: a compiler of the user's."""
+    """The back end. named: the user's compiler."""
 
     named: Path | None = None
 
@@ -142,5 +142,5 @@ class Native:
         return None
 
     def buffer(self, handle: object) -> UserBuffer | None:
-        """Return None: users' buffers are arrays of numpy's."""
+        """Return None: users' buffers are numpy arrays."""
         return None

@@ -47,7 +47,8 @@ class Unit:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a compiler says of itself and its target: its version, the processor's name, the macros that it defines."""
+    """A compiler's description of itself and its target: its version, the processor's name, the macros that it
+    defines."""
 
     version: str
     processor: str

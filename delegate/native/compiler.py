@@ -34,7 +34,7 @@ def found(directory: Path | None = None) -> Compiler | None:
 
 @cache
 def named(path: Path, directory: Path | None = None) -> Compiler:
-    """Return the compiler of a user's. directory: as for ``found``. Raises KernelBuildError if it does not suit."""
+    """Return a user's compiler. directory: as for ``found``. Raises KernelBuildError if it does not suit."""
     checked = probe.checked(Compiler((str(path),), str(path), (), native_target()), directory)
     if checked.major < _OLDEST:
         raise KernelBuildError(f"compiler {path}: expected clang {_OLDEST} or newer, got {checked.version!r}")

@@ -1,4 +1,4 @@
-"""Compilers for machines that need not be there. One of ``ziglang`` links for each, any other clang for Linux."""
+"""Compilers for other machines. ``ziglang``'s links for each kind, any other clang for Linux."""
 
 from litecl.delegate.native import compiler, linking
 from litecl.delegate.native.clang import Compiler

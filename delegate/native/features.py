@@ -1,7 +1,7 @@
 """The instructions that a processor may have beyond its kind's, and whether this machine's has them.
 
 A compiler says by its macros which ones it may use. Those that no C code is compiled to (encryption, random numbers,
-instructions for systems) do not matter. What neither list knows is refused: on a board nothing could tell.
+instructions for systems) do not matter. Features in neither list are refused: nothing on a board could check them.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""The kinds of machines that libraries can be made for, and which of them this machine is."""
+"""The kinds of machines that libraries can be made for, and this machine's kind."""
 
 import platform
 import sys

@@ -20,7 +20,7 @@ _SAMPLE = 64  # bytes by which constants are told apart before they are compared
 
 
 def aligned(size_bytes: int) -> Array:
-    """Return so many bytes of zeros, at least one, that begin at a multiple of ``ALIGNMENT``."""
+    """Return bytes of zeros, at least one, that begin at a multiple of ``ALIGNMENT``."""
     memory = np.zeros(max(1, size_bytes) + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
     return memory[start : start + max(1, size_bytes)]
@@ -114,7 +114,7 @@ class NativeMemory:
         return part_of(self.arena, self._places.start(root, {self._plan.turns} if turned else ()) + start, operand)
 
     def upload(self, operand: Operand, value: Array, turned: bool = False) -> None:
-        """Copy an array of the host's to an operand."""
+        """Copy a host array to an operand."""
         view = self.view(operand, turned)
         assert view is not None
         view[...] = value

@@ -1,4 +1,4 @@
-"""Making the libraries of a pack: regions are planned for a machine that need not be there, and nothing runs."""
+"""Making the libraries of a pack: regions are planned for another machine, and nothing runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

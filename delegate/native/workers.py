@@ -21,7 +21,7 @@ class Crew:
     lead: int
 
     def hire(self, count: int) -> int:
-        """Start threads until there are so many, and return how many there are: fewer if the system refuses.
+        """Start threads up to a number, and return their number: fewer if the system refuses.
 
         One thread at a time does: calls of the library let others run.
         """

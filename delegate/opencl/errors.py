@@ -9,7 +9,7 @@ import pyopencl as cl
 from litecl.delegate.backend.errors import no_host_memory
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
 
-# What OpenCL calls raise; the last two come from pyopencl's own Python code.
+# The exceptions of OpenCL calls; the last two come from pyopencl's own Python code.
 FAULTS = (cl.Error, MemoryError, OSError, sqlite3.Error)
 RUNNING = "running a region"
 _OUT_OF_MEMORY = {

@@ -21,8 +21,8 @@ _made = set[str]()  # by this process, or by the one that it was forked from
 
 
 def made(parent: Path) -> str:
-    """Return a new folder for this process and its forked children; the last of them to end removes it. What killed
-    processes have left there is removed too. Raises OSError.
+    """Return a new folder for this process and its forked children; the last of them to end removes it.
+    Folders that killed processes have left there are removed too. Raises OSError.
     """
     folder = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
     lock = _locked(folder)

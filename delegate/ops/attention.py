@@ -48,7 +48,7 @@ def _launch(
     defines: Mapping[str, str | int | float],
     keys_size: int | None = None,
 ) -> Launch:
-    """Return the launch of attention.cl for so many rows at a time. keys_size: of a product, if keys are packed."""
+    """Return the launch of attention.cl for some rows at a time. keys_size: of a product, if keys are packed."""
     a = attention(call)
     bands = -(-a.rows // rows)
     own = filled("attention", call.target, bands, a.products, flops(a) / a.products / bands) * rows

@@ -40,7 +40,7 @@ def _claim(options: DepthwiseConv2DOptions, inputs: claims.Specs, outputs: Seque
 
 
 class _Share(NamedTuple):
-    """What a work-item computes, of which so many pixels of a line at once; local, tiled: as in ``Grid``."""
+    """A work-item's share, computed in pieces of a line; local, tiled: as in ``Grid``."""
 
     items: Depthwise
     pixels: int

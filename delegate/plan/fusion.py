@@ -1,7 +1,7 @@
-"""Fusions over a region's graph: a pattern of nodes, a rule that makes one node of them, and what both rely on.
+"""Fusions over a region's graph: a pattern of nodes, a rule that makes one node of them, and the shared conditions.
 
-A rule says what one kernel can compute. Whether nodes may be one at all (nothing else reads what is between them, and
-what they read is still the same where the one runs) is the same for all fusions, and decided here.
+A rule says what one kernel can compute. All fusions share a condition, which is checked here: nothing else reads the
+tensors between the nodes, and their operands are still the same where the one node runs.
 """
 
 from collections.abc import Callable, Collection, Sequence

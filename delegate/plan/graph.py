@@ -1,4 +1,4 @@
-"""One run of a subgraph as a graph: its nodes, and what passes have found about them. Pure data."""
+"""One run of a subgraph as a graph: its nodes, and the findings of passes. Pure data."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -75,12 +75,12 @@ class RegionNode:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the node computes what its operator does, and nothing besides."""
+        """True if the node computes what its operator does, and nothing besides."""
         return not self.steps and (self.activation, self.residual, self.pads) == (NONE, None, _NO_PADS)
 
     @property
     def writes_rows(self) -> bool:
-        """Whether the first output may be written row by row within a wider tensor."""
+        """True if the first output may be written row by row within a wider tensor."""
         alone = self.cl_op is not None and self.cl_op.writes_rows and self.residual is None
         return bool(self.steps) or alone
 

@@ -1,4 +1,4 @@
-"""What planning does in another way for each kind of device: nothing else in it tells CPUs from GPUs."""
+"""The parts of planning that depend on the kind of device: all others treat CPUs and GPUs alike."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Offsets in one arena, from lifetimes: tensors that are never alive together may share memory."""
+"""Offsets in one arena, from lifetimes: tensors that are never live together may share memory."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass

@@ -105,7 +105,7 @@ def plan(
 ) -> Plan:
     """Fuse and lower every node of a region of a model, with the subgraphs that it runs, and place its memory.
 
-    observe: is told of every pass over every graph.
+    observe: is called after every pass over every graph.
     """
     planning = Planning(source.model, source.specs, target, alignment, cl_ops, observe)
     before, pinned = states.places(planning, region)
@@ -170,8 +170,8 @@ def _outputs(values: Values, region: Region) -> tuple[list[Operand], list[Part]]
 
 
 def _usages(unplaced: Plan) -> list[Usage]:
-    """Return lifetimes in steps: of inputs and states the whole run, of outputs from their first write to its end. What
-    is computed before a loop and read in it is read again by the next iteration, so it lives as long as the loop.
+    """Return lifetimes in steps: of inputs and states the whole run, of outputs from their first write to its end.
+    A tensor that is computed before a loop and read in it lives as long as the loop: every iteration reads it.
     """
     numbered = _Numbering(unplaced)
     end = numbered.steps(unplaced.steps, 0)
@@ -241,7 +241,7 @@ class _Numbering:
                 yield item
 
     def memory(self, operand: Operand) -> Operand | Scratch | None:
-        """What is placed for an operand: its sets, its root, or nothing for a constant."""
+        """The memory that an operand needs: its sets, its root, or none for a constant."""
         root = self._plan.root(operand)
         if root in self._plan.slots:
             return self._plan.slots[root].sets

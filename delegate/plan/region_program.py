@@ -46,7 +46,7 @@ class Variant:
 
     @property
     def is_users(self) -> bool:
-        """Whether the kernel is a user's, which may ask for what OpenCL C knows of groups (kernels_cl/users.h)."""
+        """True if the kernel is a user's, which may ask for what OpenCL C knows of groups (kernels_cl/users.h)."""
         return Path(self.kernel).is_absolute()
 
     @property

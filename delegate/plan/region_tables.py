@@ -1,4 +1,4 @@
-"""What the host and the kernel of a whole region (kernels_cl/region.cl) share: a plan's table, and memory layouts."""
+"""Data shared by the host and a whole region's kernel (kernels_cl/region.cl): a plan's table, and memory layouts."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -64,7 +64,7 @@ class LaunchLine(IntEnum):
 
 
 class NativeCall(IntEnum):
-    """What a region's function is called with (kernels_cl/region_native.h), in units of 8 bytes: addresses, then
+    """The arguments of a region's function (kernels_cl/region_native.h), in units of 8 bytes: addresses, then
     numbers.
 
     FUNCTIONS: of the addresses of functions, by number. DOOR, TAKE, LEAD: of the crew (kernels_cl/crew.c), unless there
@@ -90,7 +90,7 @@ class NativeCall(IntEnum):
 
 
 class Shift(IntEnum):
-    """What is added to an offset: nothing, the distance to the constants, or, from SETS on, to one of a loop's
+    """The addend of an offset: nothing, the distance to the constants, or, from SETS on, to one of a loop's
     two sets.
     """
 

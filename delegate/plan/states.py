@@ -1,4 +1,4 @@
-"""The variables of the state store that a region uses, and where their values lie.
+"""The state-store variables that a region uses, and the memory of their values.
 
 A variable that the region gives another value lies in two sets, as the variables of a loop do: a run reads one and
 writes the other, and when it has ended well they change places. So a run that fails leaves the old values.

@@ -1,4 +1,4 @@
-"""The operands of the tensors of one run of a subgraph, and their memory as far as it is decided."""
+"""The operands of the tensors of one run of a subgraph, and their memory once it is decided."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field

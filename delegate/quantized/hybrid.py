@@ -92,7 +92,7 @@ def _launches(
 
 
 def _parts(count: int, length: int, target: Target) -> tuple[Chunks, int, int]:
-    """Return how parts of ``count`` rows are dealt out, the parts per row, and the length of a part."""
+    """Return how parts of ``count`` rows are distributed, the parts per row, and the length of a part."""
     width = target.vector_width
     part_length = -(-length // (pieces("quantize_rows", target, count, length) * width)) * width
     parts = -(-length // part_length)

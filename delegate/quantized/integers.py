@@ -1,4 +1,4 @@
-"""What quantized operators share: checks of nodes, packed weights, and the stage after the sums."""
+"""Common parts of quantized operators: checks of nodes, packed weights, and the stage after the sums."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -263,7 +263,7 @@ def padding(spec: TensorSpec) -> Const:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What follows rescaling: the output's zero point is added, and the sum clamped to [low, high]."""
+    """The stage after rescaling: adds the output's zero point, and clamps the sum to [low, high]."""
 
     zero: int
     low: int

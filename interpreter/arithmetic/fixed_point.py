@@ -137,7 +137,7 @@ def zero_point_of(spec: TensorSpec) -> int:
 def activation_range(function: ActivationFunctionType, output: TensorSpec) -> tuple[int, int]:
     """Return the integers that a fused activation leaves of the output's range (CalculateActivationRangeQuantized).
 
-    Raises UnsupportedOp for one that does not clamp, which TensorFlow Lite leaves out without a word.
+    Raises UnsupportedOp for one that does not clamp, which TensorFlow Lite leaves out silently.
     """
     if function not in _BOUNDS:
         raise UnsupportedOp(f"no kernel for fused {getattr(function, 'name', function)} of {output.type.name}")

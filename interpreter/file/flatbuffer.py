@@ -62,7 +62,7 @@ class Record:
 
 
 class _Malformed(Exception):
-    """What is wrong; ``path`` gathers where, innermost first."""
+    """A fault in a file; ``path`` gathers its position, innermost first."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

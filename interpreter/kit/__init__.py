@@ -1,1 +1,1 @@
-"""Tools that operators are written with: guards, types, windows, activations. No operator lives here."""
+"""Tools for writing operators: guards, types, windows, activations. No operator lives here."""

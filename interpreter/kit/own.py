@@ -1,4 +1,4 @@
-"""Operators of litecl's own: custom ones, whose kernels are functions of arrays."""
+"""litecl's own operators: custom ones, whose kernels are functions of arrays."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

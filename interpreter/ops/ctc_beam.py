@@ -1,4 +1,4 @@
-"""CTCBeamSearchDecoder, an operator of litecl's own: the likeliest texts of frames, of all their alignments.
+"""CTCBeamSearchDecoder, one of litecl's own operators: the likeliest texts of frames, of all their alignments.
 
 Graves, "Supervised sequence labelling with recurrent neural networks" (2012), section 7.5: a beam of prefixes, each
 with the probability of its alignments that end in a blank and of the others. Like TensorFlow's, the beam is narrowed

@@ -1,4 +1,4 @@
-"""ParseExample, an operator of litecl's own: features of records of TensorFlow's ``Example``, which are read here.
+"""ParseExample, one of litecl's own operators: features of records of TensorFlow's ``Example``, which are read here.
 
 Protocol buffers: https://protobuf.dev/programming-guides/encoding.
 """

@@ -1,4 +1,4 @@
-"""Factors of matrices [..., m, n], computed in float64: operators of litecl's own.
+"""Factors of matrices [..., m, n], computed in float64: litecl's own operators.
 
 Singular vectors and eigenvectors are unique up to their signs, which may differ from TensorFlow's.
 """

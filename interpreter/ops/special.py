@@ -1,4 +1,4 @@
-"""Special functions of single elements, computed in float64: operators of litecl's own.
+"""Special functions of single elements, computed in float64: litecl's own operators.
 
 Formulas are those of the Digital Library of Mathematical Functions, https://dlmf.nist.gov (numbers in comments).
 """

@@ -1,4 +1,4 @@
-"""Random numbers that follow from a seed, exactly TensorFlow's: operators of litecl's own.
+"""Random numbers that follow from a seed, exactly TensorFlow's: litecl's own operators.
 
 Numbers are those of Philox's blocks one after another, from a counter on, as TensorFlow's CPU kernels use them.
 """

@@ -1,4 +1,4 @@
-"""Texts joined, split, numbered and written in other ways: operators of litecl's own."""
+"""Texts joined, split, numbered and written in other ways: litecl's own operators."""
 
 import base64
 import itertools

@@ -1,4 +1,4 @@
-"""Sounds as WAV files of 16 bits: operators of litecl's own."""
+"""Sounds as WAV files of 16 bits: litecl's own operators."""
 
 import io
 import wave

@@ -1,4 +1,4 @@
-"""What the nodes of a model agree on about resource variables: type and shape, the same wherever they are used."""
+"""Types and shapes of resource variables on which all nodes of a model agree."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -44,7 +44,7 @@ def mark(x: Array) -> tuple[Any, ...]:
 
 
 RAISED = (LiteclError, *FAULTS)
-"""What operators raise."""
+"""The exceptions of operators."""
 
 
 def raise_located(error: Exception, doing: str, node: Node, subgraph: int, index: int) -> NoReturn:

@@ -100,8 +100,8 @@ class Variables:
     def update(self, values: Mapping[VariableKey, Array | Held]) -> None:
         """Store several values at once: an interrupt finds all of them stored, or none.
 
-        Between invokes nothing is called once they are stored. Python hears of signals where functions are called and
-        in loops: so it hears of none until the caller of this function calls another.
+        Between invokes nothing is called once they are stored. Python checks for signals at function calls and in
+        loops: so it handles none until the caller of this function calls another.
         """
         if self._before is not None or self._budget is not None:
             self._remember(values)
@@ -148,7 +148,7 @@ class Variables:
         return self._values.get(key)
 
     def unchanged(self, since: int) -> bool:
-        """Return whether nothing was stored since ``changes`` was so many, and nothing in this invoke."""
+        """Return whether nothing was stored since ``changes`` had this value, and nothing in this invoke."""
         return self.changes == since and not self._before
 
     def held_by(self, key: VariableKey, holder: Held) -> bool:

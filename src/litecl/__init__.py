@@ -1,8 +1,8 @@
-"""litecl: TensorFlow Lite models on any OpenCL device, loops and recurrent nets included.
+"""litecl: TensorFlow Lite models on GPUs and processors, loops and recurrent networks included.
 
 Import the parts by name: ``litecl.interpreter``, ``litecl.delegate``, ``litecl.converter``, ``litecl.compiled_model``,
 ``litecl.perf``. ``litecl.Predictor`` runs a model on batches of arrays, ``litecl.Generator`` a language model;
-``litecl.bisect`` finds the operator that a runtime computes wrong.
+``litecl.bisect`` finds the operator behind a wrong result.
 """
 
 from contextlib import ExitStack as _ExitStack
@@ -33,14 +33,14 @@ def __getattr__(name: str) -> _Any:
 
 
 def install_as(package: str = "ai_edge_litert", **options: _Any) -> _ExitStack:
-    """Put litecl in the place of a package: "ai_edge_litert", "tflite_runtime" or "tensorflow" (its ``lite``).
+    """Make litecl replace a package: "ai_edge_litert", "tflite_runtime" or "tensorflow" (its ``lite``).
 
-    What is imported from there afterwards is litecl's: ``interpreter``, and of ai_edge_litert also ``compiled_model``
-    and what belongs to it. All else in the package is still its own, if it is installed; it need not be. An interpreter
-    that is given no delegate gets ``CLDelegate(**options)``, as TFLite's gets XNNPACK, unless its resolver is
-    BUILTIN_REF or BUILTIN_WITHOUT_DEFAULT_DELEGATES; ``cpu=True`` gives it none.
+    Later imports from there get litecl's: ``interpreter``, and of ai_edge_litert also ``compiled_model``
+    and its parts. Everything else still comes from the package, if it is installed. An interpreter without a
+    delegate gets ``CLDelegate(**options)``, as TFLite's gets XNNPACK, unless its resolver is BUILTIN_REF or
+    BUILTIN_WITHOUT_DEFAULT_DELEGATES; ``cpu=True`` adds none.
 
-    Returns what undoes it, at the end of ``with litecl.install_as(...):`` or by ``close()``.
+    Returns an object that undoes it, at the end of ``with litecl.install_as(...):`` or by ``close()``.
     """
     from litecl.drop_in import install
 

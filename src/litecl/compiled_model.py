@@ -1,4 +1,4 @@
-"""LiteRT's newer way to run a model: compiled once, run on buffers that are made beforehand."""
+"""LiteRT's newer API: a model is compiled once and runs on buffers."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -32,10 +32,10 @@ _HOST_MEMORY = 1  # LiteRT's number for buffers in the host's memory
 
 
 class CompiledModel:
-    """A model that is compiled for a device, with LiteRT's methods. Any number of buffers may be made for it.
+    """A model compiled for a device, with LiteRT's methods and any number of buffers.
 
-    The first buffers that are made for the inputs are the memory that the device reads, and those that the newest run
-    wrote are the memory that it wrote: as long as one set of buffers is used nothing is copied.
+    The first input buffers alias the device's memory, and output buffers the memory of the latest run: with one set of
+    buffers nothing is copied.
     """
 
     def __init__(self, interpreter: Interpreter, environment: Environment) -> None:
@@ -55,7 +55,7 @@ class CompiledModel:
         environment: Environment | None = None,
         options: Options | None = None,
     ) -> Self:
-        """Compile a file, for the CPU unless something else is asked for. Raises ModelError and DelegateError."""
+        """Compile a file, by default for the CPU. Raises ModelError and DelegateError."""
         if not isinstance(model_path, str | PathLike):
             raise ArgumentError(f"model_path: expected a path, got {type(model_path).__name__}")
         return cls._compiled(model_path, hardware_accel, environment, options)
@@ -93,11 +93,11 @@ class CompiledModel:
 
     @property
     def environment(self) -> Environment:
-        """What it was made with."""
+        """The options that it was made with."""
         return self._environment
 
     def close(self) -> None:
-        """Let go of the model; buffers keep their memory. Any later use raises ModelError."""
+        """Release the model; buffers keep their memory. Any later use raises ModelError."""
         if self._worker is not None:
             self._worker.shutdown()
         self._interpreter.close()
@@ -109,10 +109,10 @@ class CompiledModel:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    # What the model is
+    # The model
 
     def get_num_signatures(self) -> int:
-        """Return the number of signatures; a model without any has one that is called "<placeholder signature>"."""
+        """Return the number of signatures; a model without any has one, "<placeholder signature>"."""
         return len(self._open())
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
@@ -140,7 +140,7 @@ class CompiledModel:
         return {name: self._tensor_details(entry, tensor) for name, tensor in entry.outputs}
 
     def get_input_buffer_requirements(self, input_index: int, signature_index: int = 0) -> dict[str, Any]:
-        """Return "buffer_size" in bytes and "supported_types", which is the host's memory (1)."""
+        """Return "buffer_size" in bytes and "supported_types", host memory (1)."""
         entry = self._entry(signature_index)
         return self._requirements(entry, at("input", input_index, entry.inputs))
 
@@ -159,14 +159,14 @@ class CompiledModel:
         return all(row.claimed for row in report.nodes)
 
     def delegation_report(self) -> Any:
-        """Return what ran where and why, see ``Interpreter.delegation_report``."""
+        """Return where each node ran, and why: see ``Interpreter.delegation_report``."""
         self._open()
         return self._interpreter.delegation_report()
 
     # Buffers
 
     def create_input_buffers(self, signature_index: int) -> list[TensorBuffer]:
-        """Return a buffer for every input of a signature, with the input's present shape."""
+        """Return a buffer for every input of a signature, with the input's current shape."""
         entry = self._entry(signature_index)
         return [self._exchange.input_buffer(entry.subgraph, tensor) for _, tensor in entry.inputs]
 
@@ -176,7 +176,7 @@ class CompiledModel:
         return [self._exchange.output_buffer(entry.subgraph, tensor) for _, tensor in entry.outputs]
 
     def create_input_buffer_by_name(self, signature_key: str, input_name: str) -> TensorBuffer:
-        """Return a buffer for one input. Raises ModelError for a name that is not there."""
+        """Return a buffer for one input. Raises ModelError for an unknown name."""
         entry = self._entry(signature_key)
         return self._exchange.input_buffer(entry.subgraph, entry.inputs[called("input", input_name, entry.inputs)][1])
 
@@ -230,9 +230,9 @@ class CompiledModel:
     def run_async(
         self, signature_index: int, input_buffers: Sequence[TensorBuffer], output_buffers: Sequence[TensorBuffer]
     ) -> Future[None]:
-        """Begin ``run_by_index`` in a thread and return at once; ``result()`` waits for the end and raises its error.
+        """Start ``run_by_index`` in a thread and return at once; ``result()`` waits for the end and raises its error.
 
-        Runs are done one after another, in their order. Leave the buffers of one alone until it is done.
+        Runs are executed one after another, in order. Do not touch a run's buffers until it is done.
         """
         self._entry(signature_index)
         if self._worker is None:

@@ -10,8 +10,8 @@ from litecl.interpreter.errors import ModelError
 class EnvironmentOptions:
     """Where LiteRT would find libraries, of which litecl has none.
 
-    cl_context: litecl's own: a pyopencl Context of one device in which models run, so that they read and write buffers
-    of yours (``TensorBuffer.from_cl_mem``) without a copy.
+    cl_context: litecl's own: a pyopencl Context of one device in which models run, so that they read and write your
+    buffers (``TensorBuffer.from_cl_mem``) without a copy.
     """
 
     runtime_path: str | None = None
@@ -21,7 +21,7 @@ class EnvironmentOptions:
 
 
 class Environment:
-    """What models of one process may share: here, a holder of its options."""
+    """Options that models of one process share."""
 
     def __init__(self, options: EnvironmentOptions | None = None) -> None:
         self._options = options or EnvironmentOptions()

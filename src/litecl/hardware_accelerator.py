@@ -4,7 +4,7 @@ import enum
 
 
 class HardwareAccelerator(enum.IntFlag):
-    """What a ``CompiledModel`` may use; flags are joined by ``|``.
+    """The devices that a ``CompiledModel`` may use; join flags by ``|``.
 
     CPU: an OpenCL device of the CPU, and numpy for what it does not take. GPU: an OpenCL GPU; alone, it must take every
     operator. NPU: none, litecl drives no NPU.

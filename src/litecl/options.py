@@ -1,4 +1,4 @@
-"""LiteRT's options for a ``CompiledModel``. What has no meaning here is taken and changes nothing."""
+"""LiteRT's options for a ``CompiledModel``. Options without a meaning here are accepted and ignored."""
 
 import enum
 from dataclasses import dataclass, field
@@ -19,8 +19,8 @@ class CpuKernelMode(enum.IntEnum):
 class CpuOptions:
     """Options for the CPU.
 
-    num_threads: of the OpenCL device and of numpy; 0 lets litecl decide. kernel_mode: None is DELEGATE. What concerns
-    XNNPACK and YNNPACK has no meaning here.
+    num_threads: of the OpenCL device and of numpy; 0 lets litecl decide. kernel_mode: None is DELEGATE. Options of
+    XNNPACK and YNNPACK are ignored.
     """
 
     num_threads: int = 0
@@ -44,7 +44,7 @@ class GpuOptions:
 
 @dataclass
 class Options:
-    """What a ``CompiledModel`` is compiled for. The options of vendors' NPUs are not there."""
+    """The options of a ``CompiledModel``. Options of vendors' NPUs do not exist."""
 
     hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU
     cpu_options: CpuOptions = field(default_factory=CpuOptions)

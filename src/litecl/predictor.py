@@ -25,21 +25,21 @@ Results = dict[str, Any]
 
 
 class Predictor:
-    """Runs one signature of a model on batches; several threads may call it at once, and so may a signal handler, which
-    gets memory, and variables, of its own if it has interrupted a call. It can be pickled.
+    """Runs one signature of a model on batches, from any number of threads. It can be pickled.
 
-    model: the path or the bytes of a file; a pickled predictor reads the path again. signature: its key; None is the
-        only one, or the model under the names of its tensors.
-    device: as for ``CLDelegate``; a list of them, or "all", takes turns on several. cpu: run on numpy. require_device:
-        raise DelegateError unless each device runs every node. options: those of ``CLDelegate``.
-    buffers: the sets of memory for each device: with two the next batch is written while one is computed.
-    keep: what else a batch may hold, such as an id, to be handed on with the results.
+    A signal handler may call it too, and gets its own memory and variables if it has interrupted a call.
 
-    A batch holds an array for every input, with any number of rows: of the input's shape, if its first dimension is
-    open; else a model for so many rows is run as often as it takes, and one without a dimension for them once a row.
+    model: the path or the bytes of a file; a pickled predictor reads the path again.
+    signature: the key of a signature; None is the only one, or the model under the names of its tensors.
+    device: as for ``CLDelegate``; a list, or "all", alternates between several. cpu: run on numpy.
+    require_device: raise DelegateError unless each device runs every node.
+    buffers: sets of memory per device: with two, the next batch is written while one is computed.
+    keep: columns of a batch to pass on with the results, such as an id. options: those of ``CLDelegate``.
 
-    The model is loaded, compiled and run once here, so that an engine's actor is ready once it is made. Raises
-    ModelError and DelegateError.
+    A batch has an array per input, with any number of rows. A model with an open first dimension takes them at once; a
+    model with a fixed batch size runs as often as needed, and one without a batch dimension once per row.
+
+    The constructor loads, compiles and runs the model once. Raises ModelError and DelegateError.
     """
 
     def __init__(

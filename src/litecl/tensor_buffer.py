@@ -14,10 +14,9 @@ from litecl.interpreter.graph import Array, Shape
 
 
 class TensorBuffer:
-    """Memory of the host with a type and a shape. Those that a ``CompiledModel`` makes are, where they can be, the
-    memory that the device reads and writes.
+    """Host memory with a type and a shape. Buffers of a ``CompiledModel`` alias the device's memory if possible.
 
-    array: the memory itself, without a copy; it is that of the newest run only until the next one.
+    array: the memory itself, without a copy; it has the latest run's values only until the next run.
     """
 
     def __init__(self, array: Array, *, is_users: bool = False) -> None:
@@ -26,9 +25,9 @@ class TensorBuffer:
 
     @classmethod
     def create_from_host_memory(cls, data_array: Array) -> Self:
-        """Return a buffer that is a numpy array: inputs are read from there, and outputs are written to it.
+        """Return a buffer on a numpy array, which runs read inputs from and write outputs to.
 
-        Raises ModelError for what is no contiguous array.
+        Raises ModelError for an array that is not contiguous.
         """
         _require_array(data_array)
         if not data_array.flags.c_contiguous:
@@ -37,17 +36,17 @@ class TensorBuffer:
 
     @classmethod
     def from_cl_mem(cls, buffer: Any, shape: Sequence[int], dtype: Any = np.float32) -> "TensorBuffer":
-        """Return a buffer that is a ``pyopencl.Buffer`` of yours, or a part of one, at least as large as the tensor.
+        """Return a buffer on your ``pyopencl.Buffer``, or a part of one, at least as large as the tensor.
 
-        A model that was compiled for its context (``EnvironmentOptions(cl_context=...)``) reads inputs there and writes
-        outputs there, without a copy. What you have queued for it must be done before a run; a run returns when all is
-        done. Raises ArgumentError for what is no such buffer, and ShapeError for one that is too small.
+        A model compiled for its context (``EnvironmentOptions(cl_context=...)``) reads inputs and writes outputs there,
+        without a copy. Finish your queued work on it before a run; a run returns when its own is done. Raises
+        ArgumentError for another object, and ShapeError for a buffer that is too small.
         """
         return _DeviceBuffer(user_buffer(buffer), tuple(int(n) for n in shape), _dtype(dtype))
 
     @property
     def on_device(self) -> UserBuffer | None:
-        """The memory of a device that it is, None where it is the host's."""
+        """The device memory behind it; None for host memory."""
         return None
 
     @property
@@ -70,15 +69,15 @@ class TensorBuffer:
 
     @property
     def is_destroyed(self) -> bool:
-        """Whether it has let go of its memory."""
+        """True if it has released its memory."""
         return self._memory is None
 
     def holds(self, memory: Array) -> bool:
-        """Return whether it is this very array."""
+        """Return whether its memory is this array."""
         return self._memory is memory
 
     def exchange(self, memory: Array) -> None:
-        """Take other memory for its own: a ``CompiledModel`` does so with what it has written."""
+        """Replace its memory: a ``CompiledModel`` passes the memory that it has written."""
         self._memory = memory
 
     def write(self, data_array: Array) -> None:
@@ -116,7 +115,7 @@ class TensorBuffer:
         return {"dtype": dtype_name(self.dtype), "shape": list(self.shape)}
 
     def destroy(self) -> None:
-        """Let go of the memory; any later use raises ModelError."""
+        """Release the memory; any later use raises ModelError."""
         self._memory = None
 
 

@@ -163,7 +163,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_what_cannot_be_bisected(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="no input is named 'z'"):
+    with pytest.raises(ModelError, match="there is no input 'z'"):
         litecl.bisect(zoo(), "native", inputs={"z": np.zeros(1)})
     with pytest.raises(DeviceNotFound):
         litecl.bisect(zoo(), "no such device")

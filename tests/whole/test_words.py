@@ -153,3 +153,17 @@ def test_the_rules_find_their_faults(text: str) -> None:
 )
 def test_the_rules_let_plain_sentences_pass(text: str) -> None:
     assert not _broken(text)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_docstrings_begin_with_a_noun_or_a_verb(room: str) -> None:
+    """Only the first rule: within a docstring ``whether`` tells of a flag."""
+    pattern, _ = RULES[0]
+    documented = (ast.ClassDef, ast.FunctionDef, ast.Module)
+    broken = [
+        f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {' '.join(text.split())[:80]}"
+        for path in sorted((ROOT / room).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, documented) and (text := ast.get_docstring(node)) and re.search(pattern, text)
+    ]
+    assert not broken

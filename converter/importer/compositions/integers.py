@@ -106,7 +106,7 @@ def _segments(reduce: Any, empty: int, empty_in_order: int) -> Composition:
 
 
 def _product(first: str, second: str) -> Composition:
-    """Return the product of matrices as the sum over a dimension of theirs that is set side by side."""
+    """Return the product of matrices as a sum over their common dimension, set side by side."""
 
     def compose(attrs: Mapping[str, Any], x: Any, y: Any) -> Any:
         x = tf.linalg.matrix_transpose(x) if attrs[first] else x

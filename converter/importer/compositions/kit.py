@@ -1,4 +1,4 @@
-"""What compositions of all families share."""
+"""Common parts of compositions of all families."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Models of JAX's: the StableHLO that ``jax2tf`` puts into a graph, as TensorFlow's operators.
+"""JAX models: the StableHLO that ``jax2tf`` puts into a graph, as TensorFlow's operators.
 
 An XlaCallModule holds a portable program. jaxlib reads it; each of its operators is then traced as one of TensorFlow's.
 """
@@ -100,7 +100,7 @@ class _Program:
         rule = _RULES.get(name)
         if rule is None:
             raise ConversionError(f"{self._node}: no TensorFlow operator is known for {op.name}")
-        # What is constant is computed now, outside of the graph that is traced.
+        # Constants are computed now, outside the traced graph.
         with tf.init_scope() if all(map(is_known, operands)) else nullcontext():
             try:
                 result = rule(op, *operands)

@@ -1,4 +1,4 @@
-"""What rules share: attributes, shapes, and values that are broadcast only where it is needed."""
+"""Common parts of rules: attributes, shapes, and values that are broadcast only where it is needed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Variables, loops and branches made simple, effects refused that no file can have; nothing about what they compute."""
+"""Simplifies variables, loops and branches, and refuses effects that no file can have; knows no arithmetic."""

@@ -93,7 +93,7 @@ def _slice(w: _Write) -> Value | None:
     sizes = [_extent(w, i, count) for i in range(len(w.shape))]
     kept = [i for i in range(len(w.shape)) if not (i < count and masks["shrink_axis_mask"] >> i & 1)]
     if value.shape is not None and len(value.shape) == len(kept):
-        # What is written where the bounds are computed tells how much; but for 1, which may be repeated.
+        # With computed bounds the written value gives the size; except 1, which may be repeated.
         for i, size in zip(kept, value.shape, strict=True):
             sizes[i] = size if sizes[i] is None and size != 1 else sizes[i]
     if None in sizes:

@@ -51,7 +51,7 @@ def freeze_variables(module: Module, changed: set[Variable]) -> None:
 
 
 def _bind(function: Function) -> None:
-    """Tell every function which of its arguments are handles of which variables."""
+    """Give every function the variables whose handles its arguments are."""
     for node in function.nodes:
         offset = 1 if node.op == "If" else 0
         for body in node.bodies:

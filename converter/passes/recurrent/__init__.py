@@ -1,1 +1,1 @@
-"""Loops that compute a recurrent layer as one node; they emit operators of the converter's own, none of TFLite's."""
+"""Loops that compute a recurrent layer as one node; emits internal operators, none of TFLite's."""

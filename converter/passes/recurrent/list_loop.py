@@ -1,6 +1,6 @@
 """Loops as Keras 3 writes a recurrent layer: they take the rows of a time-major tensor [T,B,F] one by one.
 
-What a step computes, it may write to a list: every step at its own place, or always at place 0 where only the last is
+A step may write its result to a list: every step at its own place, or always at place 0 where only the last is
 wanted. Matchers of single layers (``lstm``, ``rnn``) look at the step, this file at all around it.
 """
 

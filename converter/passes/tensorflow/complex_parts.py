@@ -16,7 +16,7 @@ from litecl.interpreter.schema import TensorType
 
 _FLOAT, _COMPLEX = TensorType.FLOAT32, TensorType.COMPLEX64
 _TRANSFORMS = ("RFFT", "RFFT2D")
-# What TFLite computes of complex numbers as they are.
+# Operators that TFLite computes on complex numbers directly.
 _NATIVE = (*_TRANSFORMS, "Real", "Imag", "ComplexAbs", "Cast", "Mul", "Reshape", "Slice", "StridedSlice")
 
 

@@ -1,4 +1,4 @@
-"""What operators of complex numbers do to their real and imaginary parts."""
+"""Operators of complex numbers in terms of real and imaginary parts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

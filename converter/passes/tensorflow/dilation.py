@@ -47,7 +47,7 @@ def _found(batch: Node) -> _Found | None:
         return None
     if block.tolist() != block_after.tolist() or len(block) != (2 if axis is None else 1):
         return None
-    # What remains of the padding without the crops, which only make the size divisible.
+    # The padding without the crops, which only make the size divisible.
     return _spread(space, conv, axis, block, pads - crops)
 
 

@@ -17,7 +17,7 @@ Evaluate = Callable[[Sequence[Node], Sequence[Value]], list[Array]]
 # Results far larger than what they are made of (a Fill, a Tile) are left to be computed when the model runs.
 _LARGE_BYTES = 1 << 16
 _GROWTH = 8
-# What lives in tensors of these types cannot be a constant; numpy has no bfloat16.
+# Tensors of these types cannot be constants; numpy has no bfloat16.
 _NOT_CONSTANT = (TensorType.RESOURCE, TensorType.VARIANT, TensorType.BFLOAT16)
 
 

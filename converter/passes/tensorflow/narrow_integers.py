@@ -1,6 +1,6 @@
 """Computes in wider integers what TFLite computes of narrow ones only where they represent real numbers.
 
-What does not fit wraps around, as TensorFlow's arithmetic does.
+Values that do not fit wrap around, as in TensorFlow's arithmetic.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ _COMPUTE = frozenset(
 # LiteRT moves truths by these as integers only.
 _MOVE = frozenset(("Pack", "ReverseSequence", "Split", "SplitV"))
 _TRUTH = {TensorType.BOOL: TensorType.INT32}
-# What a segment without elements has, by the operator that keeps a result within the narrow type's limits.
+# The result of a segment without elements, by the operator that keeps a result within the narrow type's limits.
 _LIMITS = {"UnsortedSegmentMax": ("Maximum", 0), "UnsortedSegmentMin": ("Minimum", 1)}
 
 

@@ -1,1 +1,1 @@
-"""Devices of OpenCL: found, chosen, open, with the programs that are built for them."""
+"""OpenCL devices: finding, choosing and opening them, and their programs."""

@@ -1,4 +1,4 @@
-"""An OpenCL device: choosing one, and what a region needs from it. What threads share is locked."""
+"""An OpenCL device: choosing one, and what a region needs from it. Data that threads share is locked."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
@@ -75,7 +75,7 @@ def gpus(found: Sequence[Any]) -> list[Any]:
 def processors(
     found: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None = None
 ) -> Iterator[Any]:
-    """Yield the device of the processor's that suits a model, then those to try if it cannot be used.
+    """Yield the processor's device that suits a model, then those to try if it cannot be used.
 
     demand: of the model. tuned: the tuning of a device. directory: where facts about devices are cached. Raises
     DelegateError if there is none.
@@ -92,7 +92,7 @@ def processors(
 
 
 class _Needs(NamedTuple):
-    """What a device needs, for fork.py."""
+    """The needs of a device, for fork.py."""
 
     needs_threads: bool
     needs_runtime: bool = True
@@ -173,7 +173,7 @@ class _SharedBytes:
 class Device:
     """A device with its context, a queue and programs. Models share the context and programs, but not queues.
 
-    cache_dir: where program binaries are kept, or None for nowhere. given: a context of the user's, to be used.
+    cache_dir: where program binaries are kept, or None for nowhere. given: the user's context, to be used.
     alignment: of a sub-buffer's origin, in bytes. has_svm: whether its driver says that the host may read and write
     some of its memory in place. Raises DelegateError.
     """

@@ -202,7 +202,7 @@ class Programs:
 
     def _tried(self, build: Callable[[], Any]) -> Any:
         """Return what is built. Processes that share a folder of PoCL's, if a user says so, and build the same program
-        at the same time, remove its file before they replace it: whoever misses it fails without a word, and may try
+        at the same time, remove its file before they replace it: whoever misses it fails silently, and may try
         again.
         """
         for _ in range(_TRIES - 1 if self._is_pocl else 0):

@@ -1,1 +1,1 @@
-"""The memory of plans on a device: buffers, shared and mapped memory, copies, and memory of the user's."""
+"""The memory of plans on a device: buffers, shared and mapped memory, copies, and the user's memory."""

@@ -26,8 +26,8 @@ class Memory:
     """An arena for what changes, and one buffer for all constants.
 
     host: the arena as the host sees it, if they share memory.
-    own: buffers in which something lies rather than in the arena: an integrated GPU has inputs and outputs in memory of
-    the host's, which kernels may take longer to reach than the arena. users: those of them that are a user's.
+    own: buffers in which something lies rather than in the arena: an integrated GPU has inputs and outputs in host
+    memory, which kernels may reach more slowly than the arena. users: those of them that are a user's.
     under_way: events of transfers, kept until the queue has finished: dropping one means waiting with the GIL held.
     """
 
@@ -57,13 +57,13 @@ class Memory:
         )
 
     def with_own(self, buffers: Mapping[Operand, CLUserBuffer]) -> "Memory":
-        """Return the same memory with some operands in buffers of the user's."""
+        """Return the same memory with some operands in the user's buffers."""
         other = copy.copy(self)
         other.use(buffers)
         return other
 
     def use(self, buffers: Mapping[Operand, CLUserBuffer]) -> None:
-        """Let the same operands, or some in memory that has none yet, lie in other buffers of the user's."""
+        """Let the same operands, or some in memory that has none yet, lie in other the user's buffers."""
         self.users = dict(buffers)
         self.own = {**self.own, **buffers}
         self._within = {**self._within, **{root: (root, 0) for root in buffers}}
@@ -147,7 +147,7 @@ class Memory:
             raise typed(error, f"copying {state.spec.name!r}") from error
 
     def is_own(self, arg: Arg) -> bool:
-        """Return whether something lies in a buffer of the user's."""
+        """Return whether something lies in a user's buffer."""
         return self._places.root(arg)[0] in self.users
 
     def _swapped(self, turned: bool) -> Collection[int]:
@@ -159,7 +159,7 @@ class Memory:
         return {self._plan.slots[root].loop} if root in self._plan.slots else set()
 
     def _place_with_the_host(self) -> None:
-        """Place inputs and outputs in memory of the host's, except for those in sets of loops."""
+        """Place inputs and outputs in host memory, except for those in sets of loops."""
         end = 0
         for operand in (*self._plan.inputs, *self._plan.outputs):
             root, _ = self._places.root(operand)

@@ -1,6 +1,6 @@
-"""Memory of the host's that an integrated GPU uses.
+"""Host memory that an integrated GPU uses.
 
-What its driver says to be shared is tried with kernels first, as it may keep copies of its own.
+Memory that its driver calls shared is tried with kernels first, because the driver may keep copies.
 """
 
 from contextlib import suppress
@@ -21,7 +21,7 @@ _probed: dict[int, bool] = {}  # by device
 
 
 def host_memory(device: Device, size_bytes: int) -> tuple[Any, Array | None]:
-    """Allocate memory of the host's for an integrated GPU; return it, and as host bytes if both see it at any time, or
+    """Allocate host memory for an integrated GPU; return it, and as host bytes if both see it at any time, or
     else None: the host must map it. Raises OutOfDeviceMemory.
     """
     if device.has_svm and _is_shared(device):

@@ -1,4 +1,4 @@
-"""Page-locked memory of the host's, through which a GPU with memory of its own gets inputs and gives outputs.
+"""Page-locked host memory, through which a GPU with memory of its own gets inputs and gives outputs.
 
 A driver copies other memory by way of page-locked memory of its own, or locks it anew for every copy, and a call that
 is not to wait may wait for that. Large arrays are left to it: it moves one piece while it copies the next.

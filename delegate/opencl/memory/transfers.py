@@ -50,7 +50,7 @@ class Copies:
 
 
 _Mapped = tuple[Array, Any, Any]
-"""What the host sees, the mapping, and the event from which on it may look."""
+"""The host's array, the mapping, and the event after which the host may read it."""
 
 
 class Mappings:

@@ -1,1 +1,1 @@
-"""What a device says of itself, and what its compiler was found to be able to do."""
+"""A device's description of itself, and the abilities that its compiler was found to have."""

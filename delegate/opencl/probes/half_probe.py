@@ -1,4 +1,4 @@
-"""Whether a GPU computes in halves as tiles of products need it: by sums of products whose result is known."""
+"""True if a GPU computes in halves as tiles of products need it: by sums of products whose result is known."""
 
 import warnings
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Whether kernels reach a GPU's matrix unit: by a product whose result is known, of every lane's operands."""
+"""True if kernels reach a GPU's matrix unit: by a product whose result is known, of every lane's operands."""
 
 import warnings
 from typing import Any

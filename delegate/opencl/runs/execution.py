@@ -48,7 +48,7 @@ class CLExecution:
     """A plan with memory and a queue of its own. ``run`` and ``finish`` are the runner's own methods, to save a
     call.
 
-    There is another way to run it, made when first needed, for every set of operands that lie in buffers of the user's.
+    There is another way to run it, made when first needed, for every set of operands that lie in the user's buffers.
     """
 
     run: Callable[[Counters], None]
@@ -119,7 +119,7 @@ def _on_gpu(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> t
 
 
 def _shares_memory(plan: Plan) -> bool:
-    """Return whether a kernel, of a user's on a CPU, needs more of a group than a region's kernel has."""
+    """Return whether a user's kernel, on a CPU, needs more of a group than a region's kernel has."""
     return any(work.launch.waits or work.launch.local_bytes for work in plan.works)
 
 
@@ -146,7 +146,7 @@ def _recorded(
     queued: QueuedLaunches, plan: Plan, device: Device, memory: Memory, options: CLOptions, manner: Manner
 ) -> tuple[Launches, Manner]:
     """Return the launches as a recording where the driver makes them and the host decides nothing, or else
-    iterations of loops as recordings; in buffers of the user's, which may be others in every run, as they are.
+    iterations of loops as recordings; in the user's buffers, which may be others in every run, as they are.
     Raises DelegateError if ``strict``.
     """
     if device.profile or memory.users:

@@ -21,7 +21,7 @@ _SIGNED = 128  # is what unsigned bytes are too large by
 
 @dataclass(frozen=True)
 class LocalBytes(Record):
-    """What quantized_local.cl is told of products. product: its lengths in ints. outside: four elements of x that
+    """The products of a launch, for quantized_local.cl. product: its lengths in ints. outside: four elements of x that
     represent zero. factor: what weights are too small by.
     """
 

@@ -1,1 +1,1 @@
-"""Operators on quantized tensors, in files of the same names as those of floats."""
+"""Operators on quantized tensors, in files named like those for floats."""

@@ -53,7 +53,7 @@ def _claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) ->
 
 @dataclass(frozen=True)
 class _Share:
-    """What a work-item computes: ``rows`` and ``channels`` of the output, in vectors of ``width`` lanes, each of which
+    """A work-item's share: ``rows`` and ``channels`` of the output, in vectors of ``width`` lanes, each of which
     holds four channels. lines_whole: whether all pixels of a row are its own.
     """
 

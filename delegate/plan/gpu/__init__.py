@@ -1,1 +1,1 @@
-"""What only plans for GPUs have: loops that one group runs, and estimates of launches from a GPU's peaks."""
+"""Parts of plans for GPUs alone: loops that one group runs, and estimates of launches from a GPU's peaks."""

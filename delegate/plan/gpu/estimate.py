@@ -1,4 +1,4 @@
-"""Estimates of a plan's launches on a GPU of the table of profiles, from what they compute and touch."""
+"""Estimates of a plan's launches on a profiled GPU, from their operations and bytes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -29,7 +29,7 @@ def attention(graph: RegionGraph) -> RegionGraph:
 
 @dataclass(frozen=True)
 class _Scores:
-    """What nodes after a product have done to its result, a tensor. seen: its dimensions before the last two.
+    """The effect of the nodes after a product on its result, a tensor. seen: its dimensions before the last two.
 
     shown, fill: as of ``AttentionOptions``.
     """

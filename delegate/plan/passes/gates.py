@@ -1,4 +1,4 @@
-"""Gates of channels, as squeeze-and-excite has them, that are part of the 1x1 convolution behind them, on a GPU."""
+"""Channel gates (squeeze-and-excite) become part of the 1x1 convolution after them, on a GPU."""
 
 from litecl.delegate.ops.gated_conv_2d import GATED, GatedOptions
 from litecl.delegate.plan.convolutions import POINTWISE, is_pointwise

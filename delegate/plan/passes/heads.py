@@ -1,4 +1,4 @@
-"""Attention on a GPU reads words as layers put them out, with all heads of a word side by side."""
+"""Attention on a GPU reads words in the layers' order, with all heads of a word side by side."""
 
 from dataclasses import replace
 from functools import partial

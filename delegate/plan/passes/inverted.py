@@ -1,4 +1,4 @@
-"""Inverted residuals, on a GPU: a 1x1 convolution that alone a depthwise convolution and the 1x1 one behind it read."""
+"""Inverted residuals, on a GPU: a 1x1 convolution, a depthwise one that alone reads it, and the 1x1 one after that."""
 
 from math import prod
 

@@ -1,4 +1,4 @@
-"""Layer norms, on a GPU: rows less their mean, times the inverse of their deviation, are one node.
+"""Layer norms, on a GPU: the nodes that normalise rows become one node.
 
 Files have them in many forms, such as ``(x - m) r``, ``x r + (beta - m r)`` or ``x r + (-m r + beta)``, so what nodes
 compute is followed as sums of multiples of x, of the mean m, and of these times the inverse deviation r.
@@ -33,7 +33,7 @@ def layer_norms(graph: RegionGraph) -> RegionGraph:
 
 @dataclass
 class _Known:
-    """What has been found out about a row's tensors. epsilon: what is added to the variance."""
+    """The facts of a row's tensors. epsilon: the addend of the variance."""
 
     sums: dict[int, _Sum]
     epsilon: float | None = None

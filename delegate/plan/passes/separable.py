@@ -1,4 +1,4 @@
-"""Depthwise convolutions that are part of the 1x1 convolution behind them, on a GPU."""
+"""Depthwise convolutions become part of the 1x1 convolution after them, on a GPU."""
 
 from litecl.delegate.ops import depthwise_conv_2d
 from litecl.delegate.ops.separable_conv_2d import SEPARABLE, SeparableOptions

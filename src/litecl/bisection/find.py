@@ -85,6 +85,6 @@ def _given(content: bytes, inputs: Mapping[str, Array], seed: int) -> Sequence[A
     details = Interpreter(model_content=content).get_input_details()
     names = labels(details)
     if unknown := {*inputs} - {*names}:
-        raise ModelError(f"inputs: no input is named {', '.join(map(repr, sorted(unknown)))}; the model has {names}")
+        raise ModelError(f"inputs: there is no input {', '.join(map(repr, sorted(unknown)))}; the model has {names}")
     values = {**random_inputs(details, seed), **inputs}
     return [values[name] for name in names]

@@ -31,7 +31,7 @@ class Runner:
 
     @property
     def is_device(self) -> bool:
-        """Whether it is a device of litecl's."""
+        """True if it is a device of litecl's."""
         return self.name not in (INTERPRETER, *_RESOLVERS)
 
     def load(self, content: bytes, *, preserve: bool = False) -> Runtime:

@@ -1,4 +1,4 @@
-"""The command ``litecl``: its arguments, its subcommands, and how they show results. Nothing is measured here."""
+"""The command ``litecl``: its arguments, subcommands and output. Nothing is measured here."""
 
 from litecl.cli.parser import main
 

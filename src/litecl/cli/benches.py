@@ -1,4 +1,4 @@
-"""Benchmarks as one table: on the terminal, as CSV, Markdown or JSON; and what is doubtful."""
+"""Benchmarks as one table: on the terminal, as CSV, Markdown or JSON; with warnings."""
 
 import csv
 import io

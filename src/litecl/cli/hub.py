@@ -9,7 +9,7 @@ _NAME = re.compile(r"hf://(?P<repo_id>[^/@]+/[^/@]+)(?:@(?P<revision>[^/]+))?/(?
 
 
 def is_hub(name: str) -> bool:
-    """Return whether a name is one of the Hub's, and no path."""
+    """Return whether a name is on the Hub, and not a path."""
     return name.startswith("hf:/")
 
 

@@ -1,4 +1,4 @@
-"""``litecl run --inputs``: a model on many inputs, which can be broken off and gone on with."""
+"""``litecl run --inputs``: a model on batches of inputs, which resumes after an interruption."""
 
 import argparse
 import glob

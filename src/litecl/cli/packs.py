@@ -1,4 +1,4 @@
-"""Packs for machines without a compiler: how ``litecl compile --for`` makes them, and what it tells of them."""
+"""Packs for machines without a compiler: how ``litecl compile --for`` makes and describes them."""
 
 import argparse
 import hashlib

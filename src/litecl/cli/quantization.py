@@ -1,4 +1,4 @@
-"""The flags that say how ``litecl convert`` quantizes, each an option of ``Quantization``."""
+"""The quantization flags of ``litecl convert``, each an option of ``Quantization``."""
 
 import argparse
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""TensorFlow without what its libraries print while they are loaded."""
+"""Loads TensorFlow without the output of its libraries."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from importlib import import_module
 
 
 def load_tensorflow() -> None:
-    """Import TensorFlow. What it logs below errors is not shown, unless TF_CPP_MIN_LOG_LEVEL is set.
+    """Import TensorFlow. Its log below errors is hidden, unless TF_CPP_MIN_LOG_LEVEL is set.
 
     Its libraries write to the process's stderr before they look at that level: so this is put aside, and shown if
     importing fails.

@@ -1,4 +1,4 @@
-"""Compares a converted file with the model that it was made of, signature by signature, on random inputs."""
+"""Compares a converted file with its source model, signature by signature, on random inputs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import random_inputs
 
-# What TensorFlow computes, from inputs to results by their names.
+# TensorFlow's function, from inputs to results by their names.
 Source = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 
 _RUNS = 3  # states are carried from one to the next

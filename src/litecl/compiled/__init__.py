@@ -1,1 +1,1 @@
-"""What ``litecl.compiled_model`` is made of: signatures, the exchange of memory, the choice of a device."""
+"""The parts of ``litecl.compiled_model``: signatures, the exchange of memory, the choice of a device."""

@@ -19,7 +19,7 @@ def resolved(options: Options | None, accelerators: Any) -> Options:
 
 
 def delegates(options: Options, context: Any = None) -> list[CLDelegate]:
-    """Return the delegate for what was asked for. Raises DeviceNotFound for a GPU or NPU that is not there.
+    """Return the delegate for what was asked for. Raises DeviceNotFound for a GPU or NPU that does not exist.
 
     context: the user's, whose device is then the one, whatever it is.
     """

@@ -18,7 +18,7 @@ Buffers = Sequence[tuple[int, TensorBuffer]]  # with the tensors that they hold
 
 
 class Exchange:
-    """Which buffers hold memory of the interpreter's own.
+    """The buffers that alias the interpreter's memory.
 
     The first buffer that is made for an input is the memory that the model reads. The buffer that got an output of the
     last run is the memory that it was written to. Either gets a copy of its own before anything else is written there.

@@ -1,4 +1,4 @@
-"""Puts litecl in the place of other packages that run TensorFlow Lite models, so that programs need no change."""
+"""Makes litecl replace other packages that run TensorFlow Lite models, so that programs need no change."""
 
 import logging
 import sys

@@ -1,4 +1,4 @@
-"""What stands in the place of another package's ``interpreter``: litecl's, with a delegate as a matter of course.
+"""The replacement of another package's ``interpreter``: litecl's, with a delegate by default.
 
 TFLite's interpreter applies a delegate of its own (XNNPACK) unless it is told not to, so that programs which ask for
 none still run fast. Here a ``CLDelegate`` takes that part.

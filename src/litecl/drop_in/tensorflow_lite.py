@@ -1,4 +1,4 @@
-"""What stands in the place of ``tf.lite``: litecl's interpreter; the rest is TensorFlow's, where that is installed."""
+"""The replacement of ``tf.lite``: litecl's interpreter; the rest is TensorFlow's, if that is installed."""
 
 import sys
 from types import SimpleNamespace

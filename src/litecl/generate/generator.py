@@ -106,12 +106,12 @@ class Generator:
 
     @property
     def device_bytes(self) -> int:
-        """What the model takes on the device, sessions' caches apart."""
+        """Bytes of the model on the device, without the caches of sessions."""
         return self._model.device_bytes
 
     @property
     def cache_bytes(self) -> int:
-        """What the caches of one session take."""
+        """Bytes of the caches of one session."""
         return self._model.cache_bytes
 
     def report(self) -> DelegationReport | None:

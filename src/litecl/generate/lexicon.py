@@ -1,4 +1,4 @@
-"""What a model's tokens mean: its tokenizer, and the tokens that begin and end its texts."""
+"""The meaning of a model's tokens: its tokenizer, and the tokens that begin and end its texts."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""What a bundle says of its model: tokens that begin and end a text, how to sample, how long a context may be.
+"""A bundle's description of its model: tokens that begin and end a text, sampling, the length of a context.
 
 The messages LlmMetadata and ExecutorMetadata of https://github.com/google-ai-edge/LiteRT-LM/tree/main/runtime/proto.
 """

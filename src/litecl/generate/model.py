@@ -72,12 +72,12 @@ class LanguageModel:
 
     @property
     def cache_bytes(self) -> int:
-        """What one set of caches takes."""
+        """Bytes of one set of caches."""
         return sum(math.prod(shape) * dtype.itemsize for shape, dtype in self.cache_specs.values())
 
     @property
     def device_bytes(self) -> int:
-        """What the models take on the device."""
+        """Bytes of the models on the device."""
         return sum(each.memory_bytes for runner in self._runners for each in runner.delegations)
 
     def copies(self, caches: Caches) -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""What a caller may ask of a generation, and what it returns."""
+"""The options of a generation, and its result."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -107,7 +107,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Generation:
-    """What was generated, as a text and as tokens; ``str()`` is the text.
+    """The generated text and its tokens; ``str()`` is the text.
 
     tokens: with the stop token, if one ended it. log_probs, logits: one for each token, if asked for, else None.
     """

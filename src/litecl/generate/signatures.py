@@ -18,7 +18,7 @@ _DECODE = "decode"
 
 
 class Role(Enum):
-    """What an input of a signature is."""
+    """The role of a signature's input."""
 
     TOKENS = "numbers of tokens"
     EMBEDDINGS = "embeddings of tokens"

@@ -1,1 +1,1 @@
-"""Many inputs: a model on files or rows, part by part, by engines of one machine or of many. No showing."""
+"""Batch jobs: a model on files or rows, part by part, by engines of one machine or many. Nothing is printed here."""

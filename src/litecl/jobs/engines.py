@@ -27,13 +27,13 @@ def local(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
 
 
 class RunParts:
-    """What Ray Data's actors are made of: runs the parts whose numbers it gets."""
+    """The class of Ray Data's actors: runs the parts whose numbers it gets."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """Run parts, and tell of each; an error is told of, too, as Ray would hand on its text alone."""
+        """Run parts, and tell of each; an error is logged too, because Ray would pass on only its text."""
         rows = [self._row(int(number)) for number in batch["part"]]
         return {name: [row[name] for row in rows] for name in rows[0]}
 

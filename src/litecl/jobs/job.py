@@ -26,7 +26,7 @@ _HOPELESS = 16  # files of a part that cannot be read, and no other: something e
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be run: it goes to every worker.
+    """A job, which goes to every worker.
 
     model, files, folder: absolute paths. rows: each row of the only file is an input, else each file is one: of a model
     of several inputs an .npz file.

@@ -10,7 +10,7 @@ from litecl.verify.record import BAD, PASS, REFUSED, DeviceResult, Result, Row, 
 
 @dataclass(frozen=True)
 class Cell:
-    """What became of an operator's checks on a device. kind: for the style. words: of a row, for the pointer."""
+    """The outcome of an operator's checks on a device. kind: for the style. words: of a row, for the pointer."""
 
     kind: str
     shown: str

@@ -1,4 +1,4 @@
-"""What a report holds: a model on devices, each with the parts of ``facts``."""
+"""The contents of a report: a model on devices, each with the parts of ``facts``."""
 
 from dataclasses import dataclass, field
 from typing import Any

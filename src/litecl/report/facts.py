@@ -172,7 +172,7 @@ class NodeFacts:
 
 @dataclass(frozen=True)
 class Refused:
-    """What the CPU runs for one reason: its nodes, what they cost, and what would change it."""
+    """The nodes that the CPU runs for one reason, their cost, and how to lift it."""
 
     reason: str
     lift: str

@@ -60,7 +60,7 @@ def page(data: Mapping[str, Any]) -> str:
 
 
 def environment() -> Environment:
-    """Return what renders templates: all text is escaped, and a name that is not there is an error."""
+    """Return what renders templates: all text is escaped, and an unknown name is an error."""
     return Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""What is checked: a model, what is done with it, and how exact its outputs are to be."""
+"""A check: a model, its steps, and the required exactness of its outputs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

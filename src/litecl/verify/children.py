@@ -143,6 +143,6 @@ def _last_words(errors: IO[str]) -> str:
 
 
 def end_all() -> None:
-    """End all workers, which hear of no Ctrl-C."""
+    """End all workers, which do not receive Ctrl-C."""
     for process in list(_LIVE):
         _end(process)

@@ -1,4 +1,4 @@
-"""What litecl runs, operator by operator: docs/operators.md.
+"""The operators that litecl runs: docs/operators.md.
 
 Answered by the records: what claims say of the cases (``litecl.cases``), each of which is compared with LiteRT, what
 the converter's lowerings hold, and results of ``litecl verify``.

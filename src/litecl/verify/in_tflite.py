@@ -1,4 +1,4 @@
-"""What LiteRT's packages run, which no record of litecl's tells; tests compare it with the package."""
+"""Operators that LiteRT's packages run, beyond litecl's records; tests compare them with the package."""
 
 _NOT_IN_TFLITE = """
     CALL CONCAT_EMBEDDINGS STABLEHLO_LOGISTIC STABLEHLO_DIVIDE STABLEHLO_RESHAPE STABLEHLO_CLAMP STABLEHLO_CONCATENATE

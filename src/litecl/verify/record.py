@@ -1,4 +1,4 @@
-"""What verifying has found: rows, devices and the machine, as they are kept in a JSON file."""
+"""The result of verifying: rows, devices and the machine, as kept in a JSON file."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,7 +53,7 @@ class Row:
 
     @property
     def counts(self) -> bool:
-        """Whether it is a failure that no waiver covers."""
+        """True if it is a failure that no waiver covers."""
         return self.status in BAD and self.waived is None
 
 
@@ -108,7 +108,7 @@ class Result:
 
     @property
     def failed(self) -> bool:
-        """Whether anything failed, or nothing was run at all."""
+        """True if anything failed, or nothing was run at all."""
         return bool(self.notes) or not self.devices or any(d.failures or d.notes for d in self.devices)
 
     def to_dict(self) -> dict[str, Any]:

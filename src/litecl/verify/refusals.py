@@ -1,4 +1,4 @@
-"""What is refused because of an option, and why: asked of the records, by trying every value of every option.
+"""Refused options with reasons, found by trying every value of every option on the records.
 
 Options that are a choice (an enumeration, a flag) are tried on cases of the operator, one after another. A value is
 refused if it is on all of them.

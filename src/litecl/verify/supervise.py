@@ -75,7 +75,7 @@ def verify_device(device: Mapping[str, Any], checks: Sequence[Check], plan: Plan
 
 @dataclass
 class _Run:
-    """What is known so far of the checks of one device."""
+    """The results so far of the checks of one device."""
 
     device: Mapping[str, Any]
     checks: Sequence[Check]
@@ -164,7 +164,8 @@ class _Run:
 
 @dataclass
 class _Heard:
-    """What a worker has told. current: the check that it is at. kernels: those that it is about to run, once it is."""
+    """The messages of a worker. current: the check that it is at. kernels: those that it is about to run, once it
+    is."""
 
     current: str | None = None
     kernels: tuple[str, ...] | None = None

@@ -2,7 +2,7 @@
 
 It reads a request, a line of JSON, from stdin: {"devices": [...]} for a description of devices, or {"checks": [...],
 "settings": {...}}. On stdout it tells, each in a line: {"devices": ...}; {"begin": CHECK}, {"kernels": ...} once a
-check is about to run, {"row": ...}. What drivers print goes to stderr. It ends when stdin does.
+check is about to run, {"row": ...}. Output of drivers goes to stderr. It ends when stdin does.
 """
 
 import faulthandler

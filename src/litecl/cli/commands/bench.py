@@ -88,7 +88,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Output:
     """Measure every model on every device with every number of threads that was asked for.
 
-    Of several models those that cannot be measured are left out and told of; the exit code is then 1.
+    Of several models those that cannot be measured are skipped and reported; the exit code is then 1.
     """
     if generation.is_asked_for(args):
         return generation.run(args)
@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> Output:
 
 @dataclass(frozen=True)
 class Choice:
-    """What is measured: a model, and the keywords of ``CLDelegate``."""
+    """A measurement: a model, and the keywords of ``CLDelegate``."""
 
     path: Path
     delegate: Mapping[str, Any]

@@ -40,30 +40,36 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class, parser.epilog = argparse.RawDescriptionHelpFormatter, _EXAMPLES
     parser.add_argument("model", type=model_file, metavar="MODEL", help="a .litertlm, .task or .tflite file")
     given = parser.add_mutually_exclusive_group(required=True)
-    given.add_argument("--prompt", metavar="TEXT", help="the text to go on with; - reads it from stdin")
-    given.add_argument("--tokens", type=_numbers, metavar="N,N,...", help="the same as numbers of tokens")
-    parser.add_argument("--max-tokens", type=positive, default=128, metavar="N", help="the most tokens (default: 128)")
-    parser.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end before this text; repeatable")
+    given.add_argument("--prompt", metavar="TEXT", help="the text to continue; - reads it from stdin")
+    given.add_argument("--tokens", type=_numbers, metavar="N,N,...", help="the prompt as token numbers")
+    parser.add_argument(
+        "--max-tokens", type=positive, default=128, metavar="N", help="maximum number of tokens (default: 128)"
+    )
+    parser.add_argument(
+        "--stop", action="append", default=[], metavar="TEXT", help="end before this text; may be repeated"
+    )
     for flag, kind, text in _SAMPLING:
         parser.add_argument(flag, type=kind, metavar="N" if kind is int else "X", help=text)
-    parser.add_argument("--log-probs", action="store_true", help="with --json: of every token")
-    parser.add_argument("--tokenizer", type=Path, metavar="FILE", help="a tokenizer.json, or a model of SentencePiece")
+    parser.add_argument("--log-probs", action="store_true", help="with --json: log probabilities of every token")
+    parser.add_argument("--tokenizer", type=Path, metavar="FILE", help="a tokenizer.json, or a SentencePiece model")
     parser.add_argument(
         "--embedder", type=Path, metavar="FILE", help="the file that computes embeddings, if it is a file of its own"
     )
-    parser.add_argument("--context-length", type=positive, metavar="N", help="the most tokens of prompt and text")
     parser.add_argument(
-        "--sliding-window", type=positive, metavar="N", help="of local attention, where no file says it"
+        "--context-length", type=positive, metavar="N", help="maximum number of tokens of prompt and text"
+    )
+    parser.add_argument(
+        "--sliding-window", type=positive, metavar="N", help="window of local attention, if no file has it"
     )
     device_arguments(parser, cpu=True)
 
 
 _SAMPLING = (
-    ("--temperature", float, "0 takes the most likely token (default: as the file says, else 0)"),
+    ("--temperature", float, "0 takes the most likely token (default: the file's, else 0)"),
     ("--top-k", int, "draw from the N most likely tokens"),
     ("--top-p", float, "draw from the most likely tokens whose probabilities add up to this"),
-    ("--repetition-penalty", float, "above 1: tokens that came before become less likely"),
-    ("--seed", int, "of the random numbers; the same seed draws the same text"),
+    ("--repetition-penalty", float, "above 1: make earlier tokens less likely"),
+    ("--seed", int, "seed of sampling; the same seed gives the same text"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Measures a model and gathers what a report tells of it. No drawing."""
+"""Measures a model for a report. No drawing."""
 
 from litecl.report.collect.report import Wanted, collect
 

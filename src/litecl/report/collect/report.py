@@ -30,7 +30,8 @@ Doing = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to report. delegate: keywords of ``CLDelegate`` but the device. values: how inputs were chosen, in words.
+    """The options of a report. delegate: keywords of ``CLDelegate`` but the device. values: how inputs were chosen,
+    in words.
 
     devices: as ``CLDelegate(device=...)``; None is litecl's choice. against: a name of ``PEERS``. cold: measure starts
     of new processes. before: an earlier report, as JSON.

@@ -48,7 +48,7 @@ def prepared(content: bytes, inputs: Mapping[str, Array], delegate: dict[str, An
 
 @dataclass(frozen=True)
 class Beside:
-    """What is known of the model from elsewhere: times, those of peers, outputs compared, starts."""
+    """Measurements of the model from elsewhere: times, those of peers, compared outputs, starts."""
 
     latency: Latency
     peers: Sequence[Latency]
@@ -57,7 +57,7 @@ class Beside:
 
 
 def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: Beside) -> Run:
-    """Run the model with times of launches and without, and return all that there is to tell."""
+    """Run the model with launch times and without, and return the measurements."""
     timed = Watched(content, CLDelegate(**{**one.delegate, "profile": True}), inputs)
     plain_spans = [spans for spans, _ in _undisturbed([one.watched.invoke() for _ in range(_RUNS)])]
     invokes = _undisturbed([timed.invoke() for _ in range(_RUNS)])

@@ -15,7 +15,7 @@ _ARITHMETIC = {"FLOAT32": "float32", "INT16": "int16", **dict.fromkeys(_BYTES, "
 
 @dataclass(frozen=True)
 class Sum:
-    """What several launches take together. bound_ms: the least that they could, by arithmetic and by memory."""
+    """The total of several launches. bound_ms: the least that they could, by arithmetic and by memory."""
 
     ms: float = 0.0
     flops: int = 0

@@ -8,7 +8,7 @@ NOTHING = "\u2013"
 
 
 def digits(value: float, count: int = 3) -> str:
-    """Return a number with so many digits and no exponent."""
+    """Return a number with some significant digits and no exponent."""
     if not value or not math.isfinite(value):
         return "0" if not value else INFINITE
     places = max(0, count - 1 - math.floor(math.log10(abs(value))))
