@@ -62,7 +62,7 @@ class Memory(Protocol):
 
 @runtime_checkable
 class SharesConstants(Protocol):
-    """What a memory has besides, if plans share constants: their parts, with the size of each in bytes."""
+    """A memory whose constants other plans share: their parts, with the size of each in bytes."""
 
     @property
     def constant_parts(self) -> Mapping[int, int]: ...

@@ -27,9 +27,9 @@ def aligned(size_bytes: int) -> Array:
 
 
 class ConstantPool:
-    """Large constants of all regions on the processor, each there once: signatures and models share their weights.
+    """The large constants of all regions, each in memory once: signatures and models share their weights.
 
-    Kernels only read them. What no region holds any more is forgotten.
+    Kernels only read them. The pool forgets those that no region holds any more.
     """
 
     def __init__(self) -> None:

@@ -62,7 +62,7 @@ def given(files: Mapping[str, memoryview]) -> Find:
 
     def find(name: str) -> memoryview:
         if name not in files:
-            raise ModelError(f"its values lie in another file, {name!r}, which is not there; there are {sorted(files)}")
+            raise ModelError(f"its values lie in another file, {name!r}, which does not exist; got {sorted(files)}")
         return files[name]
 
     return find

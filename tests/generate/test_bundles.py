@@ -127,7 +127,7 @@ def test_weights_in_a_section_of_their_own(tmp_path: Path) -> None:
     without = tmp_path / "without.litertlm"
     with without.open("wb") as file:
         made.build(file)
-    with pytest.raises(ModelError, match=r"lie in another file, 'tflite_weights', which is not there"):
+    with pytest.raises(ModelError, match=r"lie in another file, 'tflite_weights', which does not exist"):
         Generator(without, cpu=True)
     made.add_tflite_weights(str(tmp_path / "tflite_weights"), builder.TfLiteModelType.PREFILL_DECODE)
     with (tmp_path / "model.litertlm").open("wb") as file:

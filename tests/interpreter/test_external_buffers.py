@@ -64,7 +64,7 @@ def test_values_are_given(offset: int) -> None:
 
 
 def test_a_file_of_bytes_alone() -> None:
-    with pytest.raises(ModelError, match=r"tensor 1 .*lie in another file, 'weights/one\.bin', which is not there"):
+    with pytest.raises(ModelError, match=r"tensor 1 .*lie in another file, 'weights/one\.bin', which does not exist"):
         Interpreter(content())
 
 

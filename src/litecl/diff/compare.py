@@ -29,7 +29,7 @@ class Changed:
 
 @dataclass(frozen=True)
 class Layer:
-    """What a node of both models computes. relative: the root of the mean square of the difference of its first
+    """Results of a node of both models. relative: the root of the mean square of the difference of its first
     result, relative to that of the first model's; quantized results are compared as the real numbers that they are.
     """
 
@@ -55,7 +55,7 @@ class Difference:
 
     @property
     def same_structure(self) -> bool:
-        """Whether nodes, tensors and constants are the same."""
+        """True if nodes, tensors and constants are the same."""
         return not (self.only_a or self.only_b or self.changed or self.ends)
 
 

@@ -1,4 +1,4 @@
-"""What runs the signatures of a file on the caches of a session."""
+"""Runners of the signatures of a file, on the caches of a session."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -24,7 +24,7 @@ class Runner(Protocol):
 
     @property
     def delegations(self) -> Sequence[Delegation]:
-        """What runs on devices."""
+        """Delegations, for what runs on devices."""
 
     def close(self) -> None:
         """Let go of the file."""
@@ -63,7 +63,7 @@ class CompiledRunner:
 
     @property
     def delegations(self) -> Sequence[Delegation]:
-        """What runs on devices."""
+        """Delegations, for what runs on devices."""
         return self._interpreter._delegations
 
     def close(self) -> None:
