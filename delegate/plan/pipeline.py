@@ -1,36 +1,29 @@
 """The passes over a region's graph, in order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from litecl.delegate.plan.graph import RegionGraph
 from litecl.delegate.plan.passes.attention import attention
 from litecl.delegate.plan.passes.chains import chains
 from litecl.delegate.plan.passes.epilogues import epilogues
-from litecl.delegate.plan.passes.gates import gates
-from litecl.delegate.plan.passes.heads import heads
 from litecl.delegate.plan.passes.in_place import in_place
-from litecl.delegate.plan.passes.inverted import inverted
 from litecl.delegate.plan.passes.joins import joins
-from litecl.delegate.plan.passes.layer_norms import layer_norms
 from litecl.delegate.plan.passes.pads import pads
-from litecl.delegate.plan.passes.separable import separable
 from litecl.delegate.plan.passes.weight_only import weight_only
 
 Pass = Callable[[RegionGraph], RegionGraph]
 Observer = Callable[[str, RegionGraph], None]
 
 PASSES: tuple[Pass, ...] = (in_place, weight_only, attention, pads, epilogues, chains, joins)
-GPU_PASSES: tuple[Pass, ...] = (
-    *(in_place, attention, heads, layer_norms, pads, epilogues),
-    *(gates, separable, inverted, chains, joins),
-)
 
 
-def fused(graph: RegionGraph, observe: Observer | None = None, *, gpu: bool = False) -> RegionGraph:
-    """Return a graph after all passes. observe: called with the name of each and the graph after it."""
+def fused(graph: RegionGraph, observe: Observer | None = None, *, passes: Sequence[Pass] | None = None) -> RegionGraph:
+    """Return a graph after all passes. observe: called with the name of each and the graph after it. passes: those of
+    CPUs by default.
+    """
     told = observe or (lambda name, graph: None)
     told("claimed", graph)
-    for run in GPU_PASSES if gpu else PASSES:
+    for run in PASSES if passes is None else passes:
         graph = run(graph)
         told(run.__name__, graph)
     return graph

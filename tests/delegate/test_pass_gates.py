@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.delegate.plan.pipeline import GPU_PASSES, PASSES
+from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
+from litecl.delegate.plan.pipeline import PASSES
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import MUL, MulOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions

@@ -9,7 +9,8 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cl_op import Activation
-from litecl.delegate.plan.pipeline import GPU_PASSES, PASSES
+from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
+from litecl.delegate.plan.pipeline import PASSES
 from litecl.interpreter import Interpreter
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions

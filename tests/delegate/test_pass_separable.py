@@ -9,8 +9,9 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cl_op import Activation
+from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.passes.separable import separable
-from litecl.delegate.plan.pipeline import GPU_PASSES, PASSES
+from litecl.delegate.plan.pipeline import PASSES
 from litecl.interpreter import Interpreter
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions

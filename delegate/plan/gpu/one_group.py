@@ -4,13 +4,14 @@ Between two launches a group waits at a barrier, some dozen cycles; a queue take
 keep a GPU busy is better done by one of its units than queued.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from math import prod
 
 from litecl.delegate.analysis.cost import node_flops
 from litecl.delegate.cl_op import Operand
+from litecl.delegate.plan.kind import Place
 from litecl.delegate.plan.steps import Branch, Loop, OneGroup, Part, Slot, Steps, Work, control_of, inside, works_of
 from litecl.delegate.plan.values import Planning
 from litecl.interpreter.graph import callees_of
@@ -18,8 +19,6 @@ from litecl.interpreter.op import ControlOp
 
 # A unit of a GPU does this much in about the time that a queue takes from one launch to the next.
 _MOST_ITEMS, _MOST_FLOPS = 1 << 13, 2e5
-
-Place = Callable[[Operand], tuple[Operand, int]]
 
 
 def narrowed(planning: Planning, subgraph: int) -> Planning:

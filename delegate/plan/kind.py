@@ -1,0 +1,26 @@
+"""The parts of planning that depend on the kind of device: all others treat CPUs and GPUs alike."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from litecl.delegate.cl_op import Operand
+from litecl.delegate.plan.graph import RegionGraph
+from litecl.delegate.plan.pipeline import Observer
+from litecl.delegate.plan.steps import Slot, Steps
+from litecl.delegate.plan.values import Planning
+from litecl.delegate.recurrent import lstm_cell
+
+Place = Callable[[Operand], tuple[Operand, int]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """fused: a graph after all passes, with an observer of them. narrowed: the planning of a loop's or a branch's
+    subgraph. gathered: a plan's steps, with where the variables of loops lie, and the operand that contains one.
+    run_cell: how cells run.
+    """
+
+    fused: Callable[[RegionGraph, Observer | None], RegionGraph]
+    narrowed: Callable[[Planning, int], Planning]
+    gathered: Callable[[Steps, Mapping[Operand, Slot], Place], Steps]
+    run_cell: lstm_cell.Run
