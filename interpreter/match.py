@@ -120,6 +120,8 @@ def match(graph: Graph[Tensor, Node], tree: Tree, tensor: Tensor) -> Match[Tenso
 
 def match_node(graph: Graph[Tensor, Node], tree: Pattern, node: Node, **known: Tensor) -> Match[Tensor, Node] | None:
     """Return the same for a node, if a result of it is what the tree describes. known: names that are bound already."""
+    if not graph.is_a(node, tree.op):  # which is the case for nearly all nodes
+        return None
     return next(_match_node(graph, tree, node, Match(known)), None)
 
 
@@ -132,7 +134,7 @@ def _match(
             yield found
     elif isinstance(tree, Pattern):
         node = graph.producer(tensor)
-        if node is not None and list(graph.results(node)[tree.index : tree.index + 1]) == [tensor]:
+        if node is not None and graph.is_a(node, tree.op) and _result(graph, tree, node) == tensor:
             yield from _match_node(graph, tree, node, found)
     elif isinstance(tree, Behind):
         yield from _match_behind(graph, tree, tensor, found)
@@ -143,14 +145,19 @@ def _match(
 def _match_node(
     graph: Graph[Tensor, Node], tree: Pattern, node: Node, found: Match[Tensor, Node]
 ) -> Iterator[Match[Tensor, Node]]:
-    if not graph.is_a(node, tree.op):  # which is the case for nearly all nodes
+    """Yield what a node of the tree's operator is found to be."""
+    operands, result = graph.operands(node), _result(graph, tree, node)
+    if result is None or not _fits(tree.operands, len(operands)):
         return
-    operands, results = graph.operands(node), graph.results(node)
-    if tree.index >= len(results) or not _fits(tree.operands, len(operands)):
-        return
-    found = (found.named(tree.name, results[tree.index]) if tree.name else found).beside(node)
+    found = (found.named(tree.name, result) if tree.name else found).beside(node)
     for order in permutations(operands) if graph.commutes(node) else [tuple(operands)]:
         yield from _match_all(graph, tree.operands, order, found)
+
+
+def _result(graph: Graph[Tensor, Node], tree: Pattern, node: Node) -> Tensor | None:
+    """Return the result of a node that a pattern is about, None if the node has fewer."""
+    results = graph.results(node)
+    return results[tree.index] if tree.index < len(results) else None
 
 
 def _fits(trees: Sequence[Tree | EllipsisType], count: int) -> bool:

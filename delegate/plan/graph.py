@@ -142,6 +142,10 @@ class RegionGraph:
         return {tensor: node for node in self.nodes for tensor in node.outputs}
 
     @cached_property
+    def _sources(self) -> Mapping[int, Node]:
+        return {tensor: node for node in self.source.nodes for tensor in node.outputs}
+
+    @cached_property
     def _overwritten(self) -> Mapping[int, Sequence[int]]:
         """By tensor, the numbers of the nodes that write into its memory."""
         numbers: dict[int, list[int]] = {}
@@ -157,6 +161,10 @@ class RegionGraph:
     def producer(self, tensor: int) -> RegionNode | None:
         """Return the node that computes a tensor, None if none of the graph does."""
         return self._producers.get(tensor)
+
+    def computed_before(self, tensor: int) -> Node | None:
+        """Return the node of the model whose result a constant is; None for any other tensor."""
+        return None if self.value(tensor) is None else self._sources.get(tensor)
 
     def consumers(self, tensor: int) -> Sequence[RegionNode]:
         """Return the nodes that read a tensor, in order; one that reads it twice is listed twice."""

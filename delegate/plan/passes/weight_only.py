@@ -33,7 +33,5 @@ def _stored(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
 
 def _dequantized_from(graph: RegionGraph, tensor: int) -> int | None:
     """Return the constant that another one is the floats of; None if it is something else."""
-    if graph.value(tensor) is None:
-        return None
-    makers = (node for node in graph.source.nodes if tensor in node.outputs)
-    return next((node.inputs[0] for node in makers if node.op is DEQUANTIZE), None)
+    made = graph.computed_before(tensor)
+    return made.inputs[0] if made is not None and made.op is DEQUANTIZE else None
