@@ -206,7 +206,7 @@ def test_an_interpreter_runs_in_one_thread_at_a_time() -> None:
     thread = threading.Thread(target=interpreter.invoke, daemon=True)
     thread.start()
     assert entered.wait(_TIMEOUT_S)
-    with pytest.raises(ModelError, match="running already"):
+    with pytest.raises(ModelError, match="already running"):
         interpreter.invoke()
     leave.set()
     thread.join(_TIMEOUT_S)

@@ -82,7 +82,7 @@ def test_file(layout: tuple[Array, Array, Sparsity]) -> None:
 
 def test_values_that_do_not_fit_are_refused() -> None:
     _, values, sparsity = LAYOUTS["rows"]
-    with pytest.raises(ModelError, match="places 5 values, got 4"):
+    with pytest.raises(ModelError, match="stores 5 values, got 4"):
         densify(values[:4], sparsity, (3, 4))
     short = replace(sparsity, dimensions=(_dense(2), sparsity.dimensions[1]))
     with pytest.raises(ModelError, match="expected 3 segments, got 4"):

@@ -66,7 +66,7 @@ def _run(op: Any, *texts: Any, **options: Any) -> Any:
 def test_errors_say_what_was_expected() -> None:
     with pytest.raises(ModelError, match="encoding"):
         _run(strings.STRING_LOWER, [b"a"], encoding="latin")
-    with pytest.raises(ModelError, match="no number"):
+    with pytest.raises(ModelError, match="not a number"):
         _run(strings.STRING_TO_NUMBER, [b"one"])
     with pytest.raises(ModelError, match="position 3 of a text of 2"):
         _run(strings.SUBSTR, [b"ab"], 3, 1)

@@ -1,4 +1,4 @@
-"""``litecl diff``: what differs between two models."""
+"""``litecl diff``: the differences of two models."""
 
 import argparse
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ HELP = "compare two models: nodes, tensors, constants, and each layer's results 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument("a", type=model_file, metavar="A.tflite", help="a model")
-    parser.add_argument("b", type=model_file, metavar="B.tflite", help="and another one")
+    parser.add_argument("b", type=model_file, metavar="B.tflite", help="the other model")
     input_arguments(parser)
     parser.add_argument(
         "--relative",
         type=float,
         default=0.0,
         metavar="X",
-        help="how far outputs may be apart (RMS, relative) where the exit code is to be 0 (default: 0)",
+        help="allowed relative RMS error of outputs for exit code 0 (default: 0)",
     )
 
 
