@@ -9,12 +9,11 @@ import numpy as np
 
 from litecl.generate import feeding, saved
 from litecl.generate.embedder import Embedder
-from litecl.generate.runners import Caches, CompiledRunner, Runner
+from litecl.generate.runners import Caches, InterpreterRunner, Runner
 from litecl.generate.signatures import Entry, Role, Step, lookups, steps
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Shape
-from litecl.tensor_buffer import TensorBuffer
 
 _OPEN_SLOTS = 1024  # of caches whose length a file leaves open
 _WORTH = 8  # how many tokens a prefill reads, at most, in the time in which decode reads one
@@ -37,7 +36,7 @@ class LanguageModel:
         embedders: Mapping[str, Interpreter],
         context_length: int | None = None,
         sliding_window: int | None = None,
-        run: Callable[[Interpreter], Runner] = CompiledRunner,
+        run: Callable[[Interpreter], Runner] = InterpreterRunner,
     ) -> None:
         prefills, decode = steps(interpreter)
         self.context_length = _context_length(decode, context_length)
@@ -47,6 +46,7 @@ class LanguageModel:
         sized = [step.with_sizes(width, self.context_length) for step, width in widths if width <= self.context_length]
         self._prefills = sorted(sized, key=lambda step: -step.width)
         self._decode = decode.with_sizes(1, self.context_length)
+        self.vocabulary = next(entry.shape[-1] for entry in decode.outputs if entry.name == decode.logits)
         self._slots = next((each.shape[-1] for each in self._decode.of(Role.MASK)), 0)
         self._may_pad = _keep_all(self._decode, self._slots)
         self._runner = run(interpreter)
@@ -56,14 +56,9 @@ class LanguageModel:
             raise ModelError(f"the model takes {absent}, which an embedder computes: expected one, got none")
         self._lock = threading.Lock()
 
-    @property
-    def vocabulary(self) -> int:
-        """How many tokens there are."""
-        return next(entry.shape[-1] for entry in self._decode.outputs if entry.name == self._decode.logits)
-
     def caches(self) -> Caches:
         """Return caches without a token."""
-        return {each.name: TensorBuffer(np.zeros(each.shape, each.dtype)) for each in self._decode.of(Role.CACHE)}
+        return Caches({each.name: np.zeros(each.shape, each.dtype) for each in self._decode.of(Role.CACHE)})
 
     @property
     def cache_specs(self) -> dict[str, tuple[Shape, np.dtype[Any]]]:
@@ -80,10 +75,10 @@ class LanguageModel:
         """Bytes of the models on the device."""
         return sum(each.memory_bytes for runner in self._runners for each in runner.delegations)
 
-    def copies(self, caches: Caches) -> dict[str, Array]:
-        """Return copies of what caches hold."""
+    def copy(self, caches: Caches) -> Caches:
+        """Return caches that hold the same."""
         with self._lock:
-            return {name: buffer.array.copy() for name, buffer in caches.items()}
+            return Caches({name: value.copy() for name, value in caches.items()})
 
     def pieces(self, count: int, start: int) -> list[int]:
         """Return into how many tokens at a time a prompt of so many is divided; 1 is a step of decode.

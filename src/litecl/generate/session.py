@@ -13,11 +13,11 @@ from litecl.generate import saved
 from litecl.generate.lexicon import Lexicon
 from litecl.generate.model import LanguageModel
 from litecl.generate.options import Finish, Generation, GenerationOptions, Piece, Timing
+from litecl.generate.runners import Caches
 from litecl.generate.sampling import choose, log_softmax
 from litecl.generate.text import TextStream
 from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.graph import Array
-from litecl.tensor_buffer import TensorBuffer
 
 Prompt = str | Sequence[int]
 
@@ -77,14 +77,14 @@ class Session:
         """Return another session with the same tokens, caches and random numbers to come; both go on independently."""
         other = Session(self._model, self._lexicon, self._defaults)
         other._tokens, other._held = [*self._tokens], self._held
-        other._caches = {name: TensorBuffer(value) for name, value in self._model.copies(self._caches).items()}
+        other._caches = self._model.copy(self._caches)
         other._random = deepcopy(self._random)
         return other
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write tokens, caches and random numbers to come to a file, which ``Generator.load`` reads."""
         state = saved.State([*self._tokens], self._held, self._random.bit_generator.state)
-        saved.write(path, self._model.fingerprint, state, self._model.copies(self._caches))
+        saved.write(path, self._model.fingerprint, state, self._model.copy(self._caches))
 
     def restore(self, path: str | PathLike[str]) -> None:
         """Become what was saved. Raises ModelError for a file of another model, or that is damaged."""
@@ -97,7 +97,7 @@ class Session:
         if len(state.tokens) > self._model.context_length + 1:
             raise ModelError(f"{path}: {len(state.tokens)} tokens, expected at most {self._model.context_length + 1}")
         self._tokens, self._held, self._random = [*state.tokens], state.held, random
-        self._caches = {name: TensorBuffer(value) for name, value in caches.items()}
+        self._caches = Caches(caches)
 
     # Parts
 
