@@ -27,11 +27,10 @@ class PeerRunner:
     def run(self, step: Step, given: Mapping[str, Array], caches: Caches) -> dict[str, Array]:
         """Run a signature."""
         try:
-            results = self._runners[step.key](**given, **{name: buffer.array for name, buffer in caches.items()})
+            results = self._runners[step.key](**given, **caches)
         except (ValueError, RuntimeError) as error:
             raise LiteclError(f"{self._name} cannot run the model: {error}") from error
-        for name, buffer in caches.items():
-            buffer.exchange(results[name])
+        caches.update({name: results[name] for name in caches})
         return {name: value for name, value in results.items() if name not in caches}
 
     def close(self) -> None:

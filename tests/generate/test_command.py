@@ -61,6 +61,12 @@ def test_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert all(node["claimed"] for node in found["delegation"]["nodes"])
 
 
+def test_whole(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("generate", path, "--tokens", "5,6", "--max-tokens", "12", "--whole")
+    assert data(capsys, *asked)["tokens"] == LM.greedy([5, 6], 12)
+    assert "whole: expected a temperature of 0" in failure(capsys, *asked, "--temperature", "1")
+
+
 def test_the_same_seed(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ("generate", path, "--tokens", "5", "--cpu", "--temperature", "2", "--top-k", "50", "--top-p", "0.9")
     one, same, other = (data(capsys, *asked, "--seed", seed)["tokens"] for seed in (1, 1, 2))

@@ -202,8 +202,8 @@ def test_an_interrupt_loses_nothing(generator: Generator, monkeypatch: pytest.Mo
         calls[0] += 1
         made = run(self, tokens, start, caches)
         if calls[0] == 8:
-            for buffer in caches.values():
-                buffer.exchange(np.full_like(buffer.array, 7))
+            for value in caches.values():
+                value[...] = 7
             raise KeyboardInterrupt
         return made
 

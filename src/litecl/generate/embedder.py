@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.generate.runners import Runner
+from litecl.generate.runners import Caches, Runner
 from litecl.generate.signatures import Entry, Step
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
@@ -26,8 +26,9 @@ class Embedder:
         """Return the embeddings of tokens, as an input wants them."""
         rows = []
         for step, part in self._parts(tokens):
-            (entry,) = step.with_sizes(len(part), 0).inputs
-            results = self.runner.run(step, {entry.name: part.astype(entry.dtype).reshape(entry.shape)}, {})
+            sized = step.with_sizes(len(part), 0)
+            (entry,) = sized.inputs
+            results = self.runner.run(sized, {entry.name: part.astype(entry.dtype).reshape(entry.shape)}, Caches())
             name = self._name if self._name in results else next(iter(results))
             rows.append(np.array(results[name]).reshape(len(part), -1))
         found = np.concatenate(rows)

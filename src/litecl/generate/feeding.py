@@ -1,6 +1,7 @@
 """The values of a step's inputs as the exporters define them: positions, masks, and the range of the caches in use."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -44,8 +45,12 @@ def _mask(entry: Entry, seen: Array) -> Array:
         return seen.reshape(entry.shape)
     if entry.dtype.kind != "f":
         raise ModelError(f"input {entry.name!r}: expected a mask of bool or of floats, got {entry.dtype}")
-    hidden = entry.dtype.type(-_HIDDEN * float(np.finfo(entry.dtype).max))
-    return np.asarray(np.where(seen, entry.dtype.type(0), hidden)).reshape(entry.shape)
+    return np.asarray(np.where(seen, entry.dtype.type(0), hidden(entry.dtype))).reshape(entry.shape)
+
+
+def hidden(dtype: np.dtype[Any]) -> Any:
+    """Return what a mask of floats holds for a slot that is not seen."""
+    return dtype.type(-_HIDDEN * float(np.finfo(dtype).max))
 
 
 def _in_window(entry: Entry, positions: Array, window: int | None) -> Array:

@@ -16,6 +16,7 @@ from litecl.generate.session import Prompt, Session
 from litecl.generate.tokenizers import Tokenizer
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
+from litecl.interpreter.graph import Model
 
 FilePath = str | PathLike[str]
 
@@ -64,6 +65,7 @@ class Generator:
             {name: _interpreter(file, delegate) for name, file in wanted.items()},
             _least(context_length, said.context_length),
             said.sliding_window if sliding_window is None else sliding_window,
+            interpret=partial(_loaded, delegate=delegate),
         )
         self._lexicon = Lexicon(_reading(tokenizer, found.tokenizer), said.start, said.stops)
         self._defaults: Mapping[str, Any] = said.sampling
@@ -130,7 +132,11 @@ class Generator:
 
 
 def _interpreter(file: File, delegate: CLDelegate | None) -> Interpreter:
-    return Interpreter(read(file.content, file.find), delegates=[] if delegate is None else [delegate])
+    return _loaded(read(file.content, file.find), delegate)
+
+
+def _loaded(model: Model, delegate: CLDelegate | None) -> Interpreter:
+    return Interpreter(model, delegates=[] if delegate is None else [delegate])
 
 
 def _least(*given: int | None) -> int | None:

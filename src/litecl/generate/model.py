@@ -3,18 +3,20 @@
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from litecl.generate import feeding, saved
 from litecl.generate.embedder import Embedder
-from litecl.generate.runners import Caches, CompiledRunner, Runner
+from litecl.generate.loop import Loop
+from litecl.generate.runners import Caches, InterpreterRunner, Runner
 from litecl.generate.signatures import Entry, Role, Step, lookups, steps
+from litecl.generate.whole import Lookup
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.graph import Array, Shape
-from litecl.tensor_buffer import TensorBuffer
+from litecl.interpreter.graph import Array, Model, Shape
 
 _OPEN_SLOTS = 1024  # of caches whose length a file leaves open
 _WORTH = 8  # how many tokens a prefill reads, at most, in the time in which decode reads one
@@ -26,7 +28,8 @@ class LanguageModel:
 
     interpreters: of the file, and of its embedders by the input that each is for. context_length: how many tokens the
     caches hold; None: as many as the file says. sliding_window: see ``feeding.values``.
-    run: makes what runs an interpreter's model; another runtime is measured beside litecl's.
+    run: makes what runs an interpreter's model; another runtime is measured beside litecl's. interpret: loads the model
+    of a whole generation.
 
     Any number of sessions may run it, in any threads, one at a time. Raises ModelError for a file that is none.
     """
@@ -37,7 +40,8 @@ class LanguageModel:
         embedders: Mapping[str, Interpreter],
         context_length: int | None = None,
         sliding_window: int | None = None,
-        run: Callable[[Interpreter], Runner] = CompiledRunner,
+        run: Callable[[Interpreter], Runner] = InterpreterRunner,
+        interpret: Callable[[Model], Interpreter] = Interpreter,
     ) -> None:
         prefills, decode = steps(interpreter)
         self.context_length = _context_length(decode, context_length)
@@ -47,23 +51,23 @@ class LanguageModel:
         sized = [step.with_sizes(width, self.context_length) for step, width in widths if width <= self.context_length]
         self._prefills = sorted(sized, key=lambda step: -step.width)
         self._decode = decode.with_sizes(1, self.context_length)
+        self.vocabulary = next(entry.shape[-1] for entry in decode.outputs if entry.name == decode.logits)
         self._slots = next((each.shape[-1] for each in self._decode.of(Role.MASK)), 0)
         self._may_pad = _keep_all(self._decode, self._slots)
         self._runner = run(interpreter)
         self._embedders = {name: Embedder(name, run(given), lookups(given)) for name, given in embedders.items()}
+        tables = {name: Lookup(given.model, lookups(given)[-1].with_sizes(1, 0)) for name, given in embedders.items()}
+        length = self.context_length
+        self._looped = partial(Loop, interpret, interpreter.model, self._decode, tables, length, sliding_window)
+        self._loop: Loop | None = None
         wanted = {entry.name for entry in self._decode.of(Role.EMBEDDINGS)}
         if absent := sorted(wanted - {*embedders}):
             raise ModelError(f"the model takes {absent}, which an embedder computes: expected one, got none")
         self._lock = threading.Lock()
 
-    @property
-    def vocabulary(self) -> int:
-        """How many tokens there are."""
-        return next(entry.shape[-1] for entry in self._decode.outputs if entry.name == self._decode.logits)
-
     def caches(self) -> Caches:
         """Return caches without a token."""
-        return {each.name: TensorBuffer(np.zeros(each.shape, each.dtype)) for each in self._decode.of(Role.CACHE)}
+        return Caches({each.name: np.zeros(each.shape, each.dtype) for each in self._decode.of(Role.CACHE)})
 
     @property
     def cache_specs(self) -> dict[str, tuple[Shape, np.dtype[Any]]]:
@@ -80,10 +84,10 @@ class LanguageModel:
         """Bytes of the models on the device."""
         return sum(each.memory_bytes for runner in self._runners for each in runner.delegations)
 
-    def copies(self, caches: Caches) -> dict[str, Array]:
-        """Return copies of what caches hold."""
+    def copy(self, caches: Caches) -> Caches:
+        """Return caches that hold the same."""
         with self._lock:
-            return {name: buffer.array.copy() for name, buffer in caches.items()}
+            return Caches({name: value.copy() for name, value in caches.items()})
 
     def pieces(self, count: int, start: int) -> list[int]:
         """Return into how many tokens at a time a prompt of so many is divided; 1 is a step of decode.
@@ -113,6 +117,13 @@ class LanguageModel:
                 return None
             return np.array(results[step.logits]).reshape(self.vocabulary)
 
+    def generate(self, token: int, position: int, count: int, stops: Sequence[int], caches: Caches) -> list[int] | None:
+        """Return what one invoke generates from a token on; see ``Loop.run``. It is prepared when first asked for."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = self._looped()
+            return self._loop.run(token, position, count, stops, caches)
+
     def close(self) -> None:
         """Let go of the models."""
         with self._lock:
@@ -121,7 +132,8 @@ class LanguageModel:
 
     @property
     def _runners(self) -> list[Runner]:
-        return [self._runner, *(embedder.runner for embedder in self._embedders.values())]
+        loops = [] if self._loop is None else [self._loop.runner]
+        return [self._runner, *(embedder.runner for embedder in self._embedders.values()), *loops]
 
     def _next(self, count: int, start: int) -> int:
         """Return how many of the next tokens to read at once: as the widest step takes, or all, by a wider one, if they

@@ -13,13 +13,15 @@ from litecl.generate import saved
 from litecl.generate.lexicon import Lexicon
 from litecl.generate.model import LanguageModel
 from litecl.generate.options import Finish, Generation, GenerationOptions, Piece, Timing
+from litecl.generate.runners import Caches
 from litecl.generate.sampling import choose, log_softmax
 from litecl.generate.text import TextStream
 from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.graph import Array
-from litecl.tensor_buffer import TensorBuffer
 
 Prompt = str | Sequence[int]
+
+_NO_LOGITS: Array = np.empty(0)  # of tokens that the device has chosen
 
 
 class Session:
@@ -77,14 +79,14 @@ class Session:
         """Return another session with the same tokens, caches and random numbers to come; both go on independently."""
         other = Session(self._model, self._lexicon, self._defaults)
         other._tokens, other._held = [*self._tokens], self._held
-        other._caches = {name: TensorBuffer(value) for name, value in self._model.copies(self._caches).items()}
+        other._caches = self._model.copy(self._caches)
         other._random = deepcopy(self._random)
         return other
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write tokens, caches and random numbers to come to a file, which ``Generator.load`` reads."""
         state = saved.State([*self._tokens], self._held, self._random.bit_generator.state)
-        saved.write(path, self._model.fingerprint, state, self._model.copies(self._caches))
+        saved.write(path, self._model.fingerprint, state, self._model.copy(self._caches))
 
     def restore(self, path: str | PathLike[str]) -> None:
         """Become what was saved. Raises ModelError for a file of another model, or that is damaged."""
@@ -97,7 +99,7 @@ class Session:
         if len(state.tokens) > self._model.context_length + 1:
             raise ModelError(f"{path}: {len(state.tokens)} tokens, expected at most {self._model.context_length + 1}")
         self._tokens, self._held, self._random = [*state.tokens], state.held, random
-        self._caches = {name: TensorBuffer(value) for name, value in caches.items()}
+        self._caches = Caches(caches)
 
     # Parts
 
@@ -126,25 +128,52 @@ class Session:
         self._tokens += prompt
         if asked.seed is not None:
             self._random = np.random.default_rng(asked.seed)
-        finish: Finish = ""
-        count = 0
-        while not finish:
-            logits = self._read()
-            token = self._chosen(logits, asked)
-            count += 1
+        for count, (token, logits) in enumerate(self._tokens_of(asked, ends), 1):
+            self._tokens.append(token)
             finish = self._finish(count, asked, ends)
             written = "" if text is None else text.flush() if finish == "stop token" else text.push(token, bool(finish))
             if text is not None and text.stopped:
                 finish = "stop sequence"
             log_prob = float(log_softmax(logits)[token]) if asked.log_probs else None
             yield Piece(written, token, log_prob, logits if asked.logits else None, finish)
+            if finish:
+                return
 
-    def _chosen(self, logits: Array, asked: GenerationOptions) -> int:
+    def _tokens_of(self, asked: GenerationOptions, ends: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, Array]]:
+        """Yield tokens without end, each to be added before the next, with the logits that it is chosen from."""
+        if asked.whole:
+            for token in self._whole(asked, ends):
+                yield token, _NO_LOGITS
+        while True:
+            logits = self._read()
+            start = time.perf_counter()
+            token = choose(logits, asked.sampling, self._tokens, self._random)
+            self._spend(decode_tokens=1, decode_s=time.perf_counter() - start)
+            yield token, logits
+
+    def _whole(self, asked: GenerationOptions, ends: Sequence[tuple[int, ...]]) -> list[int]:
+        """Return what one invoke generates; nothing where its logits are no numbers, of which the next step then tells.
+
+        Raises ModelError for stop tokens that are sequences.
+        """
+        if any(len(end) != 1 for end in ends):
+            raise ModelError(f"whole: expected stop tokens one by one, got sequences among {[*ends]}")
+        self._prefill()
+        room = self._model.context_length - len(self._tokens) + 1
+        count = room if asked.max_tokens is None else min(asked.max_tokens, room)
         start = time.perf_counter()
-        token = choose(logits, asked.sampling, self._tokens, self._random)
-        self._tokens.append(token)
-        self._spend(decode_tokens=1, decode_s=time.perf_counter() - start)
-        return token
+        try:
+            stops = [end for (end,) in ends if 0 <= end < self._model.vocabulary]
+            tokens = self._model.generate(self._tokens[-1], self._held, count, stops, self._caches)
+        except BaseException:
+            self._forget()
+            raise
+        if tokens is None:
+            self._forget()
+            return []
+        self._held += len(tokens)
+        self._spend(decode_tokens=len(tokens), decode_s=time.perf_counter() - start)
+        return tokens
 
     def _finish(self, count: int, asked: GenerationOptions, ends: Sequence[tuple[int, ...]]) -> Finish:
         if any(tuple(self._tokens[-len(end) :]) == end for end in ends):
@@ -155,26 +184,37 @@ class Session:
 
     def _read(self) -> Array:
         """Let the model read the tokens that its caches do not hold, and return the logits of the next one."""
+        self._prefill()
+        start = time.perf_counter()
+        logits = self._run(1)
+        assert logits is not None
+        self._spend(decode_s=time.perf_counter() - start)
+        return logits
+
+    def _prefill(self) -> None:
+        """Let the model read all tokens but the last."""
+        if self._held > len(self._tokens):  # of tokens that nobody fetched
+            self._forget()
         self._held = min(self._held, len(self._tokens) - 1)
         start = time.perf_counter()
         pieces = self._model.pieces(len(self._tokens) - 1 - self._held, self._held)
         for count in pieces:
             self._run(count)
-        read = time.perf_counter()
-        logits = self._run(1)
-        assert logits is not None
-        self._spend(sum(pieces), read - start, 0, time.perf_counter() - read)
-        return logits
+        self._spend(prefill_tokens=sum(pieces), prefill_s=time.perf_counter() - start if pieces else 0.0)
 
     def _run(self, count: int) -> Array | None:
         try:
             part = self._tokens[self._held : self._held + count]
             logits = self._model.run(part, self._held, self._caches)
         except BaseException:
-            self._caches, self._held = self._model.caches(), 0  # what they hold now is not certain
+            self._forget()
             raise
         self._held += count
         return logits
+
+    def _forget(self) -> None:
+        """Begin with new caches: what they hold is not certain. The model reads all tokens again."""
+        self._caches, self._held = self._model.caches(), 0
 
     def _spend(
         self, prefill_tokens: int = 0, prefill_s: float = 0.0, decode_tokens: int = 0, decode_s: float = 0.0

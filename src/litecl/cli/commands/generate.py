@@ -50,6 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     for flag, kind, text in _SAMPLING:
         parser.add_argument(flag, type=kind, metavar="N" if kind is int else "X", help=text)
+    parser.add_argument("--whole", action="store_true", help="generate in one invoke (the most likely tokens)")
     parser.add_argument("--log-probs", action="store_true", help="with --json: log probabilities of every token")
     parser.add_argument("--tokenizer", type=Path, metavar="FILE", help="a tokenizer.json, or a SentencePiece model")
     parser.add_argument(
@@ -111,7 +112,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     """Return what was given: for the rest the file's own settings apply."""
     names = [flag.removeprefix("--").replace("-", "_") for flag, *_ in _SAMPLING]
     given = {name: value for name in names if (value := getattr(args, name)) is not None}
-    return given | {"max_tokens": args.max_tokens, "stop": args.stop, "log_probs": args.log_probs}
+    return given | {"max_tokens": args.max_tokens, "stop": args.stop, "log_probs": args.log_probs, "whole": args.whole}
 
 
 def _has_text(generator: Generator) -> bool:

@@ -1,0 +1,151 @@
+"""A generation in one invoke: the tokens of step by step, in one launch; and the loop in LiteRT."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import Interpreter as LiteRT
+from ai_edge_litert.interpreter import OpResolverType
+
+from litecl import Generator
+from litecl.generate.whole import STOPS, looped
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.writer import write, write_file
+from support.causal_lm import CausalLM
+from support.shared import SHARED
+
+LM = CausalLM()
+LLM = SHARED / "llm"
+PROMPT = np.random.default_rng(0).integers(0, 300, 21).tolist()
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return LM.write(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["numpy", "delegate"])
+def generator(path: Path, request: pytest.FixtureRequest) -> Generator:
+    return Generator(path, cpu=request.param)
+
+
+@pytest.mark.parametrize(("prompt", "count"), [(1, 1), (1, 20), (7, 30), (21, 43)])
+def test_tokens(generator: Generator, prompt: int, count: int) -> None:
+    """And the session goes on from there, either way."""
+    session = generator.session()
+    got = session.generate(PROMPT[:prompt], max_tokens=count, whole=True)
+    assert [*got.tokens] == LM.greedy(PROMPT[:prompt], count)
+    assert (got.finish, got.timing.decode_tokens) == ("max_tokens", count)
+    text = [*session.tokens]
+    if len(text) < 55:
+        assert [*session.generate([5], max_tokens=3).tokens] == LM.greedy([*text, 5], 3)
+        text = [*session.tokens]
+        assert [*session.generate(max_tokens=3, whole=True).tokens] == LM.greedy(text, 3)
+
+
+def test_one_launch(path: Path) -> None:
+    generator = Generator(path, num_threads=1)
+    generator.generate(PROMPT, max_tokens=30, whole=True)
+    loop = generator._model._loop
+    assert loop is not None
+    (delegation,) = loop.runner.delegations
+    report: Any = delegation.report()
+    assert all(row.claimed for row in report.nodes)
+    assert (len(report.partitions), report.counters.host_syncs) == (1, 1)
+
+
+def test_where_it_ends(generator: Generator) -> None:
+    tokens = LM.greedy(PROMPT, 30)
+    end = tokens[9]
+    got = generator.generate(PROMPT, max_tokens=30, whole=True, stop_tokens=[9999, end])
+    assert ([*got.tokens], got.finish) == (tokens[: tokens.index(end) + 1], "stop token")
+    full = generator.generate(PROMPT, whole=True)
+    assert (len(full.tokens), full.finish) == (LM.slots - len(PROMPT) + 1, "context")
+    assert full.tokens == generator.generate(PROMPT).tokens
+
+
+def test_sessions_take_turns(generator: Generator) -> None:
+    one, other = generator.session(), generator.session()
+    one.generate(PROMPT[:8], max_tokens=5, whole=True)
+    other.generate(PROMPT[9:15], max_tokens=5, whole=True)
+    for session in (one, other, one):
+        text = [*session.tokens]
+        assert [*session.generate(max_tokens=4, whole=True).tokens] == LM.greedy(text, 4)
+
+
+def test_a_stream_that_is_left(generator: Generator) -> None:
+    """Tokens that nobody fetched are none of the session's."""
+    session = generator.session()
+    for _ in session.stream(PROMPT, max_tokens=20, whole=True):
+        break
+    assert [*session.tokens] == [*PROMPT, *LM.greedy(PROMPT, 1)]
+    assert [*session.generate(max_tokens=5).tokens] == LM.greedy([*session.tokens[:22]], 5)
+
+
+def test_embeddings_of_a_file_beside(tmp_path: Path) -> None:
+    write_file(LM.model(embeddings=True), tmp_path / "model.tflite")
+    write_file(LM.embedder(), tmp_path / "embedder.tflite")
+    for cpu in (True, False):
+        got = Generator(tmp_path / "model.tflite", cpu=cpu).generate(PROMPT, max_tokens=20, whole=True)
+        assert [*got.tokens] == LM.greedy(PROMPT, 20)
+
+
+@pytest.mark.parametrize("cpu", [True, False])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_logits_that_are_no_numbers(cpu: bool, wrong: float, tmp_path: Path) -> None:
+    """They are told of, as step by step."""
+    broken = CausalLM()
+    broken.weights["table"][LM.greedy(PROMPT, 4)[3]] = wrong
+    generator = Generator(broken.write(tmp_path), cpu=cpu)
+    session = generator.session()
+    with pytest.raises(ModelError, match="no largest number"):
+        session.generate(PROMPT, max_tokens=20, whole=True)
+    assert [*session.tokens] == [*PROMPT, *LM.greedy(PROMPT, 4)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"temperature": 1.0},
+        {"repetition_penalty": 1.1},
+        {"stop": "x"},
+        {"log_probs": True},
+        {"logits": True},
+        {"stop_tokens": range(STOPS + 1)},
+    ],
+    ids=str,
+)
+def test_what_it_does_not_do(generator: Generator, options: dict[str, Any]) -> None:
+    session = generator.session()
+    with pytest.raises(ModelError, match=r"^whole: expected"):
+        session.generate(PROMPT, max_tokens=3, whole=True, **options)
+    assert [*session.generate([] if session.tokens else PROMPT, max_tokens=3).tokens] == LM.greedy(PROMPT, 3)
+
+
+def test_the_loop_in_litert(path: Path) -> None:
+    """The same file runs there, with the same tokens."""
+    generator = Generator(path, cpu=True)
+    model = generator._model
+    made = looped(generator._interpreter.model, model._decode, {}, LM.slots, None)
+    litert = LiteRT(model_content=bytes(write(made)), experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    run = litert.get_signature_runner("generate")
+    tokens = LM.greedy([7], 25)
+    given = {"count": np.int32(25), "position": np.int32(0), "token": np.int32(7)}
+    caches = dict(model.caches())
+    found = run(**given, stops=np.full(STOPS, -1, np.int32), **caches)
+    assert found["text"][: found["steps"]].tolist() == tokens
+    assert found["finite"]
+    stopped = run(**given, stops=np.array([tokens[3]] + [-1] * (STOPS - 1), np.int32), **caches)
+    assert stopped["text"][: stopped["steps"]].tolist() == tokens[: tokens.index(tokens[3]) + 1]
+
+
+@pytest.mark.skipif(not LLM.is_dir(), reason="../shared/llm (exported language models) is not here")
+@pytest.mark.parametrize("name", ["llama", "llama_wi4", "gemma3_gpu", "gemma3_gpu_wi8_emb4"])
+@pytest.mark.parametrize("cpu", [True, False], ids=["numpy", "delegate"])
+def test_exported_files(name: str, cpu: bool) -> None:
+    embedder = LLM / "gemma3_gpu_embedder_emb4.tflite" if "gemma3" in name else None
+    generator = Generator(LLM / f"{name}.tflite", embedder=embedder, cpu=cpu)
+    prompt = np.random.default_rng(6).integers(3, 512, 19).tolist()
+    one, other = (generator.generate(prompt, max_tokens=50, whole=whole, stop_tokens=()) for whole in (False, True))
+    assert one.tokens == other.tokens
