@@ -19,7 +19,7 @@ from litecl.delegate.devices import forget, open_device, tuning_of
 from litecl.delegate.plan.dump import dump_of
 from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.progress import phase, timed
-from litecl.delegate.region import constant_bytes, partition_rows, region_node
+from litecl.delegate.region import constant_bytes, large_inputs, partition_rows, region_node, share_memory
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, WarmUp, summary, warn
 from litecl.delegate.report_details import kernel_name, with_details
 from litecl.delegate.tuning import Demand
@@ -50,7 +50,9 @@ class CLDelegation:
     _programs: dict[int, Program] = field(default_factory=dict)
     _rows: list[NodeRow] = field(default_factory=list)
     _called: set[int] = field(default_factory=set)  # subgraphs that nodes run
-    _input_memory: dict[int, dict[int, Array]] = field(default_factory=dict)
+    _shared: dict[int, tuple[dict[int, Array], set[int]]] = field(
+        default_factory=dict
+    )  # see input_memory, copied_inputs
     _build_s: float = 0.0
     _cache_hits: int = 0
     _phases: dict[str, float] = field(default_factory=dict)
@@ -169,7 +171,8 @@ class CLDelegation:
         wanted = {*graph.outputs, *(t for node in nodes for t in node.inputs)}
         nodes[:0] = [node for node in known if self.preserve or not wanted.isdisjoint(node.outputs)]
         if index in self._entries() and index not in self._called:
-            self._share_memory(index, graph, {t for n in nodes if n not in built.values() for t in n.inputs})
+            on_cpu = {t for n in nodes if n not in built.values() for t in n.inputs}
+            self._shared[index] = share_memory(index, graph, on_cpu, self._programs.values())
         return replace(graph, nodes=tuple(nodes))
 
     def _partition(self, index: int, graph: Subgraph) -> Partitioning:
@@ -182,21 +185,13 @@ class CLDelegation:
             self._fail(error)
         return Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())
 
-    def _share_memory(self, index: int, graph: Subgraph, on_cpu: Collection[int]) -> None:
-        """Keep inputs that only regions read, and outputs that nothing else reads, in a region's memory. on_cpu:
-        tensors that the CPU reads, which may hold an array for longer than until the next invoke.
-        """
-        memory: dict[int, Array] = {}
-        for program in self._programs.values():
-            if program.plan.region.subgraph == index:
-                memory = program.input_memory() | memory
-                program.lend({*graph.outputs}.difference(on_cpu))
-        own = {*graph.inputs}.difference(on_cpu, graph.outputs)
-        self._input_memory[index] = {t: array for t, array in memory.items() if t in own}
-
     def input_memory(self, subgraph: int) -> Mapping[int, Array]:
         """See ``Delegation.input_memory``."""
-        return self._input_memory.get(subgraph, {})
+        return self._shared[subgraph][0] if subgraph in self._shared else {}
+
+    def copied_inputs(self, subgraph: int) -> Collection[int]:
+        """See ``Delegation.copied_inputs``."""
+        return self._shared[subgraph][1] if subgraph in self._shared else ()
 
     def use(self, subgraph: int, buffers: Mapping[int, UserBuffer]) -> Collection[int]:
         """See ``Delegation.use``."""
@@ -234,7 +229,8 @@ class CLDelegation:
             target = replace(self.options.on(device.target), tuning=tuning_of(self.options, device))
             with typed_planning("planning a region"), phase("plan"):
                 observe = dump_of(self.options.dump_passes, number)
-                planned = plan(region, basis, target, device.alignment, self.options.cl_ops, observe)
+                owned = large_inputs(region, basis.specs) if not device.needs_runtime else ()
+                planned = plan(region, basis, target, device.alignment, self.options.cl_ops, observe, owned)
             _reserve(planned)
             with phase("upload"):
                 return Program(planned, device, number, self.options)

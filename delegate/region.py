@@ -1,6 +1,6 @@
 """A region as one node of the model, which falls back to the CPU for good once its device has failed."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,14 +9,16 @@ import numpy as np
 from litecl.delegate.backend.direct import direct
 from litecl.delegate.backend.program import Program
 from litecl.delegate.backend.states import NotAsPlanned
+from litecl.delegate.claim.partition import Region
 from litecl.delegate.report import Counters, PartitionRow
 from litecl.delegate.report_details import kernel_name
 from litecl.interpreter.errors import DelegateError
-from litecl.interpreter.graph import Array, Node, TensorSpec
+from litecl.interpreter.graph import Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, InPlace, Inputs, NoOptions
 from litecl.interpreter.ops.control import CALL_ONCE
 from litecl.interpreter.run.executor import Frame
 
+_LARGE_BYTES = 1 << 16
 REGION = "CL_REGION"  # the operator of a node that runs a region
 
 Failed = Callable[[Program, DelegateError], None]
@@ -93,6 +95,32 @@ class _Runner:
 
 def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:
     return []
+
+
+def large_inputs(region: Region, specs: Sequence[Sequence[TensorSpec]]) -> list[int]:
+    """Return the inputs that a region may overwrite, as it gets a copy of them: that takes as long as a copy elsewhere
+    in the region, but more than inputs take that are written into its memory.
+    """
+    found = {t: specs[region.subgraph][t] for t in region.inputs}
+    return [t for t, spec in found.items() if spec.size * spec.dtype.itemsize >= _LARGE_BYTES]
+
+
+def share_memory(
+    subgraph: int, graph: Subgraph, on_cpu: Collection[int], programs: Iterable[Program]
+) -> tuple[dict[int, Array], set[int]]:
+    """Keep inputs that only regions read, and outputs that nothing else reads, in a region's memory; return that memory
+    by input, and the inputs that regions only copy. on_cpu: tensors that the CPU reads, which may hold an array for
+    longer than until the next invoke.
+    """
+    memory: dict[int, Array] = {}
+    own = {*graph.inputs}.difference(on_cpu, graph.outputs)
+    regions = [program for program in programs if program.plan.region.subgraph == subgraph]
+    for program in regions:
+        memory = program.input_memory() | memory
+        program.lend({*graph.outputs}.difference(on_cpu))
+    kept = {t for p in regions for t in p.plan.region.inputs if t not in p.plan.overwritten}
+    copied = {t for p in regions for t in p.plan.overwritten if t in own - kept}
+    return {t: array for t, array in memory.items() if t in own}, copied
 
 
 def constant_bytes(programs: Iterable[Program]) -> list[int]:

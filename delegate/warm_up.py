@@ -87,6 +87,10 @@ class Warming:
         """See ``Delegation.input_memory``."""
         return {}
 
+    def copied_inputs(self, subgraph: int) -> Collection[int]:
+        """See ``Delegation.copied_inputs``."""
+        return ()
+
     def use(self, subgraph: int, buffers: Mapping[int, UserBuffer]) -> Collection[int]:
         """See ``Delegation.use``."""
         return ()

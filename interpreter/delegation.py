@@ -81,6 +81,9 @@ class Delegation(Protocol):
         Its region then gets the same array and need not copy it.
         """
 
+    def copied_inputs(self, subgraph: int) -> Collection[int]:
+        """Inputs of an entry subgraph that are read only to be copied at the beginning of a run."""
+
     def use(self, subgraph: int, buffers: Mapping[int, Any]) -> Collection[int]:
         """Let inputs and outputs of an entry subgraph lie in a device's buffers in the runs that follow, all others
         again in the delegate's memory; return the tensors that now do, which nobody else reads or writes.

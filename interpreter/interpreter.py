@@ -203,6 +203,15 @@ class Interpreter(Allocation, Lifetime):
         except MemoryError as error:
             raise ModelError(f"set_tensor: tensor {tensor_index} ({spec.name!r}): {error}") from error
 
+    def _give(self, tensor: int, value: npt.ArrayLike, subgraph: int) -> None:
+        """Set an input to an array itself if a run only copies it, else to a copy: for callers that set all inputs
+        before every run.
+        """
+        if not any(tensor in delegation.copied_inputs(subgraph) for delegation in self._delegations):
+            self.set_tensor(tensor, value, subgraph_index=subgraph)
+        else:
+            self._inputs[subgraph][tensor] = checked(tensor, self._spec(tensor, subgraph), value)
+
     def _set(self, tensor_index: int, subgraph_index: int, spec: TensorSpec, array: Array) -> None:
         if tensor_index in self._shared.get(subgraph_index, {}):
             self._shared[subgraph_index][tensor_index][...] = array

@@ -28,6 +28,9 @@ class Runnable(Protocol):
     def set_tensor(self, tensor_index: int, value: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
         """Set an input."""
 
+    def _give(self, tensor: int, value: npt.ArrayLike, subgraph: int) -> None:
+        """Set an input, to the very array where that is only copied."""
+
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
         """Return an output."""
 
@@ -69,7 +72,10 @@ class SignatureRunner:
                 interpreter.resize_tensor_input(tensor, shape, subgraph_index=signature.subgraph)
         interpreter.allocate_tensors()
         for name, value in inputs.items():
-            interpreter.set_tensor(signature.inputs[name], value, subgraph_index=signature.subgraph)
+            if signature.subgraph:
+                interpreter._give(signature.inputs[name], value, signature.subgraph)
+            else:  # which invoke() runs too, on the inputs of this call
+                interpreter.set_tensor(signature.inputs[name], value)
         interpreter._invoke(signature.subgraph)
         return {name: interpreter.get_tensor(tensor, signature.subgraph) for name, tensor in self._outputs}
 

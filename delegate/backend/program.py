@@ -160,15 +160,16 @@ class Program:
         raise error
 
     def input_memory(self) -> dict[int, Array]:
-        """Return the memory of the region's inputs, by tensor, as far as the host can access it: these are not
-        copied.
+        """Return the memory of the region's inputs, by tensor, as far as the host can access it and no run writes to
+        it: these are not copied.
         """
         views = zip(self.plan.region.inputs, self._views, strict=True)
-        return {tensor: view for tensor, view in views if view is not None}
+        return {t: view for t, view in views if view is not None and t not in self.plan.overwritten}
 
     def lend(self, tensors: Collection[int]) -> None:
         """Let ``run`` return the device's own memory for some outputs, which the next run overwrites."""
-        written_between_runs = {self.plan.root(o) for o in self.plan.inputs}
+        inputs = zip(self.plan.region.inputs, self.plan.inputs, strict=True)
+        written_between_runs = {self.plan.root(o) for t, o in inputs if t not in self.plan.overwritten}
         written_between_runs |= {state.before for state in self.plan.states}
         outputs = zip(self.plan.region.outputs, self.plan.outputs, self._results, strict=True)
         self._kept = [
@@ -232,7 +233,7 @@ class Program:
         self.saved = False  # what was built for them is to be saved too
 
     def _upload(self, inputs: Sequence[Array], counters: Counters) -> None:
-        for i, value in enumerate(inputs):
+        for i, value in enumerate(self._apart(inputs) if self.plan.overwritten else inputs):
             view = self._views[i]
             if view is value or self.plan.region.inputs[i] in self.buffers:
                 continue
@@ -241,6 +242,26 @@ class Program:
             else:  # nothing is pending: every run ends with all of its commands finished
                 view[...] = value
             counters.bytes_to_device += value.nbytes
+
+    def _apart(self, inputs: Sequence[Array]) -> list[Array]:
+        """Return inputs none of which changes while others are copied: what the last run has left in memory that it
+        overwrites may be given again, in the same place or in another one.
+        """
+        views = {i: v for i, v in enumerate(self._views) if self._overwrites(i) and v is not None}
+        starts = {i: v.ctypes.data for i, v in views.items()}
+        first = min(starts.values(), default=0)
+        end = max((start + views[i].nbytes for i, start in starts.items()), default=0)
+        found = list(inputs)
+        for i, own in starts.items():
+            value, start = inputs[i], inputs[i].ctypes.data
+            if not value.flags.c_contiguous or (start != own and start < end and start + value.nbytes > first):
+                found[i] = value.copy()
+            elif start == own:
+                found[i] = views[i]
+        return found
+
+    def _overwrites(self, position: int) -> bool:
+        return self.plan.region.inputs[position] in self.plan.overwritten
 
     def _download(self, counters: Counters) -> list[Array]:
         """Return the outputs once everything has finished: copies, except for memory that is lent."""

@@ -40,7 +40,7 @@ class Plan:
     their own. ``slots`` are the places of loop variables, and of states, that lie in a set of their loop. ``lstms`` are
     the loops (subgraph and node) that run as an LSTM. ``arena`` gives offsets for all other operands and scratch but
     constants, and for the sets; ``usages`` say when each is alive. ``merged`` maps nodes (subgraph and position) that
-    are fused into another one to that one.
+    are fused into another one to that one. ``overwritten`` are the region's inputs whose memory a run writes to.
     """
 
     region: Region
@@ -55,6 +55,7 @@ class Plan:
     arena: Arena
     usages: tuple[Usage, ...] = ()
     merged: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    overwritten: frozenset[int] = frozenset()
 
     @property
     def flops(self) -> int:
@@ -102,15 +103,16 @@ def plan(
     alignment: int,
     cl_ops: Mapping[Op, DeviceOp],
     observe: Observer | None = None,
+    owned: Collection[int] = (),
 ) -> Plan:
     """Fuse and lower every node of a region of a model, with the subgraphs that it runs, and place its memory.
 
-    observe: is called after every pass over every graph.
+    observe: is called after every pass over every graph. owned: inputs that may be overwritten.
     """
     planning = Planning(source.model, source.specs, target, alignment, cl_ops, observe)
     before, pinned = states.places(planning, region)
     kept = {*region.outputs, *(v.after for v in region.variables if v.after is not None)}
-    steps, values = _run(planning, region.subgraph, region.nodes, before, pinned, kept=kept)
+    steps, values = _run(planning, region.subgraph, region.nodes, before, pinned, owned, kept)
     found, copies = states.states(values, region, before)
     outputs, more = _outputs(values, region)
     parts = kind_of(target).gathered([*steps, *copies, *more], planning.slots, planning.place)
@@ -126,6 +128,7 @@ def plan(
         tuple(planning.lstms),
         Arena({}, 0),
         merged=planning.merged,
+        overwritten=frozenset(values.overwritten).intersection(region.inputs),
     )
     usages = tuple(_usages(unplaced))
     return replace(unplaced, arena=place(usages, alignment), usages=usages)

@@ -130,7 +130,7 @@ class Exchange:
         if holder is not None and holder.holds(memory):
             holder.exchange(memory.copy())
         value = buffer.array if buffer.on_device is None else buffer.read()
-        self._interpreter.set_tensor(tensor, value.reshape(memory.shape), subgraph_index=subgraph)
+        self._interpreter._give(tensor, value.reshape(memory.shape), subgraph)
 
     def _let_go(self, subgraph: int, outputs: Buffers) -> None:
         """Give a copy to buffers that hold memory which this run is about to write, but are not among its outputs."""
