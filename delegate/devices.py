@@ -23,7 +23,7 @@ _LOG = logging.getLogger("litecl")
 _DEVICES: dict[tuple[FoundDevice, bool, Path | None], Device] = {}
 _opening = fork.Section(needs_runtime=False)  # one thread at a time opens a device
 
-_NATIVE = "native"  # the name of the only device of its back end
+NATIVE = "native"  # the name of the only device of its back end
 
 Tuned = Callable[[FoundDevice], Tuning]
 
@@ -133,7 +133,7 @@ def candidates(
     """
     if wanted is None:
         yield from _of_each(lambda backend: backend.candidates(demand, tuned, directory), faults)
-    elif wanted == _NATIVE:  # asked alone, with as many threads as suit the model: others may load drivers only to list
+    elif wanted == NATIVE:  # asked alone, with as many threads as suit the model: others may load drivers only to list
         yield from _native().candidates(demand, tuned, directory)
     else:
         yield _named(wanted, demand, tuned, directory) if isinstance(wanted, int | str) else _own(wanted)
@@ -236,7 +236,7 @@ def _candidates(
     tuned = partial(tuning_of, options)
     if options.programs is None and options.compiler is None:
         return candidates(options.device, demand, tuned, folder, faults)
-    if options.device not in (None, _NATIVE):
+    if options.device not in (None, NATIVE):
         given = "compiler" if options.programs is None else "programs"
         raise DelegateError(f"{given} is for the processor itself: expected device='native', got {options.device!r}")
     if options.programs is None:

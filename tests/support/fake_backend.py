@@ -56,7 +56,7 @@ class FakeDevice:
         self.fail(len(self.calls) - 1, name)
 
     def describe(self) -> Description:
-        return Description("numpy", "1", "other", 1, 1 << 30, 1 << 30)
+        return Description("numpy", "1", "GPU" if self.gpu else "other", 1, 1 << 30, 1 << 30)
 
     def target(self, directory: Path | None = None) -> Target:
         return (GpuTarget if self.gpu else CpuTarget)(vector_width=8, compute_units=2)

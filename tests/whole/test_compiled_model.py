@@ -12,12 +12,15 @@ import numpy as np
 import pytest
 
 import litecl.compiled_model as ours
-from litecl.delegate import CLDelegate
+from litecl.compiled import accelerators
+from litecl.delegate import CLDelegate, devices
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, LiteclError, ModelError
+from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.ops.unary import TANH
 from support.build import Graph, model, randn
 from support.compiled import CONTENT, LIBRARIES, RNG, A, X, buffers, compiled, expected, run
+from support.fake_backend import FakeBackend, FakeDevice
 from support.pattern_models import denoiser, quantized_classifier
 
 DESCRIBED: dict[str, Callable[[Any], Any]] = {
@@ -198,6 +201,20 @@ def test_what_a_model_may_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not compiled(ours, content).is_fully_accelerated()
     with pytest.raises(DelegateError, match="TANH: denied by deny_ops"):
         compiled(ours, content, hardware_accel=accelerator.GPU)
+
+
+@pytest.mark.parametrize("others", [("native", "fake"), ("fake",), ()], ids=["native", "OpenCL", "none"])
+def test_the_cpu_is_no_gpu(monkeypatch: pytest.MonkeyPatch, others: tuple[str, ...]) -> None:
+    """Where a GPU would be the default, a model for the CPU gets the processor, or numpy."""
+    content = read(CONTENT)
+    found = [FakeDevice(content, name="a GPU", gpu=True), *(FakeDevice(content, name=name) for name in others)]
+    monkeypatch.setattr(devices, "BACKENDS", (lambda: FakeBackend(found),))
+    (delegate,) = accelerators.delegates(ours.Options()) if others else [None]
+    assert delegate is None or delegate.device in ("native", found[-1])
+    assert delegate is not None or accelerators.delegates(ours.Options()) == []
+    assert delegate is None or (delegate.device == "native") is ("native" in others)
+    (gpu,) = accelerators.delegates(ours.Options(ours.HardwareAccelerator.GPU))
+    assert gpu.device is found[0]
 
 
 def test_sources_that_are_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.devices import gpus
+from litecl.delegate.devices import NATIVE, devices, gpus
+from litecl.delegate.opencl_drivers import may_have_gpus
 from litecl.hardware_accelerator import HardwareAccelerator
 from litecl.interpreter.errors import ArgumentError, DeviceNotFound, ModelError
 from litecl.options import CpuKernelMode, Options
@@ -31,7 +32,18 @@ def delegates(options: Options, context: Any = None) -> list[CLDelegate]:
         return [CLDelegate(found[0])]
     if not wanted & HardwareAccelerator.CPU:
         raise DeviceNotFound(f"no device is a {wanted.name}; add HardwareAccelerator.CPU to fall back to the CPU")
-    return [CLDelegate(num_threads=threads)] if on_device else []
+    return _on_processor(threads) if on_device else []
+
+
+def _on_processor(threads: int | None) -> list[CLDelegate]:
+    """Return the delegate for the processor: the default one where there is no GPU, else its own back end, else OpenCL;
+    none where all devices are GPUs.
+    """
+    if not may_have_gpus() or not gpus():
+        return [CLDelegate(num_threads=threads)]
+    others = [found for found in devices() if found.describe().type != "GPU"]
+    others.sort(key=lambda found: found.name != NATIVE)
+    return [CLDelegate(NATIVE if found.name == NATIVE else found, num_threads=threads) for found in others[:1]]
 
 
 def _flags(given: Any) -> HardwareAccelerator:
