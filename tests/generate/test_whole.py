@@ -47,12 +47,33 @@ def test_tokens(generator: Generator, prompt: int, count: int) -> None:
 def test_one_launch(path: Path) -> None:
     generator = Generator(path, num_threads=1)
     generator.generate(PROMPT, max_tokens=30, whole=True)
-    loop = generator._model._loop
-    assert loop is not None
-    (delegation,) = loop.runner.delegations
-    report: Any = delegation.report()
-    assert all(row.claimed for row in report.nodes)
-    assert (len(report.partitions), report.counters.host_syncs) == (1, 1)
+    generator.generate(PROMPT, max_tokens=30, whole=True, temperature=1.0, top_k=40)
+    for loop in generator._model._loops.values():
+        (delegation,) = loop.runner.delegations
+        report: Any = delegation.report()
+        assert all(row.claimed for row in report.nodes)
+        assert (len(report.partitions), report.counters.host_syncs) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"temperature": 1.0, "top_k": 64},
+        {"temperature": 3.0, "top_k": 7},
+        {"temperature": 1.5, "top_k": 40, "top_p": 0.8},
+        {"temperature": 5.0, "top_k": 1},
+        {"temperature": 0.5, "top_k": 9, "top_p": 1e-6},
+    ],
+    ids=str,
+)
+def test_tokens_that_are_drawn(generator: Generator, options: dict[str, Any]) -> None:
+    """The same numbers draw the same tokens as step by step, and the session goes on with the next ones."""
+    for seed in range(4):
+        one, other = generator.session(), generator.session()
+        for session, whole in ((one, False), (other, True)):
+            session.generate(PROMPT[:9], max_tokens=25, seed=seed, whole=whole, **options)
+            session.generate(max_tokens=5, **options)
+        assert one.tokens == other.tokens
 
 
 def test_where_it_ends(generator: Generator) -> None:
@@ -108,6 +129,7 @@ def test_logits_that_are_no_numbers(cpu: bool, wrong: float, tmp_path: Path) -> 
     "options",
     [
         {"temperature": 1.0},
+        {"temperature": 1.0, "top_k": 65},
         {"repetition_penalty": 1.1},
         {"stop": "x"},
         {"log_probs": True},
