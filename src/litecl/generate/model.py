@@ -44,7 +44,7 @@ class LanguageModel:
         interpret: Callable[[Model], Interpreter] = Interpreter,
     ) -> None:
         prefills, decode = steps(interpreter)
-        self.context_length = _context_length(decode, context_length)
+        self.context_length = length_of(decode, context_length)
         self.fingerprint = saved.fingerprint([each.model for each in (interpreter, *embedders.values())])
         self._window = sliding_window
         widths = [(step, width) for step in prefills for width in ([step.width] if step.width else _OPEN_WIDTHS)]
@@ -153,7 +153,7 @@ class LanguageModel:
         return next(step for step in reversed(self._prefills) if step.width >= count)
 
 
-def _context_length(decode: Step, given: int | None) -> int:
+def length_of(decode: Step, given: int | None) -> int:
     """Return how many tokens caches hold. Raises ModelError where nothing says so, or another number is given."""
     masks: Sequence[Entry] = decode.of(Role.MASK)
     fixed = masks[0].shape[-1] if masks else -1

@@ -42,32 +42,42 @@ class Lookup:
 
 
 def looped(
-    model: Model, decode: Step, lookups: Mapping[str, Lookup], slots: int, window: int | None, *, draws: bool = False
+    model: Model,
+    decode: Step,
+    lookups: Mapping[str, Lookup],
+    length: int,
+    window: int | None,
+    *,
+    draws: bool = False,
+    keep: bool = False,
 ) -> Model:
     """Return a model with the signature "generate": decode steps, until there are enough or one chooses a stop token.
 
-    decode: with all sizes known. lookups: by the input that each computes. slots: of the caches. window: see
-    ``feeding.values``. Its inputs are ``count``, the most steps; ``position`` and ``token``, of the token that is read
-    first; ``stops``, ``STOPS`` tokens; and the caches. Its outputs are ``steps``, how many there were; ``text``, the
-    tokens that were chosen; ``finite``, whether all logits were numbers; and the caches. draws: tokens are drawn, and
-    there are the inputs of ``drawing.INPUTS``; else the most likely ones are taken.
+    decode: with all sizes known. lookups: by the input that each computes. length: the most tokens. window: see
+    ``feeding.values``. draws: tokens are drawn, and there are the inputs of ``drawing.INPUTS``; else the most likely
+    ones are taken. keep: the model's own signatures stay.
 
-    Raises ModelError for an embedder that runs subgraphs.
+    Its inputs are ``count``, the most steps; ``position`` and ``token``, of the token that is read first; ``stops``,
+    ``STOPS`` tokens; and the caches. Its outputs are ``steps``, how many there were; ``text``, the tokens that were
+    chosen; ``finite``, whether all logits were numbers; and the caches.
+
+    Raises ModelError for inputs that neither the loop nor a lookup computes, and for a lookup that runs subgraphs.
     """
     signature = next(each for each in model.signatures if each.key == decode.key)
-    kept = {signature.subgraph, *reached(model, model.subgraphs[signature.subgraph].nodes)} - {signature.subgraph}
-    graphs = [graph if i in kept else Subgraph((), (), (), ()) for i, graph in enumerate(model.subgraphs)]
-    body = _Body(model.subgraphs[signature.subgraph], signature, decode, lookups, slots, window, draws)
-    state = body.state
+    step = model.subgraphs[signature.subgraph]
+    body = _Body(step, signature, decode, lookups, length, window, draws)
+    needed = {*range(len(model.subgraphs))} if keep else {*reached(model, step.nodes)} - {signature.subgraph}
+    graphs = [graph if i in needed else Subgraph((), (), (), ()) for i, graph in enumerate(model.subgraphs)]
     condition = len(graphs)
-    graphs += [_condition(state), body.built()]
-    main = _main(state, WhileOptions(condition, condition + 1))
-    place = 0 if 0 not in kept else len(graphs)
-    graphs = [main, *graphs[1:]] if place == 0 else [*graphs, main]
-    given = dict(zip([name for name in state if name not in _INITIAL], main.inputs, strict=True))
-    results = dict(zip(state, main.outputs, strict=True))
+    main = _main(body.state, WhileOptions(condition, condition + 1))
+    graphs += [_condition(body.state), body.built()]
+    place = 0 if 0 not in needed else len(graphs)
+    graphs[place : place + 1] = [main]
+    given = dict(zip([name for name in body.state if name not in _INITIAL], main.inputs, strict=True))
+    results = dict(zip(body.state, main.outputs, strict=True))
     outputs = {name: tensor for name, tensor in results.items() if name not in _UNREAD}
-    return Model(tuple(graphs), (Signature(KEY, given, outputs, place),))
+    own = model.signatures if keep else ()
+    return Model(tuple(graphs), (*own, Signature(KEY, given, outputs, place)))
 
 
 _INITIAL = ("steps", "done", "finite", "text")  # whose first values are the same every time
@@ -83,7 +93,7 @@ class _Body:
         signature: Signature,
         decode: Step,
         lookups: Mapping[str, Lookup],
-        slots: int,
+        length: int,
         window: int | None,
         draws: bool,
     ) -> None:
@@ -95,8 +105,8 @@ class _Body:
             **dict.fromkeys(("steps", "count", "position", "token"), scalar),
             **dict.fromkeys(("done", "finite"), flag),
             "stops": TensorSpec(_INT, (STOPS,), "stops"),
-            "text": TensorSpec(_INT, (slots,), "text"),
-            **(drawing.inputs(slots) if draws else {}),
+            "text": TensorSpec(_INT, (length,), "text"),
+            **(drawing.inputs(length) if draws else {}),
             **{
                 entry.name: replace(graph.tensors[signature.inputs[entry.name]], shape=entry.shape)
                 for entry in decode.of(Role.CACHE)
@@ -171,6 +181,8 @@ class _Body:
         return g.op(SELECT_V2, [seen, g.const(0, entry.dtype), g.const(hidden(entry.dtype), entry.dtype)])
 
     def _embedded(self, g: Builder, entry: Entry, token: int) -> int:
+        if entry.name not in self._lookups:
+            raise ModelError(f"input {entry.name!r}: expected an embedder that computes it, got none")
         lookup = self._lookups[entry.name]
         signature = next(each for each in lookup.model.signatures if each.key == lookup.step.key)
         graph = lookup.model.subgraphs[signature.subgraph]
