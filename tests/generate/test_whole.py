@@ -13,6 +13,7 @@ from litecl.generate.whole import STOPS, looped
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write, write_file
 from support.causal_lm import CausalLM
+from support.command import data, failure
 from support.shared import SHARED
 
 LM = CausalLM()
@@ -47,12 +48,33 @@ def test_tokens(generator: Generator, prompt: int, count: int) -> None:
 def test_one_launch(path: Path) -> None:
     generator = Generator(path, num_threads=1)
     generator.generate(PROMPT, max_tokens=30, whole=True)
-    loop = generator._model._loop
-    assert loop is not None
-    (delegation,) = loop.runner.delegations
-    report: Any = delegation.report()
-    assert all(row.claimed for row in report.nodes)
-    assert (len(report.partitions), report.counters.host_syncs) == (1, 1)
+    generator.generate(PROMPT, max_tokens=30, whole=True, temperature=1.0, top_k=40)
+    for loop in generator._model._loops.values():
+        (delegation,) = loop.runner.delegations
+        report: Any = delegation.report()
+        assert all(row.claimed for row in report.nodes)
+        assert (len(report.partitions), report.counters.host_syncs) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"temperature": 1.0, "top_k": 64},
+        {"temperature": 3.0, "top_k": 7},
+        {"temperature": 1.5, "top_k": 40, "top_p": 0.8},
+        {"temperature": 5.0, "top_k": 1},
+        {"temperature": 0.5, "top_k": 9, "top_p": 1e-6},
+    ],
+    ids=str,
+)
+def test_tokens_that_are_drawn(generator: Generator, options: dict[str, Any]) -> None:
+    """The same numbers draw the same tokens as step by step, and the session goes on with the next ones."""
+    for seed in range(4):
+        one, other = generator.session(), generator.session()
+        for session, whole in ((one, False), (other, True)):
+            session.generate(PROMPT[:9], max_tokens=25, seed=seed, whole=whole, **options)
+            session.generate(max_tokens=5, **options)
+        assert one.tokens == other.tokens
 
 
 def test_where_it_ends(generator: Generator) -> None:
@@ -108,6 +130,7 @@ def test_logits_that_are_no_numbers(cpu: bool, wrong: float, tmp_path: Path) -> 
     "options",
     [
         {"temperature": 1.0},
+        {"temperature": 1.0, "top_k": 65},
         {"repetition_penalty": 1.1},
         {"stop": "x"},
         {"log_probs": True},
@@ -138,6 +161,35 @@ def test_the_loop_in_litert(path: Path) -> None:
     assert found["finite"]
     stopped = run(**given, stops=np.array([tokens[3]] + [-1] * (STOPS - 1), np.int32), **caches)
     assert stopped["text"][: stopped["steps"]].tolist() == tokens[: tokens.index(tokens[3]) + 1]
+
+
+@pytest.mark.parametrize("embeddings", [False, True])
+def test_a_file_with_the_loop(embeddings: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In LiteRT: a prompt by the file's own prefill, and then all tokens in one invoke."""
+    write_file(LM.model(embeddings=embeddings), tmp_path / "model.tflite")
+    write_file(LM.embedder(), tmp_path / "embedder.tflite")
+    found = data(capsys, "convert", tmp_path / "model.tflite", "--generate", "20", "-o", tmp_path / "out.tflite")
+    assert [each["key"] for each in found["signatures"]] == ["prefill_16", "prefill_4", "decode", "generate"]
+    litert = LiteRT(str(tmp_path / "out.tflite"), experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    caches = {name: np.zeros((1, 2, 64, 8), np.float32) for name in ("kv_cache_k_0", "kv_cache_v_0")}
+    read = LM.weights["table"][PROMPT[:4]][None] if embeddings else np.array([PROMPT[:4]], np.int32)
+    mask = np.where(np.arange(64) <= np.arange(4)[:, None], 0, -1e30).astype(np.float32)[None, None]
+    given = {"embeddings" if embeddings else "tokens": read, "input_pos": np.arange(4, dtype=np.int32), "mask": mask}
+    caches = litert.get_signature_runner("prefill_4")(**given, **caches)
+    numbers = {"count": np.int32(20), "position": np.int32(4), "token": np.int32(PROMPT[4])}
+    made = litert.get_signature_runner("generate")(**numbers, stops=np.full(STOPS, -1, np.int32), **caches)
+    assert made["text"].tolist() == LM.greedy(PROMPT[:5], 20)
+
+
+def test_files_that_get_no_loop(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out.tflite"
+    assert "from 1 to 64 tokens" in failure(capsys, "convert", path, "--generate", "65", "-o", out)
+    write_file(LM.model(embeddings=True), tmp_path / "alone.tflite")
+    told = failure(capsys, "convert", tmp_path / "alone.tflite", "--generate", "5", "-o", out)
+    assert "'embeddings': expected an embedder that computes it" in told
+    told = failure(capsys, "convert", path, "--generate", "5", "--verify", "--quantize", "int8", "-o", out)
+    assert "--generate: --quantize, --verify: no effect" in told
+    assert not out.exists()
 
 
 @pytest.mark.skipif(not LLM.is_dir(), reason="../shared/llm (exported language models) is not here")

@@ -1,19 +1,40 @@
 """Runs a whole generation in one invoke."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from litecl.generate import drawing
 from litecl.generate.runners import Caches, InterpreterRunner
+from litecl.generate.sampling import Sampling
 from litecl.generate.signatures import Entry, Role, Step
 from litecl.generate.whole import KEY, STOPS, Lookup, looped
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.graph import Model
+from litecl.interpreter.graph import Array, Model
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one invoke generates: at most ``count`` tokens after ``token``, which is at ``position``, up to one of
+    ``stops``. uniforms: a random number for each, where they are drawn.
+    """
+
+    token: int
+    position: int
+    count: int
+    stops: Sequence[int]
+    sampling: Sampling
+    uniforms: Array
 
 
 class Loop:
-    """A model's decode signature as a loop; see ``whole.looped``. interpret: loads a model where the others run."""
+    """A model's decode signature as a loop; see ``whole.looped``.
+
+    interpret: loads a model where the others run. draws: whether tokens are drawn.
+    """
 
     def __init__(
         self,
@@ -23,27 +44,46 @@ class Loop:
         lookups: Mapping[str, Lookup],
         length: int,
         window: int | None,
+        draws: bool,
     ) -> None:
         numbers = {"count": (), "position": (), "token": (), "stops": (STOPS,)}
         entries = [Entry(name, None, shape, np.dtype(np.int32)) for name, shape in numbers.items()]
+        if draws:
+            specs = drawing.inputs(length)
+            entries += [Entry(name, None, spec.static_shape, spec.dtype) for name, spec in specs.items()]
+        self._length, self._draws = length, draws
         self._step = Step(KEY, 1, (*entries, *decode.of(Role.CACHE)), (), None)
-        self.runner = InterpreterRunner(interpret(looped(model, decode, lookups, length, window)))
+        self.runner = InterpreterRunner(interpret(looped(model, decode, lookups, length, window, draws=draws)))
 
-    def run(self, token: int, position: int, count: int, stops: Sequence[int], caches: Caches) -> list[int] | None:
-        """Return what is generated from a token on, at most so many tokens, up to one of ``stops``.
+    def run(self, asked: Asked, caches: Caches) -> list[int] | None:
+        """Return what is generated.
 
         The caches then hold all but the last. None: a logit was infinite or no number, and the caches are of no use.
 
         Raises ModelError for more stop tokens than it takes.
         """
-        if len(stops) > STOPS:
-            raise ModelError(f"whole: expected at most {STOPS} stop tokens, got {len(stops)}")
-        ends = np.full(STOPS, -1, np.int32)
-        ends[: len(stops)] = stops
-        numbers = {"count": count, "position": position, "token": token}
-        given = {name: np.array(value, np.int32) for name, value in numbers.items()}
-        results = self.runner.run(self._step, given | {"stops": ends}, caches)
+        if len(asked.stops) > STOPS:
+            raise ModelError(f"whole: expected at most {STOPS} stop tokens, got {len(asked.stops)}")
+        given: dict[str, Any] = {
+            "count": asked.count,
+            "position": asked.position,
+            "token": asked.token,
+            "stops": [*asked.stops, *[-1] * (STOPS - len(asked.stops))],
+        }
+        if self._draws:
+            given |= _drawn(asked, self._length)
+        values = {each.name: np.array(given[each.name], each.dtype) for each in self._step.inputs if each.name in given}
+        results = self.runner.run(self._step, values, caches)
         if not results["finite"]:
             return None
         tokens: list[int] = results["text"][: int(results["steps"])].tolist()
         return tokens
+
+
+def _drawn(asked: Asked, length: int) -> dict[str, Any]:
+    """Return the inputs of drawing."""
+    uniforms = np.zeros(length, np.float32)
+    uniforms[: asked.count] = asked.uniforms
+    sampling = asked.sampling
+    top_k = drawing.MOST if sampling.top_k is None else sampling.top_k
+    return {"temperature": sampling.temperature, "top_k": top_k, "top_p": sampling.top_p, "uniforms": uniforms}

@@ -10,7 +10,7 @@ import numpy as np
 
 from litecl.generate import feeding, saved
 from litecl.generate.embedder import Embedder
-from litecl.generate.loop import Loop
+from litecl.generate.loop import Asked, Loop
 from litecl.generate.runners import Caches, InterpreterRunner, Runner
 from litecl.generate.signatures import Entry, Role, Step, lookups, steps
 from litecl.generate.whole import Lookup
@@ -44,7 +44,7 @@ class LanguageModel:
         interpret: Callable[[Model], Interpreter] = Interpreter,
     ) -> None:
         prefills, decode = steps(interpreter)
-        self.context_length = _context_length(decode, context_length)
+        self.context_length = length_of(decode, context_length)
         self.fingerprint = saved.fingerprint([each.model for each in (interpreter, *embedders.values())])
         self._window = sliding_window
         widths = [(step, width) for step in prefills for width in ([step.width] if step.width else _OPEN_WIDTHS)]
@@ -59,7 +59,7 @@ class LanguageModel:
         tables = {name: Lookup(given.model, lookups(given)[-1].with_sizes(1, 0)) for name, given in embedders.items()}
         length = self.context_length
         self._looped = partial(Loop, interpret, interpreter.model, self._decode, tables, length, sliding_window)
-        self._loop: Loop | None = None
+        self._loops: dict[bool, Loop] = {}  # one that draws tokens, and one that does not
         wanted = {entry.name for entry in self._decode.of(Role.EMBEDDINGS)}
         if absent := sorted(wanted - {*embedders}):
             raise ModelError(f"the model takes {absent}, which an embedder computes: expected one, got none")
@@ -117,12 +117,13 @@ class LanguageModel:
                 return None
             return np.array(results[step.logits]).reshape(self.vocabulary)
 
-    def generate(self, token: int, position: int, count: int, stops: Sequence[int], caches: Caches) -> list[int] | None:
-        """Return what one invoke generates from a token on; see ``Loop.run``. It is prepared when first asked for."""
+    def generate(self, asked: Asked, caches: Caches) -> list[int] | None:
+        """Return what one invoke generates; see ``Loop.run``. It is prepared when first asked for."""
+        draws = asked.sampling.temperature > 0
         with self._lock:
-            if self._loop is None:
-                self._loop = self._looped()
-            return self._loop.run(token, position, count, stops, caches)
+            if draws not in self._loops:
+                self._loops[draws] = self._looped(draws)
+            return self._loops[draws].run(asked, caches)
 
     def close(self) -> None:
         """Let go of the models."""
@@ -132,7 +133,7 @@ class LanguageModel:
 
     @property
     def _runners(self) -> list[Runner]:
-        loops = [] if self._loop is None else [self._loop.runner]
+        loops = [loop.runner for loop in self._loops.values()]
         return [self._runner, *(embedder.runner for embedder in self._embedders.values()), *loops]
 
     def _next(self, count: int, start: int) -> int:
@@ -152,7 +153,7 @@ class LanguageModel:
         return next(step for step in reversed(self._prefills) if step.width >= count)
 
 
-def _context_length(decode: Step, given: int | None) -> int:
+def length_of(decode: Step, given: int | None) -> int:
     """Return how many tokens caches hold. Raises ModelError where nothing says so, or another number is given."""
     masks: Sequence[Entry] = decode.of(Role.MASK)
     fixed = masks[0].shape[-1] if masks else -1

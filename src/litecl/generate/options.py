@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self
 
+from litecl.generate.drawing import MOST
 from litecl.generate.sampling import Sampling
 from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.graph import Array
@@ -22,8 +23,9 @@ class GenerationOptions:
     stop_tokens: tokens at which to end, None for those of the file.
     log_probs: return the logarithm of every token's probability (the model's own, before temperature and the rest).
     whole: generate everything in one invoke, by a loop around the decode signature that litecl makes: several times as
-        fast where steps are short. It takes the most likely tokens, ends at ``max_tokens``, ``stop_tokens`` or a full
-        context, and is prepared when first asked for. ``stream`` then yields all tokens at the end.
+        fast where steps are short. Tokens are the most likely ones, or drawn from ``top_k`` of at most 64; it ends at
+        ``max_tokens``, ``stop_tokens`` or a full context, and is prepared when first asked for. ``stream`` then yields
+        all tokens at the end.
     logits: return the logits that every token was chosen from, of shape [vocabulary].
     """
 
@@ -50,11 +52,10 @@ class GenerationOptions:
         object.__setattr__(self, "stop", stop)
         made = Sampling(self.temperature, self.top_k, self.top_p, self.repetition_penalty)
         object.__setattr__(self, "sampling", made)
-        if self.whole and (made != Sampling(0.0, made.top_k, made.top_p) or stop or self.log_probs or self.logits):
-            raise ModelError(
-                "whole: expected a temperature of 0, no repetition_penalty and no stop texts, log_probs or logits: "
-                "one invoke takes the most likely tokens alone"
-            )
+        if self.whole and (stop or self.log_probs or self.logits or self.repetition_penalty != 1):
+            raise ModelError("whole: expected no repetition_penalty, stop texts, log_probs or logits, which need steps")
+        if self.whole and self.temperature > 0 and not (self.top_k and self.top_k <= MOST):
+            raise ModelError(f"whole: expected a temperature of 0, or top_k of at most {MOST}, got {self.top_k}")
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:

@@ -56,7 +56,7 @@ def probabilities(logits: Array, sampling: Sampling, before: Collection[int] = (
 def choose(logits: Array, sampling: Sampling, before: Collection[int], random: np.random.Generator) -> int:
     """Return a token, drawn with one number of ``random``, or with none where the temperature is 0."""
     tokens, chances = _distribution(logits, sampling, before)
-    if len(tokens) == 1:
+    if sampling.temperature == 0:
         return int(tokens[0])
     drawn = np.searchsorted(np.cumsum(chances), random.random(), side="right")
     return int(tokens[min(int(drawn), len(tokens) - 1)])  # a sum of probabilities may be a little less than 1

@@ -11,6 +11,7 @@ import numpy as np
 
 from litecl.generate import saved
 from litecl.generate.lexicon import Lexicon
+from litecl.generate.loop import Asked
 from litecl.generate.model import LanguageModel
 from litecl.generate.options import Finish, Generation, GenerationOptions, Piece, Timing
 from litecl.generate.runners import Caches
@@ -164,7 +165,9 @@ class Session:
         start = time.perf_counter()
         try:
             stops = [end for (end,) in ends if 0 <= end < self._model.vocabulary]
-            tokens = self._model.generate(self._tokens[-1], self._held, count, stops, self._caches)
+            uniforms = deepcopy(self._random).random(count)
+            goal = Asked(self._tokens[-1], self._held, count, stops, asked.sampling, uniforms)
+            tokens = self._model.generate(goal, self._caches)
         except BaseException:
             self._forget()
             raise
@@ -172,6 +175,8 @@ class Session:
             self._forget()
             return []
         self._held += len(tokens)
+        if asked.sampling.temperature > 0:
+            self._random.random(len(tokens))  # as many as were used
         self._spend(decode_tokens=len(tokens), decode_s=time.perf_counter() - start)
         return tokens
 

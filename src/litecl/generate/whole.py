@@ -1,19 +1,19 @@
 """A whole generation as one model: a WHILE around the nodes of a decode signature, with the choice of the next token.
 
-Only the most likely token is taken. Constants are those of the file: nothing is copied.
+Constants are those of the file: nothing is copied.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from litecl.generate import drawing
+from litecl.generate.builder import Builder
 from litecl.generate.feeding import hidden
 from litecl.generate.signatures import Entry, Role, Step
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.graph import ABSENT, Model, Node, Signature, Subgraph, TensorSpec, reached
-from litecl.interpreter.op import NoOptions, Op
+from litecl.interpreter.graph import Model, Node, Signature, Subgraph, TensorSpec, reached
 from litecl.interpreter.ops.arg_max import ARG_MAX, ArgMaxOptions
 from litecl.interpreter.ops.binary import ADD, FLOOR_MOD, LOGICAL_AND, MUL, SUB, AddOptions, MulOptions, SubOptions
 from litecl.interpreter.ops.cast import CAST, CastOptions
@@ -22,7 +22,6 @@ from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOpt
 from litecl.interpreter.ops.control import WHILE, WhileOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.reduce import REDUCE_ANY, SUM, ReducerOptions
-from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.ops.unary import LOGICAL_NOT
 from litecl.interpreter.schema import TensorType
@@ -42,82 +41,47 @@ class Lookup:
     step: Step
 
 
-def looped(model: Model, decode: Step, lookups: Mapping[str, Lookup], slots: int, window: int | None) -> Model:
+def looped(
+    model: Model,
+    decode: Step,
+    lookups: Mapping[str, Lookup],
+    length: int,
+    window: int | None,
+    *,
+    draws: bool = False,
+    keep: bool = False,
+) -> Model:
     """Return a model with the signature "generate": decode steps, until there are enough or one chooses a stop token.
 
-    decode: with all sizes known. lookups: by the input that each computes. slots: of the caches. window: see
-    ``feeding.values``. Its inputs are ``count``, the most steps; ``position`` and ``token``, of the token that is read
-    first; ``stops``, ``STOPS`` tokens; and the caches. Its outputs are ``steps``, how many there were; ``text``, the
-    tokens that were chosen; ``finite``, whether all logits were numbers; and the caches.
+    decode: with all sizes known. lookups: by the input that each computes. length: the most tokens. window: see
+    ``feeding.values``. draws: tokens are drawn, and there are the inputs of ``drawing.INPUTS``; else the most likely
+    ones are taken. keep: the model's own signatures stay.
 
-    Raises ModelError for an embedder that runs subgraphs.
+    Its inputs are ``count``, the most steps; ``position`` and ``token``, of the token that is read first; ``stops``,
+    ``STOPS`` tokens; and the caches. Its outputs are ``steps``, how many there were; ``text``, the tokens that were
+    chosen; ``finite``, whether all logits were numbers; and the caches.
+
+    Raises ModelError for inputs that neither the loop nor a lookup computes, and for a lookup that runs subgraphs.
     """
     signature = next(each for each in model.signatures if each.key == decode.key)
-    kept = {signature.subgraph, *reached(model, model.subgraphs[signature.subgraph].nodes)} - {signature.subgraph}
-    graphs = [graph if i in kept else Subgraph((), (), (), ()) for i, graph in enumerate(model.subgraphs)]
-    body = _Body(model.subgraphs[signature.subgraph], signature, decode, lookups, slots, window)
-    state = body.state
+    step = model.subgraphs[signature.subgraph]
+    body = _Body(step, signature, decode, lookups, length, window, draws)
+    needed = {*range(len(model.subgraphs))} if keep else {*reached(model, step.nodes)} - {signature.subgraph}
+    graphs = [graph if i in needed else Subgraph((), (), (), ()) for i, graph in enumerate(model.subgraphs)]
     condition = len(graphs)
-    graphs += [_condition(state), body.built()]
-    main = _main(state, WhileOptions(condition, condition + 1))
-    place = 0 if 0 not in kept else len(graphs)
-    graphs = [main, *graphs[1:]] if place == 0 else [*graphs, main]
-    given = dict(zip([name for name in state if name not in _INITIAL], main.inputs, strict=True))
-    results = dict(zip(state, main.outputs, strict=True))
+    main = _main(body.state, WhileOptions(condition, condition + 1))
+    graphs += [_condition(body.state), body.built()]
+    place = 0 if 0 not in needed else len(graphs)
+    graphs[place : place + 1] = [main]
+    given = dict(zip([name for name in body.state if name not in _INITIAL], main.inputs, strict=True))
+    results = dict(zip(body.state, main.outputs, strict=True))
     outputs = {name: tensor for name, tensor in results.items() if name not in _UNREAD}
-    return Model(tuple(graphs), (Signature(KEY, given, outputs, place),))
+    own = model.signatures if keep else ()
+    return Model(tuple(graphs), (*own, Signature(KEY, given, outputs, place)))
 
 
 _INITIAL = ("steps", "done", "finite", "text")  # whose first values are the same every time
-_UNREAD = ("count", "position", "token", "done", "stops")
-
-
-class _Graph:
-    """A subgraph that is being built."""
-
-    def __init__(self) -> None:
-        self.tensors: list[TensorSpec] = []
-        self.nodes: list[Node] = []
-        self.inputs: list[int] = []
-
-    def add(self, spec: TensorSpec) -> int:
-        self.tensors.append(spec)
-        return len(self.tensors) - 1
-
-    def input(self, spec: TensorSpec) -> int:
-        self.inputs.append(self.add(replace(spec, data=None, shape_signature=None)))
-        return self.inputs[-1]
-
-    def const(self, value: Any, dtype: Any = np.int32) -> int:
-        array = np.asarray(value, dtype)
-        return self.add(TensorSpec(TensorType.of(array.dtype), array.shape, f"generate_{len(self.tensors)}", array))
-
-    def op(self, op: Op, inputs: Sequence[int], options: Any = None) -> int:
-        options = NoOptions() if options is None else options
-        (spec,) = op.infer(options, [self.tensors[t] for t in inputs])
-        index = self.add(replace(spec, name=f"generate_{len(self.tensors)}"))
-        self.nodes.append(Node(op, tuple(inputs), (index,), options))
-        return index
-
-    def reshaped(self, x: int, shape: Sequence[int]) -> int:
-        return self.op(RESHAPE, [x, self.const(shape)], ReshapeOptions(tuple(shape)))
-
-    def inlined(self, graph: Subgraph, given: Mapping[int, int]) -> Callable[[int], int]:
-        """Add the nodes of another subgraph, with tensors in place of its inputs; return where its tensors are now."""
-        at = dict(given)
-        for index, spec in enumerate(graph.tensors):
-            if index not in at:
-                at[index] = self.add(spec)
-        at[ABSENT] = ABSENT
-        for node in graph.nodes:
-            inputs, outputs, between = (
-                tuple(at[t] for t in tensors) for tensors in (node.inputs, node.outputs, node.intermediates)
-            )
-            self.nodes.append(replace(node, inputs=inputs, outputs=outputs, intermediates=between))
-        return at.__getitem__
-
-    def built(self, outputs: Sequence[int], name: str) -> Subgraph:
-        return Subgraph(tuple(self.tensors), tuple(self.inputs), tuple(outputs), tuple(self.nodes), name)
+_UNREAD = ("count", "position", "token", "done", "stops", *drawing.INPUTS)
 
 
 class _Body:
@@ -129,9 +93,11 @@ class _Body:
         signature: Signature,
         decode: Step,
         lookups: Mapping[str, Lookup],
-        slots: int,
+        length: int,
         window: int | None,
+        draws: bool,
     ) -> None:
+        self._draws = draws
         self._graph, self._signature, self._decode = graph, signature, decode
         self._lookups, self._window = lookups, window
         scalar, flag = TensorSpec(_INT, (), "scalar"), TensorSpec(_BOOL, (), "flag")
@@ -139,7 +105,8 @@ class _Body:
             **dict.fromkeys(("steps", "count", "position", "token"), scalar),
             **dict.fromkeys(("done", "finite"), flag),
             "stops": TensorSpec(_INT, (STOPS,), "stops"),
-            "text": TensorSpec(_INT, (slots,), "text"),
+            "text": TensorSpec(_INT, (length,), "text"),
+            **(drawing.inputs(length) if draws else {}),
             **{
                 entry.name: replace(graph.tensors[signature.inputs[entry.name]], shape=entry.shape)
                 for entry in decode.of(Role.CACHE)
@@ -147,13 +114,13 @@ class _Body:
         }
 
     def built(self) -> Subgraph:
-        g = _Graph()
+        g = Builder()
         x = {name: g.input(replace(spec, name=name)) for name, spec in self.state.items()}
         given = {entry.name: self._value(g, entry, x) for entry in self._decode.inputs}
         at = g.inlined(self._graph, {self._signature.inputs[name]: tensor for name, tensor in given.items()})
         outputs = {name: at(tensor) for name, tensor in self._signature.outputs.items()}
         logits = g.reshaped(outputs[str(self._decode.logits)], (1, -1))
-        token = g.reshaped(g.op(ARG_MAX, [logits, g.const(1)], ArgMaxOptions(_INT)), ())
+        token = drawing.token(g, logits, x) if self._draws else self._most_likely(g, logits)
         one = g.const(1)
         following = {
             "steps": g.op(ADD, [x["steps"], one], AddOptions()),
@@ -165,14 +132,17 @@ class _Body:
         }
         return g.built([following.get(name, outputs.get(name, x[name])) for name in self.state], "generate_step")
 
-    def _finite(self, g: _Graph, logits: int) -> int:
+    def _most_likely(self, g: Builder, logits: int) -> int:
+        return g.reshaped(g.op(ARG_MAX, [logits, g.const(1)], ArgMaxOptions(_INT)), ())
+
+    def _finite(self, g: Builder, logits: int) -> int:
         """Return whether no logit is infinite or no number: of others a product with 0 is 0."""
         dtype = g.tensors[logits].dtype
         zeros = g.op(MUL, [logits, g.const(0, dtype)], MulOptions())
         total = g.op(SUM, [zeros, g.const([0, 1])], ReducerOptions())
         return g.op(EQUAL, [total, g.const(0, dtype)])
 
-    def _value(self, g: _Graph, entry: Entry, x: Mapping[str, int]) -> int:
+    def _value(self, g: Builder, entry: Entry, x: Mapping[str, int]) -> int:
         """Return what ``feeding.values`` computes for an input."""
         if entry.role is Role.CACHE:
             return x[entry.name]
@@ -189,13 +159,13 @@ class _Body:
             return self._shaped(g, g.op(CONCATENATION, [start, end, end, rest], ConcatenationOptions()), entry)
         return self._mask(g, entry, x["position"])
 
-    def _shaped(self, g: _Graph, value: int, entry: Entry) -> int:
+    def _shaped(self, g: Builder, value: int, entry: Entry) -> int:
         type_ = TensorType.of(entry.dtype)
         if type_ is not _INT:
             value = g.op(CAST, [value], CastOptions(_INT, type_))
         return g.reshaped(value, entry.shape)
 
-    def _mask(self, g: _Graph, entry: Entry, position: int) -> int:
+    def _mask(self, g: Builder, entry: Entry, position: int) -> int:
         slots = g.const(np.arange(entry.shape[-1]).reshape((1,) * (len(entry.shape) - 1) + (-1,)))
         if entry.role is Role.MASK:
             seen = g.op(LESS_EQUAL, [slots, position])
@@ -210,7 +180,9 @@ class _Body:
             return seen
         return g.op(SELECT_V2, [seen, g.const(0, entry.dtype), g.const(hidden(entry.dtype), entry.dtype)])
 
-    def _embedded(self, g: _Graph, entry: Entry, token: int) -> int:
+    def _embedded(self, g: Builder, entry: Entry, token: int) -> int:
+        if entry.name not in self._lookups:
+            raise ModelError(f"input {entry.name!r}: expected an embedder that computes it, got none")
         lookup = self._lookups[entry.name]
         signature = next(each for each in lookup.model.signatures if each.key == lookup.step.key)
         graph = lookup.model.subgraphs[signature.subgraph]
@@ -223,7 +195,7 @@ class _Body:
 
 
 def _condition(state: Mapping[str, TensorSpec]) -> Subgraph:
-    g = _Graph()
+    g = Builder()
     x = {name: g.input(replace(spec, name=name)) for name, spec in state.items()}
     goes_on = g.op(LOGICAL_AND, [g.op(LESS, [x["steps"], x["count"]]), g.op(LOGICAL_NOT, [x["done"]])])
     return g.built([goes_on], "generate_goes_on")
@@ -231,7 +203,7 @@ def _condition(state: Mapping[str, TensorSpec]) -> Subgraph:
 
 def _main(state: Mapping[str, TensorSpec], options: WhileOptions) -> Subgraph:
     """Return a subgraph that is the loop, from a caller's first values."""
-    g = _Graph()
+    g = Builder()
     first = {"steps": 0, "done": False, "finite": True, "text": np.zeros(state["text"].static_shape)}
     x = [
         g.const(first[name], spec.dtype) if name in _INITIAL else g.input(replace(spec, name=name))

@@ -15,14 +15,16 @@ from rich.table import Table
 from rich.text import Text
 
 from litecl.cli import quantization
-from litecl.cli.command import Output, output_file, shape_argument
+from litecl.cli.command import Output, output_file, positive, shape_argument
 from litecl.cli.functions import functions, is_function
 from litecl.cli.quiet import load_tensorflow
 from litecl.cli.sources import Difference, differences
 from litecl.cli.summaries import summary_view
 from litecl.cli.tables import size, table
+from litecl.generate.export import with_generation
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.reader import read
+from litecl.interpreter.file.writer import write_file
 from litecl.perf.summary import summarize
 
 HELP = "convert a Keras file, a SavedModel, a frozen graph or a function to a .tflite file, or quantize such a file"
@@ -59,6 +61,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     quantization.arguments(parser)
     parser.add_argument(
+        "--generate",
+        type=positive,
+        metavar="N",
+        help="of a language model (.tflite, .litertlm, .task): add the signature generate, which makes up to N tokens "
+        "in one invoke, in litecl and in LiteRT",
+    )
+    parser.add_argument(
         "--verify",
         action="store_true",
         help="compare the file with TensorFlow on random inputs; exit with 1 if a float model's results differ",
@@ -74,6 +83,8 @@ def _names(text: str) -> list[str]:
 
 def run(args: argparse.Namespace) -> Output:
     """Convert, and summarize what was made."""
+    if args.generate is not None:
+        return _with_generation(args)
     with _passes() as told:
         content, conversion, found = _converted(args, told)
         args.output.write_bytes(content)
@@ -90,6 +101,17 @@ def run(args: argparse.Namespace) -> Output:
     data["differences"] = [asdict(difference) for difference in found]
     differs = args.quantize is None and not all(difference.small for difference in found)
     return Output(data, [*view, _differences_view(found)], int(differs))
+
+
+def _with_generation(args: argparse.Namespace) -> Output:
+    """Add a signature to a language model. Raises ConversionError where anything else is asked for."""
+    others = ("quantize", "input_shape", "signature", "inputs", "outputs", "verify", "dump_passes")
+    if ignored := [f"--{name.replace('_', '-')}" for name in others if getattr(args, name)]:
+        raise ConversionError(f"--generate: {', '.join(ignored)}: no effect on a language model")
+    write_file(with_generation(args.source, args.generate), args.output)
+    summary, count = summarize(read(args.output)), args.output.stat().st_size
+    data = {"output": str(args.output), "size_bytes": count, **asdict(summary), "conversion": None}
+    return Output(data, [Text(f"{args.output}: {size(count)}"), summary_view(args.output.name, summary)])
 
 
 def _differences_view(found: Sequence[Difference]) -> Table:

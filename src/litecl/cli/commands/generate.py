@@ -50,7 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     for flag, kind, text in _SAMPLING:
         parser.add_argument(flag, type=kind, metavar="N" if kind is int else "X", help=text)
-    parser.add_argument("--whole", action="store_true", help="generate in one invoke (the most likely tokens)")
+    parser.add_argument("--whole", action="store_true", help="generate in one invoke, for temperature 0 or a top-k")
     parser.add_argument("--log-probs", action="store_true", help="with --json: log probabilities of every token")
     parser.add_argument("--tokenizer", type=Path, metavar="FILE", help="a tokenizer.json, or a SentencePiece model")
     parser.add_argument(

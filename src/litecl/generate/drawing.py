@@ -1,0 +1,62 @@
+"""Draws a token from logits with the operators of a model; see ``sampling``, whose distribution and order it has."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from litecl.generate.builder import Builder
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops.binary import DIV, MINIMUM, MUL, SUB, DivOptions, MulOptions, SubOptions
+from litecl.interpreter.ops.cast import CAST, CastOptions
+from litecl.interpreter.ops.compare import LESS, LESS_EQUAL
+from litecl.interpreter.ops.cumsum import CUMSUM, CumsumOptions
+from litecl.interpreter.ops.gather import GATHER, GatherOptions
+from litecl.interpreter.ops.reduce import REDUCE_MAX, SUM, ReducerOptions
+from litecl.interpreter.ops.topk_v2 import TOPK_V2
+from litecl.interpreter.ops.unary import EXP
+from litecl.interpreter.schema import TensorType
+
+MOST = 64
+"""The most of the most likely tokens that one is drawn from."""
+
+INPUTS = ("temperature", "top_k", "top_p", "uniforms")
+"""``Sampling``'s, and a number from 0 to 1 for every token."""
+
+_FLOAT, _INT, _BOOL = TensorType.FLOAT32, TensorType.INT32, TensorType.BOOL
+
+
+def inputs(slots: int) -> dict[str, TensorSpec]:
+    """Return the inputs, for at most so many tokens."""
+    shapes = {"temperature": (_FLOAT, ()), "top_k": (_INT, ()), "top_p": (_FLOAT, ()), "uniforms": (_FLOAT, (slots,))}
+    return {name: TensorSpec(type_, shape, name) for name, (type_, shape) in shapes.items()}
+
+
+def token(g: Builder, logits: int, x: Mapping[str, int]) -> int:
+    """Return the token that is drawn. logits: [1, vocabulary]. x: the inputs, and how many ``steps`` there were."""
+    count = min(MOST, g.tensors[logits].static_shape[-1])
+    if g.tensors[logits].type is not _FLOAT:
+        logits = g.op(CAST, [logits], CastOptions(g.tensors[logits].type, _FLOAT))
+    values, tokens = (g.reshaped(t, (count,)) for t in g.node(TOPK_V2, [logits, g.const(count)]))
+    shifted = g.op(SUB, [values, _sum(g, values, REDUCE_MAX)], SubOptions())
+    weights = g.op(EXP, [g.op(DIV, [shifted, x["temperature"]], DivOptions())])
+    weights = _kept(g, weights, g.op(LESS, [g.const(np.arange(count)), x["top_k"]]))
+    chances = g.op(DIV, [weights, _sum(g, weights)], DivOptions())
+    before = g.op(CUMSUM, [chances, g.const(0)], CumsumOptions(exclusive=True))
+    kept = _kept(g, chances, g.op(LESS, [before, x["top_p"]]))
+    uniform = g.op(MUL, [g.op(GATHER, [x["uniforms"], x["steps"]], GatherOptions()), _sum(g, kept)], MulOptions())
+    passed = g.op(LESS_EQUAL, [g.op(CUMSUM, [kept, g.const(0)], CumsumOptions()), uniform])
+    last = g.op(SUB, [_count(g, g.op(LESS, [g.const(0, np.float32), kept])), g.const(1)], SubOptions())
+    return g.op(GATHER, [tokens, g.op(MINIMUM, [_count(g, passed), last])], GatherOptions())
+
+
+def _kept(g: Builder, values: int, where: int) -> int:
+    return g.op(MUL, [values, g.op(CAST, [where], CastOptions(_BOOL, _FLOAT))], MulOptions())
+
+
+def _count(g: Builder, where: int) -> int:
+    return _sum(g, g.op(CAST, [where], CastOptions(_BOOL, _INT)))
+
+
+def _sum(g: Builder, values: int, reducer: Op = SUM) -> int:
+    return g.op(reducer, [values, g.const([0])], ReducerOptions())

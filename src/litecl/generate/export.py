@@ -1,0 +1,33 @@
+"""A language model's file with a whole generation as one more signature."""
+
+from pathlib import Path
+
+from litecl.generate import parts
+from litecl.generate.model import length_of
+from litecl.generate.signatures import lookups, steps
+from litecl.generate.whole import Lookup, looped
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.reader import read
+from litecl.interpreter.graph import Model
+
+
+def with_generation(path: Path, most: int) -> Model:
+    """Return the model in a bundle or file, its signatures kept, with "generate"; see ``whole.looped``.
+
+    most: the tokens of one generation. It takes the most likely ones. An embedder's table becomes part of the loop.
+    Raises ModelError for a file that is no language model, or without the embedder that it needs.
+    """
+    found = parts.read(path)
+    interpreter = Interpreter(read(found.model.content, found.model.find))
+    _, decode = steps(interpreter)
+    slots = length_of(decode, found.metadata.context_length)
+    tables = {}
+    for entry in decode.inputs:
+        if entry.name in found.embedders:
+            embedder = Interpreter(read(found.embedders[entry.name].content, found.embedders[entry.name].find))
+            tables[entry.name] = Lookup(embedder.model, lookups(embedder)[-1].with_sizes(1, 0))
+    if not 1 <= most <= slots:
+        raise ModelError(f"expected from 1 to {slots} tokens, which the caches hold, got {most}")
+    sized = decode.with_sizes(1, slots)
+    return looped(interpreter.model, sized, tables, most, found.metadata.sliding_window, keep=True)
