@@ -26,6 +26,9 @@ PRODUCTS: Products = ((5, _REGISTERS), (2, _always(4, 2)), (0, _always(1, 4)))
 GEMM: Products = ((5, _MORE_REGISTERS), *PRODUCTS[1:])
 """Tiles of a product from so many rows on; of gemm.cl. With few rows a tile has as many columns as it has registers."""
 
+PANELS: Mapping[str, int] = {"hybrid_conv_2d": 4}
+"""Vectors in a panel where products of any number of rows are to read the same weights; elsewhere those of a tile."""
+
 _LINES_OF_BYTES: TilesByWidth = {
     16: (TileShape(16, 1, 0.94), TileShape(8, 2, 1.0), TileShape(6, 4, 1.0)),
     8: (TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),

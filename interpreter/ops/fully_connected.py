@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
+from litecl.interpreter.arithmetic import exact, halves, hybrid, rescale, weighted
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import Integers
@@ -42,8 +42,8 @@ def output_shape(options: FullyConnectedOptions, x: Shape, weights: Shape) -> Sh
 
 def _infer(options: FullyConnectedOptions, inputs: Specs) -> list[TensorSpec]:
     x, weights = require.present(inputs, 2)
-    require.types(x, (*types.FLOAT, *rescale.INTEGERS))
-    require.types(weights, (*hybrid.WEIGHTS, TensorType.INT16))
+    require.types(x, (*types.FLOAT, TensorType.FLOAT16, *rescale.INTEGERS))
+    require.types(weights, (TensorType.FLOAT16,) if halves.is_half(x) else (*hybrid.WEIGHTS, TensorType.INT16))
     require.rank(weights, exactly=2)
     check_bias(inputs, 2, weights.static_shape[0])
     shape = output_shape(options, x.static_shape, weights.static_shape)
@@ -72,6 +72,8 @@ def _bind(options: FullyConnectedOptions, inputs: Specs, outputs: Sequence[Tenso
     x, weights = require.present(inputs, 2)
     if x.type == TensorType.FLOAT32:
         return _hybrid(weights) if hybrid.applies(x, weights) else None
+    if halves.is_half(x):
+        return halves.in_floats(_run, outputs)
     return (_shuffled if options.weights_format == _SHUFFLED else _integer)(options, inputs, outputs[0])
 
 

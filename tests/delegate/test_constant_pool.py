@@ -9,8 +9,9 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.native.memory import ConstantPool
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array, Signature, Subgraph
+from litecl.interpreter.graph import Array, Quantization, Signature, Subgraph, TensorSpec
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.schema import TensorType as T
 from support.build import Graph, model, randn
 
 _DEPTH, _COLUMNS = 96, 128
@@ -53,6 +54,40 @@ def test_signatures_share_weights(options: dict[str, object]) -> None:
         x = randn(rng, rows, _DEPTH)
         got = interpreter.get_signature_runner(f"s{i}")(x=x)["y"]
         np.testing.assert_allclose(got, x.astype(np.float64) @ own.T, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("type_", [T.INT8, T.INT4])
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_products_of_any_number_of_rows_share_integer_weights(type_: T, blocks: int) -> None:
+    """As prefill and decode signatures have them."""
+    rng, graphs, named = np.random.default_rng(1), [], []
+    columns, depth = 257, 192
+    values = rng.integers(-7, 8, (columns, depth)).astype(np.int8)
+    scales = rng.uniform(0.01, 0.1, (columns, blocks)).astype(np.float32)
+    by = Quantization(
+        scales if blocks > 1 else scales.ravel(),
+        np.zeros(scales.shape if blocks > 1 else columns, np.int64),
+        int(blocks > 1),
+        block_size=depth // blocks if blocks > 1 else 0,
+    )
+    all_rows = (1, 3, 24, 33)
+    for i, rows in enumerate(all_rows):
+        g = Graph(f"s{i}")
+        x = g.input((rows, depth))
+        g.tensors.append(TensorSpec(type_, values.shape, "weights", values, by))
+        y = g.op(FULLY_CONNECTED, [x, len(g.tensors) - 1, None], FullyConnectedOptions())
+        graphs.append(g.build(y))
+        named.append(Signature(g.name, {"x": x}, {"y": y}, i))
+    interpreter = opened(write(model(*graphs, signatures=named)))
+    first, *others = (row.constant_bytes for row in interpreter.delegation_report().partitions)
+    least = values.size // (1 if type_ == T.INT8 else 2)
+    assert first >= least
+    assert all(more < least / 2 for more in others)
+    floats = values * np.repeat(scales.astype(np.float64), depth // blocks, axis=1)
+    for i, rows in enumerate(all_rows):
+        x_ = randn(rng, rows, depth)
+        got = interpreter.get_signature_runner(f"s{i}")(x=x_)["y"]
+        np.testing.assert_allclose(got, x_ @ floats.T, atol=0.02 * np.abs(x_ @ floats.T).max())
 
 
 def test_models_share_weights_and_forget_them() -> None:

@@ -41,7 +41,7 @@ def _lower(call: Call) -> list[Step]:
     share = pixels("embedding_lookup", lookup.spec.size, inner, call.target, work=inner)
     sizes = (np.int32(size) for size in (rows, inner, block, row_scales))
     args: tuple[Arg, ...] = (
-        Const(_packed(hybrid.integers(table), bits)),
+        table if bits == 8 else Const(_packed(hybrid.integers(table), bits)),
         Const(scales),
         lookup,
         *call.outputs,
@@ -53,8 +53,6 @@ def _lower(call: Call) -> list[Step]:
 
 def _packed(values: Array, bits: int) -> Array:
     """Return signed bytes as integers of fewer bits, the first of a byte in its lowest bits."""
-    if bits == 8:
-        return values
     per_byte = 8 // bits
     flat = values.reshape(-1).view(np.uint8) & ((1 << bits) - 1)
     flat = np.append(flat, np.zeros(-flat.size % per_byte, np.uint8)).reshape(-1, per_byte)
