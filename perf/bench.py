@@ -13,6 +13,7 @@ from litecl.interpreter.graph import Array
 from litecl.perf.contenders import PEERS, Contender, litecl, start
 from litecl.perf.environment import cores
 from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, steps
+from litecl.perf.intervals import ratio
 from litecl.perf.resident import Usage, usage_of
 from litecl.perf.subject import Load, Subject, alone, in_streams
 from litecl.perf.timing import Tick, in_turns, no_tick
@@ -50,12 +51,15 @@ class BenchOptions:
 class Comparison:
     """A peer's times over ours, so above 1 means that litecl is faster.
 
-    difference, steps: of the outputs, as ``feeds.difference`` and ``feeds.steps`` have them.
+    median_low, median_high: the 95 % interval of ``median_ratio`` (``perf/intervals.py``). difference, steps: of the
+    outputs, as ``feeds.difference`` and ``feeds.steps`` have them.
     """
 
     name: str
     num_threads: int | None
     median_ratio: float
+    median_low: float
+    median_high: float
     min_ratio: float
     difference: float
     steps: int | None
@@ -180,8 +184,8 @@ def _report(runtime: Runtime, options: BenchOptions) -> DelegationReport | None:
 
 
 def _comparison(ours: Subject, peer: Subject, largest: float, apart: int | None) -> Comparison:
-    median, least = peer.stats.median_ms / ours.stats.median_ms, peer.stats.min_ms / ours.stats.min_ms
-    return Comparison(peer.name, peer.num_threads, median, least, largest, apart)
+    median, least = ratio(peer.stats.times_ms, ours.stats.times_ms), peer.stats.min_ms / ours.stats.min_ms
+    return Comparison(peer.name, peer.num_threads, median.value, median.low, median.high, least, largest, apart)
 
 
 def _kernels(reports: Sequence[DelegationReport]) -> tuple[KernelTime, ...]:

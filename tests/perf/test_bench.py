@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from litecl.cli import main
+from litecl.cli.commands import bench
 from litecl.interpreter.file.writer import write
 from litecl.perf import doubts
 from litecl.perf.compare import changes
@@ -55,6 +57,17 @@ def test_bench_of_several_models_devices_and_threads(
     assert [len(case["subjects"]) for case in data["cases"]] == [2, 3, 2, 3]
     assert "expected a benchmark of one model" in failure(capsys, "compare", figures, figures)
     assert "ends in .csv, .md, .json" in failure(capsys, "bench", path, "-o", "b.txt")
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_warning_of_a_busy_machine_comes_before_ratios_with_intervals(
+    folder: bool, path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "load", lambda: 99.0)
+    shown = text(capsys, "bench", *[path] * (1 + folder), "--runs", 3, "--threads", 1, "--against", "litert")
+    ratio = re.search(r"\d\.\d\d \(\d+\.\d\d to \d+\.\d\d\)", shown)
+    assert ratio is not None
+    assert 0 < shown.index("WARNING: load was already 99.0") < ratio.start()
 
 
 def test_bench_goes_on_for_so_many_seconds(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

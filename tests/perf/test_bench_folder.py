@@ -68,7 +68,8 @@ def test_a_folder_without_models_is_told(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_slowest_come_first() -> None:
     def case(model: str, ratio: float) -> dict[str, Any]:
-        compared = {"name": "litert", "num_threads": 2, "median_ratio": 1.0, "min_ratio": ratio, "difference": 0.0}
+        compared = {"name": "litert", "num_threads": 2, "median_ratio": 1.0, "median_low": 0.9, "median_high": 1.1}
+        compared |= {"min_ratio": ratio, "difference": 0.0}
         return {"model": model, "device": {"name": "d"}, "subjects": [{"num_threads": None}], "comparisons": [compared]}
 
     table, overview = peers.comparisons([case("fast", 3.0), case("slow", 0.5), case("middle", 1.0)])

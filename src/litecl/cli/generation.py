@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> Output:
     warnings = busy(load_before)
     data = header("litecl bench") | {"warnings": warnings, "model": str(path), **_data(result)}
     data |= {"prompt_tokens": args.prompt_tokens, "generated_tokens": args.max_tokens, "rounds": rounds}
-    lines = [*map(_compared, result.comparisons), *(f"WARNING: {line}" for line in warnings)]
+    lines = [*(f"WARNING: {line}" for line in warnings), *map(_compared, result.comparisons)]
     report = [] if result.report is None else [result.report]
     title = Text(f"a prompt of {counted(args.prompt_tokens, 'token')}, {args.max_tokens} generated, {rounds} times")
     return Output(data, [title, _view(result.speeds), *map(Text, lines), *report])

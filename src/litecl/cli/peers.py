@@ -60,8 +60,7 @@ def comparisons(cases: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
     for peer, rows in zip(peers(cases), _by_peer(cases).values(), strict=True):
         made = table("model", "of medians", "of least", "difference")
         for model, compared in sorted(rows, key=lambda row: row[1]["min_ratio"]):
-            ratios = (f"{compared[ratio]:.2f}" for ratio in ("median_ratio", "min_ratio"))
-            made.add_row(model, *ratios, f"{compared['difference']:.1e}")
+            made.add_row(model, _median(compared), f"{compared['min_ratio']:.2f}", f"{compared['difference']:.1e}")
         views += [titled(_title(peer), made), Text(_overview(peer))]
     return views
 
@@ -83,9 +82,14 @@ def _threads(count: int) -> str:
     return f"{count} thread" + ("" if count == 1 else "s")
 
 
+def _median(c: Mapping[str, Any]) -> str:
+    """Return the ratio of medians with its interval."""
+    return f"{c['median_ratio']:.2f} ({c['median_low']:.2f} to {c['median_high']:.2f})"
+
+
 def _comparison(c: Mapping[str, Any]) -> str:
     line = (
-        f"{c['name']} ({_threads(c['num_threads'])}) / litecl: median x{c['median_ratio']:.2f}, min "
+        f"{c['name']} ({_threads(c['num_threads'])}) / litecl: median x{_median(c)}, min "
         f"x{c['min_ratio']:.2f} (above 1: litecl is faster); largest difference {c['difference']:.1e} of the output's "
         "magnitude"
     )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from litecl.perf.intervals import Ratio
 from litecl.report.facts import (
     Accuracy,
     Earlier,
@@ -25,12 +26,13 @@ class ProfileFacts:
     """Which program was timed. same: whether it is the one that runs without times.
 
     invoke_ms: of the median run with times, and what of it the device and nodes on the CPU took; the rest is the
-    host's: copies, queueing, waiting.
+    host's: copies, queueing, waiting. plain_ms: of one without times, as quick among its like.
     """
 
     same: bool
     sentence: str
     runs: int
+    plain_ms: float
     invoke_ms: float
     device_ms: float
     cpu_ms: float
@@ -39,7 +41,7 @@ class ProfileFacts:
 
 @dataclass(frozen=True)
 class Run:
-    """The model on one device."""
+    """The model on one device. ratios: the medians of peers over its own; none where the machine was busy."""
 
     device: dict[str, Any]
     verdict: tuple[str, ...]
@@ -47,6 +49,7 @@ class Run:
     warnings: tuple[str, ...]
     counters: dict[str, int]
     latency: Latency
+    ratios: tuple[Ratio, ...]
     starts: tuple[Start, ...]
     roofs: Roofs | None
     profile: ProfileFacts

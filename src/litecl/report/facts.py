@@ -95,6 +95,11 @@ class Roofs:
         """Return the bandwidth measured at the next size that is not smaller."""
         return next((rate for size, rate in sorted(self.bytes_per_s.items()) if size >= size_bytes), self.slowest)
 
+    def or_more(self, other: "Roofs") -> "Roofs":
+        """Return the higher of two measurements of each peak."""
+        rates = {kind: max(rate, other.operations_per_s[kind]) for kind, rate in self.operations_per_s.items()}
+        return Roofs(rates, {size: max(rate, other.bytes_per_s[size]) for size, rate in self.bytes_per_s.items()})
+
     @property
     def slowest(self) -> float:
         """Return the bandwidth of the largest size."""

@@ -111,9 +111,10 @@ def run(args: argparse.Namespace) -> Output:
         data |= {"left_out": [asdict(one) for one in left_out], "peers": [asdict(one) for one in peers.peers(cases)]}
     for path in args.output:
         benches.write(rows, told | {"cases": cases}, path)
-    lines = [f"left out: {one.told}" for one in left_out] + [f"WARNING: {line}" for line in warnings]
+    doubtful = [Text(f"WARNING: {line}") for line in warnings]
+    skipped = [Text(f"left out: {one.told}") for one in left_out]
     views = [view for one in measured for view in _views(one, with_report=len(files) == 1 or args.profile)]
-    view = [benches.view(rows), *peers.comparisons(cases), *(Text(line) for line in lines), *views]
+    view = [benches.view(rows), *doubtful, *peers.comparisons(cases), *skipped, *views]
     return Output(data, view, int(bool(left_out)))
 
 

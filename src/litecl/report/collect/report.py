@@ -60,18 +60,18 @@ def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doin
     accuracies = [_accuracies(one, expected, beside_us) for one in ours]
     doing("measuring")
     latencies = _latencies([*(one.contender for one in ours), *beside_us], wanted)
-    beside = latencies[len(ours) :]
+    beside, doubtful = latencies[len(ours) :], busy(load_before)
     runs: list[Run] = []
     for one, latency, accuracy in zip(ours, latencies, accuracies, strict=False):
         doing(f"looking into {latency.name}")
         begun = starts(content, inputs, one.delegate) if wanted.cold else ()
         seen = [_with_layers(accuracy[0], content, inputs, one) if wanted.layers else accuracy[0], *accuracy[1:]]
-        runs.append(run_of(content, inputs, one, Beside(latency, beside, seen, begun)))
+        runs.append(run_of(content, inputs, one, Beside(latency, beside, bool(doubtful), seen, begun)))
     model = model_of(path.name, content, wanted.values)
     since = None
     if wanted.before is not None and old is not None:
         since = earlier.earlier_of(wanted.before.name, old, told, model, runs)
-    return Report(told, model, tuple(runs), tuple(beside), busy(load_before), load(), since)
+    return Report(told, model, tuple(runs), tuple(beside), doubtful, load(), since)
 
 
 def _reference(content: bytes, inputs: Mapping[str, Array]) -> list[Array]:

@@ -11,6 +11,7 @@ from litecl.interpreter.graph import Array
 from litecl.perf import peak
 from litecl.perf.contenders import Contender, litecl, start
 from litecl.perf.environment import named
+from litecl.perf.intervals import ratio
 from litecl.perf.trace_events import Span
 from litecl.report.collect.memory import region_of
 from litecl.report.collect.nodes import merged_of, nodes_of, on_host, refused_of
@@ -19,7 +20,8 @@ from litecl.report.collect.verdict import verdict
 from litecl.report.collect.watched import Watched
 from litecl.report.collect.works import arithmetic_of, launches_of, operators_of
 from litecl.report.document import ProfileFacts, Run
-from litecl.report.facts import Accuracy, Latency, Place, Roofs, Start
+from litecl.report.draw.units import ms
+from litecl.report.facts import Accuracy, Latency, LaunchFacts, Place, Roofs, Start
 
 _RUNS = 15  # with times, and as many without
 
@@ -48,10 +50,14 @@ def prepared(content: bytes, inputs: Mapping[str, Array], delegate: dict[str, An
 
 @dataclass(frozen=True)
 class Beside:
-    """Measurements of the model from elsewhere: times, those of peers, compared outputs, starts."""
+    """Measurements of the model from elsewhere: times, those of peers, compared outputs, starts.
+
+    busy: whether the machine was, so that times do not compare.
+    """
 
     latency: Latency
     peers: Sequence[Latency]
+    busy: bool
     accuracy: Sequence[Accuracy]
     starts: Sequence[Start]
 
@@ -64,27 +70,32 @@ def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: B
     median = invokes[len(invokes) // 2]
     report, kernels = one.report, [told.kernels for _, told in invokes]
     arithmetic = {(row.subgraph, row.node): arithmetic_of(row) for row in report.nodes}
-    roofs = _roofs(one.watched, arithmetic)
     ops = {(row.subgraph, row.node): row.op for row in report.nodes}
     on_cpu = on_host(one.watched, plain_spans)
     device_ms, cpu_ms = _device_ms(kernels, ops), sum(on_cpu.values())
     invoke_ms = _invoke_ms(median[0])
     total_ms = max(invoke_ms, device_ms + cpu_ms)
+    roofs = _roofs(one.watched, arithmetic)
     launches = launches_of(kernels, ops, roofs, total_ms, arithmetic)
+    if roofs is not None and _exceeded(launches):  # the device was busy while its peaks were measured
+        roofs = roofs.or_more(_roofs(one.watched, arithmetic) or roofs)
+        launches = launches_of(kernels, ops, roofs, total_ms, arithmetic)
     nodes = nodes_of(report, launches, on_cpu, total_ms, one.watched.delegation.plans.values())
     refused, device = refused_of(nodes), named(report.device)
     rows = {row.partition: row for row in report.partitions}
-    threads = device.get("compute_units", 1)
+    threads, latency = device.get("compute_units", 1), beside.latency
+    ratios = () if beside.busy else tuple(ratio(peer.times_ms, latency.times_ms) for peer in beside.peers)
     return Run(
         device=device,
-        verdict=verdict(nodes, refused, beside.latency, threads, beside.peers, beside.accuracy, report.warnings),
+        verdict=verdict(nodes, refused, latency, threads, beside.peers, ratios, beside.accuracy, report.warnings),
         nodes_on_device=report.claimed,
         warnings=report.warnings,
         counters={key: value for key, value in vars(report.counters).items() if key != "invocation"},
-        latency=beside.latency,
+        latency=latency,
+        ratios=ratios,
         starts=tuple(beside.starts),
         roofs=roofs,
-        profile=_profile(report, timed.report(), invoke_ms, device_ms, cpu_ms),
+        profile=_profile(report, timed.report(), _quick_ms(latency.times_ms), invoke_ms, device_ms, cpu_ms),
         operators=operators_of(launches, report.nodes, on_cpu, total_ms),
         launches=launches,
         nodes=nodes,
@@ -99,6 +110,16 @@ def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: B
 def _undisturbed(invokes: list[tuple[list[Span], DelegationReport]]) -> list[tuple[list[Span], DelegationReport]]:
     """Return the quickest third of invokes, the quickest first: what disturbs the machine is no part of the model."""
     return sorted(invokes, key=lambda invoke: _invoke_ms(invoke[0]))[: len(invokes) // 3]
+
+
+def _quick_ms(times_ms: Sequence[float]) -> float:
+    """Return the median of the quickest third, as ``_undisturbed`` has it."""
+    quick = sorted(times_ms)[: max(1, len(times_ms) // 3)]
+    return quick[len(quick) // 2]
+
+
+def _exceeded(launches: Sequence[LaunchFacts]) -> bool:
+    return any((launch.work.of_bound or 0.0) > 1 for launch in launches)
 
 
 def _device_ms(kernels: Sequence[Sequence[KernelRow]], ops: Mapping[tuple[int, int], str]) -> float:
@@ -123,9 +144,16 @@ def _roofs(watched: Watched, arithmetic: Mapping[Place, str]) -> Roofs | None:
 
 
 def _profile(
-    plain: DelegationReport, timed: DelegationReport, invoke_ms: float, device_ms: float, cpu_ms: float
+    plain: DelegationReport,
+    timed: DelegationReport,
+    plain_ms: float,
+    invoke_ms: float,
+    device_ms: float,
+    cpu_ms: float,
 ) -> ProfileFacts:
-    """Say which program the times are of: the same where every region runs in the same manner."""
+    """Say which program the times are of, the same where every region runs in the same manner; and the cost of
+    measuring.
+    """
     pairs = zip(plain.partitions, timed.partitions, strict=False)
     others = [(a.manner, b.manner) for a, b in pairs if a.manner.runs != b.manner.runs]
     sentence = "Launch times come from the program actually used."
@@ -136,4 +164,14 @@ def _profile(
         )
     rest_ms = max(0.0, invoke_ms - device_ms - cpu_ms)
     sentence += f" They are medians of the fastest {_RUNS // 3} of {_RUNS} invokes."
-    return ProfileFacts(not others, sentence, _RUNS, invoke_ms, device_ms, cpu_ms, rest_ms)
+    sentence += f" {cost_of_measuring(plain_ms, invoke_ms, device_ms + cpu_ms)}"
+    return ProfileFacts(not others, sentence, _RUNS, plain_ms, invoke_ms, device_ms, cpu_ms, rest_ms)
+
+
+def cost_of_measuring(plain_ms: float, invoke_ms: float, parts_ms: float) -> str:
+    """Return in a sentence what measuring costs, and why parts may come to more than an invoke. All in one unit."""
+    plain, invoke, parts = (ms(each, plain_ms, invoke_ms, parts_ms) for each in (plain_ms, invoke_ms, parts_ms))
+    told = f"Without launch times an invoke takes {plain}, with them {invoke}."
+    if parts_ms <= plain_ms:
+        return told
+    return f"{told} Launches and nodes add up to {parts}: they overlap, or bear some of the cost of measuring."

@@ -3,6 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from litecl.delegate.naming import counted
+from litecl.perf.intervals import Ratio
+from litecl.report.draw.units import digits
 from litecl.report.draw.units import ms as _ms
 from litecl.report.facts import Accuracy, Latency, NodeFacts, Refused
 
@@ -17,14 +20,16 @@ def verdict(
     latency: Latency,
     threads: int,
     peers: Sequence[Latency],
+    ratios: Sequence[Ratio],
     accuracy: Sequence[Accuracy],
     warnings: Sequence[str],
 ) -> tuple[str, ...]:
     """Return what ran where and what the rest costs; the time beside that of peers; whether outputs are right.
 
-    threads: of the device. warnings: of the delegation report.
+    threads: of the device. ratios: of the peers' medians to that of latency; none where the machine was busy.
+    warnings: of the delegation report.
     """
-    return (*warnings, _places(nodes, refused), *_times(latency, threads, peers), *map(_outputs, accuracy))
+    return (*warnings, _places(nodes, refused), _times(latency, threads, peers, ratios), *map(_outputs, accuracy))
 
 
 def _places(nodes: Sequence[NodeFacts], refused: Sequence[Refused]) -> str:
@@ -50,19 +55,27 @@ def _ops(refused: Sequence[Refused]) -> str:
     return ", ".join(names) + (", ..." if len(counts) > _NAMED else "")
 
 
-def _times(latency: Latency, threads: int, peers: Sequence[Latency]) -> list[str]:
-    ours = f"An invoke takes {_ms(latency.median_ms)}"
+def _times(latency: Latency, threads: int, peers: Sequence[Latency], ratios: Sequence[Ratio]) -> str:
+    times_ms = [latency.median_ms, *(peer.median_ms for peer in peers)]
+    ours, *theirs = [_ms(each, *times_ms) for each in times_ms]
     if not peers:
-        return [f"{ours}."]
-    compared = []
-    for peer in peers:
-        ratio = peer.median_ms / latency.median_ms
-        words = "about as fast as" if abs(ratio - 1) < _ALIKE else f"{1 / ratio:.3g} times as long as"
-        words = f"{ratio:.3g} times as fast as" if ratio >= 1 + _ALIKE else words
-        plural = "" if peer.threads == 1 else "s"
-        compared.append(f"{words} {peer.name} with {peer.threads} thread{plural} ({_ms(peer.median_ms)})")
-    plural = "" if threads == 1 else "s"
-    return [f"{ours} with {threads} thread{plural}: {', and '.join(compared)}."]
+        return f"An invoke takes {ours}."
+    named = [f"{peer.name} with {counted(peer.threads or 1, 'thread')}" for peer in peers]
+    told = f"An invoke takes {ours} with {counted(threads, 'thread')}"
+    if not ratios:
+        others = ", and ".join(f"{name} {time}" for name, time in zip(named, theirs, strict=True))
+        return f"{told}, {others}; a busy machine allows no ratio."
+    compared = zip(ratios, named, theirs, strict=True)
+    return f"{told}: {', and '.join(f'{_compared(ratio)} {name} ({time})' for ratio, name, time in compared)}."
+
+
+def _compared(ratio: Ratio) -> str:
+    """Return how a peer's time over ours reads. No difference is told where the interval of the ratio holds 1."""
+    if abs(ratio.value - 1) < _ALIKE or ratio.low <= 1 <= ratio.high:
+        return "about as fast as"
+    if ratio.value > 1:
+        return f"{digits(ratio.value)} times ({digits(ratio.low)} to {digits(ratio.high)}) as fast as"
+    return f"{digits(1 / ratio.value)} times ({digits(1 / ratio.high)} to {digits(1 / ratio.low)}) as long as"
 
 
 def _outputs(accuracy: Accuracy) -> str:

@@ -16,11 +16,12 @@ def digits(value: float, count: int = 3) -> str:
     return rounded if places else f"{value:,.0f}"
 
 
-def ms(value: float) -> str:
-    """Return milliseconds in the unit that suits."""
-    if value and abs(value) < 1:
+def ms(value: float, *beside: float) -> str:
+    """Return milliseconds in the unit that suits the largest of them and of others in the same sentence."""
+    largest = max(abs(each) for each in (value, *beside))
+    if largest and largest < 1:
         return f"{digits(value * 1000)} µs"
-    return f"{digits(value)} ms" if abs(value) < 1000 else f"{digits(value / 1000)} s"
+    return f"{digits(value)} ms" if largest < 1000 else f"{digits(value / 1000)} s"
 
 
 def seconds(value: float) -> str:

@@ -1,0 +1,42 @@
+"""How far a ratio of medians may be off: by how much it changes when parts of the run are drawn again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.graph import Array
+
+_PARTS = 12  # of consecutive rounds: a disturbance of the machine lasts for many
+_DRAWN = 1000
+_MOST = 2000  # rounds that are drawn from: of more every n-th
+_PERCENT = (2.5, 97.5)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A ratio of medians with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def ratio(above: Sequence[float], below: Sequence[float]) -> Ratio:
+    """Return the ratio of the medians of times that were taken in turns, round by round.
+
+    The interval is that of a block bootstrap from a fixed seed, which draws parts of consecutive rounds (Efron and
+    Tibshirani, An Introduction to the Bootstrap, 1993, section 8.6). It always holds the ratio itself.
+    """
+    both = np.array([above, below], np.float64)
+    value, kept = _of_medians(both), both[:, :: -(-both.shape[1] // _MOST)]
+    parts = np.array_split(np.arange(kept.shape[1]), min(_PARTS, kept.shape[1]))
+    drawn = np.random.default_rng(0).integers(0, len(parts), (_DRAWN, len(parts)))
+    found = [_of_medians(kept[:, np.concatenate([parts[i] for i in row])]) for row in drawn]
+    low, high = np.percentile(found, _PERCENT)
+    return Ratio(value, min(value, float(low)), max(value, float(high)))
+
+
+def _of_medians(both: Array) -> float:
+    above, below = np.median(both, axis=1)
+    return float(above / below)
