@@ -11,7 +11,7 @@ keras = pytest.importorskip("keras")
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.schema import TensorType  # noqa: E402
-from support.conversion import invoke, litert  # noqa: E402
+from support.conversion import invoke, litert, runtimes  # noqa: E402
 
 L = keras.layers
 _TYPES = (tf.float16, tf.bfloat16, tf.float64)
@@ -77,3 +77,57 @@ def test_bits_of_other_types_are_refused() -> None:
     concrete = function.get_concrete_function(tf.TensorSpec((2,), tf.float32))
     with pytest.raises(ConversionError, match=r"Bitcast .*bits"):
         Converter.from_concrete_functions([concrete]).convert()
+
+
+def _complex(shape: tuple[int, ...], size: float = 1.0) -> Any:
+    re, im = np.random.default_rng(4).normal(size=(2, *shape)) * size
+    return re + 1j * im
+
+
+def _convert(function: Any, spec: Any) -> Any:
+    concrete = tf.function(function, autograph=False).get_concrete_function(spec)
+    return Converter.from_concrete_functions([concrete])
+
+
+@pytest.mark.parametrize("function", [tf.math.real, tf.math.imag, tf.abs], ids=["real", "imag", "abs"])
+@pytest.mark.parametrize("shape", [(), (2, 3, 4)], ids=str)
+def test_parts_of_complex128_are_exact(function: Any, shape: tuple[int, ...]) -> None:
+    """Beyond float32's range too, as TFLite's operators compute in float64."""
+    converter = _convert(function, tf.TensorSpec(shape, tf.complex128))
+    (graph,) = converter.convert_to_model().subgraphs
+    assert len(graph.nodes) == 1
+    value = _complex(shape, 1e200)
+    for runtime in runtimes(converter.convert()):
+        (got,) = invoke(runtime, [np.asarray(value)])
+        assert got.dtype == np.float64
+        np.testing.assert_allclose(got, function(value).numpy(), rtol=1e-15)
+
+
+_ON_COMPLEX: dict[str, Any] = {
+    "itself": lambda x: x,
+    "product": lambda x: x * tf.math.conj(x + tf.constant(1 - 2j, tf.complex128)),
+    "parts and itself": lambda x: (tf.math.real(x), tf.abs(x * x), -x),
+    "part within": lambda x: tf.cast(tf.math.imag(x) * 2.0, tf.complex128) * x,
+    "part twice": lambda x: (tf.math.real(x), tf.math.real(x) + tf.math.imag(x)),
+}
+
+
+@pytest.mark.parametrize("name", _ON_COMPLEX)
+@pytest.mark.parametrize("shape", [(3, 4), (None, 4)], ids=str)
+def test_complex128_is_computed_as_complex64(name: str, shape: tuple[int | None, ...]) -> None:
+    function = _ON_COMPLEX[name]
+    content = _convert(function, tf.TensorSpec(shape, tf.complex128)).convert()
+    value = _complex((3, 4))
+    for runtime in runtimes(content):
+        for got, expected in zip(invoke(runtime, [value]), tf.nest.flatten(function(tf.constant(value))), strict=True):
+            assert got.dtype == expected.numpy().dtype
+            np.testing.assert_allclose(got, expected.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_spectrum_of_float64_is_complex128() -> None:
+    content = _convert(lambda x: tf.signal.rfft(x), tf.TensorSpec((2, 8), tf.float64)).convert()
+    value = np.random.default_rng(2).normal(size=(2, 8))
+    for runtime in runtimes(content):
+        (got,) = invoke(runtime, [value])
+        assert got.dtype == np.complex128
+        np.testing.assert_allclose(got, np.fft.rfft(value), rtol=1e-5, atol=1e-5)

@@ -1,6 +1,7 @@
 """Computes in float32 what TensorFlow computes in other floating-point types, for which TFLite has few kernels.
 
-Inputs and results of the model keep their types, by a cast.
+Inputs and results of the model keep their types, by a cast. TFLite casts no complex128: its operators take the parts
+and the magnitude of such inputs, and such results are made of their bits.
 """
 
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ Types = Mapping[TensorType, TensorType]
 
 HALVES: Types = {TensorType.FLOAT16: TensorType.FLOAT32, TensorType.BFLOAT16: TensorType.FLOAT32}
 DOUBLES: Types = {TensorType.FLOAT64: TensorType.FLOAT32, TensorType.COMPLEX128: TensorType.COMPLEX64}
+_PARTS = ("Real", "Imag", "ComplexAbs")
 _BY_BITS = ("Bitcast", "DecodeRaw", "ParseTensor", "SerializeTensor")
 
 
@@ -32,15 +34,56 @@ def use_float32(module: Module, types: Types) -> None:
     for position, value in enumerate(main.inputs):
         if value in before:
             main.inputs[position] = Value(before[value], value.shape, value.name)
-            main.nodes.insert(0, _cast(main.inputs[position], value))
+            _narrow(main, main.inputs[position], value)
     for position, value in enumerate(main.outputs):
         if value in before:
-            node = main.add(_cast(value, Value(before[value], value.shape, value.name)))
-            main.outputs[position] = node.output
+            main.outputs[position] = _widened(main, value, before[value])
+    if TensorType.COMPLEX128 in before.values():
+        main.tidy()
+
+
+def _narrow(function: Function, given: Value, value: Value) -> None:
+    """Make a value that the function computes with of an input of another type."""
+    if given.type != TensorType.COMPLEX128:
+        function.nodes.insert(0, _cast(given, value))
+        return
+    for node in [node for node in value.users if node.op in _PARTS]:
+        _narrow(function, _part(function, node.op_name, given), node.output)
+        node.rewire(())
+        function.nodes.remove(node)
+    if value.users or function.is_output(value):
+        parts = [_cast_to(function, _part(function, op, given), TensorType.FLOAT32) for op in ("Real", "Imag")]
+        attrs = {"T": TensorType.FLOAT32, "Tout": value.type}
+        function.add(Node("Complex", parts, [value], attrs, value.name))
+
+
+def _part(function: Function, op: str, value: Value) -> Value:
+    """Return the real or imaginary part or the magnitude of complex128 numbers."""
+    types = {"T": TensorType.COMPLEX128, "Tout": TensorType.FLOAT64}
+    return function.emit(op, [value], (TensorType.FLOAT64, value.shape), value.name, **types)
+
+
+def _widened(function: Function, value: Value, to: TensorType) -> Value:
+    """Return a result of the function in the type that the model gives."""
+    part = value.producer
+    if part is not None and part.op == "Cast" and part.input(0).type == to and part.input(0).producer is not None:
+        return part.input(0)  # which was only rounded
+    if to != TensorType.COMPLEX128:
+        return _cast_to(function, value, to)
+    types = {"T": value.type, "Tout": TensorType.FLOAT32}
+    parts = [function.emit(op, [value], (TensorType.FLOAT32, value.shape), value.name, **types) for op in _PARTS[:2]]
+    shape = None if value.shape is None else (*value.shape, 2)
+    packed = function.emit("Pack", parts, (TensorType.FLOAT32, shape), value.name, N=2, axis=-1, T=TensorType.FLOAT32)
+    wide = _cast_to(function, packed, TensorType.FLOAT64)
+    return function.emit("Bitcast", [wide], (to, value.shape), value.name, T=wide.type, type=to)
 
 
 def _cast(value: Value, result: Value) -> Node:
     return Node("Cast", [value], [result], {"SrcT": value.type, "DstT": result.type, "Truncate": False}, value.name)
+
+
+def _cast_to(function: Function, value: Value, to: TensorType) -> Value:
+    return function.add(_cast(value, Value(to, value.shape, value.name))).output
 
 
 def _retype(function: Function, types: Types, variables: dict[str, Variable]) -> None:
