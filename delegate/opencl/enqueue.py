@@ -68,7 +68,7 @@ class BoundKernel:
     ) -> None:
         kernel.set_args(*arguments)
         self._trials = Trials(_SHORT_S)
-        self._function = None if may_be_short else _enqueue  # once it is known whether to hold the GIL
+        self._short = None if may_be_short else False
         count = len(global_size)
         self._held = queue, kernel, arguments
         self._sizes = tuple(global_size), (*local_size, *(1,) * (count - len(local_size)))
@@ -101,22 +101,20 @@ class BoundKernel:
 
     def run_at_once(self) -> None:
         """Run the kernel, if queueing it runs it. Most invokes consist of this call alone. Raises DelegateError."""
-        function = self._function
-        if function is None:
+        if self._short is None or _enqueue is None:
             try:
                 self.enqueue()
             except FAULTS as error:
                 raise typed(error, RUNNING) from error
-        elif status := function(*self._call):
+        elif status := (_enqueue_locked if self._short else _enqueue)(*self._call):
             raise typed(status_error(status), RUNNING)
 
     def _queued(self) -> int:
         """Queue the kernel; return the driver's answer."""
-        if self._function is not None:
-            return int(self._function(*self._call))
+        if self._short is not None:
+            return int((_enqueue_locked if self._short else _enqueue)(*self._call))
         status = self._trials.call(_enqueue, _enqueue_locked, *self._call)
-        if self._trials.short is not None:
-            self._function = _enqueue_locked if self._trials.short else _enqueue
+        self._short = self._trials.short
         return int(status)
 
     def enqueue_with_event(self) -> Any:

@@ -75,7 +75,7 @@ assert thread.is_alive()
 try:
     waiting.invoke()
 except ModelError as error:
-    assert "running already" in str(error)
+    assert "already running" in str(error)
 else:
     raise AssertionError("no error")
 waiting.tensor(0)()[...] = 1

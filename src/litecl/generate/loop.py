@@ -18,7 +18,7 @@ from litecl.interpreter.graph import Array, Model
 
 @dataclass(frozen=True)
 class Asked:
-    """What one invoke generates: at most ``count`` tokens after ``token``, which is at ``position``, up to one of
+    """The tokens of one invoke: at most ``count`` tokens after ``token``, which is at ``position``, up to one of
     ``stops``. uniforms: a random number for each, where they are drawn.
     """
 
