@@ -10,13 +10,17 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from litecl.delegate.native import compiler
 from litecl.delegate.opencl.devices.device import devices as opencl_devices
 from litecl.delegate.opencl.environment import POCL
 from litecl.interpreter.file.writer import write
+from litecl.interpreter.ops.cumsum import CUMSUM, CumsumOptions
 from support import small_models
+from support.build import Graph
+from support.build import model as g_model
 from support.pocl_processor import as_itself
 from support.shared import MODELS, needs_shared
 
@@ -220,16 +224,25 @@ def test_a_back_end_that_cannot_be_imported(model: str, error: str) -> None:
     )
 
 
+@pytest.fixture(scope="module")
+def rare(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The path of a model with an operator that nothing else imports."""
+    g = Graph()
+    path = tmp_path_factory.mktemp("models") / "cumsum.tflite"
+    path.write_bytes(write(g_model(g.build(g.op(CUMSUM, [g.input((3,)), g.const(np.int32(0))], CumsumOptions())))))
+    return str(path)
+
+
 @_needs_compiler
 @pytest.mark.parametrize("more", [0, 1, 4, 6])
-def test_few_file_descriptors(model: str, more: int) -> None:
+def test_few_file_descriptors(model: str, rare: str, more: int) -> None:
     """Too few for a compiler's pipes and files; the same interpreter's content is read when there are some again."""
     _python(
         """
-        content, more = open(sys.argv[1], "rb").read(), int(sys.argv[2])
+        content, rare, more = open(sys.argv[1], "rb").read(), open(sys.argv[3], "rb").read(), int(sys.argv[2])
         descriptors(more)
         if not more:
-            assert "open files" in message(ModelError, Interpreter, content)
+            assert "open files" in message(ModelError, Interpreter, rare)
             descriptors(20)
         interpreter = native(content)
         wanted = answer(Interpreter(content))
@@ -242,6 +255,7 @@ def test_few_file_descriptors(model: str, more: int) -> None:
         """,
         model,
         str(more),
+        rare,
     )
 
 
