@@ -28,7 +28,7 @@ def step(key: str = "step") -> Step:
     return Step(key, 1, inputs, (*inputs[1:], Entry("y", None, (1, 4), _F)), "y")
 
 
-def made(*, passed_on: bool, twice: bool = False) -> Model:
+def made(*, passed_on: bool, twice: bool = False, returned: bool = True) -> Model:
     """y = x + a, a' = a or a + x, b' = b * x or the same as a'."""
     graphs = []
     for key in ("step", "other") if twice else ("step",):
@@ -38,7 +38,7 @@ def made(*, passed_on: bool, twice: bool = False) -> Model:
         next_a = a if passed_on else g.op(ADD, [a, x], AddOptions())
         next_b = next_a if passed_on else g.op(MUL, [b, x], MulOptions())
         signature = Signature(key, {"x": x, "a": a, "b": b}, {"y": y, "a": next_a, "b": next_b}, len(graphs))
-        graphs.append((g.build(y, next_a, next_b), signature))
+        graphs.append((g.build(y, next_a, next_b) if returned else g.build(y), signature))
     return model(*(graph for graph, _ in graphs), signatures=[signature for _, signature in graphs])
 
 
@@ -47,10 +47,10 @@ def runner(content: Model, cpu: bool) -> InterpreterRunner:
 
 
 @PLACES
-@pytest.mark.parametrize("passed_on", [True, False])
-def test_caches_are_ones_own(cpu: bool, passed_on: bool) -> None:
-    """Also where the model returns its input, or one tensor under two names."""
-    run = runner(made(passed_on=passed_on), cpu)
+@pytest.mark.parametrize(("passed_on", "returned"), [(True, True), (False, True), (True, False)])
+def test_caches_are_ones_own(cpu: bool, passed_on: bool, returned: bool) -> None:
+    """Also where the model returns its input, or one tensor under two names, or its signature names an input."""
+    run = runner(made(passed_on=passed_on, returned=returned), cpu)
     first, second = caches(1, 2), caches(10, 20)
     expected = {id(first): [1.0, 2.0], id(second): [10.0, 20.0]}
     for x, held in ((2.0, first), (3.0, second), (4.0, second), (5.0, first), (6.0, first), (7.0, second)):

@@ -109,6 +109,17 @@ def test_a_session_remembers(generator: Generator) -> None:
     assert session.room == LM.slots - 30
 
 
+def test_scores(generator: Generator) -> None:
+    """Of every token but the first of a session; and the session goes on."""
+    session = generator.session()
+    exact = LM.logits(PROMPT[:20])
+    chances = np.log(np.exp(exact) / np.exp(exact).sum(-1, keepdims=True))
+    expected = [row[token] for row, token in zip(chances, PROMPT[1:20], strict=False)]
+    np.testing.assert_allclose(session.score(PROMPT[:12]), expected[:11], atol=1e-5)
+    np.testing.assert_allclose(session.score(PROMPT[12:20]), expected[11:], atol=1e-5)
+    assert [*session.generate(max_tokens=5).tokens] == LM.greedy(PROMPT[:20], 5)
+
+
 def test_sessions_take_turns(generator: Generator) -> None:
     """What one has in its caches is not another's."""
     prompts = [PROMPT[:9], PROMPT[20:31], PROMPT[5:6]]

@@ -113,6 +113,7 @@ def test_embeddings_of_a_file_beside(tmp_path: Path) -> None:
         assert [*got.tokens] == LM.greedy(PROMPT, 20)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered")
 @pytest.mark.parametrize("cpu", [True, False])
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_logits_that_are_no_numbers(cpu: bool, wrong: float, tmp_path: Path) -> None:

@@ -105,7 +105,10 @@ class _Bound:
     def results(self, interpreter: Interpreter) -> dict[str, Array]:
         """Return the outputs of the last run: copies of those that lie where something else does."""
         values = interpreter._values[self.subgraph]
-        found = {name: values[tensor] for name, tensor in self._outputs.items()}
+        found = {
+            name: values[tensor] if tensor in values else interpreter.tensor(tensor, subgraph_index=self.subgraph)()
+            for name, tensor in self._outputs.items()
+        }  # a signature may name what its subgraph does not return, such as an input
         arrays = [*found.values()]
         if len(arrays) == len(self._alone) and all(map(is_, arrays, self._alone)):
             return found

@@ -63,9 +63,7 @@ class Session:
         """
         asked = GenerationOptions.of({**self._defaults, **options})
         is_text = isinstance(prompt, str)
-        if isinstance(prompt, str):
-            prompt = self._lexicon.encode(prompt, not self._tokens) if prompt else ()
-        tokens = self._checked(prompt)
+        tokens = self._checked(self._numbers(prompt))
         text = self._lexicon.stream([*self._tokens, *tokens], asked.stop, is_text)
         ends = self._lexicon.stops(is_text) if asked.stop_tokens is None else [(end,) for end in asked.stop_tokens]
         return self._generated(tokens, asked, text, ends)
@@ -75,6 +73,20 @@ class Session:
         before = self.timing
         pieces = [*self.stream(prompt, **options)]
         return Generation.of(pieces, self.timing - before)
+
+    def score(self, prompt: Prompt) -> tuple[float, ...]:
+        """Add a prompt, and return the logarithm of every token's probability, given those before it.
+
+        It is read step by step. A session's first token has none before it, and no probability. Raises what ``stream``
+        raises.
+        """
+        tokens = self._checked(self._numbers(prompt))
+        found = []
+        for token in tokens:
+            if self._tokens:
+                found.append(float(log_softmax(self._read())[token]))
+            self._tokens.append(token)
+        return tuple(found)
 
     def fork(self) -> "Session":
         """Return another session with the same tokens, caches and random numbers to come; both go on independently."""
@@ -103,6 +115,11 @@ class Session:
         self._caches = Caches(caches)
 
     # Parts
+
+    def _numbers(self, prompt: Prompt) -> Iterable[int]:
+        if isinstance(prompt, str):
+            return self._lexicon.encode(prompt, not self._tokens) if prompt else ()
+        return prompt
 
     def _checked(self, tokens: Iterable[int]) -> list[int]:
         """Return tokens that can be added. Raises ModelError, with the session as it was."""
