@@ -51,6 +51,8 @@ def read(
     if isinstance(source, Model):
         return source
     content = content_of(source)
+    if bytes(content[:8]) == b"LITERTLM":
+        raise ModelError("a bundle of a language model, not a .tflite file: litecl.Generator reads it")
     try:
         root = decode(content, "Model", FILE_IDENTIFIER)
         verify(root, len(content))

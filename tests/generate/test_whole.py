@@ -144,7 +144,8 @@ def test_what_it_does_not_do(generator: Generator, options: dict[str, Any]) -> N
     session = generator.session()
     with pytest.raises(ModelError, match=r"^whole: expected"):
         session.generate(PROMPT, max_tokens=3, whole=True, **options)
-    assert [*session.generate([] if session.tokens else PROMPT, max_tokens=3).tokens] == LM.greedy(PROMPT, 3)
+    assert session.tokens == ()
+    assert [*session.generate(PROMPT, max_tokens=3).tokens] == LM.greedy(PROMPT, 3)
 
 
 def test_the_loop_in_litert(path: Path) -> None:

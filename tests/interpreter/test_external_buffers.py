@@ -63,6 +63,11 @@ def test_values_are_given(offset: int) -> None:
     np.testing.assert_array_equal(found, VALUES)
 
 
+def test_a_bundle_is_no_model() -> None:
+    with pytest.raises(ModelError, match=r"litecl\.Generator reads it"):
+        Interpreter(b"LITERTLM" + content())
+
+
 def test_a_file_of_bytes_alone() -> None:
     with pytest.raises(ModelError, match=r"tensor 1 .*lie in another file, 'weights/one\.bin', which does not exist"):
         Interpreter(content())

@@ -12,14 +12,13 @@ from litecl.generate.sampling import Sampling
 from litecl.generate.signatures import Entry, Role, Step
 from litecl.generate.whole import KEY, STOPS, Lookup, looped
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Model
 
 
 @dataclass(frozen=True)
 class Asked:
     """The tokens of one invoke: at most ``count`` tokens after ``token``, which is at ``position``, up to one of
-    ``stops``. uniforms: a random number for each, where they are drawn.
+    ``stops``, at most ``STOPS``. uniforms: a random number for each, where they are drawn.
     """
 
     token: int
@@ -28,6 +27,11 @@ class Asked:
     stops: Sequence[int]
     sampling: Sampling
     uniforms: Array
+
+    @property
+    def draws(self) -> bool:
+        """Whether tokens are drawn; else they are the most likely ones."""
+        return self.sampling.temperature > 0
 
 
 class Loop:
@@ -59,11 +63,7 @@ class Loop:
         """Return what is generated.
 
         The caches then hold all but the last. None: a logit was infinite or no number, and the caches are of no use.
-
-        Raises ModelError for more stop tokens than it takes.
         """
-        if len(asked.stops) > STOPS:
-            raise ModelError(f"whole: expected at most {STOPS} stop tokens, got {len(asked.stops)}")
         given: dict[str, Any] = {
             "count": asked.count,
             "position": asked.position,

@@ -117,13 +117,17 @@ class LanguageModel:
                 return None
             return np.array(results[step.logits]).reshape(self.vocabulary)
 
-    def generate(self, asked: Asked, caches: Caches) -> list[int] | None:
-        """Return what one invoke generates; see ``Loop.run``. It is prepared when first asked for."""
-        draws = asked.sampling.temperature > 0
+    def prepare_loop(self, draws: bool) -> None:
+        """Prepare what generates in one invoke, unless it is. draws: whether tokens are drawn."""
         with self._lock:
             if draws not in self._loops:
                 self._loops[draws] = self._looped(draws)
-            return self._loops[draws].run(asked, caches)
+
+    def generate(self, asked: Asked, caches: Caches) -> list[int] | None:
+        """Return what one invoke generates; see ``Loop.run``."""
+        self.prepare_loop(asked.draws)
+        with self._lock:
+            return self._loops[asked.draws].run(asked, caches)
 
     def close(self) -> None:
         """Let go of the models."""

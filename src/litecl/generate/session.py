@@ -17,6 +17,7 @@ from litecl.generate.options import Finish, Generation, GenerationOptions, Piece
 from litecl.generate.runners import Caches
 from litecl.generate.sampling import choose, log_softmax
 from litecl.generate.text import TextStream
+from litecl.generate.whole import STOPS
 from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.graph import Array
 
@@ -66,6 +67,8 @@ class Session:
         tokens = self._checked(self._numbers(prompt))
         text = self._lexicon.stream([*self._tokens, *tokens], asked.stop, is_text)
         ends = self._lexicon.stops(is_text) if asked.stop_tokens is None else [(end,) for end in asked.stop_tokens]
+        if asked.whole and (len(ends) > STOPS or any(len(end) != 1 for end in ends)):
+            raise ModelError(f"whole: expected at most {STOPS} stop tokens, one by one, got {[*ends]}")
         return self._generated(tokens, asked, text, ends)
 
     def generate(self, prompt: Prompt = "", **options: Any) -> Generation:
@@ -170,20 +173,16 @@ class Session:
             yield token, logits
 
     def _whole(self, asked: GenerationOptions, ends: Sequence[tuple[int, ...]]) -> list[int]:
-        """Return what one invoke generates; nothing where its logits are no numbers, of which the next step then tells.
-
-        Raises ModelError for stop tokens that are sequences.
-        """
-        if any(len(end) != 1 for end in ends):
-            raise ModelError(f"whole: expected stop tokens one by one, got sequences among {[*ends]}")
+        """Return what one invoke generates; nothing where its logits are no numbers, of which the next step tells."""
         self._prefill()
         room = self._model.context_length - len(self._tokens) + 1
         count = room if asked.max_tokens is None else min(asked.max_tokens, room)
+        stops = [end for (end,) in ends if 0 <= end < self._model.vocabulary]
+        uniforms = deepcopy(self._random).random(count)
+        goal = Asked(self._tokens[-1], self._held, count, stops, asked.sampling, uniforms)
+        self._model.prepare_loop(goal.draws)
         start = time.perf_counter()
         try:
-            stops = [end for (end,) in ends if 0 <= end < self._model.vocabulary]
-            uniforms = deepcopy(self._random).random(count)
-            goal = Asked(self._tokens[-1], self._held, count, stops, asked.sampling, uniforms)
             tokens = self._model.generate(goal, self._caches)
         except BaseException:
             self._forget()
@@ -192,7 +191,7 @@ class Session:
             self._forget()
             return []
         self._held += len(tokens)
-        if asked.sampling.temperature > 0:
+        if goal.draws:
             self._random.random(len(tokens))  # as many as were used
         self._spend(decode_tokens=len(tokens), decode_s=time.perf_counter() - start)
         return tokens
