@@ -65,6 +65,7 @@ DEFAULTS: Mapping[str, Schedule] = {
     "attention": replace(_PRODUCT, tiles=(TileShape(6, 2, 1.0),)),
     "gemm": _PRODUCT,
     "conv_2d": _PRODUCT,
+    "conv_3d": _PRODUCT,
     "conv_lines": Schedule(items_per_unit=8, least=5e4, near_bytes=1 << 14),
     "quantized_conv_2d": _BYTES,
     "hybrid_conv_2d": _BYTES,

@@ -26,6 +26,7 @@ GENERAL = Modules(
         "cast": "CAST",
         "concatenation": "CONCATENATION PACK",
         "conv_2d": "CONV_2D",
+        "conv_3d": "CONV_3D",
         "depthwise_conv_2d": "DEPTHWISE_CONV_2D",
         "dilate": "DILATE",
         "fill": "FILL ZEROS_LIKE",

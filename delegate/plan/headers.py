@@ -35,6 +35,7 @@ _DECLARED: Mapping[str, str] = {
     "ops.chain": "ChainArray ChainStep",
     "ops.chain_steps": "FunctionStep StepCode",
     "ops.conv_2d": "Convolution",
+    "ops.conv_3d": "Slide Volume",
     "ops.depthwise_conv_2d": "Depthwise",
     "ops.gather": "Axis",
     "ops.gpu.integer_products": "LocalBytes",

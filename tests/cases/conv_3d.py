@@ -45,6 +45,16 @@ CASES = (
     _case("dilated", (1, 7, 7, 7, 2), (2, 3, 2, 2, 3), dilation_h_factor=2, dilation_w_factor=2, dilation_d_factor=2),
     _case("no bias", (1, 3, 3, 3, 2), (2, 2, 2, 2, 2), bias=False),
     _case("RELU", (1, 3, 3, 3, 2), (2, 2, 2, 2, 2), fused_activation_function=ActivationFunctionType.RELU),
+    _case(
+        "3x3x3 of 17 to 40", (2, 5, 6, 7, 17), (3, 3, 3, 17, 40), fused_activation_function=ActivationFunctionType.RELU6
+    ),
+    _case("one position", (1, 3, 3, 3, 33), (3, 3, 3, 33, 70), padding=Padding.VALID),
+    Case(
+        "weights that are not constant",
+        CONV_3D,
+        Conv3DOptions(stride_d=1, stride_w=2, stride_h=1),
+        [_f(1, 4, 4, 5, 6), _f(2, 3, 2, 6, 19), _f(19)],
+    ),
     _transposed("2x2x2, stride 2", (1, 2, 3, 2, 3), (2, 2, 2, 4, 3), (4, 6, 4), stride_d=2, stride_h=2, stride_w=2),
     _transposed("3x3x3 SAME, stride 1", (2, 3, 4, 3, 2), (3, 3, 3, 2, 2), (3, 4, 3)),
     _transposed(

@@ -156,6 +156,7 @@ _CASES = {
         f"{op} {name}": lambda table=table, op=op, name=name: case_of(table, op, name)
         for table, op, name in (
             ("conv_2d", "CONV_2D", "3x3 SAME, stride 2, even"),
+            ("conv_3d", "CONV_3D", "3x3x3 SAME"),
             ("tiles_device", "CONV_2D", "3x3, 24 to 96 channels"),
             ("depthwise_conv_2d", "DEPTHWISE_CONV_2D", "3x3 SAME"),
             ("pool_2d", "AVERAGE_POOL_2D", "3x2, strides 1 and 2"),

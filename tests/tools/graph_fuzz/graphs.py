@@ -15,6 +15,7 @@ from tools.graph_fuzz import (
     reductions,
     residuals,
     variables,
+    volumes,
     weighted,
 )
 from tools.graph_fuzz.kept import Kept
@@ -27,7 +28,7 @@ _FAMILIES: dict[str, tuple[Family, ...]] = {
     **recurrent.FAMILIES,
     **control.FAMILIES,
     **variables.FAMILIES,
-    "products": (*weighted.FAMILIES["float"], attention.attention, residuals.inverted_residual),
+    "products": (*weighted.FAMILIES["float"], attention.attention, residuals.inverted_residual, volumes.conv_3d),
     **pairs.FAMILIES,
 }
 
