@@ -5,8 +5,9 @@ from collections import Counter
 from typing import Any
 
 from rich.console import Console, Group
-from rich.table import Table
 from rich.text import Text
+
+from litecl.delegate.report_table import FittingTable
 
 
 def text(report: Any) -> str:  # a DelegationReport, whose module imports this one
@@ -22,10 +23,10 @@ def renderable(report: Any) -> Group:
     return Group(*warnings, *(Text(line) for line in report.lines), _table(report))
 
 
-def _table(report: Any) -> Table:
+def _table(report: Any) -> FittingTable:
     """Count nodes by operator, by where they run, and by reason."""
     rows = Counter((row.op, row.claimed, row.reason) for row in report.nodes)
-    table = Table("operator", "nodes", "where", "reason")
+    table = FittingTable("operator", "nodes", "where", "reason")
     device, cpu = Text("device", "green"), Text("CPU", "yellow")
     for (op, claimed, reason), count in sorted(rows.items(), key=lambda item: (-item[1], item[0])):
         table.add_row(op, str(count), device if claimed else cpu, Text(reason))

@@ -1,17 +1,24 @@
 """The command ``litecl``: inputs and signatures, programs ahead of time, completion, quick help, narrow terminals."""
 
+import io
+import json
+import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
 import numpy as np
 import pyopencl
 import pytest
+from rich.console import Console
 
-from litecl.cli import commands, parser
+import litecl
+from litecl.cli import commands, parser, tables
 from litecl.delegate import devices
 from litecl.delegate.native import compiler
 from support.build import randn
@@ -80,6 +87,34 @@ def test_version_and_help_import_no_model(capsys: pytest.CaptureFixture[str]) ->
         assert done.stdout.endswith("[]\n"), done.stderr
 
 
+def _commands(example: str) -> list[list[str]]:
+    """Return the words of each ``litecl`` in a line for a shell."""
+    lexer = shlex.shlex(example, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    parts: list[list[str]] = [[]]
+    for word in lexer:
+        parts = [*parts, []] if set(word) <= set("|&>;") else [*parts[:-1], [*parts[-1], word]]
+    return [words[1:] for words in parts if words[:1] == ["litecl"]]
+
+
+@pytest.mark.parametrize("name", [info.name for info in iter_modules(commands.__path__)])
+def test_help_ends_with_examples_that_parse(
+    name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        parser.main([name, "--help"])
+    _, _, told = capsys.readouterr().out.partition("\nexamples:\n")
+    examples = [line.strip() for line in told.splitlines() if "litecl " in line]
+    asked = [words for line in examples for words in _commands(line)]
+    own = {tuple(words) for words in asked if words[0] == name}
+    assert len(own) >= (4 if name != "compare" else 3)
+    known = parser.parser({words[0]: import_module(f"litecl.cli.commands.{words[0]}") for words in asked})
+    for words in asked:
+        if words[1:] != ["--for", "help"]:  # lists machines, and exits
+            assert known.parse_args(words).run
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/full")
 @pytest.mark.parametrize(
     ("wrapped", "asked", "told"),
@@ -114,6 +149,90 @@ def test_compile_without_a_device_warns(
     monkeypatch.setattr(pyopencl, "get_platforms", no_opencl)
     monkeypatch.setattr(compiler, "found", lambda directory=None: None)
     assert f"WARNING: {path}: no region runs on a device: no OpenCL platform" in text(capsys, "compile", path)
+
+
+def test_rows_are_lines_at_40_columns(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every column that has a value in a row has a line with its name; no name is broken."""
+    monkeypatch.setenv("COLUMNS", "40")
+    wanted = {
+        ("devices",): ("index", "name", "type", "units", "memory"),
+        ("inspect", path, "--nodes", "--delegate"): ("node", "operator", "tensors and options", "where"),
+        ("run", path): ("name", "type", "shape", "min", "max", "mean", "first"),
+        ("bench", path, "--cpu", "--runs", 3): ("threads", "prepare ms", "median ms", "p5-p95 ms", "min ms", "runs"),
+    }
+    for command, columns in wanted.items():
+        lines = text(capsys, *command).splitlines()
+        assert all(len(line) <= 40 for line in lines if set(line) & set("─━│┃")), command
+        for column in columns:
+            found = [line for line in lines if re.match(rf"{column} +\S", line)]
+            assert found and all(len(line) <= 40 for line in found), (command, column)
+
+
+def test_a_table_that_fits_keeps_its_columns_at_40() -> None:
+    made = tables.table("a", "b")
+    made.add_row("1", "2")
+    console = Console(width=40, record=True, file=io.StringIO())
+    console.print(made)
+    assert "─" in console.export_text()
+
+
+@pytest.mark.parametrize("shown", [[], ["--json"]])
+def test_errors_are_short_and_with_json_are_json(
+    shown: list[str], path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long, blob = "x" * 100_000, tmp_path / "blob.tflite"
+    blob.write_bytes(np.random.default_rng(0).bytes(150_000))
+    asked = (
+        (["run", long], 1, "ModelFileError"),
+        (["run", path, "--device", long], 1, "DeviceNotFound"),
+        (["compare", blob, blob], 1, "ModelError"),
+        (["inspect", blob], 1, "ModelError"),
+        (["run", path, "--shape", long], 2, "UsageError"),
+        (["bench", path, "--runs", "0"], 2, "UsageError"),
+        (["run"], 2, "UsageError"),
+        (["rum", path], 2, "UsageError"),
+    )
+    for words, code, kind in asked:
+        given = [*map(str, words), *shown]
+        if code == 1:
+            assert parser.main(given) == 1
+        else:
+            with pytest.raises(SystemExit) as exited:
+                parser.main(given)
+            assert exited.value.code == 2
+        captured = capsys.readouterr()
+        assert len(captured.err) < 6000 and "Traceback" not in captured.err
+        assert kind in captured.err if code == 1 else ": error: " in captured.err
+        if not shown:
+            assert captured.out == ""
+            continue
+        told = json.loads(captured.out)
+        assert (told["kind"], told["schema"], told["litecl"]) == ("litecl error", 1, litecl.__version__)
+        assert (told["error"]["type"], told["error"]["exit_code"]) == (kind, code)
+        assert told["error"]["message"] and len(captured.out) < 7000
+
+
+def test_notes_of_an_error_are_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = tmp_path / "broken.tflite"
+    broken.write_bytes(b"\x1c\x00\x00\x00XXXX" + bytes(64))
+    assert parser.main(["run", str(broken), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)["error"]
+    assert any(str(broken) in note for note in told["notes"])
+
+
+def test_a_pipe_gets_no_bars_even_if_colours_are_forced(path: Path, tmp_path: Path) -> None:
+    script = "from litecl.cli import main; raise SystemExit(main())"
+    for words in (["run", path], ["convert", path, "-o", tmp_path / "q.tflite", "--quantize", "float16"]):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *map(str, words)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "FORCE_COLOR": "1"},
+        )
+        assert done.returncode == 0, done.stderr
+        assert len(done.stderr.splitlines()) <= 1, done.stderr
 
 
 def test_tables_hold_at_80_columns(

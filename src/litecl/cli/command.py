@@ -228,7 +228,7 @@ def progress(doing: str, total: int | None) -> Iterator[Bar]:
     console = Console(stderr=True)
     columns = [TextColumn("{task.description}"), BarColumn(), *([MofNCompleteColumn()] if total else [])]
     with Progress(
-        *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
+        *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.file.isatty()
     ) as bar:
         task = bar.add_task(doing, total=total)
         yield Bar(bar, task, doing)

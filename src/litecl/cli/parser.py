@@ -10,23 +10,29 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from textwrap import indent
+from typing import Any, NoReturn
 
 import litecl
+from litecl.cli.errors import FAILED, discard_output, refuse, tell
 
 _COMMANDS = Path(__file__).parent / "commands"
 _PIPED_WIDTH = 160  # if there is no terminal
-_MOST_TOLD = 20_000  # characters of an error
 _INTERRUPTED = 130  # as shells number it: 128 + SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one subcommand and return the exit code: 0, 1 for an error (told on stderr), 130 when interrupted."""
+    """Run one subcommand and return the exit code: 0, 1 for an error (told on stderr), 130 when interrupted.
+
+    Raises SystemExit(2) for wrong usage, and SystemExit(0) after help. With ``--json`` errors are JSON on stdout too.
+    """
     given = sys.argv[1:] if arguments is None else list(arguments)
     named = next((word for word in given if not word.startswith("-")), "")
     try:
         args = parser({name: import_module(f"litecl.cli.commands.{name}") for name in [named] if name in helps()})
         return _run(args.parse_args(given))
+    except _Usage as wrong:
+        refuse(*wrong.args, as_json="--json" in given)
     except KeyboardInterrupt:
         return _INTERRUPTED
 
@@ -38,18 +44,18 @@ def _run(args: argparse.Namespace) -> int:
         _fetch(args)
         output = args.run(args)
     except BrokenPipeError:  # a command that writes as it goes, and a reader that has enough
-        _discard_output()
-        return 1
+        discard_output()
+        return FAILED
     except (LiteclError, OSError) as error:
-        _tell(error)
-        return 1
+        tell(error, as_json=args.json)
+        return FAILED
     try:
         _print(output, json=args.json)
     except OSError as error:
-        _discard_output()
+        discard_output()
         if not isinstance(error, BrokenPipeError):  # a reader such as `head` that has enough is no fault
-            _tell(error)
-        return 1
+            tell(error, as_json=False)
+        return FAILED
     return int(output.exit_code)
 
 
@@ -64,11 +70,6 @@ def _print(output: Any, *, json: bool) -> None:
     else:
         _show(output.view)
     sys.stdout.flush()
-
-
-def _discard_output() -> None:
-    """Send what stdout still holds nowhere: Python writes it once more at exit, and would fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fetch(args: argparse.Namespace) -> None:
@@ -91,19 +92,6 @@ def _show(view: Sequence[Any]) -> None:
         console.print(part, markup=False, highlight=False, soft_wrap=isinstance(part, Text))
 
 
-def _tell(error: Exception) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-
-    from litecl.interpreter.errors import brief
-
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    message = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
-    console.print(f"[bold red]{type(error).__name__}[/]: {escape(brief(message, _MOST_TOLD))}")
-    for note in getattr(error, "__notes__", ()):
-        console.print(f"  {note}", markup=False)
-
-
 def helps() -> dict[str, str]:
     """Return what each subcommand is for, which its file says as ``HELP``, by name."""
     files = {path.stem: path for path in sorted(_COMMANDS.glob("*.py")) if path.stem != "__init__"}
@@ -117,17 +105,41 @@ def _help(path: Path) -> str:
     raise AssertionError(f"{path.name}: expected HELP = a sentence")
 
 
+class _Usage(Exception):
+    """The command is used wrongly. Its arguments are those of ``refuse``."""
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Wraps paragraphs, and leaves lines as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises its errors, for ``main`` to tell them."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _Usage(self.format_usage(), self.prog, message)
+
+
 def parser(commands: Mapping[str, Any]) -> argparse.ArgumentParser:
-    """Return a parser that knows the names of all subcommands, and the arguments of those that have been imported."""
-    made = argparse.ArgumentParser(
+    """Return a parser that knows the names of all subcommands, and the arguments of those that have been imported.
+
+    Each of these has ``EXAMPLES``, a command a line, with which its help ends.
+    """
+    made = _Parser(
         prog="litecl", description="Convert, inspect, run and measure TensorFlow Lite models on GPUs and processors."
     )
     made.add_argument("--version", action="version", version=f"litecl {litecl.__version__}")
     subparsers = made.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, text in helps().items():
-        under = subparsers.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        under = subparsers.add_parser(
+            name, help=text, description=f"{text[0].upper()}{text[1:]}.", formatter_class=_Formatter
+        )
         under.add_argument("--json", action="store_true", help="print JSON instead of tables")
         if name in commands:
+            under.epilog = f"examples:\n{indent(commands[name].EXAMPLES, '  ')}"
             commands[name].arguments(under)
             under.set_defaults(run=commands[name].run)
     return made

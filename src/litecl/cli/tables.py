@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from litecl.delegate import DelegationReport
+from litecl.delegate.report_table import FittingTable
 from litecl.perf.environment import finite
 
 _FIGURES = ("index", "node", "calls", "launches", "bytes", "multiply-adds")
@@ -27,8 +28,8 @@ def report_data(report: DelegationReport) -> dict[str, Any]:
 
 
 def table(*columns: str) -> Table:
-    """Return a table without rows; columns of figures are flush right."""
-    made = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    """Return a table without rows; columns of figures are flush right, and rows are lines on a narrow terminal."""
+    made = FittingTable(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     for column in columns:
         numeric = column == "%" or column.endswith((" ms", "/s")) or column in _FIGURES
         made.add_column(column, justify="right" if numeric else "left", overflow="fold")

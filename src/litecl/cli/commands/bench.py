@@ -40,6 +40,13 @@ from litecl.perf.environment import header, named
 from litecl.perf.isolated import isolated
 
 HELP = "measure a model's speed, also against LiteRT"
+EXAMPLES = """\
+litecl bench model.tflite
+litecl bench model.tflite --against litert --threads 1 --threads 2
+litecl bench model.tflite --device 0 --device 1 --profile
+litecl bench models/ --against litert --require-device -o table.csv     # every file of a folder
+litecl bench model.tflite --json > new.json                             # for litecl compare
+"""
 
 _PROFILE_RUNS = 10
 _RUNS, _LEAST_RUNS = 50, 5

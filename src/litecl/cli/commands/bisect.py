@@ -25,6 +25,12 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 
 HELP = "find the first operator that computes a wrong result from right inputs"
+EXAMPLES = """\
+litecl bisect model.tflite                                  # litecl's device against the interpreter
+litecl bisect model.tflite --suspect litert --reference litert-ref
+litecl bisect model.tflite --input image=photo.jpg --relative 1e-3
+litecl bisect model.tflite --suspect pocl -o smallest       # write the smallest faulty model
+"""
 _RUNTIMES = "device (litecl's), a device's name, litert, litert-ref (LiteRT's reference kernels) or interpreter"
 
 

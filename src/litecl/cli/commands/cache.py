@@ -11,6 +11,12 @@ from litecl.cli.tables import size, table
 from litecl.delegate import disk
 
 HELP = "show, limit or empty the cache on disk"
+EXAMPLES = """\
+litecl cache                        # folders, files and sizes
+litecl cache --limit 200M
+litecl cache --clean                # remove programs; keep measurements
+litecl cache --cache /var/cache/litecl --json
+"""
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 

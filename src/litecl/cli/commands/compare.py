@@ -12,6 +12,12 @@ from litecl.interpreter.errors import ModelError
 from litecl.perf import compare
 
 HELP = "compare two results of `litecl bench --json`; exit with 1 if the new one is slower"
+EXAMPLES = """\
+litecl compare old.json new.json
+litecl compare old.json new.json --fail-above 10%
+litecl compare old.json new.json --fail-above 0% --json
+litecl bench model.tflite --json > new.json && litecl compare old.json new.json
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

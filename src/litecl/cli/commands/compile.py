@@ -31,6 +31,13 @@ from litecl.interpreter.errors import DelegateError
 from litecl.perf.feeds import prepare, random_inputs
 
 HELP = "compile models ahead of time, for example for a container image"
+EXAMPLES = """\
+litecl compile model.tflite                     # into the user's cache
+litecl compile a.tflite b.tflite --cache /app/cache --require-device
+litecl compile model.tflite --shape image=8,224,224,3 --threads 4
+litecl compile model.tflite --for aarch64-linux:cortex-a76 -o model.pack
+litecl compile --for help                       # list kinds of machines
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,12 @@ from litecl.cli.command import Output
 from litecl.cli.parser import helps, parser
 
 HELP = "print a completion script for a shell"
+EXAMPLES = """\
+litecl completion bash > ~/.local/share/bash-completion/completions/litecl
+litecl completion zsh > ~/.zfunc/_litecl
+litecl completion fish | source
+litecl completion powershell >> profile.ps1
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -28,6 +28,13 @@ from litecl.interpreter.file.writer import write_file
 from litecl.perf.summary import summarize
 
 HELP = "convert a Keras file, a SavedModel, a frozen graph or a function to a .tflite file, or quantize such a file"
+EXAMPLES = """\
+litecl convert model.keras -o model.tflite
+litecl convert saved_model/ -o model.tflite --signature serving_default --input-shape image=1,224,224,3
+litecl convert frozen.pb -o model.tflite --inputs x --outputs y
+litecl convert model.keras -o small.tflite --quantize int8 --calibrate samples.npz --verify
+litecl convert float.tflite -o half.tflite --quantize float16
+"""
 
 _FROZEN, _KERAS = (".pb", ".pbtxt"), (".keras", ".h5", ".hdf5")
 
@@ -198,6 +205,6 @@ def _passes() -> Iterator[Callable[[str], None]]:
     """Show a bar on stderr with the pass that has run; yield the function to call after each."""
     console = Console(file=os.fdopen(os.dup(2), "w"))  # load_tensorflow puts the first one aside
     columns = [TextColumn("converting"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.file.isatty()) as progress:
         task = progress.add_task("loading", total=None)
         yield lambda name: progress.update(task, description=name)

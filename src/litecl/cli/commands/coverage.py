@@ -15,6 +15,12 @@ from litecl.verify import coverage
 from litecl.verify.record import load
 
 HELP = "list operators, their types, and verification results of devices"
+EXAMPLES = """\
+litecl coverage
+litecl coverage --output operators.md
+litecl coverage --results gpu.json cpu.json --output devices.html
+litecl coverage --json
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,6 +16,12 @@ from litecl.perf.devices import DeviceRow, device_rows
 from litecl.perf.tuning import Tuned
 
 HELP = "list the devices of this machine"
+EXAMPLES = """\
+litecl devices
+litecl devices --tuning       # tuned settings; measures devices without any
+litecl devices --again        # measures all again
+litecl devices --json
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

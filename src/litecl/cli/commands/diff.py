@@ -14,6 +14,12 @@ from litecl.diff.compare import Difference, diff_models
 from litecl.interpreter import Interpreter
 
 HELP = "compare two models: nodes, tensors, constants, and each layer's results on the same inputs"
+EXAMPLES = """\
+litecl diff a.tflite b.tflite
+litecl diff a.tflite b.tflite --relative 0.01       # exit code 0 up to this error
+litecl diff a.tflite b.tflite --input image=photo.jpg
+litecl diff a.tflite b.tflite --shape x=8,4 --random 7 --json
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

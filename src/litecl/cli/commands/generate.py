@@ -24,20 +24,19 @@ from litecl.interpreter.errors import MissingExtra, ModelError
 
 HELP = "generate text with a language model (.litertlm, .task, .tflite with prefill and decode)"
 
-_EXAMPLES = """\
-examples:
-  litecl generate model.litertlm --prompt "Once upon a time"
-  litecl generate model.litertlm --prompt "Once" --temperature 0.8 --top-p 0.95 --seed 1 --max-tokens 200
-  litecl generate model.tflite --tokenizer tokenizer.json --prompt "Once" --stop "." --stop "!"
-  litecl generate model.tflite --tokens 2,651,1902 --json        # without a tokenizer
-  cat question.txt | litecl generate model.litertlm --prompt -
-
-The text goes to stdout as it comes, figures to stderr; with --json all is one object on stdout."""
+EXAMPLES = """\
+litecl generate model.litertlm --prompt "Once upon a time"
+litecl generate model.litertlm --prompt "Once" --temperature 0.8 --top-p 0.95 --seed 1 --max-tokens 200
+litecl generate model.tflite --tokenizer tokenizer.json --prompt "Once" --stop "." --stop "!"
+litecl generate model.tflite --tokens 2,651,1902 --json        # without a tokenizer
+cat question.txt | litecl generate model.litertlm --prompt -
+"""
+_NOTE = "The text goes to stdout as it comes, figures to stderr; with --json all is one object on stdout."
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.formatter_class, parser.epilog = argparse.RawDescriptionHelpFormatter, _EXAMPLES
+    parser.epilog = f"{parser.epilog}\n{_NOTE}"
     parser.add_argument("model", type=model_file, metavar="MODEL", help="a .litertlm, .task or .tflite file")
     given = parser.add_mutually_exclusive_group(required=True)
     given.add_argument("--prompt", metavar="TEXT", help="the text to continue; - reads it from stdin")

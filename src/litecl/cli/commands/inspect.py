@@ -22,6 +22,13 @@ from litecl.perf.node_data import places
 from litecl.perf.summary import NodeLine, node_lines, stored_tensors, summarize
 
 HELP = "show a model's operators, tensors and signatures"
+EXAMPLES = """\
+litecl inspect model.tflite
+litecl inspect model.tflite --nodes --tensors
+litecl inspect model.tflite --delegate                  # where nodes run, and why
+litecl inspect model.tflite --as sm_90 --precision fp16 # plan for a GPU you don't have
+litecl inspect hf://OWNER/REPOSITORY/model.tflite --json
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

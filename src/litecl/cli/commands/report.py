@@ -28,6 +28,12 @@ from litecl.report.page import page
 
 _ENDINGS = (".html", ".json")
 HELP = "profile a model on devices, everything on one page"
+EXAMPLES = """\
+litecl report model.tflite -o report.html
+litecl report model.tflite --against litert --layers -o report.html -o report.json
+litecl report model.tflite --device 0 --device 1 -o report.html
+litecl report model.tflite --before last_week.json --no-start -o report.html
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -28,6 +28,13 @@ from litecl.interpreter.graph import Array
 from litecl.perf.feeds import labels, outputs_of, prepare, save_outputs
 
 HELP = "run a model once and show its outputs, or run it on batches of inputs"
+EXAMPLES = """\
+litecl run model.tflite                               # on random inputs
+litecl run model.tflite --input photo.jpg -o results
+litecl run model.tflite --input x=x.npy --shape x=8,4 --signature serving_default
+litecl run model.tflite --device pocl --require-device
+litecl run model.tflite --inputs 'images/*.jpg' --batch 16 --devices all -o results
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

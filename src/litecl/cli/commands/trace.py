@@ -20,6 +20,12 @@ from litecl.interpreter import Interpreter
 from litecl.perf.timeline import trace
 
 HELP = "write a timeline of a model's nodes and launches, for ui.perfetto.dev and chrome://tracing"
+EXAMPLES = """\
+litecl trace model.tflite -o trace.json
+litecl trace model.tflite --runs 20 -o trace.json
+litecl trace model.tflite --input image=photo.jpg --threads 1 -o trace.json
+litecl trace model.tflite --device pocl -o trace.json --json
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

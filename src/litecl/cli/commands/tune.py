@@ -25,6 +25,12 @@ from litecl.interpreter import Interpreter
 from litecl.perf.tiles import TunedModel, TunedProducts, tuned_model
 
 HELP = "measure the fastest tiles of a GPU for a model's products, and keep them"
+EXAMPLES = """\
+litecl tune model.tflite
+litecl tune a.tflite b.tflite --device 1
+litecl tune model.tflite --precision fp16
+litecl tune model.tflite --shape x=8,512 --again
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,13 @@ from litecl.verify.record import KIND, DeviceResult, Result
 from litecl.verify.supervise import Plan, devices_of, verify_device
 
 HELP = "check a device's results against the reference, operator by operator"
+EXAMPLES = """\
+litecl verify --quick
+litecl verify --device all --jobs 2 -o verify.html
+litecl verify --ops CONV_2D,SOFTMAX --timed
+litecl verify --waivers known.txt -o junit.xml
+litecl verify --list
+"""
 
 _MOST_JOBS = 4  # each process holds the programs of its checks in memory
 _SHOWN = "Failures"  # tables shown on a terminal, by the beginning of their titles, and their columns

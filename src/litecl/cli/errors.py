@@ -1,0 +1,55 @@
+"""Errors as the command tells them: for people on stderr, and with ``--json`` for programs on stdout too."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import litecl
+
+FAILED, USAGE = 1, 2  # exit codes
+_SCHEMA = 1
+_MOST, _MOST_NOTE = 4000, 1000  # characters of a message and of a note: somebody's data may be in it
+
+
+def tell(error: Exception, *, as_json: bool) -> None:
+    """Tell a failure of the command: its type, its message and its notes."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from litecl.interpreter.errors import brief
+
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+    message, notes = brief(text, _MOST), [brief(note, _MOST_NOTE) for note in getattr(error, "__notes__", ())]
+    console.print(f"[bold red]{type(error).__name__}[/]: {escape(message)}")
+    for note in notes:
+        console.print(f"  {note}", markup=False)
+    if as_json:
+        _print_json(type(error).__name__, message, notes, FAILED)
+
+
+def refuse(usage: str, command: str, fault: str, *, as_json: bool) -> NoReturn:
+    """Tell wrong usage, and exit."""
+    from litecl.interpreter.errors import brief
+
+    message = brief(fault, _MOST)
+    print(f"{usage}{command}: error: {message}", file=sys.stderr)
+    if as_json:
+        _print_json("UsageError", f"{command}: {message}", (), USAGE)
+    raise SystemExit(USAGE)
+
+
+def discard_output() -> None:
+    """Send what stdout still holds nowhere: Python writes it once more at exit, and would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _print_json(kind: str, message: str, notes: Sequence[str], exit_code: int) -> None:
+    error = {"type": kind, "message": message, "notes": list(notes), "exit_code": exit_code}
+    head = {"schema": _SCHEMA, "kind": "litecl error", "litecl": litecl.__version__}
+    try:
+        print(json.dumps(head | {"error": error}, indent=2), flush=True)
+    except OSError:  # stderr has the error
+        discard_output()
