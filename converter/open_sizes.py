@@ -1,5 +1,6 @@
 """The shapes of a model with open dimensions: they follow from sizes with which the model runs."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ Sizes = tuple[int, int]
 """That of a batch, and of all other dimensions that are open."""
 
 _FIRST: tuple[Sizes, ...] = ((1, 1), (1, 8), (1, 32), (1, 128), (1, 256), (8, 8), (32, 32), (256, 256))
+_RANKS = range(5)  # of inputs whose rank is unknown
 _EVERY = 64  # sizes from 1 to this are all tried
 _MOST = 1 << 16  # elements of a RESHAPE whose divisors are tried
 
@@ -45,8 +47,8 @@ def _searched(model: Model, entries: int) -> tuple[shapes.Known, ...]:
 def _fitting(model: Model, entry: int) -> Sequence[Shape]:
     """Return shapes of the inputs that an entry can be run with. Raises ConversionError if none is found."""
     failures: dict[tuple[Shape, ...], ModelError] = {}
-    for sizes in _candidates(model):
-        given = tuple(_shapes(model.subgraphs[entry], sizes))
+    for sizes, rank in itertools.product(_candidates(model), _RANKS):
+        given = tuple(_shapes(model.subgraphs[entry], sizes, rank))
         if given in failures:
             continue
         try:
@@ -79,15 +81,16 @@ def _divisors(model: Model) -> set[int]:
     return {d for count in counts if count <= _MOST for d in range(1, count + 1) if count % d == 0}
 
 
-def _shapes(subgraph: Subgraph, sizes: Sizes) -> list[Shape]:
-    """Return the shapes of the inputs, open dimensions being of some sizes."""
+def _shapes(subgraph: Subgraph, sizes: Sizes, rank: int = 0) -> list[Shape]:
+    """Return the shapes of the inputs, open dimensions being of some sizes, and of a rank where it is unknown."""
     batch, size = sizes
-    return [tuple(d if d >= 0 else size if axis else batch for axis, d in enumerate(s)) for s in _declared(subgraph)]
+    declared = _declared(subgraph, rank)
+    return [tuple(d if d >= 0 else size if axis else batch for axis, d in enumerate(s)) for s in declared]
 
 
-def _declared(subgraph: Subgraph) -> list[tuple[int, ...]]:
+def _declared(subgraph: Subgraph, rank: int = 0) -> list[tuple[int, ...]]:
     specs = [subgraph.tensors[t] for t in subgraph.inputs]
-    return [spec.shape_signature or spec.shape or () for spec in specs]
+    return [spec.shape_signature or ((-1,) * rank if spec.shape is None else spec.shape) for spec in specs]
 
 
 def _told(model: Model, entry: int, failure: ModelError) -> str:

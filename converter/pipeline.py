@@ -17,6 +17,7 @@ from litecl.converter.passes.calls.inline import inline_calls
 from litecl.converter.passes.control.branches import simplify_branches
 from litecl.converter.passes.control.effects import refuse_effects
 from litecl.converter.passes.control.loops import simplify_loops
+from litecl.converter.passes.control.tables import fill_tables
 from litecl.converter.passes.control.variables import changed_variables, freeze_variables
 from litecl.converter.passes.lists.elements import Scope, shape_reads
 from litecl.converter.passes.lists.lower_lists import lower_lists
@@ -132,6 +133,7 @@ class Pipeline:
         self._whole(module, "own_bodies", own_bodies)
         self._each(module, remove_identities)
         self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
+        self._each(module, fill_tables)
 
     def _control(self, module: Module) -> None:
         """Decide on composites, fuse or simplify loops, make tensors of lists."""

@@ -5,9 +5,14 @@ import numpy as np
 from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.lower.expression import Expression, formula
+from litecl.interpreter.ops.binary import LOGICAL_AND
 from litecl.interpreter.ops.matrix_diag import MATRIX_DIAG, MATRIX_SET_DIAG
+from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions
 from litecl.interpreter.schema import TensorType
+
+_INT32 = TensorType.INT32
+_FAR = np.iinfo(np.int32).max  # no element is so far from the diagonal
 
 
 def _offset(b: Builder) -> int:
@@ -40,13 +45,40 @@ def _diag_part(b: Builder) -> Value:
 
 
 def _band_part(x: Expression, lower: Expression, upper: Expression) -> Expression:
-    *_, height, width = x.b.shape(x.value)
-    below, above = int(x.b.known(1, "bounds")), int(x.b.known(2, "bounds"))
-    if height is None or width is None:
-        raise x.b.error("the sizes of its matrices must be known; give input_shapes")
-    distance = np.arange(height)[:, None] - np.arange(width)
-    kept = ((distance <= below) | (below < 0)) & ((-distance <= above) | (above < 0))
-    return x.constant(kept, TensorType.BOOL).select(x, 0)
+    """Return the elements at most so far below and above the diagonal; any distance is allowed by a negative number."""
+    below = _distance(x)
+    limits = [_at_most(lower), _at_most(upper)]
+    if below.value.data is not None and all(limit.value.data is not None for limit in limits):
+        distance = below.value.data
+        kept = x.constant((distance <= limits[0].value.data) & (-distance <= limits[1].value.data), TensorType.BOOL)
+    else:
+        below = below.cast(lower.type)
+        kept = below.at_most(limits[0]).binary(LOGICAL_AND, (-below).at_most(limits[1]))
+    return kept.select(x, 0)
+
+
+def _distance(x: Expression) -> Expression:
+    """Return how far below the diagonal the elements of a matrix are, [height, width] of int32."""
+    height, width = (None, None) if x.value.shape is None else x.value.shape[-2:]
+    if height is not None and width is not None:
+        return x.constant(np.arange(height)[:, None] - np.arange(width), _INT32)
+    made = x.b.op(SHAPE, [x.value], ShapeOptions(_INT32), type=_INT32, shape=(x.value.rank,))
+    rows, columns = (_count(Expression(x.b, made), axis).counted() for axis in (-2, -1))
+    return rows.expand(-1) - columns
+
+
+def _at_most(bound: Expression) -> Expression:
+    """Return the largest distance that a bound allows."""
+    if bound.value.data is not None:
+        return bound.constant(_FAR if bound.value.data < 0 else bound.value.data)
+    return bound.less(0).select(bound.constant(_FAR), bound)
+
+
+def _count(sizes: Expression, axis: int) -> Expression:
+    """Return one of the sizes, counted from the last."""
+    bounds = [sizes.b.const([n], np.int32) for n in (axis, axis + 1, 1)]
+    options = StridedSliceOptions(end_mask=int(axis == -1))
+    return Expression(sizes.b, sizes.b.op(STRIDED_SLICE, [sizes.value, *bounds], options, type=_INT32, shape=(1,)))
 
 
 LOWERINGS: dict[str, Lowering] = {

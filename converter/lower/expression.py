@@ -11,7 +11,7 @@ from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.records import Dims
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare, reduce, unary
-from litecl.interpreter.ops.fill import FILL
+from litecl.interpreter.ops.fill import FILL, RANGE
 from litecl.interpreter.ops.reshape import EXPAND_DIMS
 from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
@@ -193,6 +193,13 @@ class Expression:
         rank = len(self.b.shape(self.value))
         made = self.b.op(SHAPE, [self.value], ShapeOptions(TensorType.INT32), type=TensorType.INT32, shape=(rank,))
         return Expression(self.b, made)
+
+    def counted(self, shape: Dims = (None,)) -> "Expression":
+        """Return 0, 1, ... as int32, as many as this vector of one number says."""
+        limit = self.reshape([], ())
+        zero, one = (limit.constant(n, TensorType.INT32) for n in (0, 1))
+        operands = [zero.value, limit.value, one.value]
+        return Expression(self.b, self.b.op(RANGE, operands, type=TensorType.INT32, shape=shape))
 
 
 def _computed(op: Op, x: Value, y: Value) -> Value | None:

@@ -12,7 +12,6 @@ from litecl.interpreter.ops import compare, reduce, segment
 from litecl.interpreter.ops.bucketize import BUCKETIZE, BucketizeOptions
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
-from litecl.interpreter.ops.fill import RANGE
 from litecl.interpreter.ops.gather import GATHER, GatherOptions
 from litecl.interpreter.ops.one_hot import ONE_HOT, OneHotOptions
 from litecl.interpreter.ops.scatter_nd import SCATTER_ND
@@ -58,7 +57,7 @@ def _last_of_each(x: Expression, indices: Expression, updates: Expression) -> Ex
     strides = np.cumprod([1, *(d or 0 for d in outer[:0:-1])])[::-1]
     places = (indices * indices.constant(strides)).sum([-1]) if depth > 1 else indices
     places = places.reshape([-1], (None,))
-    numbers = _counted(places, places.shape())
+    numbers = places.shape().counted()
     operands = [numbers.value, places.value, b.const(rows, np.int32)]
     last = Expression(b, b.op(segment.UNSORTED_SEGMENT_MAX, operands, type=_INT32, shape=(rows,)))
     flat = updates.reshape([-1, *rest], (None, *rest))
@@ -82,16 +81,7 @@ def _as_computed(made: Callable[..., Expression]) -> Lowering:
 
 
 def _invert_permutation(x: Expression) -> Expression:
-    count = x.shape()
-    return _scattered(x.expand(1), _counted(x, count), x)
-
-
-def _counted(x: Expression, count: Expression) -> Expression:
-    """Return 0, 1, ... as many as ``count`` says, which has one element."""
-    limit = count.reshape([], ())
-    zero, one = (x.constant(n, _INT32) for n in (0, 1))
-    made = x.b.op(RANGE, [zero.value, limit.value, one.value], type=_INT32, shape=x.value.shape)
-    return Expression(x.b, made).cast(x.type)
+    return _scattered(x.expand(1), x.shape().counted(x.b.shape(x.value)).cast(x.type), x)
 
 
 def _dynamic_stitch(b: Builder) -> Value:

@@ -13,6 +13,7 @@ from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.gather import GATHER, GatherOptions
 from litecl.interpreter.ops.pack import PACK, PackOptions
+from litecl.interpreter.ops.pad import PAD
 from litecl.interpreter.ops.reduce import SUM, ReducerOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
@@ -32,6 +33,10 @@ def _batch_matmul(b: Builder) -> Value:
 def _product(b: Builder, x: Value, y: Value, adj_x: bool, adj_y: bool, shape: Dims | None = None) -> Value:
     """x @ y: FULLY_CONNECTED with weights [out, in] where y is a constant matrix, else BATCH_MATMUL."""
     result = b.node.output.shape if shape is None else shape
+    axes = (-2 if adj_x else -1, -1 if adj_y else -2)
+    if (x.shape is not None and x.shape[axes[0]] == 0) or (y.shape is not None and y.shape[axes[1]] == 0):
+        # LiteRT computes no bias of an empty FULLY_CONNECTED; zeros add nothing to the sums.
+        x, y = (_with_zero(b, value, axis) for value, axis in zip((x, y), axes, strict=True))
     if y.data is None or y.rank != 2 or x.data is not None or x.type != TensorType.FLOAT32:
         return b.op(BATCH_MATMUL, [x, y], BatchMatMulOptions(adj_x, adj_y), shape=result)
     if adj_x:
@@ -40,6 +45,16 @@ def _product(b: Builder, x: Value, y: Value, adj_x: bool, adj_y: bool, shape: Di
     weights = y if adj_y else b.transpose(y, (1, 0))
     operands = [x, weights, zero_bias(b, weights, 0)]
     return b.op(FULLY_CONNECTED, operands, FullyConnectedOptions(keep_num_dims=x.rank != 2), shape=result)
+
+
+def _with_zero(b: Builder, value: Value, axis: int) -> Value:
+    """Return an operand that is empty along an axis with one zero there."""
+    rank = len(b.shape(value))
+    widths = [[0, int(i == axis % rank)] for i in range(rank)]
+    if value.data is not None:
+        return b.const(np.pad(value.data, widths))
+    shape = tuple(d if i != axis % rank else 1 for i, d in enumerate(b.shape(value)))
+    return b.op(PAD, [value, b.const(widths, np.int32)], type=value.type, shape=shape)
 
 
 _MOST_DIMS = 4  # of the dimensions of a product that are not summed over

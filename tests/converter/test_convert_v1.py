@@ -1,6 +1,6 @@
 """TensorFlow 1's control flow and variables, from frozen graphs and SavedModels, against a session."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,59 @@ def test_tables_of_a_saved_model(tmp_path: Path) -> None:
         v1.saved_model.simple_save(session, str(path), {"x": x}, {"y": y}, legacy_init_op=v1.tables_initializer())
     runner = Interpreter(Converter.from_saved_model(path).convert()).get_signature_runner()
     assert runner(x=np.array([b"four", b"three", b"one", b"two"], object))["y"].tolist() == [4, -1, 1, 2]
+
+
+_TABLES: dict[str, tuple[Any, Any, Any, Any]] = {
+    "strings": (["one", "two"], np.int64([1, 2]), -1, np.array([b"two", b"three", b"one"], object)),
+    "to strings": (np.int64([5, 3]), ["five", "three"], "?", np.int64([3, 4, 5])),
+    "numbers": (np.int64([5, 3]), np.float32([0.5, 0.25]), -1.0, np.int64([3, 4, 5])),
+}
+
+
+def _looked_up(x: Any, keys: Any, values: Any, default: Any) -> Any:
+    """Return what a table has that the graph itself fills, before it looks anything up."""
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, values), default)
+    with tf.control_dependencies([v1.tables_initializer()]):
+        return table.lookup(tf.identity(x))
+
+
+@pytest.mark.parametrize("is_filled", [False, True], ids=["graph alone", "loader too"])
+@pytest.mark.parametrize("name", _TABLES)
+def test_tables_that_the_graph_fills(name: str, is_filled: bool, tmp_path: Path) -> None:
+    *content, asked = _TABLES[name]
+    path = tmp_path / "model"
+    with tf.Graph().as_default() as graph, v1.Session() as session:
+        x = v1.placeholder(tf.string if asked.dtype == object else tf.int64, (3,), "x")
+        y = tf.identity(_looked_up(x, *content), "y")
+        expected = session.run(y, {x: asked})
+        options = {"legacy_init_op": v1.tables_initializer()} if is_filled else {}
+        v1.saved_model.simple_save(session, str(path), {"x": x}, {"y": y}, **options)
+    frozen = tmp_path / "graph.pb"
+    frozen.write_bytes(graph.as_graph_def().SerializeToString())
+    for converter in (Converter.from_saved_model(path), Converter.from_frozen_graph(frozen, ["x"], ["y"])):
+        for runtime in (litert(converted := converter.convert()), Interpreter(model_content=converted)):
+            for _ in range(2):
+                assert invoke(runtime, [asked])[0].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "others", [("b", "three"), ("b", "two", "c"), ("a", "two")], ids=["other value", "more", "repeated"]
+)
+def test_tables_of_two_contents_are_refused(others: Sequence[str], tmp_path: Path) -> None:
+    with tf.Graph().as_default() as graph:
+        x = v1.placeholder(tf.string, (3,), "x")
+        handle = tf.raw_ops.HashTableV2(key_dtype=tf.string, value_dtype=tf.string, shared_name="table")
+        fills = []
+        for words in (("a", "one", "b", "two"), ("a", "one", *others)):
+            keys, values = tf.constant(words[::2]), tf.constant((*words, "")[1::2][: len(words[::2])])
+            fills.append(tf.raw_ops.LookupTableImportV2(table_handle=handle, keys=keys, values=values))
+        with tf.control_dependencies(fills):
+            found = tf.raw_ops.LookupTableFindV2(table_handle=handle, keys=tf.identity(x), default_value="?")
+        tf.identity(found, "y")
+    path = tmp_path / "graph.pb"
+    path.write_bytes(graph.as_graph_def().SerializeToString())
+    with pytest.raises(ConversionError, match="LookupTableImportV2"):
+        Converter.from_frozen_graph(path, ["x"], ["y"]).convert()
 
 
 def test_loop_carries_nothing_of_frames(tmp_path: Path) -> None:
