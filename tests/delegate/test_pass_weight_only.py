@@ -61,7 +61,7 @@ def test_products(options: dict[str, Any]) -> None:
     check(options, CASES)
 
 
-@pytest.mark.parametrize("device", devices.tested()[:1], ids=str)
+@pytest.mark.parametrize("device", devices.tested()[:1], ids=devices.named)
 def test_products_by_opencl(device: Any) -> None:
     check({"device": device}, CASES[1::5])
 

@@ -81,7 +81,7 @@ def test_invoke_again(options: dict[str, Any]) -> None:
     np.testing.assert_array_equal(interpreter.get_tensor(new), updated(np.ones(SHAPE, np.float32), update, 1021))
 
 
-@pytest.mark.parametrize("options", [*_MODES, {"device": devices.tested()[0]}], ids=str)
+@pytest.mark.parametrize("options", [*_MODES, {"device": devices.tested()[0]}], ids=[*map(str, _MODES), "OpenCL"])
 @pytest.mark.parametrize("more", [{}, {"reads": True}, {"kept": True}], ids=str)
 def test_signatures_in_turns(options: dict[str, Any], more: dict[str, Any]) -> None:
     """Arrays that are given, and those that were returned, stay what they are."""
