@@ -30,7 +30,7 @@ class Asked:
 
     @property
     def draws(self) -> bool:
-        """Whether tokens are drawn; else they are the most likely ones."""
+        """True if tokens are drawn; else they are the most likely ones."""
         return self.sampling.temperature > 0
 
 
