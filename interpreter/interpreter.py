@@ -203,14 +203,18 @@ class Interpreter(Allocation, Lifetime):
         except MemoryError as error:
             raise ModelError(f"set_tensor: tensor {tensor_index} ({spec.name!r}): {error}") from error
 
+    def _copied_inputs(self, subgraph: int) -> set[int]:
+        """Return the inputs that a run only copies, so that they may be a caller's own arrays (``_give``)."""
+        return {tensor for delegation in self._delegations for tensor in delegation.copied_inputs(subgraph)}
+
     def _give(self, tensor: int, value: npt.ArrayLike, subgraph: int) -> None:
         """Set an input to an array itself if a run only copies it, else to a copy: for callers that set all inputs
         before every run.
         """
-        if not any(tensor in delegation.copied_inputs(subgraph) for delegation in self._delegations):
-            self.set_tensor(tensor, value, subgraph_index=subgraph)
-        else:
+        if tensor in self._copied_inputs(subgraph):
             self._inputs[subgraph][tensor] = checked(tensor, self._spec(tensor, subgraph), value)
+        else:
+            self.set_tensor(tensor, value, subgraph_index=subgraph)
 
     def _set(self, tensor_index: int, subgraph_index: int, spec: TensorSpec, array: Array) -> None:
         if tensor_index in self._shared.get(subgraph_index, {}):

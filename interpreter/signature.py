@@ -28,8 +28,11 @@ class Runnable(Protocol):
     def set_tensor(self, tensor_index: int, value: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
         """Set an input."""
 
+    def _copied_inputs(self, subgraph: int) -> set[int]:
+        """Return the inputs that a run only copies."""
+
     def _give(self, tensor: int, value: npt.ArrayLike, subgraph: int) -> None:
-        """Set an input, to the very array where that is only copied."""
+        """Set one of these to an array itself."""
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
         """Return an output."""
@@ -71,11 +74,13 @@ class SignatureRunner:
             if shape != interpreter._shape(tensor, signature.subgraph):  # or else it would be checked at length
                 interpreter.resize_tensor_input(tensor, shape, subgraph_index=signature.subgraph)
         interpreter.allocate_tensors()
+        # The first subgraph is what invoke() runs too, on the inputs of this call, whatever has become of the arrays.
+        copied = interpreter._copied_inputs(signature.subgraph) if signature.subgraph else ()
         for name, value in inputs.items():
-            if signature.subgraph:
-                interpreter._give(signature.inputs[name], value, signature.subgraph)
-            else:  # which invoke() runs too, on the inputs of this call
-                interpreter.set_tensor(signature.inputs[name], value)
+            if (tensor := signature.inputs[name]) in copied:
+                interpreter._give(tensor, value, signature.subgraph)
+            else:
+                interpreter.set_tensor(tensor, value, subgraph_index=signature.subgraph)
         interpreter._invoke(signature.subgraph)
         return {name: interpreter.get_tensor(tensor, signature.subgraph) for name, tensor in self._outputs}
 
