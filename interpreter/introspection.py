@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from litecl.interpreter.delegation import Delegation, Report
 from litecl.interpreter.details import tensor_details
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Array, Model, Shape, Subgraph, TensorSpec
+from litecl.interpreter.shown import html, line, source_name, state
 
 
 class Introspection:
@@ -22,6 +24,26 @@ class Introspection:
     _values: Mapping[int, Mapping[int, Array]]  # what the last invoke computed
     _delegations: Sequence[Delegation]
     _arguments: Mapping[str, Any]  # of the constructor
+    _executor: Any  # None until tensors are allocated
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        if "_executor" not in self.__dict__:
+            return f"<{kind}: closed>"
+        report = self.delegation_report() if self._delegations else None
+        told = state(len(self._model.subgraphs[0].nodes), report, allocated=self._executor is not None)
+        return f"<{kind} of {self._tensors_line()}; {told}>"
+
+    def _repr_html_(self) -> str:
+        """Return inputs, outputs and the delegate's report as HTML, which notebooks show."""
+        if "_executor" not in self.__dict__:
+            return f"<p>{escape(repr(self))}</p>"
+        report = self.delegation_report() if self._delegations else None
+        title = f"{type(self).__name__} of {source_name(self._arguments)}"
+        return html(title, self.get_input_details(), self.get_output_details(), report)
+
+    def _tensors_line(self) -> str:
+        return f"{source_name(self._arguments)}: {line(self.get_input_details(), self.get_output_details())}"
 
     @property
     def model(self) -> Model:

@@ -54,6 +54,28 @@ def test_any_number_of_rows_on_a_model_for_any(kind: str, options: dict[str, Any
     assert list(predictor.inputs) == ["x"]
 
 
+def test_a_model_of_one_input_takes_an_array() -> None:
+    x = randn(RNG, 7, 5)
+    for kind in ("open", "for one", "for four", "a row"):
+        with Predictor(CONTENTS[kind], cpu=True) as predictor:
+            np.testing.assert_allclose(predictor(x)["y"], by_litert(x), rtol=1e-5, atol=1e-6)
+            (mapped,) = predictor.map([x])
+            np.testing.assert_array_equal(mapped["y"], predictor(x)["y"])
+            np.testing.assert_array_equal(predictor.submit(x).result()["y"], mapped["y"])
+            with pytest.raises(ShapeError, match="expected float32, got float64"):
+                predictor(x.astype(np.float64))
+    g = Graph()
+    g.op(ADD, [g.input((2, 3)), g.input((2, 3))], AddOptions())
+    content = write(model(g.build(2)))
+    with Predictor(content, cpu=True) as predictor, pytest.raises(ModelError, match=r"by name, got ndarray"):
+        predictor(randn(RNG, 2, 3))
+
+
+def test_a_predictor_tells_what_it_takes_and_where_it_runs() -> None:
+    with Predictor(CONTENTS["open"], cpu=True) as predictor:
+        assert repr(predictor) == "<Predictor: x float32[-1,5] -> y; on none>"
+
+
 def test_batches_come_back_in_their_order_and_keep_what_belongs_to_them() -> None:
     batches = [{"x": randn(RNG, n % 5 + 1, 5), "id": [n]} for n in range(40)]
     with Predictor(CONTENTS["open"], num_threads=1, buffers=3, keep=["id"]) as predictor:

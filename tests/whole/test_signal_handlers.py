@@ -142,7 +142,7 @@ _PREDICTOR = """
         heard.append(asked(other))
 
     owner, function = {
-        "while a lane is taken": (litecl.predictor._Lane, "run"),
+        "while a lane is taken": (litecl.lane.Lane, "run"),
         "while one is fetched": (predictor._free, "_get"),  # with the lock of the queue
         "while one is given back": (predictor._free, "_put"),
         "while a thread is given work": (ThreadPoolExecutor, "_adjust_thread_count"),  # with its locks

@@ -1,0 +1,68 @@
+"""An interpreter as Python and notebooks show it: its source, inputs and outputs, and what a delegate runs."""
+
+import os
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import PurePath
+from typing import Any
+
+from litecl.interpreter.delegation import Report
+from litecl.interpreter.errors import brief
+
+_MOST_TENSORS = 4  # of inputs or outputs in a line
+_MOST_NAME = 60
+_STYLE = """<style>
+.litecl table{border-collapse:collapse;margin:.3em 0 .8em}
+.litecl th,.litecl td{border:1px solid #8886;padding:.15em .5em;text-align:left;vertical-align:top}
+</style>"""
+
+Details = Sequence[Mapping[str, Any]]
+
+
+def source_name(arguments: Mapping[str, Any]) -> str:
+    """Return the name of a model's file, or what else the constructor was given."""
+    given = arguments["model_path"] if arguments["model_path"] is not None else arguments["model_content"]
+    if isinstance(given, str | os.PathLike):
+        return brief(PurePath(given).name, _MOST_NAME)
+    return f"{len(given):,} bytes" if isinstance(given, bytes | bytearray | memoryview) else "a Model"
+
+
+def line(inputs: Details, outputs: Details) -> str:
+    """Return inputs and outputs with their types and shapes."""
+    return f"{_tensors(inputs)} -> {_tensors(outputs)}"
+
+
+def state(nodes: int, report: Report | None, *, allocated: bool) -> str:
+    """Return how many nodes a delegate runs, or that tensors are not allocated."""
+    if not allocated:
+        return "not allocated"
+    own = f"{nodes} node" + ("" if nodes == 1 else "s")
+    return own if report is None else f"{report.claimed} of {len(report.nodes)} nodes on the device"
+
+
+def html(title: str, inputs: Details, outputs: Details, report: Report | None) -> str:
+    """Return the same as HTML, with a row for every input and output, and the delegate's report."""
+    rows = "".join(_row(kind, one) for kind, many in (("input", inputs), ("output", outputs)) for one in many)
+    table = f"<table><tr><th></th><th>name</th><th>type</th><th>shape</th></tr>{rows}</table>"
+    told = "" if report is None else report._repr_html_()
+    return f'{_STYLE}<div class="litecl"><p>{escape(title)}</p>{table}</div>{told}'
+
+
+def _tensors(details: Details) -> str:
+    names = [f"{brief(str(one['name']), _MOST_NAME)} {_type(one)}{_shape(one)}" for one in details[:_MOST_TENSORS]]
+    return ", ".join(names + (["..."] if len(details) > _MOST_TENSORS else [])) or "nothing"
+
+
+def _row(kind: str, one: Mapping[str, Any]) -> str:
+    cells = kind, str(one["name"]), _type(one), _shape(one)
+    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+
+
+def _type(one: Mapping[str, Any]) -> str:
+    return str(getattr(one["dtype"], "__name__", one["dtype"]))
+
+
+def _shape(one: Mapping[str, Any]) -> str:
+    """Return the shape, with -1 for dimensions that are open."""
+    signature = one["shape_signature"]
+    return f"[{','.join(map(str, signature if len(signature) == len(one['shape']) else one['shape']))}]"

@@ -1,0 +1,115 @@
+"""One interpreter of a ``Predictor``: it runs a batch in as many invokes as it takes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate import CLDelegate
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.feeding import texts, told_apart
+from litecl.interpreter.graph import Array, Shape
+
+Results = dict[str, Any]
+
+
+class _Input:
+    """An input of a signature."""
+
+    def __init__(self, details: Mapping[str, Any]) -> None:
+        self.tensor = int(details["index"])
+        self.dtype = np.dtype(np.object_ if details["dtype"] is np.bytes_ else details["dtype"])
+        fixed = tuple(int(n) for n in details["shape"])
+        self.shape: Shape = tuple(int(n) for n in details["shape_signature"]) or fixed
+
+    def rows_at_once(self, name: str, value: Array) -> int | None:
+        """Return how many rows of a value a run takes: 0 for one without its dimension, None for all of them.
+
+        Raises ShapeError for a value that does not fit.
+        """
+        if _fits(value.shape, self.shape):
+            return None
+        if value.ndim and self.shape and _fits(value.shape[1:], self.shape[1:]):
+            return self.shape[0]
+        if value.ndim and _fits(value.shape[1:], self.shape):
+            return 0
+        raise ShapeError(f"input {name!r}: expected rows of shape {[*self.shape[1:]]}, got {[*value.shape]}")
+
+
+class Lane:
+    """One interpreter, with memory of its own."""
+
+    def __init__(self, source: Any, signature: str | None, delegates: Sequence[CLDelegate]) -> None:
+        self.interpreter = Interpreter(source, delegates=delegates)
+        self.interpreter.allocate_tensors()
+        keys = self.interpreter.get_signature_list()
+        if signature is None and len(keys) != 1:
+            given, results = self.interpreter.get_input_details(), self.interpreter.get_output_details()
+            self.subgraph = 0
+        else:
+            runner = self.interpreter.get_signature_runner(signature)
+            self.subgraph = runner._subgraph_index
+            given, results = (
+                [{**detail, "name": name} for name, detail in details.items()]
+                for details in (runner.get_input_details(), runner.get_output_details())
+            )
+        self.inputs = dict(zip(told_apart([d["name"] for d in given]), map(_Input, given), strict=True))
+        self.outputs = dict(
+            zip(told_apart([d["name"] for d in results]), [int(d["index"]) for d in results], strict=True)
+        )
+        self.device = "none" if not delegates else self.interpreter.delegation_report().device  # type: ignore[attr-defined]
+
+    def run(self, batch: Mapping[str, Any]) -> Results:
+        """Run a batch, in as many invokes as it takes."""
+        if batch.keys() != self.inputs.keys():
+            raise ModelError(f"expected a batch of {sorted(self.inputs)}, got {sorted(batch)}")
+        values = {name: self._checked(name, value) for name, value in batch.items()}
+        counts = {name: self.inputs[name].rows_at_once(name, value) for name, value in values.items()}
+        if set(counts.values()) == {None}:
+            return self._invoke(values)
+        step = max(count or 0 for count in counts.values())
+        rows = {len(value) for value in values.values()}
+        if len(rows) != 1 or any(count not in (step, None) for count in counts.values()):
+            raise ShapeError(f"expected equal row counts, got { ({name: len(x) for name, x in values.items()}) }")
+        (total,) = rows
+        if not total:
+            raise ShapeError("expected at least one row, got none")
+        parts = [self._rows(values, start, step) for start in range(0, total, step or 1)]
+        return {name: (np.concatenate if step else np.stack)([part[name] for part in parts]) for name in self.outputs}
+
+    def _checked(self, name: str, value: Any) -> Array:
+        if self.inputs[name].dtype == np.object_:
+            return texts(value, f"input {name!r}")
+        array = np.asarray(value)
+        if array.dtype != self.inputs[name].dtype:
+            raise ShapeError(f"input {name!r}: expected {self.inputs[name].dtype}, got {array.dtype}")
+        return array
+
+    def _rows(self, values: Mapping[str, Array], start: int, step: int) -> Results:
+        """Run the rows from one on; the last ones are followed by copies of the last, as many as the model is for."""
+        if not step:
+            return self._invoke({name: value[start] for name, value in values.items()})
+        parts = {name: value[start : start + step] for name, value in values.items()}
+        count = len(next(iter(parts.values())))
+        if count < step:
+            parts = {name: np.concatenate([x, np.repeat(x[-1:], step - count, axis=0)]) for name, x in parts.items()}
+        results = self._invoke(parts)
+        for name, value in results.items():
+            if value.shape[:1] != (step,):
+                raise ShapeError(f"output {name!r}: expected {step} rows as its input has, got shape {[*value.shape]}")
+        return {name: value[:count] for name, value in results.items()}
+
+    def _invoke(self, values: Mapping[str, Array]) -> Results:
+        for name, value in values.items():
+            tensor = self.inputs[name].tensor
+            self.interpreter.resize_tensor_input(tensor, value.shape, subgraph_index=self.subgraph)
+        self.interpreter.allocate_tensors()
+        for name, value in values.items():
+            self.interpreter.set_tensor(self.inputs[name].tensor, value, subgraph_index=self.subgraph)
+        self.interpreter._invoke(self.subgraph)
+        return {name: self.interpreter.get_tensor(tensor, self.subgraph) for name, tensor in self.outputs.items()}
+
+
+def _fits(shape: Shape, open_: Shape) -> bool:
+    return len(shape) == len(open_) and all(m in (n, -1) for n, m in zip(shape, open_, strict=True))
