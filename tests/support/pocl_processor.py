@@ -54,6 +54,8 @@ def watch() -> None:
     from litecl.delegate.opencl.devices import device
 
     listed = device._devices_of
+    if getattr(listed, "is_watched", False):
+        return
 
     def named(platform: Any, gpus: bool | None) -> list[Any]:
         found = listed(platform, gpus)
@@ -63,6 +65,7 @@ def watch() -> None:
                 _name(each.int_ptr)
         return found
 
+    setattr(named, "is_watched", True)  # noqa: B010
     setattr(device, "_devices_of", named)  # noqa: B010  # mypy knows what is there as a function
 
 

@@ -27,6 +27,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Subgraph, TensorSpec
 from litecl.interpreter.schema import TensorType
+from support import pocl_processor
 from tools.graph_fuzz.graphs import Drawn
 
 
@@ -104,6 +105,7 @@ def fault_of(mode: Mode) -> str:
 @contextmanager
 def entered(mode: Mode) -> Iterator[None]:
     """Change what a mode changes besides the delegate's options, temporarily."""
+    pocl_processor.watch()
     with ExitStack() as stack:
         if mode.gpu:
             stack.enter_context(mock.patch.multiple(device, **as_gpu()))
