@@ -183,12 +183,18 @@ def test_the_examples_of_reports_run(
 def test_the_examples_of_the_readme_run(
     example: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "model.tflite").write_bytes(write(classifier()))
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", _text("README.md"), re.S)
     assert len(examples) == 2
+    if not example:
+        assert "\n    litecl sample . " in _text("README.md") and main(["sample", "."]) == 0
     exec(compile(examples[example], "README.md", "exec"), {})
-    assert re.search(r"^(\d+) of \1 nodes in", capsys.readouterr().out, re.M), "the device did not take the whole model"
+    printed = capsys.readouterr().out
+    assert re.search(r"^(\d+) of \1 nodes in", printed, re.M), "the device did not take the whole model"
+    if not example:
+        rows = re.findall(r"^ *\[\[(.*)\]\]$", _text("README.md") + printed, re.M)
+        told, found = (np.array(row.split(), float) for row in rows)
+        assert told.argmax() == 4 and np.abs(told - found).max() < 0.1
 
 
 def test_the_examples_of_standing_in_run(

@@ -3,11 +3,14 @@
 import json
 import re
 import runpy
+import shlex
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from litecl.cli import main
 from litecl.interpreter.file.writer import write
 from support import tokenizers
 from support.causal_lm import CausalLM
@@ -40,7 +43,6 @@ def run(name: str, source: str, capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        ("guides/getting_started.md", "probabilities"),
         ("devices.md", r"^0 \S+(?s:.*) of \S+, fp32 16x32 by 4x4 family"),
         ("guides/custom_operators.md", r"\[0\. 2\. 4\. 6\.\]"),
         pytest.param(
@@ -61,6 +63,25 @@ def test_the_examples_of_a_guide(document: str, said: str, folder: Path, capsys:
     assert blocks
     printed = run(document, "\n".join(blocks), capsys)
     assert re.search(said, printed.strip(), re.M), printed
+
+
+def test_getting_started_needs_only_the_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its commands and its code run from an empty folder, in order."""
+    text = (ROOT / "docs" / "guides/getting_started.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    commands = [shlex.split(line, comments=True) for line in re.findall(r"^    litecl (.+)$", text, re.M)]
+    ours = [words for words in commands if "hf://OWNER/REPOSITORY/model.tflite" not in words]
+    assert ["sample", "."] in ours and len(ours) >= 3
+    for words in ours:
+        assert main(words) == 0, words
+    capsys.readouterr()
+    printed = run("getting_started.md", "\n".join(re.findall(r"```python\n(.*?)```", text, re.S)), capsys)
+    assert re.search(r"^probabilities \[\[(?s:.*)^4$", printed, re.M)
+    digits = np.loadtxt("digits.txt", dtype=int)
+    read = np.array(re.findall(r"\d+", printed[printed.rindex("[") :]), int)
+    assert (read == digits).mean() > 0.95
 
 
 def test_every_guide_is_tried() -> None:

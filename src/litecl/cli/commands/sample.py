@@ -1,0 +1,40 @@
+"""``litecl sample``: a model to try the other commands with."""
+
+import argparse
+from pathlib import Path
+
+from rich.text import Text
+
+from litecl import sample
+from litecl.cli.command import Output
+from litecl.cli.tables import size, table
+
+HELP = "write a small trained model and inputs to try litecl with"
+EXAMPLES = """\
+litecl sample demo
+litecl run demo/model.tflite --input image=demo/image.npy
+litecl convert demo/model.tflite -o demo/int8.tflite --quantize int8 --calibrate demo/images.npz
+litecl sample demo --json
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder; made if it is missing")
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Train the sample and write its files."""
+    made = sample.write(args.folder)
+    told = {
+        made.model: "a classifier of digits: image float32 [-1,8,8,3] of 0 to 1, to probabilities [-1,10]",
+        made.image: f"an image of a {made.shown}",
+        made.images: "200 images that the model was not trained on, as --input takes them, and --calibrate",
+        made.digits: "their digits, a line each",
+    }
+    view = table("file", "size", "contents")
+    for path, contents in told.items():
+        view.add_row(str(path), size(path.stat().st_size), contents)
+    note = Text("Made by litecl from its own drawings, under litecl's licence (Apache-2.0).")
+    data = {"files": [{"path": str(path), "contents": contents} for path, contents in told.items()]}
+    return Output(data | {"shown": made.shown}, [view, note])

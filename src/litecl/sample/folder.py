@@ -1,0 +1,70 @@
+"""Writes the sample: the model, an image, images with their digits."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from litecl.interpreter.file.writer import write_file
+from litecl.interpreter.graph import Model, Signature
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, Pool2DOptions
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
+from litecl.interpreter.schema import ActivationFunctionType, Padding
+from litecl.perf.models.build import Graph, model
+from litecl.sample.digits import SIDE, draw
+from litecl.sample.training import FILTERS, POOL, WINDOW, Weights, train
+
+_TRAINING, _UNSEEN = 2000, 200  # images
+_SEEDS = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The files, and the digit that ``image`` shows.
+
+    model: "image" float32 [-1, 8, 8, 3] of 0 to 1 to "probabilities" [-1, 10]. image: one, a .npy file. images: those
+    that were not trained on, as "image" of a .npz file; digits: theirs, a line each.
+    """
+
+    model: Path
+    image: Path
+    images: Path
+    digits: Path
+    shown: int
+
+
+def write(folder: Path) -> Sample:
+    """Train the model, which takes a few seconds, and write all files to a folder, which is made if it is missing.
+
+    Everything comes from fixed seeds; another version of numpy may round weights differently. Raises OSError.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    unseen = draw(_UNSEEN, _SEEDS[0])
+    model_file, image, images, digits = (
+        folder / name for name in ("model.tflite", "image.npy", "images.npz", "digits.txt")
+    )
+    sample = Sample(model_file, image, images, digits, int(unseen.digits[0]))
+    write_file(_model(train(draw(_TRAINING, _SEEDS[1]), _SEEDS[2])), sample.model)
+    np.save(sample.image, unseen.pixels[:1])
+    np.savez(sample.images, image=unseen.pixels)
+    sample.digits.write_text("".join(f"{digit}\n" for digit in unseen.digits), encoding="utf-8")
+    return sample
+
+
+def _model(weights: Weights) -> Model:
+    g = Graph("digits")
+    image = g.input((1, SIDE, SIDE, 3), signature=(-1, SIDE, SIDE, 3))
+    filters = weights.filters.reshape(WINDOW, WINDOW, 3, FILTERS).transpose(3, 0, 1, 2)
+    relu = Conv2DOptions(Padding.SAME, 1, 1, ActivationFunctionType.RELU, 1, 1)
+    seen = g.op(CONV_2D, (image, g.const(filters), g.const(weights.filter_bias)), relu)
+    pooled = g.op(AVERAGE_POOL_2D, (seen,), Pool2DOptions(Padding.VALID, POOL, POOL, POOL, POOL))
+    cells = -1, len(weights.dense)
+    flat = g.op(RESHAPE, (pooled, g.const(np.array(cells, np.int32))), ReshapeOptions(cells))
+    dense = g.const(np.ascontiguousarray(weights.dense.T)), g.const(weights.dense_bias)
+    y = g.op(SOFTMAX, (g.op(FULLY_CONNECTED, (flat, *dense), FullyConnectedOptions()),), SoftmaxOptions(1.0))
+    for tensor, name in ((image, "image"), (y, "probabilities")):
+        g.tensors[tensor] = replace(g.tensors[tensor], name=name)
+    return model(g.build(y), signatures=[Signature("serving_default", {"image": image}, {"probabilities": y})])
