@@ -14,6 +14,7 @@ from litecl.converter.quantization.dynamic_range import dynamic_range
 from litecl.converter.quantization.equalization import equalize
 from litecl.converter.quantization.halves import halves
 from litecl.converter.quantization.integers import Quantized, quantize_model
+from litecl.converter.quantization.lookups import with_softsigns, without_softsigns
 from litecl.converter.quantization.measure import measure
 from litecl.converter.quantization.observers import observer
 from litecl.converter.quantization.options import Quantization
@@ -50,14 +51,15 @@ def _with_narrow_weights(graph: Subgraph, how: Quantization) -> Subgraph:
 def _on_integers(model: Model, how: Quantization) -> tuple[Model, QuantizationReport]:
     assert how.activations is not None
     trained, type_ = is_trained(model), TensorType[how.activations.upper()]
-    floats, known = absorb(with_integer_kernels(with_constant_weights(model), type_), type_)
+    joined = with_softsigns(model) if type_ == TensorType.INT8 else model
+    floats, known = absorb(with_integer_kernels(with_constant_weights(joined), type_), type_)
     floats = equalize(floats) if how.equalize else floats
     used = [] if trained and how.data is None else samples(how, floats)
     known = _measured(floats, how, used, known)
     check_names([floats.subgraphs[i] for i in known], how.skip)
     rounded = correct_biases(floats, used, per_channel=how.per_channel) if how.bias_correction and used else floats
     quantized, done = _with_safe_divisions(rounded, how, known, used)
-    return quantized, measure(floats, quantized, done, how, used)
+    return without_softsigns(quantized), measure(floats, quantized, done, how, used)
 
 
 def _with_safe_divisions(

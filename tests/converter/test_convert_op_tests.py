@@ -13,7 +13,10 @@ from support.shared import SHARED  # noqa: E402
 from tools.op_tests import main  # noqa: E402
 
 _REAL = SHARED / "op_tests"
-_FEW = ("gelu", "one_hot", "tensor_list_dynamic_shape", "while")
+_FEW = (
+    *("fully_connected_4bit_hybrid", "gelu", "matrix_band_part", "one_hot", "real", "softsign", "static_hashtable"),
+    *("tensor_list_dynamic_shape", "tensor_list_get_item", "tensor_list_resize", "while"),
+)
 _FILE = """
 import tensorflow as tf
 from {package}.testing.zip_test_utils import create_tensor_data, make_zip_of_tests, register_make_test_function
