@@ -26,7 +26,8 @@ class PackedLibraries(Libraries):
     def _content(self, units: Sequence[Unit], keys: Sequence[str], name: str) -> bytes:
         content = self._pack.library(self._packed, name)
         if content is None:
-            made_for = ", ".join(f"{model} ({digest[:12]})" for digest, model in self._pack.models.items())
+            models = sorted((model, digest) for digest, model in self._pack.models.items())
+            made_for = ", ".join(f"{model} ({digest[:12]})" for model, digest in models)
             files = ", ".join(sorted({Path(unit.name).name for unit in units}))
             raise KernelBuildError(
                 f"{self._pack.path} has no library for this region, of {files}: it was made for {made_for}, for their "

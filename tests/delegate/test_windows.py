@@ -18,6 +18,7 @@ from litecl.delegate.native.clang import Unit
 from litecl.delegate.native.library import Libraries
 from litecl.interpreter.file.writer import write
 from support import small_models
+from support.pocl_processor import as_itself
 
 pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
 CHAIN = small_models.chain()
@@ -92,6 +93,7 @@ def test_names_of_files_are_quoted(tmp_path: Path, folder: str) -> None:
     assert found.compile([Unit(str(path), source, ("-DLITECL_REGION=1", "-DVW=4"))])
 
 
+@as_itself
 @pytest.mark.parametrize(
     ("system", "machine", "target"),
     [
@@ -129,6 +131,7 @@ def test_the_only_compiler_on_windows(
     assert [type(each) for each in found] == [linking.ForWindows] * count
 
 
+@as_itself
 @pytest.mark.parametrize(("system", "start"), [("win32", b"MZ"), ("darwin", b"\xcf\xfa\xed\xfe")])
 def test_libraries_of_a_system(monkeypatch: pytest.MonkeyPatch, system: str, start: bytes) -> None:
     """They are linked as that system's, by the compiler that would be found there."""

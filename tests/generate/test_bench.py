@@ -43,7 +43,7 @@ def test_embeddings_of_a_file_beside(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = text(capsys, "bench", path, *SMALL, "--against", "litert", "--threads", "1")
     assert "a prompt of 12 tokens, 5 generated, 2 times" in shown
-    assert "decode tokens/s" in shown
+    assert "decode" in shown  # a narrow column breaks its title
     assert "litert with 1 thread takes" in shown
     assert "nodes in" in shown
 

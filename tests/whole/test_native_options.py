@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> str:
 def test_memory_limit(threads: int) -> None:
     """A region counts, what it does not fit into leaves it to the CPU, and the number is the same for every invoke."""
     delegate = CLDelegate("native", num_threads=threads)
-    small = Interpreter(CHAIN, delegates=[delegate], memory_limit=700)
+    small = Interpreter(CHAIN, delegates=[delegate], memory_limit=400)
     small.allocate_tensors()
     report = small.delegation_report()
     assert report.claimed == 0
