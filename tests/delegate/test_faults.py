@@ -25,8 +25,9 @@ from litecl.interpreter.errors import KernelBuildError, LiteclError, OutOfDevice
 from support.build import randn
 from support.devices import as_on_a_gpu
 from tools import opencl_seam
-from tools.fault_injection import HOW, MODES, Place, judge, places
+from tools.fault_injection import MODES, judge, places
 from tools.fault_models import RNG, Session, Subject, assert_right, expected, prepared, raises, run, small, subjects
+from tools.fault_places import HOW, Place
 from tools.opencl_seam import Seam, installed
 
 pytestmark = pytest.mark.opencl

@@ -4,17 +4,14 @@
 were and at how many of them the model was right.
 """
 
-import argparse
 import gc
-import logging
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from litecl.delegate import CLDelegate, devices, report
 from litecl.delegate.gpu.properties import Gpu
@@ -23,12 +20,12 @@ from litecl.delegate.opencl.memory import shared
 from litecl.delegate.opencl.probes import capabilities
 from litecl.delegate.opencl.runs.recordings.command_buffer import FUNCTIONS
 from litecl.interpreter.errors import DelegateError, DeviceNotFound
-from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.variables import VAR_HANDLE
 from support.command_buffers import emulated
 from support.devices import several_threads
 from tools import opencl_seam
-from tools.fault_models import Session, Subject, expected, subjects
+from tools.fault_models import Session, Subject, expected
+from tools.fault_places import Place, Wrong, compare, run
 from tools.graph_fuzz.modes import gpu_like
 from tools.opencl_seam import Seam, installed
 
@@ -45,29 +42,11 @@ MODES: dict[str, dict[str, Any]] = {
     "mapped": {"num_threads": 1},
 }
 _GPUS = {"gpu": Gpu(), "recorded": Gpu(), "integrated": Gpu(integrated=True), "mapped": Gpu(integrated=True)}
-HOW = ("fallback", "strict", "interrupt")
 
 
-@dataclass(frozen=True)
-class Place:
-    """One call of one subject in one mode, and how it fails (one of ``HOW``).
-
-    kept: what the report says where nothing fails, and may say without a warning where nothing is lost.
-    """
-
-    subject: Subject
-    mode: str
-    number: int
-    name: str
-    how: str
-    kept: Any = field(repr=False)
-
-    def __str__(self) -> str:
-        return f"{self.subject.name}, {self.mode}, {self.how}, call {self.number} ({self.name})"
-
-    def raised(self, routine: str) -> BaseException:
-        """Return what the call raises."""
-        return KeyboardInterrupt() if self.how == "interrupt" else opencl_seam.error(self.number, routine)
+def _raised(place: Place, routine: str) -> BaseException:
+    """Return what a call raises."""
+    return KeyboardInterrupt() if place.how == "interrupt" else opencl_seam.error(place.number, routine)
 
 
 def _kept(told: report.DelegationReport) -> Any:
@@ -87,13 +66,9 @@ def count(subject: Subject, mode: str) -> tuple[list[str], Any]:
         return list(seam.calls), _kept(told)
 
 
-class Wrong(Exception):
-    """What is wrong at a place."""
-
-
 def judge(place: Place) -> str:
     """Return what is wrong at a place; nothing where all is right."""
-    seam = Seam(place.number, place.raised)
+    seam = Seam(place.number, partial(_raised, place))
     with _fresh(place.mode) as options:
         options = {**options, **place.subject.options}
         try:
@@ -102,11 +77,11 @@ def judge(place: Place) -> str:
                 told = _told(place, session, raised)
             # The device is well again: what ran on it still does, what fell back still computes, and so do others.
             if told and not _has_variables(place.subject):
-                _compare(session.invoke(0), expected(place.subject.name)[1], "afterwards")
+                compare(session.invoke(0), expected(place.subject.name)[1], "afterwards")
             del session
             again = Session(place.subject, [CLDelegate(**options, strict=True)])
             for step, wanted in zip(again.steps(), expected(place.subject.name), strict=True):
-                _compare(step(), wanted, "another interpreter")
+                compare(step(), wanted, "another interpreter")
             del again, step
         except Wrong as wrong:
             return str(wrong)
@@ -134,7 +109,7 @@ def _used(place: Place, options: dict[str, Any]) -> tuple[Session, bool]:
             if place.subject.name == "two LSTMs" and number:
                 return session, raised  # an invoke that raises leaves states of earlier regions as they are after it
             got = step()
-        _compare(got, wanted, f"step {number}")
+        compare(got, wanted, f"step {number}")
     return session, raised
 
 
@@ -166,13 +141,6 @@ def _has_variables(subject: Subject) -> bool:
     return any(spec.is_variable for spec in graph.tensors) or any(node.op is VAR_HANDLE for node in graph.nodes)
 
 
-def _compare(got: Sequence[Array], wanted: Sequence[Array], when: str) -> None:
-    for a, b in zip(got, wanted, strict=True):
-        close = np.allclose(a, b, rtol=1e-4, atol=1e-5) if b.dtype.kind == "f" else np.array_equal(a, b)
-        if not close or a.dtype != b.dtype:
-            raise Wrong(f"{when}: differs by {np.abs(np.subtract(a, b, dtype=np.float64)).max()}")
-
-
 @contextmanager
 def _fresh(mode: str) -> Iterator[dict[str, Any]]:
     """Options for a mode, with nothing open and nothing known of any device."""
@@ -202,28 +170,8 @@ def places(subject: Subject, mode: str, how: str) -> list[Place]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judges all places and prints those that are not right."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--models", nargs="*", help="only those whose names hold one of these")
-    parser.add_argument("--modes", nargs="*", default=list(MODES), choices=MODES)
-    parser.add_argument("--how", nargs="*", default=HOW, choices=HOW)
-    parser.add_argument("--each", type=int, default=1, metavar="N", help="only every Nth place")
-    chosen = parser.parse_args(arguments)
-    logging.getLogger("litecl").setLevel(logging.ERROR)
-    right = total = 0
-    for subject in subjects():
-        if chosen.models and not any(part in subject.name for part in chosen.models):
-            continue
-        for mode in chosen.modes:
-            for how in chosen.how:
-                found = places(subject, mode, how)[:: chosen.each]
-                wrong = [(place, text) for place in found if (text := judge(place))]
-                total, right = total + len(found), right + len(found) - len(wrong)
-                print(f"{subject.name}, {mode}, {how}: {len(found)} places, {len(wrong)} wrong", flush=True)
-                for place, text in wrong:
-                    print(f"  {place}: {text}", flush=True)
-    print(f"{total} places, {right} right")
-    return int(right != total)
+    """Judge all places and print those that are not right."""
+    return run(__doc__, MODES, places, judge, arguments)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,9 @@ and without ``strict``) or as Ctrl-C, which comes at each run of a region, too. 
 and at how many of them the model was right, then and afterwards.
 """
 
-import argparse
 import ctypes
 import errno
 import gc
-import logging
 import os
 import subprocess
 import sys
@@ -23,13 +21,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import numpy as np
-
 from litecl.delegate import CLDelegate, devices, report
 from litecl.delegate.native import compiler, execution, memory, probe
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, OutOfDeviceMemory
-from litecl.interpreter.graph import Array
-from tools.fault_models import Session, Subject, expected, subjects
+from tools.fault_models import Session, Subject, expected
+from tools.fault_places import Place, Wrong, compare, run
 
 MODES: dict[str, dict[str, Any]] = {
     "one thread": {"num_threads": 1},
@@ -40,7 +36,6 @@ MODES: dict[str, dict[str, Any]] = {
     "uncached": {"num_threads": 1, "cache_dir": None},
 }
 _NOT_KEPT = ("new cache", "uncached")
-HOW = ("fallback", "strict", "interrupt")
 _PATHS = ("read_bytes", "write_bytes", "read_text", "write_text", "open", "replace", "mkdir", "unlink", "chmod", "stat")
 _POINTS: tuple[tuple[Any, str], ...] = (
     *((subprocess, name) for name in ("Popen", "run")),
@@ -111,21 +106,6 @@ def fresh(mode: str, kept: Path) -> Iterator[dict[str, Any]]:
         yield {"device": "native", **folder, **MODES[mode]}
 
 
-@dataclass(frozen=True)
-class Place:
-    """One call of one subject in one mode, and how it fails. told: what the report says where nothing fails."""
-
-    subject: Subject
-    mode: str
-    number: int
-    name: str
-    how: str
-    told: Any = field(repr=False)
-
-    def __str__(self) -> str:
-        return f"{self.subject.name}, {self.mode}, {self.how}, call {self.number} ({self.name})"
-
-
 def _told(session: Session) -> Any:
     told = session.interpreter.delegation_report()
     return told.device, told.claimed, tuple(row.manner for row in told.partitions)
@@ -145,10 +125,6 @@ def places(subject: Subject, mode: str, how: str, kept: Path) -> list[Place]:
     return [Place(subject, mode, number, name, how, told) for number, name in named]
 
 
-class Wrong(Exception):
-    """What is wrong at a place."""
-
-
 def judge(place: Place, kept: Path) -> str:
     """Return what is wrong at a place; nothing where all is right."""
     try:
@@ -158,7 +134,7 @@ def judge(place: Place, kept: Path) -> str:
                 _use(place, options)
             again = Session(place.subject, [CLDelegate(**options | {"cache_dir": kept}, strict=True)])
             for step, wanted in zip(again.steps(), expected(place.subject.name), strict=True):
-                _compare(step(), wanted, "another interpreter")
+                compare(step(), wanted, "another interpreter")
     except Wrong as wrong:
         return str(wrong)
     except Exception as error:
@@ -182,7 +158,7 @@ def _use(place: Place, options: dict[str, Any]) -> None:
                 raise Wrong(f"step {number} raises {error!r}") from error
             raised = True
             got = step()
-        _compare(got, wanted, f"step {number}")
+        compare(got, wanted, f"step {number}")
     try:
         told = session.interpreter.delegation_report()
     except (DelegateError, KeyboardInterrupt):  # of times, as strict has it, or a Ctrl-C
@@ -191,41 +167,14 @@ def _use(place: Place, options: dict[str, Any]) -> None:
         told, raised = session.interpreter.delegation_report(), True
     if place.how != "fallback" and told.warnings:
         raise Wrong(f"{place.how}, and yet {told.warnings}")
-    if not (raised or told.warnings) and _told(session) != place.told:
-        raise Wrong(f"nothing is reported, but {_told(session)} is not {place.told}")
-
-
-def _compare(got: Sequence[Array], wanted: Sequence[Array], when: str) -> None:
-    for a, b in zip(got, wanted, strict=True):
-        close = np.allclose(a, b, rtol=1e-4, atol=1e-5) if b.dtype.kind == "f" else np.array_equal(a, b)
-        if not close or a.dtype != b.dtype:
-            raise Wrong(f"{when}: differs by {np.abs(np.subtract(a, b, dtype=np.float64)).max()}")
+    if not (raised or told.warnings) and _told(session) != place.kept:
+        raise Wrong(f"nothing is reported, but {_told(session)} is not {place.kept}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Judge all places and print those that are not right."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--models", nargs="*", help="only those whose names hold one of these")
-    parser.add_argument("--modes", nargs="*", default=list(MODES), choices=MODES)
-    parser.add_argument("--how", nargs="*", default=HOW, choices=HOW)
-    parser.add_argument("--each", type=int, default=1, metavar="N", help="only every Nth place")
-    chosen = parser.parse_args(arguments)
-    logging.getLogger("litecl").setLevel(logging.ERROR)
-    right = total = 0
     with tempfile.TemporaryDirectory() as name:
-        for subject in subjects():
-            if chosen.models and not any(part in subject.name for part in chosen.models):
-                continue
-            for mode in chosen.modes:
-                for how in chosen.how:
-                    found = places(subject, mode, how, Path(name))[:: chosen.each]
-                    wrong = [(place, text) for place in found if (text := judge(place, Path(name)))]
-                    total, right = total + len(found), right + len(found) - len(wrong)
-                    print(f"{subject.name}, {mode}, {how}: {len(found)} places, {len(wrong)} wrong", flush=True)
-                    for place, text in wrong:
-                        print(f"  {place}: {text}", flush=True)
-    print(f"{total} places, {right} right")
-    return int(right != total)
+        return run(__doc__, MODES, partial(places, kept=Path(name)), partial(judge, kept=Path(name)), arguments)
 
 
 if __name__ == "__main__":
