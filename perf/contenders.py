@@ -60,16 +60,24 @@ def peer_package() -> Any:
         raise LiteclError("comparing with LiteRT needs its package: pip install ai-edge-litert") from error
 
 
-def _litert(content: bytes, num_threads: int, resolver: str = "AUTO") -> Runtime:
+def litert(
+    content: bytes, num_threads: int | None = None, resolver: str = "AUTO", *, preserve: bool = False
+) -> Runtime:
+    """Return LiteRT's interpreter. resolver: a name of its OpResolverType. preserve: whether all tensors can be read.
+
+    Raises LiteclError where its package is missing, LiteRT's own errors for a model that it does not load.
+    """
     package = peer_package()
-    kernels = package.OpResolverType[resolver]
     runtime: Runtime = package.Interpreter(
-        model_content=content, num_threads=num_threads, experimental_op_resolver_type=kernels
+        model_content=content,
+        num_threads=num_threads,
+        experimental_op_resolver_type=package.OpResolverType[resolver],
+        experimental_preserve_all_tensors=preserve,
     )
     return runtime
 
 
 PEERS: dict[str, Callable[[bytes, int], Runtime]] = {
-    "litert": _litert,
-    "litert-reference": partial(_litert, resolver="BUILTIN_REF"),
+    "litert": litert,
+    "litert-reference": partial(litert, resolver="BUILTIN_REF"),
 }

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.interpreter.feeding import told_apart
 from litecl.interpreter.graph import Array
 
@@ -49,6 +49,16 @@ def random_inputs(details: Sequence[Details], seed: int) -> dict[str, Array]:
     shapes = [tuple(int(n) for n in d["shape"]) for d in details]
     values = [_random(rng, shape, np.dtype(d["dtype"])) for d, shape in zip(details, shapes, strict=True)]
     return dict(zip(labels(details), values, strict=True))
+
+
+def named_inputs(details: Sequence[Details], inputs: Mapping[str, Array], seed: int) -> dict[str, Array]:
+    """Return a value for every input by its label: those given, and random ones. Raises ModelError for a name that no
+    input has.
+    """
+    names = labels(details)
+    if unknown := {*inputs} - {*names}:
+        raise ModelError(f"inputs: there is no input {', '.join(map(repr, sorted(unknown)))}; the model has {names}")
+    return {**random_inputs(details, seed), **inputs}
 
 
 def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -109,7 +109,7 @@ def test_models_that_cannot_be_compared() -> None:
     narrow = write(model(g.build(g.op(TANH, [g.input((2, 7))], NoOptions()))))
     with pytest.raises(ShapeError, match=r"expected \[2, 8\] as in the other model, got \[2, 7\]"):
         diff_models(write(_graph()), narrow)
-    with pytest.raises(ModelError, match="no input is named 'z'"):
+    with pytest.raises(ModelError, match="there is no input 'z'"):
         diff_models(write(_graph()), write(_graph()), {"z": np.zeros(1)})
     with pytest.raises(ModelError):
         diff_models(b"nothing", write(_graph()))

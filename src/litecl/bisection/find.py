@@ -10,10 +10,9 @@ from litecl.bisection.runners import DEVICE, INTERPRETER, Runner
 from litecl.bisection.search import Fault, Growth, Search, Tick
 from litecl.bisection.tolerance import Error, Tolerance, worst
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
-from litecl.perf.feeds import labels, random_inputs
+from litecl.perf.feeds import labels, named_inputs
 
 Verdict = Literal["right", "fault", "rounding"]
 
@@ -83,8 +82,5 @@ def bisect(
 def _given(content: bytes, inputs: Mapping[str, Array], seed: int) -> Sequence[Array]:
     """Return a value for every input, in the model's order. Raises ModelError for a name that no input has."""
     details = Interpreter(model_content=content).get_input_details()
-    names = labels(details)
-    if unknown := {*inputs} - {*names}:
-        raise ModelError(f"inputs: there is no input {', '.join(map(repr, sorted(unknown)))}; the model has {names}")
-    values = {**random_inputs(details, seed), **inputs}
-    return [values[name] for name in names]
+    values = named_inputs(details, inputs, seed)
+    return [values[name] for name in labels(details)]

@@ -8,8 +8,8 @@ from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
-from litecl.perf.contenders import peer_package
-from litecl.perf.feeds import Runtime
+from litecl.perf.contenders import litert
+from litecl.perf.feeds import Runtime, labels, outputs_of, prepare
 
 INTERPRETER, DEVICE, LITERT, LITERT_REFERENCE = "interpreter", "device", "litert", "litert-ref"
 _RESOLVERS = {LITERT: "AUTO", LITERT_REFERENCE: "BUILTIN_REF"}
@@ -42,16 +42,10 @@ class Runner:
             device = None if self.name == DEVICE else self.name
             options = {"strict": True, **self.options}  # what the CPU has run in a device's place would say nothing
             return Interpreter(model_content=content, delegates=[CLDelegate(device=device, **options)])
-        package = peer_package()
         try:
-            made: Runtime = package.Interpreter(
-                model_content=content,
-                experimental_op_resolver_type=package.OpResolverType[_RESOLVERS[self.name]],
-                experimental_preserve_all_tensors=preserve,
-            )
+            return litert(content, resolver=_RESOLVERS[self.name], preserve=preserve)
         except (ValueError, RuntimeError) as error:
             raise LiteclError(f"{self.name} cannot load the model: {error}") from error
-        return made
 
     def prepare(self, content: bytes) -> Run:
         """Return a function that runs a model whose inputs have the shapes that it declares. Raises LiteclError."""
@@ -62,11 +56,9 @@ class Runner:
 def run(runtime: Runtime, values: Sequence[Array], name: str) -> list[Array]:
     """Run a model once. Raises LiteclError."""
     try:
-        runtime.allocate_tensors()
-        for detail, value in zip(runtime.get_input_details(), values, strict=True):
-            runtime.set_tensor(detail["index"], value)
+        prepare(runtime, dict(zip(labels(runtime.get_input_details()), values, strict=True)))
         runtime.invoke()
-        return [runtime.get_tensor(detail["index"]) for detail in runtime.get_output_details()]
+        return outputs_of(runtime)
     except LiteclError:
         raise
     except (ValueError, RuntimeError) as error:  # LiteRT's errors

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import LiteclError, ModelError, ShapeError
+from litecl.interpreter.errors import LiteclError, ShapeError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.quantize import dequantize
-from litecl.perf.feeds import labels, random_inputs
+from litecl.perf.feeds import labels, named_inputs, prepare
 
 _NARROW = ("int8", "uint8", "int16")
 
@@ -48,13 +48,10 @@ def real_inputs(contents: Sequence[bytes], inputs: Mapping[str, Array], seed: in
     Raises ModelError for an unknown name, ShapeError where the models' inputs differ in number or shape.
     """
     details = [Interpreter(model_content=content).get_input_details() for content in contents]
-    names = labels(details[0])
-    if unknown := {*inputs} - {*names}:
-        raise ModelError(f"inputs: no input is named {', '.join(map(repr, sorted(unknown)))}; the model has {names}")
+    found = named_inputs(details[0], inputs, seed)
     if len(details[0]) != len(details[1]):
         raise ShapeError(f"expected models of as many inputs, got {len(details[0])} and {len(details[1])}")
-    found = {**random_inputs(details[0], seed), **inputs}
-    first = [found[name] for name in names]
+    first = [found[name] for name in labels(details[0])]
     a, b = ([graph.tensors[t] for t in graph.inputs] for graph in (read(content).subgraphs[0] for content in contents))
     numbers = [real(value, spec) for value, spec in zip(first, a, strict=True)]
     return [first, [_as(value, spec) for value, spec in zip(numbers, b, strict=True)]]
@@ -81,12 +78,7 @@ def values_of(content: bytes, given: Sequence[Array]) -> dict[int, Array]:
     """Return the real numbers of all tensors that a model computes on some inputs, by index, by the interpreter."""
     runtime = Interpreter(model_content=content, experimental_preserve_all_tensors=True)
     graph = read(content).subgraphs[0]
-    for detail, value in zip(runtime.get_input_details(), given, strict=True):
-        if tuple(detail["shape"]) != value.shape:
-            runtime.resize_tensor_input(detail["index"], value.shape)
-    runtime.allocate_tensors()
-    for detail, value in zip(runtime.get_input_details(), given, strict=True):
-        runtime.set_tensor(detail["index"], value)
+    prepare(runtime, dict(zip(labels(runtime.get_input_details()), given, strict=True)))
     runtime.invoke()
     found = {}
     for tensor in {*graph.outputs, *(t for node in graph.nodes for t in node.outputs)}:
