@@ -5,7 +5,7 @@ A tensor is named by its index in its subgraph; ``ABSENT`` represents an optiona
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from litecl.interpreter.op import ControlOp, Op
@@ -29,6 +29,13 @@ class Node:
     options: Any = None
     intermediates: tuple[int, ...] = ()
     version: int = 1
+
+    def moved(self, place: Mapping[int, int]) -> "Node":
+        """Return the node over a list of tensors in which each has another index, given in ``place``, ABSENT too."""
+        inputs, outputs, intermediates = (
+            tuple(place[t] for t in tensors) for tensors in (self.inputs, self.outputs, self.intermediates)
+        )
+        return replace(self, inputs=inputs, outputs=outputs, intermediates=intermediates)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """A fault as files: the smallest model that shows it, with its inputs and the right outputs."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,8 @@ def write_case(found: Bisection, folder: Path) -> list[Path]:
 
 
 def command(found: Bisection, folder: Path) -> str:
-    """Return the command that shows the fault again, from the files."""
-    return (
-        f"litecl bisect {folder / _MODEL} --input {folder / _INPUTS} "
-        f"--suspect {found.suspect} --reference {found.reference}"
-    )
+    """Return the command that shows the fault again, from the files, on the same device with its default options."""
+    runtimes = "--suspect", str(found.suspect), "--reference", str(found.reference)
+    bounds = "--relative", str(found.tolerance.relative), "--steps", str(found.tolerance.steps)
+    files = str(folder / _MODEL), "--input", str(folder / _INPUTS)
+    return shlex.join(("litecl", "bisect", *files, *runtimes, *bounds))

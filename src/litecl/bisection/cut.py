@@ -28,10 +28,11 @@ def cut(model: Model, subgraph: int, nodes: Sequence[int], values: Mapping[int, 
     graph = model.subgraphs[subgraph]
     inner = [graph.nodes[i] for i in nodes]
     made = [t for node in inner for t in node.outputs]
-    read = dict.fromkeys(t for node in inner for t in node.inputs if t != ABSENT and t not in {*made})
+    own, chosen = {ABSENT, *made}, {*nodes}
+    read = dict.fromkeys(t for node in inner for t in node.inputs if t not in own)
     inputs = tuple(t for t in read if _is_given(graph.tensors[t]))
     _require_separable(model, graph, inner, (*inputs, *made))
-    others = {t for i, node in enumerate(graph.nodes) if i not in {*nodes} for t in node.inputs} | {*graph.outputs}
+    others = {t for i, node in enumerate(graph.nodes) if i not in chosen for t in node.inputs} | {*graph.outputs}
     outputs = tuple(t for t in made if t in others) or tuple(made)
     return Cut(_model(model, graph, inner, inputs, outputs, values), inputs, outputs)
 
@@ -68,20 +69,11 @@ def _model(
     named = [t for node in nodes for t in (*node.inputs, *node.outputs, *node.intermediates) if t != ABSENT]
     used = sorted({*named, *inputs, *outputs})
     place = {t: position for position, t in enumerate(used)} | {ABSENT: ABSENT}
-    moved = [
-        replace(
-            node,
-            inputs=tuple(place[t] for t in node.inputs),
-            outputs=tuple(place[t] for t in node.outputs),
-            intermediates=tuple(place[t] for t in node.intermediates),
-        )
-        for node in nodes
-    ]
     first = Subgraph(
         tuple(_shaped(graph.tensors[t], values.get(t)) for t in used),
         tuple(place[t] for t in inputs),
         tuple(place[t] for t in outputs),
-        tuple(moved),
+        tuple(node.moved(place) for node in nodes),
         "main",
     )
     needed = reached(model, nodes)

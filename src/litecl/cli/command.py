@@ -43,7 +43,7 @@ def model_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def model_file(text: str) -> Path | str:
-    """Return a path; a name of the Hub's stays text until the command runs (``perf/hub.py``)."""
+    """Return a path; a name of the Hub's stays text until the command runs (``cli/hub.py``)."""
     return text if is_hub(text) else Path(text)
 
 

@@ -85,7 +85,8 @@ def diff_models(a: Source, b: Source, inputs: Mapping[str, Array] | None = None,
 
 
 def _others(graph: Subgraph, paired: Sequence[int]) -> dict[int, str]:
-    return {i: _named(graph, node) for i, node in enumerate(graph.nodes) if i not in {*paired}}
+    taken = {*paired}
+    return {i: _named(graph, node) for i, node in enumerate(graph.nodes) if i not in taken}
 
 
 def _named(graph: Subgraph, node: Node) -> str:

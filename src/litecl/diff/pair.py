@@ -1,5 +1,6 @@
 """Which node of one graph is which node of another, whatever their numbers."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from difflib import SequenceMatcher
 
@@ -35,7 +36,8 @@ def _by_name(a: Subgraph, b: Subgraph) -> list[Pair]:
 
 def _unique(graph: Subgraph) -> dict[str, int]:
     names = [graph.tensors[node.outputs[0]].name if node.outputs else "" for node in graph.nodes]
-    return {name: i for i, name in enumerate(names) if name and names.count(name) == 1}
+    counts = Counter(names)
+    return {name: i for i, name in enumerate(names) if name and counts[name] == 1}
 
 
 def _in_sequence(a: Subgraph, b: Subgraph, of_a: Sequence[int], of_b: Sequence[int], key: _Key) -> list[Pair]:

@@ -59,11 +59,7 @@ class Builder:
             if index not in at:
                 at[index] = self.add(spec)
         at[ABSENT] = ABSENT
-        for node in graph.nodes:
-            inputs, outputs, between = (
-                tuple(at[t] for t in tensors) for tensors in (node.inputs, node.outputs, node.intermediates)
-            )
-            self.nodes.append(replace(node, inputs=inputs, outputs=outputs, intermediates=between))
+        self.nodes += [node.moved(at) for node in graph.nodes]
         return at.__getitem__
 
     def built(self, outputs: Sequence[int], name: str) -> Subgraph:

@@ -100,6 +100,10 @@ class Timing:
     decode_tokens: int = 0
     decode_s: float = 0.0
 
+    def __add__(self, more: "Timing") -> "Timing":
+        """Return what was spent in all."""
+        return Timing(**{name: value + getattr(more, name) for name, value in vars(self).items()})
+
     def __sub__(self, before: "Timing") -> "Timing":
         """Return what was spent since then."""
         return Timing(**{name: value - getattr(before, name) for name, value in vars(self).items()})

@@ -169,7 +169,7 @@ class Session:
             logits = self._read()
             start = time.perf_counter()
             token = choose(logits, asked.sampling, self._tokens, self._random)
-            self._spend(decode_tokens=1, decode_s=time.perf_counter() - start)
+            self.timing += Timing(decode_tokens=1, decode_s=time.perf_counter() - start)
             yield token, logits
 
     def _whole(self, asked: GenerationOptions, ends: Sequence[tuple[int, ...]]) -> list[int]:
@@ -193,7 +193,7 @@ class Session:
         self._held += len(tokens)
         if goal.draws:
             self._random.random(len(tokens))  # as many as were used
-        self._spend(decode_tokens=len(tokens), decode_s=time.perf_counter() - start)
+        self.timing += Timing(decode_tokens=len(tokens), decode_s=time.perf_counter() - start)
         return tokens
 
     def _finish(self, count: int, asked: GenerationOptions, ends: Sequence[tuple[int, ...]]) -> Finish:
@@ -209,7 +209,7 @@ class Session:
         start = time.perf_counter()
         logits = self._run(1)
         assert logits is not None
-        self._spend(decode_s=time.perf_counter() - start)
+        self.timing += Timing(decode_s=time.perf_counter() - start)
         return logits
 
     def _prefill(self) -> None:
@@ -221,7 +221,7 @@ class Session:
         pieces = self._model.pieces(len(self._tokens) - 1 - self._held, self._held)
         for count in pieces:
             self._run(count)
-        self._spend(prefill_tokens=sum(pieces), prefill_s=time.perf_counter() - start if pieces else 0.0)
+        self.timing += Timing(prefill_tokens=sum(pieces), prefill_s=time.perf_counter() - start if pieces else 0.0)
 
     def _run(self, count: int) -> Array | None:
         try:
@@ -236,14 +236,3 @@ class Session:
     def _forget(self) -> None:
         """Begin with new caches: what they hold is not certain. The model reads all tokens again."""
         self._caches, self._held = self._model.caches(), 0
-
-    def _spend(
-        self, prefill_tokens: int = 0, prefill_s: float = 0.0, decode_tokens: int = 0, decode_s: float = 0.0
-    ) -> None:
-        before = self.timing
-        self.timing = Timing(
-            before.prefill_tokens + prefill_tokens,
-            before.prefill_s + prefill_s,
-            before.decode_tokens + decode_tokens,
-            before.decode_s + decode_s,
-        )
