@@ -50,14 +50,14 @@ INLINE floatv masked(const floatv scores, __global const Mask *mask, const int c
 typedef float Mask;
 
 // What is added to a score that is nothing beside those above `least`: its product would have to be as large.
-#define HIDDEN (2.0f * a->least)
+#define NEVER_SEEN (2.0f * a->least)
 
 INLINE bool hides(__global const Mask *mask, const int count, __global const Attention *a) {
-    if (!a->mask_step) return *mask <= HIDDEN;
+    if (!a->mask_step) return *mask <= NEVER_SEEN;
     floatv seen = 0.0f;
     for (int i = 0; i < count; i += VW) {
         const floatv x = load_part(mask + i, MIN(VW, count - i), count - i, -INFINITY);
-        seen = x <= HIDDEN ? seen : (floatv)(1.0f);
+        seen = x <= NEVER_SEEN ? seen : (floatv)(1.0f);
     }
     return sum_lanes(seen) == 0.0f;
 }

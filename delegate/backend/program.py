@@ -46,8 +46,6 @@ class Program:
         self.copied: tuple[float, ...] = ()
         self.buffers: Mapping[int, UserBuffer] = {}
         fork.register(self)
-        if device.needs_runtime:
-            self._run = on_ample_stack(self._run)  # type: ignore[method-assign]
         with self.lock:
             self._execution = device.bind(plan, options)
             self._memory, self._finish = self._execution.memory, self._execution.finish
@@ -64,6 +62,10 @@ class Program:
         self._results = [view(operand) for operand in plan.outputs]
         self._hidden = [i for i, result in enumerate(self._results) if result is None]
         self._kept = [i for i, result in enumerate(self._results) if result is not None]
+        lent = {i: v for i, v in enumerate(self._views) if v is not None and plan.region.inputs[i] in plan.overwritten}
+        self._overwritten = {i: (v, v.ctypes.data) for i, v in lent.items()}  # and where they lie
+        self._first = min((start for _, start in self._overwritten.values()), default=0)
+        self._end = max((start + v.nbytes for v, start in self._overwritten.values()), default=0)
         self.states = States(self._execution, plan.states, self._device)
 
     def run(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
@@ -78,7 +80,8 @@ class Program:
     def run_without_keeping(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
         """Run the region, all but telling the store of new states."""
         with self.lock:
-            outputs = self._run(inputs, variables, counters)
+            run = self._run_amply if self.needs_runtime else self._run
+            outputs = run(inputs, variables, counters)
         if not self.saved:
             self._device.save()
             self.saved = True
@@ -97,6 +100,8 @@ class Program:
         except BaseException as error:
             self.abandon(error)
 
+    _run_amply = on_ample_stack(_run)
+
     def _run_timed(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
         """Do the same, and note how long copies took."""
         start_s, sent, received = time.perf_counter(), counters.bytes_to_device, counters.bytes_to_host
@@ -109,11 +114,6 @@ class Program:
         end_s, sent, received = time.perf_counter(), counters.bytes_to_device - sent, counters.bytes_to_host - received
         self.copied = start_s, copied_s, queued_s, end_s, sent, received
         return outputs
-
-    @property
-    def constant_bytes(self) -> int:
-        """Return the bytes of all constants on the device, those included that other regions share."""
-        return sum(self.constant_parts.values())
 
     @property
     def copies(self) -> list[CopyRow]:
@@ -233,7 +233,7 @@ class Program:
         self.saved = False  # what was built for them is to be saved too
 
     def _upload(self, inputs: Sequence[Array], counters: Counters) -> None:
-        for i, value in enumerate(self._apart(inputs) if self.plan.overwritten else inputs):
+        for i, value in enumerate(self._apart(inputs) if self._overwritten else inputs):
             view = self._views[i]
             if view is value or self.plan.region.inputs[i] in self.buffers:
                 continue
@@ -247,21 +247,15 @@ class Program:
         """Return inputs none of which changes while others are copied: what the last run has left in memory that it
         overwrites may be given again, in the same place or in another one.
         """
-        views = {i: v for i, v in enumerate(self._views) if self._overwrites(i) and v is not None}
-        starts = {i: v.ctypes.data for i, v in views.items()}
-        first = min(starts.values(), default=0)
-        end = max((start + views[i].nbytes for i, start in starts.items()), default=0)
         found = list(inputs)
-        for i, own in starts.items():
+        for i, (view, own) in self._overwritten.items():
             value, start = inputs[i], inputs[i].ctypes.data
-            if not value.flags.c_contiguous or (start != own and start < end and start + value.nbytes > first):
+            touches = start != own and start < self._end and start + value.nbytes > self._first
+            if touches or not value.flags.c_contiguous:
                 found[i] = value.copy()
             elif start == own:
-                found[i] = views[i]
+                found[i] = view
         return found
-
-    def _overwrites(self, position: int) -> bool:
-        return self.plan.region.inputs[position] in self.plan.overwritten
 
     def _download(self, counters: Counters) -> list[Array]:
         """Return the outputs once everything has finished: copies, except for memory that is lent."""

@@ -1,4 +1,5 @@
 """GPUs: their properties, and how lowerings use groups, local memory and matrix units.
 
-Nothing on a CPU's way knows of this room: records name lowerings for GPUs (``delegate/ops/gpu``), which use it.
+On a CPU's way only operators' records know of this room: they name lowerings for GPUs (``delegate/ops/gpu``), and the
+type of their target.
 """

@@ -70,10 +70,15 @@ def _codes(codes: type[IntEnum]) -> str:
     """Return a macro CODES_NAME for each code, CODESS (the plural) for their number, and EACH_CODES(DO), which is
     DO(NAME) for each.
     """
-    prefix = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", codes.__name__).upper()
+    prefix = snake(codes.__name__).upper()
     values = {f"{prefix}_{code.name}": code.value for code in codes} | {f"{prefix}S": len(codes)}
     defined = "".join(f"#define {name} {value if value >= 0 else f'({value})'}\n" for name, value in values.items())
     return f"{defined}#define EACH_{prefix}(DO) {' '.join(f'DO({code.name})' for code in codes)}\n"
+
+
+def snake(name: str) -> str:
+    """Return a class's name as its module would be named: FooBar as foo_bar."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def packed(record: type, values: Iterable[Any]) -> Array:

@@ -1,5 +1,5 @@
-"""Convolutions in bytes (kernels_cl/patches.h): how patches are gathered, and how patches and columns are
-distributed."""
+"""Convolutions in bytes (kernels_cl/gather_patches.h, patches.h): how patches are gathered, and how patches and columns
+are distributed."""
 
 from dataclasses import dataclass
 from enum import IntEnum

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from litecl.delegate.native import linking, probe
 from litecl.delegate.native.clang import Compiler
-from litecl.delegate.native.kinds import KINDS, Kind, is_here
+from litecl.delegate.native.kinds import known
 from litecl.interpreter.errors import KernelBuildError
 
 _OLDEST = 16  # of clang's versions: it has all builtins that kernels use
@@ -50,7 +50,7 @@ def _suits(compiler: Compiler) -> bool:
 
 def _installed() -> Iterator[Compiler]:
     """Yield compilers for the very processor, the best one first."""
-    spec, target, kind = importlib.util.find_spec("ziglang"), native_target(), _kind()
+    spec, target, kind = importlib.util.find_spec("ziglang"), native_target(), known()
     if spec is not None and spec.origin is not None:
         zig = Path(spec.origin).parent / ("zig.exe" if sys.platform == "win32" else "zig")
         if zig.is_file() and (kind is not None or sys.platform != "win32"):
@@ -66,10 +66,5 @@ def _installed() -> Iterator[Compiler]:
 def native_target() -> tuple[str, ...]:
     """Return the options with which clang compiles for the processor that it runs on."""
     native = "-march=native" if platform.machine().lower() in _X86 else "-mcpu=native"
-    kind = _kind()
+    kind = known()
     return (native,) if kind is None or kind.system == "linux" else ("-target", kind.triple, native)
-
-
-def _kind() -> Kind | None:
-    """Return the kind of this machine; None if it is one that is not known by name."""
-    return next((kind for kind in KINDS.values() if is_here(kind)), None)

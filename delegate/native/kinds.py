@@ -86,10 +86,15 @@ def machine(name: str) -> Machine:
 
 def here() -> Kind:
     """Return the kind of this machine. Raises DelegateError if it is none of these."""
-    found = next((kind for kind in KINDS.values() if is_here(kind)), None)
+    found = known()
     if found is None:
         raise DelegateError(f"libraries cannot be made for this machine: {described()}")
     return found
+
+
+def known() -> Kind | None:
+    """Return the kind of this machine; None if it is none of these."""
+    return next((kind for kind in KINDS.values() if is_here(kind)), None)
 
 
 def is_here(kind: Kind) -> bool:

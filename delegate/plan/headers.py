@@ -3,13 +3,12 @@
 A record that is named like its operator's module (``FooBar`` in ``delegate/ops/foo_bar.py``) needs no row.
 """
 
-import re
 from collections.abc import Mapping
 from enum import IntEnum
 from functools import cache
 from importlib import import_module
 
-from litecl.delegate.kit.shared import text
+from litecl.delegate.kit.shared import snake, text
 from litecl.interpreter.errors import KernelBuildError
 
 
@@ -61,7 +60,7 @@ NAMES = tuple(_MODULES)
 
 def shared(name: str) -> type:
     """Return a record or codes. Raises KernelBuildError if there is none of that name."""
-    own = "ops." + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    own = f"ops.{snake(name)}"
     try:
         found: type = getattr(import_module(f"litecl.delegate.{_MODULES.get(name, own)}"), name)
     except (ModuleNotFoundError, AttributeError):

@@ -29,6 +29,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.reader import read
 from litecl.perf.feeds import random_inputs
+from litecl.perf.resident import resident_bytes
 from tools.mutants import Plan, seeds
 
 _SLACK_BYTES = 1 << 26
@@ -91,24 +92,16 @@ def attempt(content: bytes, limits: Limits) -> str:
     return "ran"
 
 
-def _status_bytes(name: str) -> int:
-    """VmRSS or VmHWM: this process's resident memory, or its peak."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(name):
-            return int(line.split()[1]) << 10
-    return 0
-
-
 def _measured(content: bytes, limits: Limits) -> tuple[str, str]:
     """Return how a mutant ended, and what is wrong with that."""
     Path("/proc/self/clear_refs").write_text("5")  # begins a new peak
-    before, start_s = _status_bytes("VmRSS"), time.process_time()
+    before, start_s = resident_bytes(), time.process_time()
     try:
         with np.errstate(all="ignore"):
             outcome = attempt(content, limits)
     except Exception:  # any other exception is what this search looks for
         return "failed", traceback.format_exc()
-    grown, took_s = _status_bytes("VmHWM") - before, time.process_time() - start_s  # not what other processes take
+    grown, took_s = resident_bytes("VmHWM") - before, time.process_time() - start_s  # not what other processes take
     if grown > limits.most_bytes:
         return "over memory", f"{outcome}: took {grown} bytes, expected at most {limits.most_bytes}"
     if took_s > limits.most_s:

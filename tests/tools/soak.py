@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import prepare, random_inputs
+from litecl.perf.resident import resident_bytes
 
 MODES: dict[str, dict[str, Any]] = {
     "one": {"device": "native", "num_threads": 1},
@@ -33,7 +33,6 @@ MODES: dict[str, dict[str, Any]] = {
     "queued on pthread": {"device": "pthread", "queue_loops": True},
 }
 _FEEDS = 3
-_STATUS = Path("/proc/self/status")
 
 
 @dataclass(frozen=True)
@@ -177,12 +176,6 @@ def made_and_dropped(paths: Sequence[str], options: dict[str, Any], count: int) 
         if (i + 1) % max(1, count // 10) == 0:
             lines.append((i + 1, resident_bytes()))
     return lines
-
-
-def resident_bytes() -> int:
-    """Memory of this process that is in use."""
-    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) * 1024
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

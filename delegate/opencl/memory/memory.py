@@ -63,7 +63,7 @@ class Memory:
         return other
 
     def use(self, buffers: Mapping[Operand, CLUserBuffer]) -> None:
-        """Let the same operands, or some in memory that has none yet, lie in other the user's buffers."""
+        """Let the same operands, or some in memory that has none yet, lie in other buffers of the user."""
         self.users = dict(buffers)
         self.own = {**self.own, **buffers}
         self._within = {**self._within, **{root: (root, 0) for root in buffers}}

@@ -38,9 +38,10 @@ _WIDEST = 16
 
 
 class _Feature(NamedTuple):
-    """A feature that kernels do without if a compiler rejects it, or its result is wrong. before, statement: of a
-    kernel that
-    needs it. options: to compile that with. right: what then holds. there: whether to ask a device for it at all.
+    """A feature that kernels do without if a compiler rejects it, or its result is wrong.
+
+    before, statement: of a kernel that needs it. options: to compile that with. right: what then holds. there: whether
+    to ask a device for it at all.
     """
 
     statement: str

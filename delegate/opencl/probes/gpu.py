@@ -28,8 +28,7 @@ _INTEL_MATRIX = "cl_intel_subgroup_matrix_multiply_accumulate"
 
 def gpu_of(device: Any) -> Gpu:
     """Return the properties of a pyopencl device that is a GPU; a feature that its driver does not report counts as
-    missing. Dot
-    products of bytes, matrix units and halves are probed (``capabilities``).
+    missing. Dot products of bytes, matrix units and halves are probed (``capabilities``).
     """
     found = (of for fragment, of in _VENDORS.items() if fragment in device.vendor.lower())
     vendor, subgroup = next(found, ("other", 32))

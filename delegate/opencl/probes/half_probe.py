@@ -1,4 +1,4 @@
-"""True if a GPU computes in halves as tiles of products need it: by sums of products whose result is known."""
+"""Finds out whether a GPU computes in halves as tiles of products need it: by sums of products of known result."""
 
 import warnings
 from typing import Any, NamedTuple

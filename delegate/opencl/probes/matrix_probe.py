@@ -1,4 +1,4 @@
-"""True if kernels reach a GPU's matrix unit: by a product whose result is known, of every lane's operands."""
+"""Finds out whether kernels reach a GPU's matrix unit: by a product of known result, of every lane's operands."""
 
 import warnings
 from typing import Any

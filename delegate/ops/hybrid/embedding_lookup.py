@@ -11,7 +11,8 @@ from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import pixels
 from litecl.delegate.ops.gather import outside
 from litecl.delegate.quantized import hybrid
-from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.file.storage import store
+from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.schema import TensorType
 
@@ -41,7 +42,7 @@ def _lower(call: Call) -> list[Step]:
     share = pixels("embedding_lookup", lookup.spec.size, inner, call.target, work=inner)
     sizes = (np.int32(size) for size in (rows, inner, block, row_scales))
     args: tuple[Arg, ...] = (
-        table if bits == 8 else Const(_packed(hybrid.integers(table), bits)),
+        table if bits == 8 else Const(store(hybrid.integers(table), table.spec.type)),
         Const(scales),
         lookup,
         *call.outputs,
@@ -49,15 +50,6 @@ def _lower(call: Call) -> list[Step]:
         *sizes,
     )
     return [share.launch("embedding_lookup", args, {"BITS": bits})]
-
-
-def _packed(values: Array, bits: int) -> Array:
-    """Return signed bytes as integers of fewer bits, the first of a byte in its lowest bits."""
-    per_byte = 8 // bits
-    flat = values.reshape(-1).view(np.uint8) & ((1 << bits) - 1)
-    flat = np.append(flat, np.zeros(-flat.size % per_byte, np.uint8)).reshape(-1, per_byte)
-    packed: Array = np.bitwise_or.reduce(flat << np.arange(0, 8, bits, dtype=np.uint8), axis=1)
-    return packed
 
 
 CL_OPS = (ClOp(EMBEDDING_LOOKUP, claim=_claim, lower=_lower),)
