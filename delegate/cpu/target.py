@@ -78,8 +78,9 @@ class CpuTarget(Target):
         while narrow and width > _NARROWEST and columns <= width // 2:
             width //= 2
         shapes, panel = self.schedule(kernel).tiles or tiles[width], 0 if among else schedules.PANELS.get(kernel, 0)
-        shape = least_waste([s for s in shapes if not panel or panel % s.vectors == 0], width, rows, columns)
-        return Tile(shape.rows, shape.vectors, width, (panel or shape.vectors) * width)
+        fitting = [s for s in shapes if panel and panel % s.vectors == 0]
+        shape = least_waste(fitting or shapes, width, rows, columns)
+        return Tile(shape.rows, shape.vectors, width, (panel if fitting else shape.vectors) * width)
 
     @property
     def line_tiles(self) -> Mapping[str, TilesByWidth]:

@@ -115,6 +115,13 @@ def test_a_tuned_schedule_changes_launches_and_no_result(kernel: str) -> None:
     agrees(case_of(*_FAMILIES[kernel][2]), [CLDelegate(device=device, tuning=tuning, strict=True)])
 
 
+def test_tiles_none_of_which_divides_a_panel_have_panels_of_their_own() -> None:
+    device = devices.tested()[0]
+    tuning = tuned("hybrid_conv_2d", target_of(device), {"tiles": (TileShape(2, 3, 1.0),)})
+    fed = case_of(*_FAMILIES["hybrid_conv_2d"][2])
+    agrees(fed, [CLDelegate(device=device, tuning=tuning, strict=True)])
+
+
 @pytest.fixture(scope="module")
 def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """Options of a delegate for which the first device is a GPU."""
