@@ -81,9 +81,15 @@ INLINE void store_vector(__global float *p, const floatv x, const int columns) {
 #endif
 }
 
-// Prefetches a line into the second-level cache.
+// Applies the activation to a row in place, a vector at once: for a single number it would cost as much.
+INLINE void activate(__global float *row, const int count, const float low, const float high) {
+    for (int i = 0; i < count; i += VW)
+        store_vector(row + i, ACTIVATION(load_vector(row + i, count - i), low, high), count - i);
+}
+
+// Prefetches a line into the first-level cache.
 #if defined(LITECL_CPU) && defined(__x86_64__)
-#define PREFETCH(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2)
+#define PREFETCH(p) __builtin_prefetch((const void *)(size_t)(p), 0, 3)
 #else
 #define PREFETCH(p)
 #endif

@@ -79,8 +79,8 @@ KERNEL void weight_only(ITEM __global const float *restrict x, __global const ch
         dot_rows(x, weights, scales, sums, n0, w);
         for (int r = 0; r < MR && n0 + r < end; ++r) {
             const int i = n0 + r;
-            const float y = sums[r] + (has_bias ? bias[i] : 0.0f) + (has_residual ? residual[i] : 0.0f);
-            out[i] = ACTIVATION_S(y, low, high);
+            out[i] = sums[r] + (has_bias ? bias[i] : 0.0f) + (has_residual ? residual[i] : 0.0f);
         }
     }
+    activate(out + start, end - start, low, high);
 }
