@@ -194,12 +194,15 @@ class Chunks(Grid):
 class Tile:
     """Accumulators of a work-item: ``rows`` x ``vectors`` vectors of ``width`` floats; weights are packed
     ``panel`` wide.
+
+    across: the lanes of a vector of one row of bytes are parts of a sum, not columns (kernels_cl/patches.h).
     """
 
     rows: int
     vectors: int
     width: int
     panel: int
+    across: bool = False
 
     @property
     def columns(self) -> int:
@@ -209,7 +212,8 @@ class Tile:
     @property
     def defines(self) -> dict[str, str | int | float]:
         """The macros of tile.h."""
-        return {"MR": self.rows, "NV": self.vectors, "PANEL": self.panel, "WIDTH": self.width}
+        macros = {"MR": self.rows, "NV": self.vectors, "PANEL": self.panel, "WIDTH": self.width}
+        return macros | ({"ACROSS": 1} if self.across else {})
 
 
 def least_waste(shapes: Sequence[TileShape], width: int, rows: int, columns: int) -> TileShape:

@@ -127,6 +127,12 @@ class Target(ABC):
         place of those of any product.
         """
 
+    def tile_across(self, columns: int, depth: int) -> Tile | None:
+        """Return the tile for one row of bytes times few ``columns``, if sums across vectors cost less than columns
+        that are computed in vain.
+        """
+        return None
+
     @property
     def line_tiles(self) -> Mapping[str, TilesByWidth]:
         """Tiles by kernel whose rows are pixels in one line of an image, which share what they read; none where that is

@@ -448,6 +448,12 @@ inline float sum_lanes(floatv x) {
     return sum;
 }
 
+inline int sum_ints(intv x) {
+    int sum;
+    FOLD(int, x, ADD, sum)
+    return sum;
+}
+
 inline float max_lanes(floatv x) {
     float most;
     FOLD(float, x, MAX, most)

@@ -6,7 +6,7 @@
 // stage is [groups][columns / VW][3][VW]: sum of weights, scale and bias of every column.
 // With BLOCK_SCALES, 16 or 32, columns have a scale of so many bits for every block_bytes of a row, block_scales
 // [columns / PANEL][blocks][PANEL]; then the sums of weights in the stage are floats, of weights times scales.
-// Macros: MR, NV, PANEL; BLOCK_SCALES; WEIGHT_BITS (patches.h); ACTIVATION; T, which is uchar.
+// Macros: MR, NV, PANEL; BLOCK_SCALES; ACROSS, WEIGHT_BITS (patches.h); ACTIVATION; T, which is uchar.
 #include "gather_patches.h"
 #include <HybridConvolution>
 #include <HybridRow>
@@ -58,8 +58,12 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
 #else
     intv tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = 0;
+#ifdef ACROSS
+    tile[0][0] = multiply_across(rows, weights, p->row_bytes, g->group_columns);
+#else
     weights = weights_at(weights, column_bytes(p->runs, p->run_bytes), n0);
     multiply_patches(tile, rows, weights, p->row_step, p->runs, p->run_bytes, p->run_step);
+#endif
     floatv sums[MR][NV];
 #endif
     int to[MR];

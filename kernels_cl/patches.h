@@ -5,7 +5,9 @@
 // Weights of WEIGHT_BITS, 4 or 2, are PACKED to a byte: each byte has the integers of its position in PACKED consecutive
 // fours of the row, the first of them in its lowest bits, and every run is padded to whole fours of such bytes. They are
 // multiplied in the upper bits of a byte, so that sums are 2^(8 - WEIGHT_BITS) times too large (`narrowed`).
-// Macros: MR, NV, PANEL; WEIGHT_BITS; T and WORDS (quantized.h).
+// ACROSS, for one row and few columns: lanes are elements of the row. weights are then [columns][row_bytes], rows padded
+// with zeros to whole vectors.
+// Macros: MR, NV, PANEL; ACROSS; WEIGHT_BITS; T and WORDS (quantized.h).
 #include "quantized.h"
 #include <Gather>
 
@@ -113,3 +115,23 @@ INLINE void multiply_patches(intv tile[MR][NV], __global const uchar *restrict r
     }
     UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] -= rest[j];
 }
+
+#ifdef ACROSS
+// In each of the first `columns` lanes, one row of row_bytes, whole ints, times a column's weights.
+INLINE intv multiply_across(__global const uchar *restrict row, __global const char *restrict weights,
+                            const int row_bytes, const int columns) {
+    const int whole = row_bytes / (4 * VW) * (4 * VW);
+    intv sums = 0, last = 0;
+    FIRST(i, (row_bytes - whole) / 4, VW) ((int *)&last)[i] = *(__global const int_u *)(row + whole + 4 * i);
+    ROLL_FIRST(column, columns, VW) {
+        intv sum = 0, rest = 0;
+        for (int k = 0; k < row_bytes; k += 4 * VW, weights += 4 * VW) {
+            const intv w = LOADI(weights);
+            sum = PART(sum, k < whole ? LOADB(row + k) : last, w);
+            rest = REST(rest, w);
+        }
+        ((int *)&sums)[column] = sum_ints(sum - rest);
+    }
+    return sums;
+}
+#endif

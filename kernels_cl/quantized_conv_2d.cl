@@ -4,7 +4,7 @@
 // stage is [groups][columns / VW][4][VW]: bias, multiplier and shifts of every column (finish_sum in quantized.h).
 // Weights with a zero point of their own (uint8) need the sum of each patch too: it counts row_factor times.
 // Sums of words may overflow 32 bits: those of BLOCK_BYTES of a row do not, and are added up as wide sums.
-// Macros: MR, NV, PANEL; WEIGHT_BITS (patches.h); T, OUT, WORDS, FOLDED, RECTIFIED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS,
+// Macros: MR, NV, PANEL; ACROSS, WEIGHT_BITS (patches.h); T, OUT, WORDS, FOLDED, RECTIFIED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS,
 // where row_factor is not 0.
 #include "gather_patches.h"
 #include <QuantizedConvolution>
@@ -67,7 +67,11 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
         const intv bias = LOADI(stage + (n0 / VW + j) * STAGE_ROWS * VW);
         UNROLL for (int r = 0; r < MR; ++r) tile[r][j] = WEIGHT_BITS == 8 ? bias : (intv)0;
     }
+#ifdef ACROSS
+    tile[0][0] += multiply_across(rows, weights, p->row_bytes, g->group_columns);
+#else
     multiply_patches(tile, rows, weights, p->row_step, p->runs, p->run_bytes, p->run_step);
+#endif
 #if WEIGHT_BITS < 8
     UNROLL for (int j = 0; j < NV; ++j) {
         const intv bias = LOADI(stage + (n0 / VW + j) * STAGE_ROWS * VW);

@@ -14,6 +14,8 @@ from litecl.delegate.tuning import Schedule, TileShape
 _Way = TypeVar("_Way")
 
 _NARROWEST = 4  # floats in a vector
+_FOUR = 4  # bytes that a lane multiplies at once
+_SUM = 12  # vector instructions that the sum of a vector's lanes takes
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,14 @@ class CpuTarget(Target):
         fitting = [s for s in shapes if panel and panel % s.vectors == 0]
         shape = least_waste(fitting or shapes, width, rows, columns)
         return Tile(shape.rows, shape.vectors, width, (panel if fitting else shape.vectors) * width)
+
+    def tile_across(self, columns: int, depth: int) -> Tile | None:
+        """See ``Target``."""
+        width = self.vector_width
+        plain = self.tile_for("", 1, columns).columns
+        packed = -(-columns // plain) * (plain // width) * -(-depth // _FOUR)
+        across = columns * (-(-depth // (_FOUR * width)) + _SUM)
+        return Tile(1, 1, width, width, across=True) if columns <= width and across < packed else None
 
     @property
     def line_tiles(self) -> Mapping[str, TilesByWidth]:

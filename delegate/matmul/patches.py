@@ -100,17 +100,27 @@ class Patches:
 _LEAST_SHARE = 0.6  # share of the pixels of its tiles that a line must fill
 
 
-def patches(kernel: str, g: Geometry, target: Target, groups: Groups | None = None, *, words: bool = False) -> Patches:
+def patches(
+    kernel: str,
+    g: Geometry,
+    target: Target,
+    groups: Groups | None = None,
+    *,
+    words: bool = False,
+    across: bool = False,
+) -> Patches:
     """Return the tiles and work-items of a convolution; ``words`` are gathered patch by patch.
 
-    groups: products other than groups of channels.
+    groups: products other than groups of channels. across: whether the weights may be packed for ``Tile.across``.
     """
     g = matrix(g.pixels, g.channels, g.columns) if g.is_matrix else g
     groups = groups or Groups(g.groups, g.group_channels, g.group_columns)
-    dense = g.dilation_x == 1 and groups.count == 1 and g.height * g.kernel_height * g.kernel_width * g.stride_x > 1
+    one_row = across and (g.pixels, groups.count) == (1, 1)
+    few = target.tile_across(g.group_columns, g.depth) if one_row else None
+    dense = not few and g.dilation_x == 1 and groups.count == 1 and g.height * g.kernel_height * g.kernel_width * g.stride_x > 1
     own_lines = _line_tile(kernel, g, target) if dense and not words else None
     lines = own_lines is not None
-    tile = own_lines or target.tile_for(kernel, g.pixels, g.group_columns)
+    tile = own_lines or few or target.tile_for(kernel, g.pixels, g.group_columns)
     width = g.out_width if lines else g.pixels
     pixels = g.pixels // width * -(-width // tile.rows) * tile.rows
     grid = target.gathered(kernel, tile, (pixels, g.group_columns, g.depth), groups.count)

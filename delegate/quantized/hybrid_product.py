@@ -9,7 +9,7 @@ from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Recor
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.patches import Gather, patches
 from litecl.delegate.quantized.hybrid import integers, quantized_rows
-from litecl.delegate.quantized.integers import packed, stored_bits
+from litecl.delegate.quantized.integers import in_rows, packed, stored_bits
 from litecl.interpreter.arithmetic.hybrid import scales_of
 from litecl.interpreter.graph import Array, TensorSpec
 
@@ -108,9 +108,11 @@ def hybrid_product(
 ) -> list[Launch]:
     """Return the launches for an input that is quantized as ``rows`` rows."""
     quantized, launches = quantized_rows(x, rows, target, asymmetric=asymmetric)
-    work = patches("hybrid_conv_2d", g, target)
+    blocks = weights.blocks
+    work = patches("hybrid_conv_2d", g, target, across=weights.bits == 8 and not blocks)
     panel, width = work.tile.panel, target.vector_width
-    stage, blocks = Const(weights.stage(g.groups, panel, width)), weights.blocks
+    across, stage = work.tile.across, Const(weights.stage(g.groups, panel, width))
+    values = in_rows(weights.values[np.newaxis], width) if across else weights.packed(g.groups, panel, work.runs)
     scales = Const(weights.block_scales(panel)) if blocks else stage
     defines = work.tile.defines | activation.defines | {"T": "uchar"}
     if weights.bits < 8:
@@ -119,7 +121,7 @@ def hybrid_product(
         defines["BLOCK_SCALES"] = 8 * weights.scales.dtype.itemsize
     operands: tuple[Arg, ...] = (
         *(quantized.values, quantized.zeros, quantized.scales),
-        *(Const(weights.packed(g.groups, panel, work.runs)), stage, scales, work.scratch),
+        *(Const(values), stage, scales, work.scratch),
         stage if residual is None else residual,
         out,
         HybridConvolution(work.gather(x.spec.size), g.pixels // rows, blocks, g.depth // max(1, blocks)),

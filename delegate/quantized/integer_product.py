@@ -6,7 +6,7 @@ from litecl.delegate.cl_op import Const, Launch, Operand, Record, Scratch, Targe
 from litecl.delegate.kit.claims import C_TYPES
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.patches import Gather, patches
-from litecl.delegate.quantized.integers import Bounds, Weights
+from litecl.delegate.quantized.integers import Bounds, Weights, in_rows
 from litecl.interpreter.schema import TensorType
 
 
@@ -44,14 +44,14 @@ def integer_product(
     words = x.spec.type == TensorType.INT16
     if words:
         g, weights = g.words, weights.words
-    work = patches("quantized_conv_2d", g, target, words=words)
+    work = patches("quantized_conv_2d", g, target, words=words, across=weights.bits == 8 and not wide)
     shape = QuantizedConvolution(work.gather(x.spec.size * x.spec.dtype.itemsize), x_zero, bounds, weights.factor)
     panel, width = work.tile.panel, target.vector_width
     if wide:
         stage = weights.wide_stage(panel, width, real=real)
     else:
         stage = weights.stage(panel, width, x_zero, bounds, real=real)
-    packed, fields = Const(weights.packed(panel, work.runs)), Const(stage.fields)
+    packed = in_rows(weights.values, width) if work.tile.across else weights.packed(panel, work.runs)
     defines = work.tile.defines | stage.defines | {"T": C_TYPES[x.spec.type]}
     if type_ != x.spec.type:
         defines["OUT"] = C_TYPES[type_]
@@ -61,5 +61,5 @@ def integer_product(
         defines["WORDS"] = 1
     if weights.factor:
         defines["ROW_SUMS"] = 1
-    operands = (x, packed, fields, work.scratch, out, shape)
+    operands = (x, Const(packed), Const(stage.fields), work.scratch, out, shape)
     return work.grid.launch("quantized_conv_2d", operands, defines, operations)

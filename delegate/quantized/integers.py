@@ -198,6 +198,15 @@ def packed(values: Array, panel: int, runs: int = 1, bits: int = 8) -> Array:
     return joint
 
 
+def in_rows(values: Array, width: int) -> Array:
+    """Integers [1, columns, depth] as [columns, depth], rows padded with zeros to vectors of ``width`` times 4 bytes."""
+    _, columns, depth = values.shape
+    vector = 4 * width // values.dtype.itemsize
+    rows = np.zeros((columns, -(-depth // vector) * vector), values.dtype)
+    rows[:, :depth] = values[0]
+    return rows
+
+
 @dataclass(frozen=True, eq=False)
 class Stage:
     """Fields [groups, columns / width, 4, width] of ``finish_sum`` in kernels_cl/quantized.h, and its macros."""
