@@ -8,10 +8,47 @@
 typedef VECTOR(T) Tv;
 VECTORS_OF(T, t)
 
+#ifdef LITECL_CPU
+// Copies n to 2 n elements as two vectors, which overlap; both are loaded first, as x and y may overlap too.
+#define COPY_PAIR(n)                                                                                             \
+    if (count >= n) {                                                                                            \
+        typedef JOIN(T, n) Part __attribute__((aligned(sizeof(T))));                                             \
+        const JOIN(T, n) first = *(__global const Part *)x, last = *(__global const Part *)(x + count - n);      \
+        *(__global Part *)y = first;                                                                             \
+        *(__global Part *)(y + count - n) = last;                                                                \
+        return;                                                                                                  \
+    }
+
+// Copies adjacent elements.
+inline void copy_run(__global const T *x, __global T *y, int count) {
+    if (count >= VW) {
+        const Tv last = load_t(x + count - VW);
+        for (int i = 0; i + VW < count; i += VW) store_t(y + i, load_t(x + i));
+        store_t(y + count - VW, last);
+        return;
+    }
+#if VW > 8
+    COPY_PAIR(8)
+#endif
+#if VW > 4
+    COPY_PAIR(4)
+#endif
+#if VW > 2
+    COPY_PAIR(2)
+#endif
+    for (int i = 0; i < count; ++i) y[i] = x[i];
+}
+#endif
+
 inline void copy_row(__global const T *x, int x_step, __global T *y, int y_step, int count) {
     int i = 0;
     if (x_step == 1 && y_step == 1) {
+#ifdef LITECL_CPU
+        copy_run(x, y, count);
+        return;
+#else
         for (; i + VW <= count; i += VW) store_t(y + i, load_t(x + i));
+#endif
     } else if (x_step == 0 && y_step == 1) {
         const Tv v = x[0];
         for (; i + VW <= count; i += VW) store_t(y + i, v);
