@@ -48,7 +48,8 @@ class StoredTensor:
 class NodeLine:
     """A node with its tensors in words and those of its options that differ from the schema's defaults.
 
-    composite: what a STABLEHLO_COMPOSITE is called, and its attributes; None of other operators. multiply_adds: of products; None of other operators, and where shapes are not known.
+    composite: what a STABLEHLO_COMPOSITE is called, and its attributes; None of other operators. multiply_adds: of
+    products; None of other operators, and where shapes are not known.
     """
 
     subgraph: int

@@ -58,8 +58,8 @@ def _graph(index: int, graph: GraphSummary) -> RenderableType:
     operators = ", ".join(f"{count} {name}" for name, count in graph.operators.items()) or "none"
     tensors = ", ".join(f"{count} {name}" for name, count in graph.tensors.items())
     composites = ", ".join(f"{count} {name}" for name, count in graph.composites.items())
-    lines = [f"operators: {operators}", *([f"composites: {composites}"] if composites else []), f"tensors: {tensors}"]
-    counts = Text("\n".join(lines))
+    told = [f"operators: {operators}", *([f"composites: {composites}"] if composites else []), f"tensors: {tensors}"]
+    counts = Text("\n".join(told))
     return Group(Text(f"subgraph {index} {graph.name}"), made, counts)
 
 
