@@ -11,12 +11,13 @@ from litecl.delegate.plan.passes.joins import joins
 from litecl.delegate.plan.passes.layer_norms import rms_norms
 from litecl.delegate.plan.passes.pads import pads
 from litecl.delegate.plan.passes.rope import rope
+from litecl.delegate.plan.passes.unread import unread
 from litecl.delegate.plan.passes.weight_only import weight_only
 
 Pass = Callable[[RegionGraph], RegionGraph]
 Observer = Callable[[str, RegionGraph], None]
 
-PASSES: tuple[Pass, ...] = (in_place, weight_only, rope, attention, rms_norms, pads, epilogues, chains, joins)
+PASSES: tuple[Pass, ...] = (in_place, weight_only, rope, attention, unread, rms_norms, pads, epilogues, chains, joins)
 
 
 def fused(graph: RegionGraph, observe: Observer | None = None, *, passes: Sequence[Pass] | None = None) -> RegionGraph:

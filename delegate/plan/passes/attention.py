@@ -10,6 +10,7 @@ from litecl.delegate.ops import batch_matmul, softmax
 from litecl.delegate.ops.attention import ATTENTION
 from litecl.delegate.plan.fusion import Found, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
+from litecl.delegate.plan.masks import repeated
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.match import Any, Behind, Pattern
 from litecl.interpreter.ops.binary import ADD, DIV, MUL
@@ -59,7 +60,7 @@ def _attention(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode
         shown=scores.shown,
         fill=scores.fill,
     )
-    inputs = operands if scores.mask is None else (*operands, scores.mask)
+    inputs = operands if scores.mask is None else (*operands, repeated(graph, scores.mask, last))
     return last.behind(first, *between, kernel=ATTENTION, inputs=inputs, options=options)
 
 
