@@ -3,11 +3,12 @@
 No file has this operator: the pass ``rope`` finds it, in the composite ``odml.rope`` and elsewhere.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Operand, Record, Step
+from litecl.delegate.cl_op import Call, ClOp, Record, Step
 from litecl.delegate.kit.claims import C_TYPES, takes
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.schedule import chunks
@@ -22,11 +23,13 @@ _ANGLE_FLOPS = 40  # of a sine and a cosine, in additions and multiplications
 
 @dataclass(frozen=True)
 class RopeOptions:
-    """scale: of the result. angles: whether the inputs after x are positions and frequencies, not cosines and sines.
-    turns: shapes of cosines, or of angles, as they broadcast to x. before, after: permutations of what is read and of
-    the result, empty for none.
+    """shape: of the rows that are rotated. turns: of cosines, or of angles, as they broadcast to it. scale: of results.
+
+    angles: whether the inputs after x are positions and frequencies, not cosines and sines. before, after: permutations
+    of what is read and of the result, empty for none. Operands may have other shapes of the same elements.
     """
 
+    shape: Shape
     turns: Shape
     scale: float = 1.0
     angles: bool = False
@@ -62,11 +65,11 @@ class Rope(Record):
 
 def _lower(call: Call) -> list[Step]:
     o: RopeOptions = call.options
-    (y,), half = call.outputs, call.outputs[0].shape[-1] // 2
+    (y,), half = call.outputs, o.shape[-1] // 2
     blocks, far = -(-half // call.target.vector_width), 0 if o.turns[-1] == half else half
-    record = Rope(*_loops(call), half_length=half, blocks=blocks, far=far, scale=o.scale)
+    record = Rope(*_loops(o), half_length=half, blocks=blocks, far=far, scale=o.scale)
     count, work = (
-        blocks * y.spec.size // y.shape[-1],
+        blocks * math.prod(o.shape[:-1]),
         call.target.vector_width * (_PAIR_FLOPS + o.angles * _ANGLE_FLOPS),
     )
     share = chunks("rope", count, call.target, work=work)
@@ -77,20 +80,21 @@ def _lower(call: Call) -> list[Step]:
     return [share.launch("rope", args, defines, count * work)]
 
 
-def _loops(call: Call) -> tuple[RopeLoop, RopeLoop, RopeLoop]:
+def _loops(o: RopeOptions) -> tuple[RopeLoop, RopeLoop, RopeLoop]:
     """Return three loops over rows, first those in which turns change."""
-    o: RopeOptions = call.options
-    x, y = _turned(call.input(0), o.before), _turned(call.outputs[0], _inverse(o.after))
+    before = tuple(o.shape[axis] for axis in _inverse(o.before)) or o.shape
+    after = tuple(o.shape[axis] for axis in o.after) or o.shape
+    x, y = _turned(before, o.before), _turned(after, _inverse(o.after))
     width = (1,) if o.angles else o.turns[-1:]
-    turns = np.broadcast_to(view((*o.turns[:-1], *width)), (*x.shape[:-1], *width))
-    rows = zip(x.shape[:-1], *(array.strides[:-1] for array in (x, turns, y)), strict=True)
+    turns = np.broadcast_to(view((*o.turns[:-1], *width)), (*o.shape[:-1], *width))
+    rows = zip(o.shape[:-1], *(array.strides[:-1] for array in (x, turns, y)), strict=True)
     loops = sorted((RopeLoop(*row) for row in rows if row[0] > 1), key=lambda loop: loop.turns == 0)
     outer, middle, inner = [RopeLoop(1, 0, 0, 0)] * (MOST_DIMS - 1 - len(loops)) + loops
     return outer, middle, inner
 
 
-def _turned(operand: Operand, permutation: Shape) -> Array:
-    whole = view(operand.shape)
+def _turned(shape: Shape, permutation: Shape) -> Array:
+    whole = view(shape)
     return whole.transpose(permutation) if permutation else whole
 
 

@@ -2,6 +2,7 @@
 
 from litecl.delegate.plan.passes.attention import attention
 from litecl.delegate.plan.passes.chains import chains
+from litecl.delegate.plan.passes.coordinates import coordinates
 from litecl.delegate.plan.passes.epilogues import epilogues
 from litecl.delegate.plan.passes.gates import gates
 from litecl.delegate.plan.passes.heads import heads
@@ -16,6 +17,6 @@ from litecl.delegate.plan.passes.unread import unread
 from litecl.delegate.plan.pipeline import Pass
 
 GPU_PASSES: tuple[Pass, ...] = (
-    *(in_place, rope, attention, unread, heads, layer_norms, pads, epilogues),
+    *(in_place, coordinates, rope, attention, unread, heads, layer_norms, pads, epilogues),
     *(gates, separable, inverted, chains, joins),
 )

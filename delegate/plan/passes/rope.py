@@ -11,6 +11,7 @@ from litecl.delegate.plan.fusion import Found, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.match import Any, Behind, Constant, Pattern
+from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, MUL, SUB
 from litecl.interpreter.ops.cast import CAST
 from litecl.interpreter.ops.concatenation import CONCATENATION
@@ -40,6 +41,7 @@ _SUMS = tuple(
     for negative in _NEGATIVES
 )
 _TURNED = Pattern(ROPE, [Pattern(TRANSPOSE, [Any("x"), Constant("turn")]), ...])
+_RESHAPED = Pattern(ROPE, [Pattern(RESHAPE, [Any("x"), ...]), ...])
 _ANGLES = Pattern(MUL, [Pattern(CAST, [Any("positions")]), Constant("frequencies")], name="angles")
 _ANGLED = Pattern(
     ROPE,
@@ -56,7 +58,8 @@ def rope(graph: RegionGraph) -> RegionGraph:
     nothing else reads.
     """
     rotations = (matching(_PARTS, _of_parts), *(matching(pattern, _of_sum) for pattern in _SUMS))
-    around = (matching(_TURNED, _turned_before), _turned_after, _scaled, matching(_ANGLED, _angled))
+    before = (matching(_TURNED, _turned_before), matching(_RESHAPED, _reshaped_before))
+    around = (*before, _turned_after, _reshaped_after, _scaled, matching(_ANGLED, _angled))
     return fuse(graph, *rotations, *around)
 
 
@@ -118,7 +121,7 @@ def _rope(
         return None
     if any(graph.specs[t].type != _FLOAT for t in operands):
         return None
-    return last.behind(*dict.fromkeys(nodes), kernel=ROPE, inputs=operands, options=RopeOptions(turns))
+    return last.behind(*dict.fromkeys(nodes), kernel=ROPE, inputs=operands, options=RopeOptions(shape, turns))
 
 
 def _broadcasts(turns: Shape, rows: Shape) -> bool:
@@ -131,19 +134,38 @@ def _turned_before(graph: RegionGraph, node: RegionNode, found: Found) -> Region
     """Return a rotation that reads what its rows are the transpose of."""
     o: RopeOptions = node.node.options
     turn = _turn(graph, found["turn"])
-    if o.before or not turn:
+    if o.before or not turn or graph.specs[node.inputs[0]].static_shape != o.shape:
         return None
     inputs = (found["x"], *node.inputs[1:])
     return node.behind(found.nodes[1], kernel=ROPE, inputs=inputs, options=replace(o, before=turn))
 
 
+def _reshaped_before(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode:
+    """Return a rotation that reads its rows before they get their shape, as no elements move."""
+    inputs = (found["x"], *node.inputs[1:])
+    return node.behind(found.nodes[1], kernel=ROPE, inputs=inputs, options=node.node.options)
+
+
 def _turned_after(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
     """Return a rotation that writes the transpose of its rows, where alone that is read."""
-    reader = graph.only_reader(node.outputs[0]) if node.cl_op is ROPE else None
-    turn = _turn(graph, reader.inputs[1]) if reader is not None and graph.is_a(reader, TRANSPOSE) else ()
-    if reader is None or not turn or node.node.options.after:
+    reader = _reader(graph, node, TRANSPOSE)
+    turn = () if reader is None else _turn(graph, reader.inputs[1])
+    as_rows = graph.specs[node.outputs[0]].static_shape == node.node.options.shape if reader else False
+    if reader is None or not turn or not as_rows or node.node.options.after:
         return None
     return reader.behind(node, kernel=ROPE, inputs=node.inputs, options=replace(node.node.options, after=turn))
+
+
+def _reshaped_after(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
+    """Return a rotation whose result has another shape, where alone that is read."""
+    reader = _reader(graph, node, RESHAPE)
+    return None if reader is None else reader.behind(node, kernel=ROPE, inputs=node.inputs, options=node.node.options)
+
+
+def _reader(graph: RegionGraph, node: RegionNode, op: Op) -> RegionNode | None:
+    """Return the only reader of a rotation's result, if it is of an operator."""
+    reader = graph.only_reader(node.outputs[0]) if node.cl_op is ROPE else None
+    return reader if reader is not None and graph.is_a(reader, op) and reader.is_plain else None
 
 
 def _turn(graph: RegionGraph, permutation: int) -> Shape:
@@ -155,8 +177,8 @@ def _turn(graph: RegionGraph, permutation: int) -> Shape:
 
 def _scaled(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
     """Return a rotation with the multiplication by a number that alone reads its result."""
-    reader = graph.only_reader(node.outputs[0]) if node.cl_op is ROPE else None
-    if reader is None or not graph.is_a(reader, MUL) or not reader.is_plain or node.node.options.scale != 1:
+    reader = _reader(graph, node, MUL)
+    if reader is None or node.node.options.scale != 1:
         return None
     others = [graph.value(t) for t in reader.inputs if t != node.outputs[0]]
     same = graph.specs[reader.outputs[0]].static_shape == graph.specs[node.outputs[0]].static_shape
@@ -170,7 +192,7 @@ def _angled(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | 
     """Return a rotation that computes cosines and sines of positions times frequencies itself."""
     o: RopeOptions = node.node.options
     positions, frequencies, angles = (found[name] for name in ("positions", "frequencies", "angles"))
-    half, number = graph.specs[node.outputs[0]].static_shape[-1] // 2, graph.specs[positions]
+    half, number = o.shape[-1] // 2, graph.specs[positions]
     cast, cosine = (next(n for n in found.nodes if graph.is_a(n, op)) for op in (CAST, COS))
     columns = graph.specs[cast.outputs[0]].static_shape
     alike = graph.specs[frequencies].size == half and graph.specs[angles].static_shape == (*columns[:-1], half)
