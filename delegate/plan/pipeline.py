@@ -12,7 +12,6 @@ from litecl.delegate.plan.passes.joins import joins
 from litecl.delegate.plan.passes.layer_norms import rms_norms
 from litecl.delegate.plan.passes.pads import pads
 from litecl.delegate.plan.passes.rope import rope
-from litecl.delegate.plan.passes.unread import unread
 from litecl.delegate.plan.passes.weight_only import weight_only
 
 Pass = Callable[[RegionGraph], RegionGraph]
@@ -24,7 +23,6 @@ PASSES: tuple[Pass, ...] = (
     weight_only,
     rope,
     attention,
-    unread,
     rms_norms,
     pads,
     epilogues,

@@ -13,10 +13,9 @@ from litecl.delegate.plan.passes.layer_norms import layer_norms
 from litecl.delegate.plan.passes.pads import pads
 from litecl.delegate.plan.passes.rope import rope
 from litecl.delegate.plan.passes.separable import separable
-from litecl.delegate.plan.passes.unread import unread
 from litecl.delegate.plan.pipeline import Pass
 
 GPU_PASSES: tuple[Pass, ...] = (
-    *(in_place, coordinates, rope, attention, unread, heads, layer_norms, pads, epilogues),
+    *(in_place, coordinates, rope, attention, heads, layer_norms, pads, epilogues),
     *(gates, separable, inverted, chains, joins),
 )

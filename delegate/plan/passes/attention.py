@@ -8,7 +8,7 @@ import numpy as np
 from litecl.delegate.matmul.attention import AttentionOptions
 from litecl.delegate.ops import batch_matmul, softmax
 from litecl.delegate.ops.attention import ATTENTION
-from litecl.delegate.plan.fusion import Found, fuse, matching
+from litecl.delegate.plan.fusion import Found, fuse, matching, without_unread
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.delegate.plan.masks import repeated
 from litecl.interpreter.graph import Shape
@@ -25,7 +25,7 @@ _ATTENTION = Pattern(_PRODUCT, [_WEIGHTS, Any("values")])
 
 def attention(graph: RegionGraph) -> RegionGraph:
     """Fuse BATCH_MATMUL of floats, a scale, a mask that is added or that chooses, SOFTMAX and BATCH_MATMUL."""
-    return fuse(graph, matching(_ATTENTION, _attention))
+    return without_unread(graph, fuse(graph, matching(_ATTENTION, _attention)))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from litecl.delegate.kit.claims import integers
 from litecl.delegate.ops.slice import UPDATE_ALONG, UpdateOptions
-from litecl.delegate.plan.fusion import fuse
+from litecl.delegate.plan.fusion import fuse, without_unread
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.interpreter.ops.concatenation import CONCATENATION
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
@@ -11,7 +11,7 @@ from litecl.interpreter.ops.pack import PACK
 
 def coordinates(graph: RegionGraph) -> RegionGraph:
     """Let DYNAMIC_UPDATE_SLICE do without the CONCATENATION or PACK that makes a position, as of a cache's new keys."""
-    return fuse(graph, _along)
+    return without_unread(graph, fuse(graph, _along))
 
 
 def _along(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
