@@ -47,14 +47,17 @@ def unknown_op(name: str, custom: bool) -> Op:
     return Op(name, options, infer, run, versions=range(1, 2**31), pure=False, custom=custom)
 
 
-def flexbuffer_map(data: bytes) -> dict[str, Any]:
-    """Return the entries of a FlexBuffers map. Raises ModelError where the bytes hold something else."""
+def flexbuffer_map(data: bytes, what: str = "custom options") -> dict[str, Any]:
+    """Return the entries of a FlexBuffers map. what: the bytes, for the error.
+
+    Raises ModelError where they hold something else.
+    """
     from flatbuffers import flexbuffers  # few models need it
 
     try:
         value = flexbuffers.Loads(data)
     except Exception as error:  # the flatbuffers reader may raise anything on malformed bytes
-        raise ModelError(f"custom options of {len(data)} bytes are not a FlexBuffers map") from error
+        raise ModelError(f"{what} of {len(data)} bytes are not a FlexBuffers map") from error
     if not isinstance(value, dict):
-        raise ModelError(f"custom options hold a {type(value).__name__}, expected a FlexBuffers map")
+        raise ModelError(f"{what} hold a {type(value).__name__}, expected a FlexBuffers map")
     return value

@@ -67,9 +67,10 @@ INLINE floatv masked(const floatv scores, __global const Mask *mask, const int c
 }
 #endif
 
-INLINE bool hides_all(__global const Mask *mask, const int rows, const int count, __global const Attention *a) {
+INLINE bool hides_all(__global const Mask *mask, const int starts[ROWS], const int rows, const int count,
+                      __global const Attention *a) {
     for (int r = 0; r < (a->mask_row ? rows : 1); ++r)
-        if (!hides(mask + r * a->mask_row, count, a)) return false;
+        if (!hides(mask + starts[r], count, a)) return false;
     return true;
 }
 
@@ -219,14 +220,14 @@ INLINE void add_values(__global float *out, const int at[ROWS], const float fact
 // What a block of keys adds to rows of results, of which `there` are. most, sums: of the rows so far.
 INLINE void attend_block(__global float *out, const int at[ROWS], float most[ROWS], float sums[ROWS],
                          __global const float *const rows[ROWS], __global const float *keys,
-                         __global const float *values, __global const Mask *mask, const int first, const int count,
-                         __global const Attention *a, const int there) {
+                         __global const float *values, __global const Mask *mask, const int starts[ROWS],
+                         const int first, const int count, __global const Attention *a, const int there) {
     floatv x[ROWS][NV];
     float factors[ROWS];
     multiply(x, rows, keys, first, count, a);
     bool counts = false;
     ROLL_FIRST(r, ROWS, ROWS) {
-        __global const Mask *own = mask + MIN(r, there - 1) * a->mask_row;
+        __global const Mask *own = mask + starts[r];
         UNROLL for (int j = 0; j < NV; ++j)
             x[r][j] = scored(x[r][j], own + j * VW * a->mask_step, count - j * VW, a);
         float sum;
@@ -238,17 +239,18 @@ INLINE void attend_block(__global float *out, const int at[ROWS], float most[ROW
     if (counts) add_values(out, at, factors, weights, values, first, count, a, there);
 }
 
-// Rows of queries, of which `there` are: queries, mask and out begin at the first. Keys that are hidden come last, and
-// only if a row has seen no score above `least`.
+// Rows of queries from `number` on, of which `there` are: queries and out begin at the first. Keys that are hidden come
+// last, and only if a row has seen no score above `least`.
 OUT_OF_LINE WIDE void attend(__global const float *queries, __global const float *keys, __global const float *values,
                              __global const Mask *mask, __global float *out, __global const Attention *a,
-                             const int there) {
+                             const int number, const int there) {
     const int columns = a->columns;
     __global const float *rows[ROWS];
     float most[ROWS], sums[ROWS];
-    int at[ROWS];
+    int at[ROWS], starts[ROWS];
     UNROLL for (int r = 0; r < ROWS; ++r) {
         const int row = MIN(r, there - 1);
+        starts[r] = (number + row) % a->mask_rows * a->mask_row;
         rows[r] = queries + (size_t)row * a->depth;
         at[r] = row * columns;
         most[r] = -INFINITY;
@@ -261,11 +263,11 @@ OUT_OF_LINE WIDE void attend(__global const float *queries, __global const float
         ROLL for (int n = 0; n < a->keys; n += TILE_COLUMNS) {
             const int count = MIN(TILE_COLUMNS, a->keys - n);
             __global const Mask *masks = mask + n * a->mask_step;
-            if (a->has_mask && hides_all(masks, there, count, a) != pass) {
+            if (a->has_mask && hides_all(masks, starts, there, count, a) != pass) {
                 skipped = true;
                 continue;
             }
-            attend_block(out, at, most, sums, rows, keys, values, masks, n, count, a, there);
+            attend_block(out, at, most, sums, rows, keys, values, masks, starts, n, count, a, there);
         }
         if (pass || !skipped) break;
         UNROLL for (int r = 0; r < ROWS; ++r)
@@ -287,5 +289,5 @@ KERNEL void attention(ITEM __global const float *queries, __global const float *
     out += (size_t)product * a->rows * a->columns;
     for (int row = first; row < last; row += ROWS)
         attend(queries + begin->queries + (size_t)row * a->depth, keys + begin->keys, values + begin->values,
-               mask + begin->mask + row * a->mask_row, out + (size_t)row * a->columns, a, MIN(ROWS, last - row));
+               mask + begin->mask, out + (size_t)row * a->columns, a, row, MIN(ROWS, last - row));
 }

@@ -22,10 +22,10 @@ typedef uchar Mask;
 typedef float Mask;
 #endif
 
-inline float score(__local const float *query, __global const float *keys, const int n, const int r,
-                   __global const Mask *mask, __global const LocalAttention *p) {
+inline float score(__local const float *query, __global const float *keys, const int n, __global const Mask *mask,
+                   __global const LocalAttention *p) {
     __global const Attention *a = &p->sizes;
-    mask += r * a->mask_row + n * a->mask_step;
+    mask += n * a->mask_step;
 #ifdef BOOLEANS
     const float added = 0.0f;
     if ((*mask != 0) != a->shown) return a->fill;
@@ -53,10 +53,12 @@ KERNEL void attention_local(ITEM __global const float *restrict queries, __globa
     queries += begins[product].queries + (size_t)first * p->query_step;
     keys += begins[product].keys;
     values += begins[product].values;
-    mask += begins[product].mask + (size_t)first * a->mask_row;
+    mask += begins[product].mask;
     out += begins[product].out + (size_t)first * p->out_step;
     float most[ROWS], sum[ROWS], factors[ROWS];
+    int starts[ROWS];
     UNROLL for (int r = 0; r < ROWS; ++r) {
+        starts[r] = (first + r) % a->mask_rows * a->mask_row;
         most[r] = -INFINITY;
         sum[r] = 0.0f;
     }
@@ -70,7 +72,7 @@ KERNEL void attention_local(ITEM __global const float *restrict queries, __globa
         float x[ROWS];
         UNROLL for (int r = 0; r < ROWS; ++r) {
             const bool is_there = r < there && n < a->keys;
-            x[r] = is_there ? score(own + r * depth, keys, n, r, mask, p) : -INFINITY;
+            x[r] = is_there ? score(own + r * depth, keys, n, mask + starts[r], p) : -INFINITY;
         }
         COMBINE(MAX, x)
         UNROLL for (int r = 0; r < ROWS; ++r) {
@@ -90,7 +92,7 @@ KERNEL void attention_local(ITEM __global const float *restrict queries, __globa
             float y[ROWS];
             UNROLL for (int r = 0; r < ROWS; ++r) y[r] = results[r * columns + c] * factors[r];
             for (int i = 0; i < count; ++i) {
-                const float v = values[(size_t)(n0 + i) * p->value_step + c];
+                const float v = values[(size_t)(n0 + i) * p->value_step + (size_t)c * p->column_step];
                 UNROLL for (int r = 0; r < ROWS; ++r) y[r] += weights[r * ITEMS + i] * v;
             }
             UNROLL for (int r = 0; r < ROWS; ++r) results[r * columns + c] = y[r];

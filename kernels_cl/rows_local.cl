@@ -32,21 +32,26 @@ KERNEL void log_softmax_local(ITEM __global const float *restrict x, __global fl
 }
 
 KERNEL void layer_norm_local(ITEM __global const float *restrict x, __global const float *restrict gamma,
-                             __global const float *restrict beta, __global float *restrict y,
-                             __local float *restrict memory, const int length, const float epsilon, const float low,
+                             __global const float *restrict beta, __global const float *residual,
+                             __global float *restrict y, __local float *restrict memory, const int length,
+                             const int centred, const int has_residual, const float epsilon, const float low,
                              const float high) {
     const int item = get_local_id(0);
     x += (size_t)get_group_id(0) * length;
     y += (size_t)get_group_id(0) * length;
+    residual += (size_t)get_group_id(0) * length;
     float sum = 0.0f, squares = 0.0f;
-    for (int i = item; i < length; i += ITEMS) sum += x[i];
-    COMBINE(ADD, sum, sum)
+    if (centred) {
+        for (int i = item; i < length; i += ITEMS) sum += x[i];
+        COMBINE(ADD, sum, sum)
+    }
     const float mean = sum / length;
     for (int i = item; i < length; i += ITEMS) squares += (x[i] - mean) * (x[i] - mean);
     COMBINE(ADD, squares, squares)
     const float scale = 1.0f / sqrt(squares / length + epsilon);
     for (int i = item; i < length; i += ITEMS) {
-        const float z = (x[i] - mean) * (scale * gamma[i]) + beta[i];
+        float z = (x[i] - mean) * scale * gamma[i] + beta[i];
+        if (has_residual) z += residual[i];
         y[i] = z < low ? low : z > high ? high : z;  // NaN passes through
     }
 }

@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.storage import stored_bytes
 from litecl.interpreter.graph import ABSENT, Model, Subgraph, TensorSpec
+from litecl.interpreter.ops.control import StableHLOCompositeOptions
 from litecl.perf.arithmetic import multiply_adds
 
 
@@ -46,7 +48,8 @@ class StoredTensor:
 class NodeLine:
     """A node with its tensors in words and those of its options that differ from the schema's defaults.
 
-    multiply_adds: of products; None of other operators, and where shapes are not known.
+    composite: what a STABLEHLO_COMPOSITE is called, and its attributes; None of other operators. multiply_adds: of
+    products; None of other operators, and where shapes are not known.
     """
 
     subgraph: int
@@ -57,17 +60,28 @@ class NodeLine:
     outputs: tuple[str, ...]
     options: str
     multiply_adds: int | None = None
+    composite: "CompositeLine | None" = None
+
+
+@dataclass(frozen=True)
+class CompositeLine:
+    """The name, version and attributes of a composite. attributes: None where they cannot be read."""
+
+    name: str
+    version: int
+    attributes: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
 class GraphSummary:
-    """One subgraph: its interface, its operators and its tensors by type."""
+    """One subgraph: its interface, its operators, its composites by name, and its tensors by type."""
 
     name: str
     inputs: tuple[TensorLine, ...]
     outputs: tuple[TensorLine, ...]
     operators: dict[str, int]
     tensors: dict[str, int]
+    composites: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -124,6 +138,7 @@ def node_lines(model: Model) -> tuple[NodeLine, ...]:
             tuple(describe(t, graph.tensors[t]) for t in node.outputs),
             _options(node.options),
             multiply_adds(node, graph.tensors),
+            _composite(node.options),
         )
         for index, graph in enumerate(model.subgraphs)
         for position, node in enumerate(graph.nodes)
@@ -164,6 +179,7 @@ def _graph(graph: Subgraph) -> GraphSummary:
         outputs=tuple(_tensor(graph.tensors[t]) for t in graph.outputs),
         operators=_counted(node.op.name for node in graph.nodes),
         tensors=_counted(spec.type.name for spec in graph.tensors),
+        composites=_counted(line.name for node in graph.nodes if (line := _composite(node.options)) is not None),
     )
 
 
@@ -176,10 +192,29 @@ def _counted(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))
 
 
+def _composite(options: object) -> CompositeLine | None:
+    if not isinstance(options, StableHLOCompositeOptions):
+        return None
+    try:
+        attributes = {name: _value(value) for name, value in options.attributes().items()}
+    except ModelError:
+        return CompositeLine(options.name, options.version, None)
+    return CompositeLine(options.name, options.version, attributes)
+
+
+def _value(value: object) -> Any:
+    """Return an attribute's value, a float32 as short as it is written."""
+    if isinstance(value, float) and abs(value) < 1e38 and float(np.float32(value)) == value:
+        return float(str(np.float32(value)))
+    return bytes(value).hex() if isinstance(value, bytes | bytearray) else value
+
+
 def _options(options: object) -> str:
     """Return the options that differ from the schema's defaults."""
     if not is_dataclass(options):
         return ""
+    if (line := _composite(options)) is not None and isinstance(options, StableHLOCompositeOptions):
+        return f"{_called(line)}, decomposition_subgraph_index={options.decomposition_subgraph_index}"
     values = {field.name: getattr(options, field.name) for field in fields(options)}
     defaults: dict[str, Any] = {field.name: field.default for field in fields(options)}
     return ", ".join(
@@ -187,3 +222,10 @@ def _options(options: object) -> str:
         for name, value in values.items()
         if not np.array_equal(value, defaults[name])
     )
+
+
+def _called(line: CompositeLine) -> str:
+    """Return a composite in words: ``odml.rms_norm(epsilon=1e-06)``."""
+    told = "attributes that are no map" if line.attributes is None else None
+    told = told or ", ".join(f"{name}={value}" for name, value in (line.attributes or {}).items())
+    return f"{line.name}({told})" + (f" version {line.version}" if line.version else "")

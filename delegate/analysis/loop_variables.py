@@ -28,11 +28,15 @@ class Kind(Enum):
     SWAPPED = 2
 
 
-def live_nodes(graph: Subgraph) -> tuple[int, ...]:
-    """Return the nodes on which outputs or effects depend, in order."""
-    needed = set(graph.outputs)
+def live_nodes(
+    graph: Subgraph, nodes: Sequence[int] | None = None, kept: Collection[int] | None = None
+) -> tuple[int, ...]:
+    """Return the nodes on which outputs or effects depend, in order. nodes, kept: those that run, and what is read
+    afterwards; all nodes, and the outputs, by default.
+    """
+    needed = set(graph.outputs if kept is None else kept)
     live: list[int] = []
-    for i in reversed(range(len(graph.nodes))):
+    for i in reversed(range(len(graph.nodes)) if nodes is None else nodes):
         node = graph.nodes[i]
         if _acts(node) or needed.intersection(node.outputs):
             live.append(i)

@@ -19,7 +19,7 @@ from litecl.interpreter.graph import Array, Shape
 @dataclass(frozen=True)
 class LocalAttention(Record):
     """Arguments of attention_local.cl: elements from a query, a key, a value and a result to the next, and from one
-    element of a key to the next.
+    element of a key and of a value to the next.
     """
 
     sizes: Attention
@@ -27,6 +27,7 @@ class LocalAttention(Record):
     key_step: int
     depth_step: int
     value_step: int
+    column_step: int
     out_step: int
 
 
@@ -53,7 +54,7 @@ class Views:
     def record(self, sizes: Attention) -> LocalAttention:
         """Return the kernel's arguments."""
         key_step, depth_step = self.keys.strides[-2:]
-        rows = (self.values.strides[-2], self.out.strides[-2])
+        rows = (*self.values.strides[-2:], self.out.strides[-2])
         return LocalAttention(sizes, self.queries.strides[-2], key_step, depth_step, *rows)
 
     def begins(self, plain: Call) -> tuple[LocalAttentionBegin, ...]:
@@ -81,8 +82,7 @@ def plain_and_views(call: Call) -> tuple[Call, Views]:
     )
     queries, keys, values = read
     by_key = keys if o.keys_in_rows else keys.swapaxes(-1, -2)
-    # Values in columns are copied to rows beforehand.
-    by_value = values if o.values_in_rows else view((*values.shape[:-2], values.shape[-1], values.shape[-2]))
+    by_value = values if o.values_in_rows else values.swapaxes(-1, -2)
     return plain, Views(queries, by_key, by_value, written)
 
 

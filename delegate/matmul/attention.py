@@ -42,9 +42,10 @@ class Attention(Record):
     """Arguments of attention.cl: of each product, ``rows`` queries and ``keys`` keys of ``depth``, and values of
     ``columns``.
 
-    mask_row, mask_step: elements of the mask from one row, and from one key, to the next; 0 where it repeats.
-    item_rows: queries of a work-item, or on a GPU of a group. shown, fill: as of ``AttentionOptions``. least: beside a
-    score above it, the weight of a key that the mask hides is 0.
+    mask_rows: of the mask, which are those of the first queries, of the next ones, and so on. mask_row, mask_step:
+    elements of the mask from one row, and from one key, to the next; 0 where it repeats. item_rows: queries of a
+    work-item, or on a GPU of a group. shown, fill: as of ``AttentionOptions``. least: beside a score above it, the
+    weight of a key that the mask hides is 0.
     """
 
     products: int
@@ -53,6 +54,7 @@ class Attention(Record):
     depth: int
     columns: int
     has_mask: int
+    mask_rows: int
     mask_row: int
     mask_step: int
     item_rows: int
@@ -84,6 +86,7 @@ def attention(call: Call, item_rows: int = 1) -> Attention:
         depth=depth,
         columns=call.outputs[0].shape[-1],
         has_mask=int(len(call.inputs) > 3),
+        mask_rows=shape[-2],
         mask_row=shape[-1] if shape[-2] > 1 else 0,
         mask_step=int(shape[-1] > 1),
         item_rows=item_rows,

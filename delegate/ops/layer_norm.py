@@ -1,9 +1,10 @@
-"""Rows with mean 0 and variance 1, times gamma, plus beta.
+"""Layer norms, rows with mean 0 and variance 1, times gamma, plus beta; and RMS norms, of root mean square 1 only.
 
-No file has this operator: the pass ``layer_norms`` finds it.
+No file has these operators: the pass ``layer_norms`` finds them.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -20,30 +21,46 @@ _FLOPS = 8  # of an element
 
 @dataclass(frozen=True, eq=False)
 class LayerNormOptions:
-    """epsilon: added to the variance. gamma, beta: of every element of a row."""
+    """epsilon: added to the variance, or to the mean of squares. gamma, beta: of every element of a row."""
 
     epsilon: float
     gamma: Array
     beta: Array
 
 
-def _operands(call: Call) -> tuple[tuple[Arg, ...], tuple[np.generic, ...]]:
-    """Return x, gamma and beta, and what follows the rows' length."""
+def _operands(call: Call, centred: bool) -> tuple[tuple[Arg, ...], tuple[np.generic, ...]]:
+    """Return x, gamma, beta and the residual, and what follows the rows' length."""
     o: LayerNormOptions = call.options
-    return (call.input(0), Const(o.gamma), Const(o.beta)), (np.float32(o.epsilon), *call.activation.bounds)
+    x, has_residual = call.input(0), call.residual is not None
+    flags = (np.int32(centred), np.int32(has_residual))
+    return (x, Const(o.gamma), Const(o.beta), call.residual or x), (
+        *flags,
+        np.float32(o.epsilon),
+        *call.activation.bounds,
+    )
 
 
-def _lower(call: Call) -> list[Step]:
-    (y,), (operands, numbers) = call.outputs, _operands(call)
+def _lower(call: Call, centred: bool) -> list[Step]:
+    (y,), (operands, numbers) = call.outputs, _operands(call, centred)
     length, flops = y.shape[-1], y.spec.size * _FLOPS
     share = chunks("layer_norm", y.spec.size // length, call.target, work=length * _FLOPS)
     return [share.launch("layer_norm", (*operands, y, *share.args, np.int32(length), *numbers), {}, flops)]
 
 
-def _in_groups(call: GpuCall) -> list[Step] | None:
-    return rows.of_rows(call, rows.ROWS, "layer_norm_local", *_operands(call), _FLOPS)
+def _in_groups(call: GpuCall, centred: bool) -> list[Step] | None:
+    return rows.of_rows(call, rows.ROWS, "layer_norm_local", *_operands(call, centred), _FLOPS)
 
 
-LAYER_NORM = ClOp(
-    composed("LAYER_NORM", LayerNormOptions), claim=takes(*FLOAT), lower=_lower, gpu=or_else(_in_groups, _lower)
-)
+def _norm(name: str, centred: bool) -> ClOp:
+    """Return the record of a norm. centred: whether rows get a mean of 0."""
+    lower = partial(_lower, centred=centred)
+    return ClOp(
+        composed(name, LayerNormOptions),
+        claim=takes(*FLOAT),
+        lower=lower,
+        gpu=or_else(partial(_in_groups, centred=centred), lower),
+        fuses_residual=True,
+    )
+
+
+LAYER_NORM, RMS_NORM = _norm("LAYER_NORM", centred=True), _norm("RMS_NORM", centred=False)

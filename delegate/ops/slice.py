@@ -1,12 +1,14 @@
 """SLICE, STRIDED_SLICE and DYNAMIC_UPDATE_SLICE: boxes of a tensor, whose position may be given by a tensor on the
-device.
+device. UPDATE_ALONG is an update of which one coordinate alone is not known (the pass ``coordinates`` finds it).
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from litecl.delegate.cl_op import Call, ClOp, Move, Operand, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, Specs, bits, given, integers, moves
+from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.strided import Place, box, copy, copy_box, dense, view
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Shape, TensorSpec
@@ -37,10 +39,31 @@ def _lower_slice(call: Call) -> list[Step]:
     return [Move(x, at, y, view(y.shape))]
 
 
+@dataclass(frozen=True)
+class UpdateOptions:
+    """starts: the position of an update; None for the coordinate that the third input, a number, is."""
+
+    starts: tuple[int | None, ...]
+
+
 def _lower_update(call: Call) -> list[Step]:
+    x, update = call.input(0), call.input(1)
+    return _updated(call, [0] * len(x.shape), _places(x.shape, update.shape))
+
+
+def _lower_along(call: Call) -> list[Step]:
+    o: UpdateOptions = call.options
+    x, update = call.input(0), call.input(1)
+    room = [whole - part for whole, part in zip(x.shape, update.shape, strict=True)]
+    starts = [min(max(start or 0, 0), most) for start, most in zip(o.starts, room, strict=True)]
+    axis = o.starts.index(None)
+    return _updated(call, starts, [Place(0, room[axis], 0, dense(x.shape)[axis])] if room[axis] else [])
+
+
+def _updated(call: Call, starts: Sequence[int], places: Sequence[Place]) -> list[Step]:
+    """Return the launches of an update. starts: what is known of its position. places: the coordinates besides."""
     x, update, start, (y,) = call.input(0), call.input(1), call.input(2), call.outputs
-    to = box(view(y.shape), [slice(0, size) for size in update.shape])
-    places = _places(x.shape, update.shape)
+    to = box(view(y.shape), [slice(at, at + size) for at, size in zip(starts, update.shape, strict=True)])
     defines = _defines(x, start)
     whole = [] if x is y else [copy(x, view(x.shape), y, view(y.shape), bits(x.spec), call.target)]  # or in place
     if not update.spec.size:
@@ -82,6 +105,8 @@ def _claim_strided(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -
         return Refusal(str(error))
     return moves(options, inputs, outputs)
 
+
+UPDATE_ALONG = ClOp(composed("UPDATE_ALONG", UpdateOptions), claim=moves, lower=_lower_along)
 
 CL_OPS = (
     ClOp(SLICE, claim=moves, lower=_lower_slice),

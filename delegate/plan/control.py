@@ -57,8 +57,8 @@ def _lstm(values: Values, node: RegionNode, loop: "LstmLoop", initial: Sequence[
     """Run a loop that is an LSTM as one launch over all time steps."""
     from litecl.delegate.recurrent import lstm_loop
 
-    planning, subgraph = values.planning, values.graph.subgraph
-    planning.lstms.append((subgraph, node.position))
+    planning = values.planning
+    planning.lstms.append(values.graph.origins[node.position])
     time, (batch, units) = initial[loop.x].shape[0], initial[loop.h].shape
     made = [TensorSpec(TensorType.FLOAT32, shape) for shape in ((time, batch, units), (batch, units), (batch, units))]
     sequence, h, c = results = [Operand(spec) for spec in made]
@@ -76,9 +76,9 @@ def _lstm(values: Values, node: RegionNode, loop: "LstmLoop", initial: Sequence[
 def _loop(values: Values, node: RegionNode, run: Run, initial: Sequence[Operand], trips: int | None) -> list[Part]:
     planning = values.planning
     cond_index, body_index = callees_of(node.node)
-    condition, body = planning.model.subgraphs[cond_index], planning.model.subgraphs[body_index]
+    condition, body = (planning.graph(index).source for index in (cond_index, body_index))
     number = len(planning.loops)
-    planning.loops.append((values.graph.subgraph, node.position))
+    planning.loops.append(values.graph.origins[node.position])
     ways = kinds(body)
     current, following = _variables(planning, number, initial, ways)
     # Copies to and from the sets are next to the loop: what is often larger must not separate them from it.
@@ -89,9 +89,10 @@ def _loop(values: Values, node: RegionNode, run: Run, initial: Sequence[Operand]
     tests, tested = run(cond_index, live_nodes(condition), _bound(condition, current), {})
     owned = [t for t, kind in zip(body.inputs, ways, strict=True) if kind == Kind.IN_PLACE]
     results = [following[j] if j in changing else None for j in range(len(ways))]
+    subgraph, position = values.graph.origins[node.position]
     loop = Loop(
-        node.position,
-        values.graph.subgraph,
+        position,
+        subgraph,
         number,
         tests,
         tested.newest(condition.outputs[0]),
@@ -139,7 +140,8 @@ def _leave(values: Values, node: RegionNode, value: Operand, result: Operand) ->
 def _if(values: Values, node: RegionNode, run: Run) -> list[Part]:
     predicate, *arguments = (values.newest(t) for t in node.inputs)
     then, otherwise = (_callee(values, node, run, callee, arguments) for callee in callees_of(node.node))
-    return [Branch(node.position, values.graph.subgraph, predicate, then, otherwise)]
+    subgraph, position = values.graph.origins[node.position]
+    return [Branch(position, subgraph, predicate, then, otherwise)]
 
 
 def _call(values: Values, node: RegionNode, run: Run) -> list[Part]:
@@ -174,7 +176,8 @@ def _steps(
     owned: Sequence[int] = (),
 ) -> list[Part]:
     """Return the steps of a subgraph that writes its outputs to ``results``; None for an output that is not wanted."""
-    graph, specs = values.planning.model.subgraphs[subgraph], values.planning.specs[subgraph]
+    inlined = values.planning.graph(subgraph)
+    graph, specs = inlined.source, inlined.specs
     made = {t for inner in graph.nodes for t in inner.outputs if specs[t].data is None}
     pinned: dict[int, Operand] = {}
     for tensor, result in zip(graph.outputs, results, strict=True):

@@ -41,6 +41,18 @@ def fuse(graph: RegionGraph, *rules: Rule) -> RegionGraph:
     return graph.with_nodes([wholes.get(node.at, node) for node in graph.nodes if node.at not in taken])
 
 
+def without_unread(before: RegionGraph, after: RegionGraph) -> RegionGraph:
+    """Return a graph after a pass without the nodes whose results were read before it, and are no more."""
+    needed, nodes = set(after.kept), list[RegionNode]()
+    for node in reversed(after.nodes):
+        acts = node.cl_op is None or node.states or node.in_place
+        unread = before.readers.keys() >= {*node.outputs} and needed.isdisjoint(node.outputs)
+        if acts or not unread:
+            nodes.append(node)
+            needed.update(node.reads)
+    return after if len(nodes) == len(after.nodes) else after.with_nodes(nodes[::-1])
+
+
 def _fused(graph: RegionGraph, node: RegionNode, rules: Sequence[Rule], *others: Collection[int]) -> RegionNode | None:
     """Return what the first rule makes of a node, of those whose result may be one node. others: what is fused."""
     for rule in rules:

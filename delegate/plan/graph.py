@@ -8,6 +8,7 @@ from typing import Any
 from litecl.delegate.analysis.states import states_of
 from litecl.delegate.cl_op import Activation, ClOp, DeviceOp, Operand, Pads
 from litecl.delegate.kit.claims import fused_activation
+from litecl.delegate.plan.inline import Inlined, Origin
 from litecl.interpreter.graph import ABSENT, Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, MAXIMUM, MINIMUM, MUL
@@ -45,8 +46,8 @@ class Place:
 class RegionNode:
     """A node of the model with everything fused into it: the work of one call of a lowering.
 
-    position: of the node in its subgraph. at: of the node in running order. cl_op: the record of its kernel, None for
-    control operators. inputs, outputs: the tensors that the node reads and computes, with everything fused.
+    position: of the node in the graph's source. at: of the node in running order. cl_op: the record of its kernel, None
+    for control operators. inputs, outputs: the tensors that the node reads and computes, with everything fused.
     activation: applied to the result. residual: a tensor added before it. pads: zeros around the first
     input. steps: of a chain that begins with the first input. in_place: whether the result may take the first
     input's memory. fused: the nodes that are part of this one, in order. states: the variables that the node updates,
@@ -108,8 +109,8 @@ class RegionGraph:
 
     subgraph: its number; source: the subgraph itself. kept: tensors that are read after the nodes have run. given:
     tensors whose operand is decided: those that exist already, and results with prescribed memory. owned: given tensors
-    that may be overwritten. updated: tensors that nodes update in place. alignment: of positions, in bytes. places:
-    positions of tensors within others.
+    that may be overwritten. updated: tensors that nodes update in place. alignment: of positions, in bytes. origins: of
+    the source's nodes, in the model. places: positions of tensors within others.
     """
 
     subgraph: int
@@ -121,6 +122,7 @@ class RegionGraph:
     owned: frozenset[int]
     updated: frozenset[int]
     alignment: int
+    origins: Sequence[Origin]
     places: Mapping[int, Place] = field(default_factory=dict)
 
     @cached_property
@@ -220,8 +222,7 @@ class RegionGraph:
 
 def region_graph(
     subgraph: int,
-    source: Subgraph,
-    specs: Sequence[TensorSpec],
+    inner: Inlined,
     nodes: Sequence[int],
     kept: Collection[int],
     cl_ops: Mapping[Op, DeviceOp],
@@ -230,6 +231,7 @@ def region_graph(
     owned: Collection[int] = (),
 ) -> RegionGraph:
     """Return the graph of nodes of a subgraph (positions in running order), with nothing fused."""
+    source, specs = inner.source, inner.specs
     running = [i for i in nodes if not _is_folded(source.nodes[i], specs)]
     return RegionGraph(
         subgraph,
@@ -241,6 +243,7 @@ def region_graph(
         frozenset(owned),
         frozenset(t for i in running for t in states_of(source.nodes[i]) if t != ABSENT),
         alignment,
+        inner.origins,
     )
 
 

@@ -45,6 +45,7 @@ _DECLARED: Mapping[str, str] = {
     "ops.quantized.depthwise_16": "WordDepthwise",
     "ops.quantized.depthwise_conv_2d": "QuantizedDepthwise",
     "ops.resize": "Between",
+    "ops.rope": "RopeLoop",
     "ops.weight_only": "WeightOnly",
     "plan.region_tables": "BranchFlag Control Count Entry LaunchLine LoopFlag NativeCall RegionSize Shift StepTime",
     "quantized.hybrid_product": "HybridConvolution HybridRow",

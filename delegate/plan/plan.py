@@ -112,7 +112,8 @@ def plan(
     planning = Planning(source.model, source.specs, target, alignment, cl_ops, observe)
     before, pinned = states.places(planning, region)
     kept = {*region.outputs, *(v.after for v in region.variables if v.after is not None)}
-    steps, values = _run(planning, region.subgraph, region.nodes, before, pinned, owned, kept)
+    nodes = planning.graph(region.subgraph).live(region.nodes, kept)
+    steps, values = _run(planning, region.subgraph, nodes, before, pinned, owned, kept)
     found, copies = states.states(values, region, before)
     outputs, more = _outputs(values, region)
     parts = kind_of(target).gathered([*steps, *copies, *more], planning.slots, planning.place)
@@ -143,18 +144,18 @@ def _run(
     owned: Collection[int] = (),
     kept: Collection[int] | None = None,
 ) -> tuple[list[Part], Values]:
-    """Return the steps of nodes of a subgraph, and the operands of its tensors; see ``control.Run``.
+    """Return the steps of nodes of a subgraph without calls, and the operands of its tensors; see ``control.Run``.
 
     kept: tensors that are read after the nodes have run; None means the subgraph's outputs.
     """
     if kept is None:
         planning = kind_of(planning.target).narrowed(planning, subgraph)
-    source, specs = planning.model.subgraphs[subgraph], planning.specs[subgraph]
-    read = source.outputs if kept is None else kept
+    inner = planning.graph(subgraph)
+    read = inner.source.outputs if kept is None else kept
     settled = {**given, **pinned}
-    graph = region_graph(subgraph, source, specs, nodes, read, planning.cl_ops, planning.alignment, settled, owned)
+    graph = region_graph(subgraph, inner, nodes, read, planning.cl_ops, planning.alignment, settled, owned)
     graph = kind_of(planning.target).fused(graph, planning.observe)
-    planning.merged |= {(subgraph, p.position): (subgraph, n.position) for n in graph.nodes for p in n.fused}
+    planning.merged |= {graph.origins[p.position]: graph.origins[n.position] for n in graph.nodes for p in n.fused}
     values = Values(planning, graph, pinned.values())
     return lower(values, partial(_run, planning)), values
 
@@ -168,7 +169,7 @@ def _outputs(values: Values, region: Region) -> tuple[list[Operand], list[Part]]
         outputs.append(operand)
         if planning.place(operand)[0] in planning.slots:
             outputs[-1] = Operand(operand.spec)
-            copies.append(values.copy(region.nodes[-1], operand, outputs[-1]))
+            copies.append(values.copy(values.graph.nodes[-1].position, operand, outputs[-1]))
     return outputs, copies
 
 

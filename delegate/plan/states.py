@@ -39,7 +39,7 @@ def states(values: Values, region: Region, before: Operands) -> tuple[tuple[Stat
         own = variable.after in values.graph.updated or after in values.pinned
         if after is not None and (not own or any(after is state.after for state in found)):
             value, after = after, Operand(replace(after.spec, data=None))
-            copies.append(values.copy(region.nodes[-1], value, after))
+            copies.append(values.copy(values.graph.nodes[-1].position, value, after))
         read = variable.before is not None
         found.append(State(variable.key, _before(variable, before, after), after, read))
     _place(values.planning, found)

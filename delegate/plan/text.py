@@ -21,8 +21,14 @@ def _node(graph: RegionGraph, node: RegionNode) -> Iterator[str]:
     results = ", ".join(_tensor(graph, t) for t in node.outputs)
     operands = ", ".join(_operand(graph, t) for t in node.inputs)
     name = "chain" if node.steps else node.node.op.name
-    positions = " ".join(f"#{i}" for i in sorted(part.position for part in (node, *node.fused)))
+    positions = " ".join(_origin(graph, i) for i in sorted(part.position for part in (node, *node.fused)))
     yield ", ".join([f"{results} = {name}({operands})", *_fused(graph, node), positions])
+
+
+def _origin(graph: RegionGraph, position: int) -> str:
+    """Return where a node comes from: its position, after the subgraph that a call ran."""
+    subgraph, node = graph.origins[position]
+    return f"#{node}" if subgraph == graph.subgraph else f"#{subgraph}:{node}"
 
 
 def _fused(graph: RegionGraph, node: RegionNode) -> Iterator[str]:

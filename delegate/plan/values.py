@@ -9,6 +9,7 @@ from litecl.delegate.kit.claims import bits
 from litecl.delegate.kit.shared import with_constants
 from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
+from litecl.delegate.plan.inline import Inlined, inlined
 from litecl.delegate.plan.steps import Part, Slot, Within, Work, place_of
 from litecl.interpreter.graph import ABSENT, Model, TensorSpec
 from litecl.interpreter.op import Op
@@ -21,7 +22,7 @@ class Planning:
 
     observe: called with the name of every pass and the graph after it. aliases: positions of operands without memory of
     their own. slots: positions of loop variables. lstms, loops: loops (subgraph and node) that run as an LSTM, and the
-    others, by number. merged: nodes fused into another one, with that one.
+    others, by number. merged: nodes fused into another one, with that one. graphs: subgraphs without calls.
     """
 
     model: Model
@@ -35,6 +36,13 @@ class Planning:
     lstms: list[tuple[int, int]] = field(default_factory=list)
     merged: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     loops: list[tuple[int, int]] = field(default_factory=list)
+    graphs: dict[int, Inlined] = field(default_factory=dict)
+
+    def graph(self, subgraph: int) -> Inlined:
+        """Return a subgraph as its nodes are planned."""
+        if subgraph not in self.graphs:
+            self.graphs[subgraph] = inlined(self.model, self.specs, subgraph)
+        return self.graphs[subgraph]
 
     def place(self, operand: Operand) -> tuple[Operand, int]:
         """Return the operand whose memory contains one, and the offset in bytes."""
@@ -87,7 +95,8 @@ class Values:
 
     def work(self, position: int, launch: Launch) -> Work:
         """Return the work of a launch on behalf of a node: the records that it is given become constants."""
-        return Work(position, with_constants(launch), self.graph.subgraph)
+        subgraph, node = self.graph.origins[position]
+        return Work(node, with_constants(launch), subgraph)
 
     def is_needed(self, tensor: int) -> bool:
         """Return whether anything reads a tensor."""

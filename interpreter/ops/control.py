@@ -12,6 +12,7 @@ from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require
 from litecl.interpreter.kit.specs import common, same
 from litecl.interpreter.op import Context, ControlOp, Inputs, Shapes, Specs
+from litecl.interpreter.options import flexbuffer_map
 from litecl.interpreter.schema import TensorType
 
 
@@ -44,6 +45,11 @@ class StableHLOCompositeOptions:
     composite_attributes: bytes = b""
     composite_attributes_format: int = 0
     version: int = 0
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the attributes by name. Raises ModelError where the bytes hold something else."""
+        data = bytes(self.composite_attributes)
+        return flexbuffer_map(data, "composite attributes") if data else {}
 
 
 def predicate(value: Array | None, *, grown: bool = False) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 from litecl.delegate.cl_op import ClOp, Operand
 from litecl.delegate.ops import CL_OPS
 from litecl.delegate.plan.graph import RegionGraph, RegionNode, region_graph
+from litecl.delegate.plan.inline import as_it_is
 from litecl.delegate.plan.pipeline import Pass
 from litecl.interpreter.op import NoOptions, Op
 from support.build import Graph
@@ -24,7 +25,7 @@ def region(
     """All nodes of a graph as one region, nothing fused yet."""
     source = g.build(*outputs)
     return region_graph(
-        0, source, source.tensors, range(len(source.nodes)), outputs, _CL_OPS, ALIGNMENT, given or {}, owned
+        0, as_it_is(source, source.tensors), range(len(source.nodes)), outputs, _CL_OPS, ALIGNMENT, given or {}, owned
     )
 
 

@@ -1,13 +1,17 @@
 """Attention on a GPU: a group for a few queries of a product, whose work-items share the keys, then the columns."""
 
-from litecl.delegate.cl_op import Arg, Local, Lowering, Step
+from dataclasses import replace
+
+from litecl.delegate.cl_op import Arg, Local, Lowering, Operand, Scratch, Step
 from litecl.delegate.gpu.groups import groups
 from litecl.delegate.gpu.heads import by_copies, plain_and_views
 from litecl.delegate.gpu.target import GpuCall
+from litecl.delegate.kit.strided import view
 from litecl.delegate.matmul.attention import attention as arguments
 from litecl.delegate.matmul.attention import booleans, flops, values_in_rows
 
 _ROWS = 4  # queries of a group, which share what it reads
+_FEW_ROWS = 16  # of queries, for which it does not pay to transpose values
 
 
 def attention(call: GpuCall) -> list[Step] | None:
@@ -18,7 +22,12 @@ def attention(call: GpuCall) -> list[Step] | None:
     local = Local(4 * a.item_rows * (a.depth + a.columns + 2 * items))
     if not call.target.has_room(items, local):
         return None
-    values, steps = (call.input(2), []) if call.options.values_in_rows else values_in_rows(call)
+    values: Operand | Scratch = call.input(2)
+    steps: list[Step] = []
+    if not call.options.values_in_rows and a.rows > _FEW_ROWS:
+        values, turning = values_in_rows(call)
+        steps += turning
+        views = replace(views, values=view(views.values.shape))
     bands = -(-a.rows // a.item_rows)
     mask = call.input(3) if a.has_mask else call.input(0)
     operands = (call.input(0), call.input(1), values, mask, call.outputs[0])

@@ -2,6 +2,7 @@
 
 from litecl.delegate.plan.passes.attention import attention
 from litecl.delegate.plan.passes.chains import chains
+from litecl.delegate.plan.passes.coordinates import coordinates
 from litecl.delegate.plan.passes.epilogues import epilogues
 from litecl.delegate.plan.passes.gates import gates
 from litecl.delegate.plan.passes.heads import heads
@@ -10,10 +11,11 @@ from litecl.delegate.plan.passes.inverted import inverted
 from litecl.delegate.plan.passes.joins import joins
 from litecl.delegate.plan.passes.layer_norms import layer_norms
 from litecl.delegate.plan.passes.pads import pads
+from litecl.delegate.plan.passes.rope import rope
 from litecl.delegate.plan.passes.separable import separable
 from litecl.delegate.plan.pipeline import Pass
 
 GPU_PASSES: tuple[Pass, ...] = (
-    *(in_place, attention, heads, layer_norms, pads, epilogues),
+    *(in_place, coordinates, rope, attention, heads, layer_norms, pads, epilogues),
     *(gates, separable, inverted, chains, joins),
 )

@@ -8,8 +8,9 @@ import numpy as np
 from litecl.delegate.matmul.attention import AttentionOptions
 from litecl.delegate.ops import batch_matmul, softmax
 from litecl.delegate.ops.attention import ATTENTION
-from litecl.delegate.plan.fusion import Found, fuse, matching
+from litecl.delegate.plan.fusion import Found, fuse, matching, without_unread
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
+from litecl.delegate.plan.masks import repeated
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.match import Any, Behind, Pattern
 from litecl.interpreter.ops.binary import ADD, DIV, MUL
@@ -24,7 +25,7 @@ _ATTENTION = Pattern(_PRODUCT, [_WEIGHTS, Any("values")])
 
 def attention(graph: RegionGraph) -> RegionGraph:
     """Fuse BATCH_MATMUL of floats, a scale, a mask that is added or that chooses, SOFTMAX and BATCH_MATMUL."""
-    return fuse(graph, matching(_ATTENTION, _attention))
+    return without_unread(graph, fuse(graph, matching(_ATTENTION, _attention)))
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def _attention(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode
         shown=scores.shown,
         fill=scores.fill,
     )
-    inputs = operands if scores.mask is None else (*operands, scores.mask)
+    inputs = operands if scores.mask is None else (*operands, repeated(graph, scores.mask, last))
     return last.behind(first, *between, kernel=ATTENTION, inputs=inputs, options=options)
 
 

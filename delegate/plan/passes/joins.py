@@ -8,11 +8,13 @@ from litecl.delegate.kit.strided import is_dense, offset, row_step, view_of
 from litecl.delegate.plan.graph import Place, RegionGraph, RegionNode
 from litecl.delegate.quantized.integers import alike
 from litecl.interpreter.graph import Array
+from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 from litecl.interpreter.schema import TensorType
 
 Places = Mapping[int, Place]
 
 _SHORT_ROW = 8
+_RENAMING = (RESHAPE, SQUEEZE, EXPAND_DIMS)
 
 
 def joins(graph: RegionGraph) -> RegionGraph:
@@ -25,7 +27,7 @@ def joins(graph: RegionGraph) -> RegionGraph:
     views: dict[RegionNode, Sequence[Array]] = {}
     for tensor, rows in _tensors(graph):
         for reader in graph.consumers(tensor):
-            if reader.cl_op is None or reader.cl_op.joins is None:
+            if reader.cl_op is None or reader.cl_op.joins is None or _is_only_renamed(graph, tensor, reader, places):
                 continue
             if reader not in views:  # a result gets its position before its parts
                 views[reader] = _views(graph, reader, places)
@@ -59,6 +61,13 @@ def _is_slow(graph: RegionGraph, node: RegionNode) -> bool:
 def _is_free(graph: RegionGraph, tensor: int) -> bool:
     spec = graph.specs[tensor]
     return tensor not in graph.given and spec.data is None and not spec.is_variable
+
+
+def _is_only_renamed(graph: RegionGraph, tensor: int, reader: RegionNode, places: Places) -> bool:
+    """Return whether a result is best left to be where the tensor is, which may be part of what its maker reads."""
+    (whole,) = reader.outputs
+    free = whole not in places and whole not in graph.kept and _is_free(graph, whole)
+    return free and reader.node.op in _RENAMING and graph.producer(tensor) is not None
 
 
 def _is_settled(graph: RegionGraph, tensor: int, places: Places) -> bool:

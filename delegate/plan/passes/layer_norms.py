@@ -1,21 +1,23 @@
-"""Layer norms, on a GPU: the nodes that normalise rows become one node.
+"""Layer norms and RMS norms: the nodes that normalise rows become one node, layer norms on a GPU only.
 
 Files have them in many forms, such as ``(x - m) r``, ``x r + (beta - m r)`` or ``x r + (-m r + beta)``, so what nodes
-compute is followed as sums of multiples of x, of the mean m, and of these times the inverse deviation r.
+compute is followed as sums of multiples of x, of the mean m, and of these times the inverse deviation r. In an RMS norm
+r is of the mean of squares, and there is no m.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 import numpy as np
 
-from litecl.delegate.ops.layer_norm import LAYER_NORM, LayerNormOptions
+from litecl.delegate.ops.layer_norm import LAYER_NORM, RMS_NORM, LayerNormOptions
 from litecl.delegate.plan.fusion import fuse, may_be_one
 from litecl.delegate.plan.graph import NONE, RegionGraph, RegionNode
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops import binary, unary
 from litecl.interpreter.ops.reduce import MEAN
+from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE
 from litecl.interpreter.schema import TensorType
 
 _Sum = Mapping[str, Array]
@@ -27,15 +29,25 @@ _TIMES_R = {"x": "xr", "m": "mr", "1": "r"}
 
 
 def layer_norms(graph: RegionGraph) -> RegionGraph:
-    """Fuse the nodes from the mean of rows on to what the rows are in the end."""
-    return fuse(graph, _norm)
+    """Fuse the nodes from the mean of rows on to what the rows are in the end, those of RMS norms too."""
+    return fuse(graph, _norm, _rms_norm)
+
+
+def rms_norms(graph: RegionGraph) -> RegionGraph:
+    """Fuse the nodes from the mean of the squares of rows on to what the rows are in the end."""
+    return fuse(graph, _rms_norm)
 
 
 @dataclass
 class _Known:
-    """The facts of a row's tensors. epsilon: the addend of the variance."""
+    """The facts of a row's tensors. squares: the node whose result the mean is of, if it is of squares. flat: tensors
+    of a number for each row that are no columns. epsilon: the addend of the variance.
+    """
 
+    x: int
     sums: dict[int, _Sum]
+    squares: RegionNode | None = None
+    flat: set[int] = field(default_factory=set)
     epsilon: float | None = None
 
 
@@ -44,12 +56,35 @@ def _norm(graph: RegionGraph, mean: RegionNode) -> RegionNode | None:
     if not _is_mean(graph, mean):
         return None
     x, m = mean.inputs[0], mean.outputs[0]
-    if graph.specs[x].type != TensorType.FLOAT32:
+    return _followed(graph, _Known(x, {x: _X, m: _M}), mean)
+
+
+def _rms_norm(graph: RegionGraph, mean: RegionNode) -> RegionNode | None:
+    """Return the node for an RMS norm whose mean of squares a node is; None if it is that of none."""
+    squares = graph.producer(mean.inputs[0]) if graph.is_a(mean, MEAN) else None
+    x = None if squares is None else _squared_by(graph, squares)
+    if squares is None or x is None or not (_is_mean(graph, mean) or _is_flat_mean(graph, mean)):
         return None
-    known, best = _Known({x: _X, m: _M}), None
+    m = mean.outputs[0]
+    flat = set() if _is_mean(graph, mean) else {m}
+    return _followed(graph, _Known(x, {x: _X, squares.outputs[0]: _SQUARES, m: _VARIANCE}, squares, flat), mean)
+
+
+def _squared_by(graph: RegionGraph, node: RegionNode) -> int | None:
+    """Return what a node computes the squares of; None if it does not."""
+    op, alone = node.node.op, node.cl_op is not None and node.is_plain
+    square = op is unary.SQUARE or (op is binary.MUL and node.inputs[0] == node.inputs[1])
+    return node.inputs[0] if alone and square else None
+
+
+def _followed(graph: RegionGraph, known: _Known, mean: RegionNode) -> RegionNode | None:
+    """Return the node for the longest norm that begins with a mean; None if none does."""
+    if graph.specs[known.x].type != TensorType.FLOAT32:
+        return None
+    best = None
     queue: list[tuple[int, RegionNode]] = []
     seen: set[int] = set()
-    reached = [m]
+    reached = [mean.outputs[0]]
     while True:
         for reader in (node for t in reached for node in graph.consumers(t)):
             if reader.at not in seen:
@@ -62,7 +97,7 @@ def _norm(graph: RegionGraph, mean: RegionNode) -> RegionNode | None:
         reached = [] if total is None else [node.outputs[0]]
         if total is not None:
             known.sums[node.outputs[0]] = total
-            best = _whole(graph, known, x, node) or best
+            best = _whole(graph, known, node) or best
 
 
 def _is_mean(graph: RegionGraph, node: RegionNode) -> bool:
@@ -73,8 +108,42 @@ def _is_mean(graph: RegionGraph, node: RegionNode) -> bool:
     return len(before) > 1 and before[-1] > 1 and after == (*before[:-1], 1)
 
 
+def _is_flat_mean(graph: RegionGraph, node: RegionNode) -> bool:
+    """Return whether a node computes the means of rows as an array of one dimension less."""
+    before, after = (graph.specs[t].static_shape for t in (node.inputs[0], node.outputs[0]))
+    axes = graph.value(node.inputs[1])
+    last = axes is not None and axes.size == 1 and int(axes.flat[0]) in (-1, len(before) - 1)
+    return last and len(before) > 1 and before[-1] > 1 and after == before[:-1]
+
+
 def _total(graph: RegionGraph, known: _Known, node: RegionNode) -> _Sum | None:
     """Return what a node computes; None if that is not known."""
+    if node.node.op in (RESHAPE, EXPAND_DIMS):
+        return _as_columns(graph, known, node)
+    if not known.flat.isdisjoint(node.inputs):
+        return _of_rows(graph, known, node)
+    return _of_any(graph, known, node)
+
+
+def _as_columns(graph: RegionGraph, known: _Known, node: RegionNode) -> _Sum | None:
+    """Return numbers of rows that a node makes columns of."""
+    given, shape = node.inputs[0], graph.specs[node.outputs[0]].static_shape
+    columns = shape == (*graph.specs[known.x].static_shape[:-1], 1)
+    return known.sums[given] if given in known.flat and columns else None
+
+
+def _of_rows(graph: RegionGraph, known: _Known, node: RegionNode) -> _Sum | None:
+    """Return what a node computes of a number for each row, and of numbers that are the same for all."""
+    others = [graph.value(t) for t in node.inputs if t not in known.flat]
+    if any(number is None or number.size != 1 or number.ndim > 1 for number in others):
+        return None
+    total = _of_any(graph, known, node)
+    if total is not None:
+        known.flat.add(node.outputs[0])
+    return total
+
+
+def _of_any(graph: RegionGraph, known: _Known, node: RegionNode) -> _Sum | None:
     if node.node.op is MEAN:
         return _VARIANCE if known.sums.get(node.inputs[0]) is _SQUARES and _is_mean(graph, node) else None
     rule = _RULES.get(node.node.op)
@@ -156,27 +225,30 @@ _RULES: Mapping[object, Callable[..., _Sum | None]] = {
 }
 
 
-def _whole(graph: RegionGraph, known: _Known, x: int, last: RegionNode) -> RegionNode | None:
-    """Return the node for all up to the last one; None if that is no layer norm, or others read what is between."""
+def _whole(graph: RegionGraph, known: _Known, last: RegionNode) -> RegionNode | None:
+    """Return the node for all up to the last one; None if that is no norm, or others read what is between."""
+    x, centred = known.x, known.squares is None
     total, shape = known.sums[last.outputs[0]], graph.specs[last.outputs[0]].static_shape
-    if not {"xr", "mr"} <= {*total} <= {"xr", "mr", "1"} or shape != graph.specs[x].static_shape:
+    least = {"xr", "mr"} if centred else {"xr"}
+    if not least <= {*total} <= {*least, "1"} or shape != graph.specs[x].static_shape:
         return None
     gamma, beta = (np.broadcast_to(total.get(name, _ZERO), shape[-1:]) for name in ("xr", "1"))
-    if not np.array_equal(gamma, np.broadcast_to(-total["mr"], shape[-1:])):
+    if centred and not np.array_equal(gamma, np.broadcast_to(-total["mr"], shape[-1:])):
         return None
     assert known.epsilon is not None, "an inverse deviation that no variance was shifted for"
-    options = LayerNormOptions(known.epsilon, *(np.ascontiguousarray(a, np.float32) for a in (gamma, beta)))
-    whole = last.behind(*_parts(graph, known, x, last), kernel=LAYER_NORM, inputs=(x,), options=options)
+    numbers = (np.ascontiguousarray(a, np.float32) for a in (gamma, beta))
+    options, kernel = LayerNormOptions(known.epsilon, *numbers), LAYER_NORM if centred else RMS_NORM
+    whole = last.behind(*_parts(graph, known, last), kernel=kernel, inputs=(x,), options=options)
     return whole if may_be_one(graph, whole) else None
 
 
-def _parts(graph: RegionGraph, known: _Known, x: int, last: RegionNode) -> Sequence[RegionNode]:
+def _parts(graph: RegionGraph, known: _Known, last: RegionNode) -> Sequence[RegionNode]:
     """Return the nodes that the last one depends on, back to x."""
     found: dict[int, RegionNode] = {}
     open_ = [last]
     while open_:
         for tensor in open_.pop().inputs:
-            part = graph.producer(tensor) if tensor in known.sums and tensor != x else None
+            part = graph.producer(tensor) if tensor in known.sums and tensor != known.x else None
             if part is not None and part.at not in found:
                 found[part.at] = part
                 open_.append(part)

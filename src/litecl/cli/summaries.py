@@ -57,7 +57,9 @@ def _graph(index: int, graph: GraphSummary) -> RenderableType:
             made.add_row(kind, tensor.name, tensor.type, _tensor_shape(tensor))
     operators = ", ".join(f"{count} {name}" for name, count in graph.operators.items()) or "none"
     tensors = ", ".join(f"{count} {name}" for name, count in graph.tensors.items())
-    counts = Text(f"operators: {operators}\ntensors: {tensors}")
+    composites = ", ".join(f"{count} {name}" for name, count in graph.composites.items())
+    told = [f"operators: {operators}", *([f"composites: {composites}"] if composites else []), f"tensors: {tensors}"]
+    counts = Text("\n".join(told))
     return Group(Text(f"subgraph {index} {graph.name}"), made, counts)
 
 
