@@ -34,11 +34,14 @@ class Format:
     method: Method = "minmax"
 
 
-def stored(spec: TensorSpec, form: Format, moments: Array | None = None) -> TensorSpec:
+def stored(
+    spec: TensorSpec, form: Format, moments: Array | None = None, least: Array | None = None
+) -> TensorSpec:
     """Return a float32 constant in a format.
 
     moments: [depth, depth], the mean products of the inputs that the rows of weights [units, depth] are multiplied
-    with, for "gptq", which without them rounds as "mse" does, and for the weighted errors of the others.
+    with, for "gptq", which without them rounds as "mse" does, and for the weighted errors of the others. least: scales
+    that those of channels must not fall below.
     """
     assert spec.data is not None
     if form.type == TensorType.FLOAT16:
@@ -48,8 +51,8 @@ def stored(spec: TensorSpec, form: Format, moments: Array | None = None) -> Tens
     if form.method == "minmax":
         if form.block:
             return blocks(spec, form.block, form.type)
-        return integers(spec, channels(spec, form.axis, type_=form.type), form.type, symmetric=True)
-    return _clipped(spec, form, moments)
+        return integers(spec, channels(spec, form.axis, least, form.type), form.type, symmetric=True)
+    return _clipped(spec, form, moments, least)
 
 
 def bits_of(type_: TensorType) -> int:
@@ -57,13 +60,15 @@ def bits_of(type_: TensorType) -> int:
     return {of: bits for bits, of in TYPES.items()}.get(type_, 16)
 
 
-def _clipped(spec: TensorSpec, form: Format, moments: Array | None) -> TensorSpec:
+def _clipped(spec: TensorSpec, form: Format, moments: Array | None, least: Array | None) -> TensorSpec:
     """Return integers of which the largest may stand for larger magnitudes, if that makes the error smaller."""
     assert spec.data is not None
     rows = _rows(spec.data, form)
     last = integer_limits(form.type)[1]
     masses = None if moments is None else _masses(np.diag(moments), form, len(rows))
     scale = nearest(rows, last, "octav" if form.method == "octav" else "mse", masses)
+    if least is not None:
+        scale = np.maximum(scale, least).astype(np.float32)
     if form.block:
         scale = half_scales(scale)
     by = _affine(scale, spec, form)
