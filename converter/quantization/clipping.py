@@ -62,4 +62,4 @@ def _octav(magnitudes: Array, largest: Array, last: int) -> Array:
         count = above.sum(axis=1)
         clip = (magnitudes * above).sum(axis=1) / np.maximum(noise * (size - count) + count, _SMALLEST)
         clip = np.minimum(clip, largest)
-    return clip
+    return np.asarray(clip)

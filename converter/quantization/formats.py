@@ -33,10 +33,13 @@ class Format:
     symmetric: bool = True
     method: Method = "minmax"
 
+    def __str__(self) -> str:
+        by = f" in blocks of {self.block}" if self.block else "" if self.axis is not None else " with one scale"
+        how = "" if self.method == "minmax" else f" by {self.method.upper()}"
+        return f"{self.type.name.lower()}{'' if self.type == TensorType.FLOAT16 else by}{how}"
 
-def stored(
-    spec: TensorSpec, form: Format, moments: Array | None = None, least: Array | None = None
-) -> TensorSpec:
+
+def stored(spec: TensorSpec, form: Format, moments: Array | None = None, least: Array | None = None) -> TensorSpec:
     """Return a float32 constant in a format.
 
     moments: [depth, depth], the mean products of the inputs that the rows of weights [units, depth] are multiplied

@@ -14,7 +14,9 @@ Moments = Mapping[int, Array]
 """[depth, depth] by node, float64."""
 
 
-def moments(model: Model, wanted: Mapping[int, Sequence[int]], samples: Sequence[Sample]) -> dict[int, dict[int, Array]]:
+def moments(
+    model: Model, wanted: Mapping[int, Sequence[int]], samples: Sequence[Sample]
+) -> dict[int, dict[int, Array]]:
     """Return the mean of ``x[i] * x[j]`` over the rows ``x`` that dense layers read, by subgraph and node.
 
     wanted: the nodes, by subgraph; those in subgraphs that no sample enters, as in bodies of loops, have none.

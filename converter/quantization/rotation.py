@@ -26,7 +26,7 @@ def hadamard(size: int) -> Array:
     matrix = np.ones((1, 1))
     while len(matrix) < size:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    return (matrix / np.sqrt(size)).astype(np.float32)
+    return np.asarray(matrix / np.sqrt(size), np.float32)
 
 
 def rotated(spec: TensorSpec, size: int) -> TensorSpec:

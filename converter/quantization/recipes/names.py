@@ -27,7 +27,8 @@ def named(name: str) -> list[dict[str, Any]] | None:
     if match := _INTEGERS.fullmatch(name):
         bits, activations = map(int, match.groups())
         every = entry(8, activations=activations)
-        return [every] if bits == 8 else [every, entry(bits, regex="", activations=activations)]
+        narrow = (entry(bits, operation=op, regex="", activations=activations) for op in ("FULLY_CONNECTED", "CONV_2D"))
+        return [every] if bits == 8 else [every, *narrow]
     return None
 
 

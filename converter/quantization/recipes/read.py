@@ -42,14 +42,12 @@ def recipe_of(given: Any) -> Recipe:
 
 def _load(path: str | PathLike[str]) -> Any:
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ConversionError(
             f"recipe: {brief(str(path))} is neither the name of a recipe nor a file that can be read: {error.strerror}"
         ) from error
-    try:
-        return json.loads(text)
-    except ValueError as error:
+    except ValueError as error:  # a file that is no text, or no JSON
         raise ConversionError(f"recipe: {path}: expected JSON: {error}") from error
 
 
