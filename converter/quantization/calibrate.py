@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from litecl.converter.quantization.cells import cells, watching
 from litecl.converter.quantization.data import Sample
+from litecl.converter.quantization.formats import Format
 from litecl.converter.quantization.observers import Observer, Range
 from litecl.converter.quantization.scales import Affine
 from litecl.converter.quantization.watch import After, Look, Runner
@@ -18,10 +19,18 @@ Ranges = Mapping[int, Range]
 
 @dataclass
 class Known:
-    """The facts of the tensors of one subgraph: ranges, and scales that do not follow from them."""
+    """The facts of one subgraph that the ways to integers follow from.
+
+    ranges: of tensors. scales: of tensors, that do not follow from ranges. forms, moments: of weights and of the
+    inputs that these are multiplied with, by the first tensor that a node writes. refused: the nodes that a recipe
+    leaves in float, by number, each with the reason.
+    """
 
     ranges: dict[int, Range] = field(default_factory=dict)
     scales: dict[int, Affine] = field(default_factory=dict)
+    forms: Mapping[int, Format] = field(default_factory=dict)
+    moments: Mapping[int, Array] = field(default_factory=dict)
+    refused: Mapping[int, str] = field(default_factory=dict)
 
 
 def calibrate(model: Model, samples: Sequence[Sample], make: Callable[[], Observer]) -> list[Ranges]:

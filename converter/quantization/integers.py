@@ -55,12 +55,12 @@ def _quantize(graph: Subgraph, known: Known, how: Quantization, given: Mapping[i
     assert how.activations is not None
     type_ = TensorType[how.activations.upper()]
     borders = Borders(TensorType[how.input_type.upper()], TensorType[how.output_type.upper()])
-    refused = dict(given)
+    refused = {**known.refused, **given}
     while True:
         chosen = choose(graph, known.ranges, how, refused)
         assigned = assign(graph, chosen, known, type_)
         scales = _with_borders(graph, assigned, known.ranges, type_, borders)
-        rewritten = rewrite(graph, chosen, scales, type_, borders, how.per_channel)
+        rewritten = rewrite(graph, chosen, scales, type_, borders, known, how.per_channel)
         found = dict(_refusals(rewritten, chosen))
         if not found:
             return Quantized(known, chosen, scales, rewritten)

@@ -159,6 +159,29 @@ def _with_numbers(layer: Layer, part: Quantized, tensor: int, result: _Result | 
     )
 
 
+def compared(model: Model, quantized: Model, samples: Sequence[Sample]) -> tuple[Output, ...]:
+    """Return the differences of a quantized model's outputs from those of the one in float, on some samples."""
+    expected, got = Runner(model), QuantizedRunner(quantized)
+    found: dict[tuple[str, str], Difference] = {}
+    for sample in samples:
+        values = got(sample)
+        for name, value in expected(sample).items():
+            found.setdefault((sample[0].key, name), Difference()).add(value, values[name])
+    return tuple(Output(key, name, of.error, of.sqnr_db) for (key, name), of in found.items())
+
+
+def as_stored(model: Model, sample: Sample) -> Sample:
+    """Return a sample of floats as the integers that a quantized model may want."""
+    signature = next(s for s in signatures_of(model) if s.key == sample[0].key)
+    tensors = model.subgraphs[signature.subgraph].tensors
+    specs = {name: tensors[signature.inputs[name]] for name in sample[1]}
+    values = {
+        name: value if (by := specs[name].quantization) is None else quantize(value, by, specs[name].type)
+        for name, value in sample[1].items()
+    }
+    return signature, values
+
+
 class QuantizedRunner:
     """Runs a quantized model on samples of the one in float, and returns its outputs as floats."""
 
@@ -170,13 +193,8 @@ class QuantizedRunner:
     def __call__(self, sample: Sample) -> dict[str, Array]:
         """Return the outputs of a sample, by name."""
         signature = self._signatures[sample[0].key]
-        fed = {name: self._stored(signature, name, value) for name, value in sample[1].items()}
-        outputs = self._run((signature, fed))
+        outputs = self._run(as_stored(self._model, sample))
         return {name: self._widened(signature, name, value) for name, value in outputs.items()}
-
-    def _stored(self, signature: Signature, name: str, value: Array) -> Array:
-        spec = self._model.subgraphs[signature.subgraph].tensors[signature.inputs[name]]
-        return value if spec.quantization is None else quantize(value, spec.quantization, spec.type)
 
     def _widened(self, signature: Signature, name: str, value: Array) -> Array:
         spec = self._model.subgraphs[signature.subgraph].tensors[signature.outputs[name]]

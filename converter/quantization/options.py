@@ -23,6 +23,7 @@ _OF_ACTIVATIONS = (
     *("data", "method", "input_type", "output_type", "skip", "strict", "sensitivity"),
     *("bias_correction", "equalize"),
 )
+_NOT_WITH_RECIPE = ("weights", "activations", "per_channel", "block", "skip", "bias_correction")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,9 @@ class Quantization:
         activations; "int16" needs activations="int16".
     skip: layers that stay in float: names of operators (``"SOFTMAX"``), or ``fnmatch`` patterns of tensor names, which
         match a whole name or some of the parts between slashes (``"dense_1"``).
+    recipe: a recipe of litert-quantizer (ai-edge-quantizer), which says what is quantized and how: a list of entries,
+        the path of a JSON file with one, or a name such as "dynamic_wi4b32_afp32". It takes the place of ``weights``,
+        ``activations``, ``per_channel``, ``block`` and ``skip``.
     strict: raise ConversionError if an operator would stay in float, as TFLITE_BUILTINS_INT8 does.
     sensitivity: measure the error of each layer alone, for the report, at one run of the model per layer.
     measured: the number of samples for the report's errors.
@@ -56,6 +60,7 @@ class Quantization:
 
     weights: Weights = "int8"
     activations: Literal["int8", "int16"] | None = None
+    recipe: Any = None
     data: Data | str | None = None
     samples: int | None = None
     method: Literal["minmax", "moving_average", "percentile", "mse"] = "minmax"
@@ -94,6 +99,9 @@ class Quantization:
                 raise ConversionError(f"quantize: expected {name} of at least 1, got {value}")
 
     def _check_types(self) -> None:
+        if self.recipe is not None:
+            self._check_recipe()
+            return
         if self.block is not None and (self.weights != "int4" or not self.per_channel):
             raise ConversionError('quantize: block needs weights="int4", with per_channel')
         if self.activations is None:
@@ -110,6 +118,11 @@ class Quantization:
                     f"quantize: expected {name} one of {stored} with {self.activations} activations, "
                     f"got {brief(repr(getattr(self, name)))}"
                 )
+
+    def _check_recipe(self) -> None:
+        given = [f.name for f in fields(self) if f.name in _NOT_WITH_RECIPE and getattr(self, f.name) != f.default]
+        if given:
+            raise ConversionError(f"quantize: {', '.join(given)}: no effect with a recipe, whose entries say that")
 
 
 def declared(how: Quantization | Weights | None) -> Quantization | None:

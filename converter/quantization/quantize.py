@@ -15,9 +15,14 @@ from litecl.converter.quantization.equalization import equalize
 from litecl.converter.quantization.halves import halves
 from litecl.converter.quantization.integers import Quantized, quantize_model
 from litecl.converter.quantization.lookups import with_softsigns, without_softsigns
-from litecl.converter.quantization.measure import measure
+from litecl.converter.quantization.measure import as_stored, compared, measure
 from litecl.converter.quantization.observers import observer
 from litecl.converter.quantization.options import Quantization
+from litecl.converter.quantization.recipes.apply import Selection, moments_of, selections, with_narrow_weights
+from litecl.converter.quantization.recipes.choices import borders
+from litecl.converter.quantization.recipes.notes import unused
+from litecl.converter.quantization.recipes.read import recipe_of
+from litecl.converter.quantization.recipes.recipe import Recipe
 from litecl.converter.quantization.report import QuantizationReport
 from litecl.converter.quantization.substitute import with_integer_kernels, with_wide_constants
 from litecl.interpreter.errors import ConversionError
@@ -33,6 +38,8 @@ def quantize(model: Model, how: Quantization | None) -> tuple[Model, Quantizatio
     if how is None:
         return without_grids(model), None
     wide = with_wide_constants(model)
+    if how.recipe is not None:
+        return _by_recipe(wide, how, recipe_of(how.recipe), signed=bool(model.signatures))
     if how.activations is None and how.weights == "int8" and is_trained(wide):
         how = replace(how, activations="int8")
     if how.activations is None:
@@ -48,18 +55,60 @@ def _with_narrow_weights(graph: Subgraph, how: Quantization) -> Subgraph:
     return dynamic_range(graph, how.per_channel, narrow=how.weights == "int4", block=how.block)
 
 
-def _on_integers(model: Model, how: Quantization) -> tuple[Model, QuantizationReport]:
+def _by_recipe(model: Model, how: Quantization, recipe: Recipe, *, signed: bool) -> tuple[Model, QuantizationReport]:
+    """Return a model on integers where a recipe wants that, with stored weights elsewhere, and the report."""
+    if recipe.measures and how.data is None:
+        raise ConversionError("quantize: this recipe needs representative data: pass Quantization(data=...)")
+    made, report = with_constant_weights(model), QuantizationReport()
+    if recipe.activations is not None:
+        chosen = selections(made, recipe)
+        entering, leaving = borders(made, recipe)
+        types = {"input_type": how.input_type, "output_type": how.output_type}
+        asked = {
+            name: type_ for name, type_ in zip(types, (entering, leaving), strict=True) if types[name] == "float32"
+        }
+        static = replace(how, recipe=None, activations=recipe.activations.name.lower(), **asked)  # type: ignore[arg-type]
+        made, report = _on_integers(made, static, chosen)
+    used = samples(how, model) if how.data is not None else []
+    made, rows, notes = with_narrow_weights(made, recipe, [as_stored(made, sample) for sample in used])
+    notes = (*unused(model, recipe), *notes)
+    if how.strict and notes:
+        raise ConversionError("quantize: strict, and the recipe cannot be followed:\n  " + "\n  ".join(notes))
+    done = replace(without_grids(made), signatures=made.signatures if signed else ())
+    if used and recipe.activations is None:
+        outputs = compared(model, made, used[: how.measured])
+        report = replace(report, outputs=outputs, samples=len(used), measured=min(how.measured, len(used)))
+    return done, replace(report, weights=rows, notes=notes)
+
+
+def _on_integers(
+    model: Model, how: Quantization, chosen: Sequence[Selection] | None = None
+) -> tuple[Model, QuantizationReport]:
+    """Return the model on integers. chosen: the only nodes that become such, by subgraph."""
     assert how.activations is not None
     trained, type_ = is_trained(model), TensorType[how.activations.upper()]
-    joined = with_softsigns(model) if type_ == TensorType.INT8 else model
-    floats, known = absorb(with_integer_kernels(with_constant_weights(joined), type_), type_)
+    joined = with_softsigns(model) if type_ == TensorType.INT8 and chosen is None else model
+    floats, known = absorb(with_integer_kernels(with_constant_weights(joined), type_, chosen), type_)
     floats = equalize(floats) if how.equalize else floats
     used = [] if trained and how.data is None else samples(how, floats)
     known = _measured(floats, how, used, known)
+    if chosen is not None:
+        known = _selected(floats, known, chosen, used)
     check_names([floats.subgraphs[i] for i in known], how.skip)
     rounded = correct_biases(floats, used, per_channel=how.per_channel) if how.bias_correction and used else floats
     quantized, done = _with_safe_divisions(rounded, how, known, used)
     return without_softsigns(quantized), measure(floats, quantized, done, how, used)
+
+
+def _selected(
+    model: Model, known: Mapping[int, Known], chosen: Sequence[Selection], used: Sequence[Sample]
+) -> Mapping[int, Known]:
+    """Return what is known, with the formats of weights and the nodes that stay in float."""
+    found = moments_of(model, chosen, used)
+    return {
+        i: replace(part, forms=chosen[i].forms, moments=found[i], refused=chosen[i].refused(model.subgraphs[i]))
+        for i, part in known.items()
+    }
 
 
 def _with_safe_divisions(

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -50,17 +50,36 @@ class Output:
 
 
 @dataclass(frozen=True)
-class QuantizationReport:
-    """The effects of quantization with integer activations.
+class StoredWeights:
+    """A constant that a recipe stores in fewer bits.
 
-    layers: a row for every result of a node on floats. outputs: the whole model's difference from the one in float.
-    samples: how many were used for ranges. measured: how many for errors.
+    op: that reads it. form: of what is stored. float_bytes, stored_bytes: before and after, with scales. sqnr_db: the
+    ratio of the squared weights to the squared differences.
     """
 
-    layers: tuple[Layer, ...]
-    outputs: tuple[Output, ...]
-    samples: int
-    measured: int
+    op: str
+    name: str
+    form: str
+    float_bytes: int
+    stored_bytes: int
+    sqnr_db: float
+
+
+@dataclass(frozen=True)
+class QuantizationReport:
+    """The effects of quantization with integer activations, or by a recipe.
+
+    layers: a row for every result of a node on floats. outputs: the whole model's difference from the one in float.
+    samples: how many were used for ranges. measured: how many for errors. weights: what a recipe stores in fewer bits
+    next to activations in float. notes: on what a recipe asks for and could not have.
+    """
+
+    layers: tuple[Layer, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    samples: int = 0
+    measured: int = 0
+    weights: tuple[StoredWeights, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data; infinite ratios are None, as JSON has no infinity."""
@@ -78,14 +97,30 @@ class QuantizationReport:
 
     def __str__(self) -> str:
         integers = [layer for layer in self.layers if layer.reason is None]
-        lines = [f"{len(integers)} of {len(self.layers)} results in float became integers, from {self.samples} samples"]
+        lines = [f"note: {note}" for note in self.notes]
+        lines += self._weights()
+        if self.layers:
+            count = f"{len(integers)} of {len(self.layers)}"
+            lines.append(f"{count} results in float became integers, from {self.samples} samples")
         lines += [f"output {o.name} of {o.signature}: error {o.error:.3g}, SQNR {_db(o.sqnr_db)}" for o in self.outputs]
-        header = ("op", "range", "scale", "zero", "saturated", "SQNR", "alone", "output", "name")
-        rows = [header, *(_row(layer) for layer in integers)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
-        lines += ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+        if integers:
+            header = ("op", "range", "scale", "zero", "saturated", "SQNR", "alone", "output", "name")
+            lines += _aligned([header, *(_row(layer) for layer in integers)])
         lines += [f"in float: {x.op} {x.name}: {x.reason}" for x in self.layers if x.reason is not None]
         return "\n".join(lines)
+
+    def _weights(self) -> list[str]:
+        if not self.weights:
+            return []
+        before, after = sum(w.float_bytes for w in self.weights), sum(w.stored_bytes for w in self.weights)
+        rows = [(w.op, w.form, str(w.float_bytes), str(w.stored_bytes), _db(w.sqnr_db), w.name) for w in self.weights]
+        header = ("op", "stored as", "bytes before", "after", "SQNR", "name")
+        return [f"{len(rows)} constants of {before} bytes became {after} bytes", *_aligned([header, *rows])]
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _harm(layer: Layer) -> float | None:

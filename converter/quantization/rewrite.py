@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from litecl.converter.quantization.calibrate import Known
 from litecl.converter.quantization.cells import intermediates
 from litecl.converter.quantization.choose import Chosen, operands, results
+from litecl.converter.quantization.formats import Format, stored
 from litecl.converter.quantization.groups import Scales
 from litecl.converter.quantization.rules import Rule
-from litecl.converter.quantization.scales import Affine, bias, channels, given, integers, same
+from litecl.converter.quantization.scales import Affine, bias, given, integers, same
 from litecl.converter.versions import version_of
 from litecl.interpreter.graph import ABSENT, Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
@@ -49,10 +51,14 @@ def rewrite(
     scales: Scales,
     type_: TensorType,
     borders: Borders,
+    known: Known | None = None,
     per_channel: bool = True,
 ) -> Rewritten:
-    """Return a subgraph in which the nodes that have rules compute with integers of a type."""
-    work = _Rewrite(graph, chosen, scales, type_, per_channel)
+    """Return a subgraph in which the nodes that have rules compute with integers of a type.
+
+    known: has the formats of weights; those of others are int8, with scales for channels if ``per_channel``.
+    """
+    work = _Rewrite(graph, chosen, scales, type_, known or Known(), per_channel)
     inputs = work.enter(borders.inputs)
     for number, node in enumerate(graph.nodes):
         work.add(number, node)
@@ -63,9 +69,11 @@ def rewrite(
 class _Rewrite:
     """The new subgraph as it grows. Tensors keep their indices as floats; integers get new ones."""
 
-    def __init__(self, graph: Subgraph, chosen: Chosen, scales: Scales, type_: TensorType, per_channel: bool) -> None:
+    def __init__(
+        self, graph: Subgraph, chosen: Chosen, scales: Scales, type_: TensorType, known: Known, per_channel: bool
+    ) -> None:
         self._graph, self._rules, self._scales, self._type = graph, chosen.rules, scales, type_
-        self._per_channel = per_channel
+        self._known, self._form = known, Format(axis=0 if per_channel else None)
         self._cells = chosen.cells
         self._memories = {cell.memory for cell in chosen.cells.values()}
         self._tensors = list(graph.tensors)
@@ -166,11 +174,12 @@ class _Rewrite:
 
     def _weights(self, node: Node, rule: Rule, position: int, axis: int | None) -> int:
         tensor = node.inputs[position]
-        axis = axis if self._per_channel else None
-        least = self._least_scales(node, rule, position, axis)
-        return self._constant(
-            tensor, channels(self._graph.tensors[tensor], axis, least), TensorType.INT8, symmetric=True
-        )
+        form = self._known.forms.get(node.outputs[0], self._form)
+        form = replace(form, axis=None if form.axis is None else axis)
+        least = self._least_scales(node, rule, position, form.axis)
+        spec = stored(self._graph.tensors[tensor], form, self._known.moments.get(node.outputs[0]), least)
+        assert spec.quantization is not None
+        return self._kept(tensor, spec, spec.quantization, True)
 
     def _least_scales(self, node: Node, rule: Rule, position: int, axis: int | None) -> Array | None:
         """Return the scales of weights below which a bias in the scale of the sums would not fit into 32 bits."""
@@ -220,9 +229,8 @@ class _Rewrite:
             self._convert(QUANTIZE, self._stored[tensor], self._brought[key])
         return self._brought[key]
 
-    def _constant(self, tensor: int, scale: Affine, type_: TensorType, symmetric: bool = False) -> int:
-        spec = integers(self._graph.tensors[tensor], scale, type_, symmetric)
-        return self._kept(tensor, spec, scale, symmetric)
+    def _constant(self, tensor: int, scale: Affine, type_: TensorType) -> int:
+        return self._kept(tensor, integers(self._graph.tensors[tensor], scale, type_), scale, False)
 
     def _kept(self, tensor: int, spec: TensorSpec, scale: Affine, symmetric: bool) -> int:
         key = (tensor, spec.type, _key(scale), symmetric)

@@ -19,6 +19,7 @@ __all__ = [
     "channels",
     "dequantize",
     "given",
+    "half_scales",
     "integers",
     "nested",
     "quantize",
@@ -128,13 +129,20 @@ def blocks(spec: TensorSpec, size: int, type_: TensorType) -> TensorSpec:
     assert spec.data is not None
     rows = spec.data.astype(np.float32).reshape(len(spec.data), -1, size)
     last = integer_limits(type_)[1]
-    # Eight bits of precision, as XNNPACK reads halves as bfloat16, and rounded up, so that no weight saturates.
-    bits = np.ascontiguousarray(np.abs(rows).max(axis=2) / last, np.float32).view(np.uint32)
-    rounded = ((bits + 0xFFFF) & 0xFFFF0000).view(np.float32)
-    scale = np.maximum(rounded, np.finfo(np.float16).tiny).astype(np.float16)
+    scale = half_scales(np.abs(rows).max(axis=2) / last)
     steps = np.rint(rows / scale[..., None].astype(np.float32)).clip(-last, last)
     quantization = Affine(scale, np.zeros(scale.shape, np.int64), 1, block_size=size)
     return replace(spec, type=type_, data=steps.astype(type_.dtype).reshape(spec.data.shape), quantization=quantization)
+
+
+def half_scales(scale: Array) -> Array:
+    """Return scales of blocks as float16, rounded up, so that no weight saturates that did not before.
+
+    They have eight bits of precision, as XNNPACK reads halves as bfloat16.
+    """
+    bits = np.ascontiguousarray(scale, np.float32).view(np.uint32)
+    rounded = ((bits + 0xFFFF) & 0xFFFF0000).view(np.float32)
+    return np.maximum(rounded, np.finfo(np.float16).tiny).astype(np.float16)
 
 
 def _trained(spec: TensorSpec, axis: int | None) -> Array | None:

@@ -1,6 +1,6 @@
 """Replaces operators without an integer kernel by others that have one and compute the same."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -88,14 +88,25 @@ _OF_TYPE: Mapping[TensorType, _Substitutes] = {
 }
 
 
-def with_integer_kernels(model: Model, type_: TensorType) -> Model:
-    """Return a model that computes the same with operators that have kernels for a type, as far as there are any."""
-    return replace(model, subgraphs=tuple(_substituted(graph, _OF_TYPE[type_]) for graph in model.subgraphs))
+def has_substitute(op: Op | ControlOp, type_: TensorType) -> bool:
+    """Return whether operators that have kernels for a type may take an operator's place."""
+    return op in _OF_TYPE[type_]
 
 
-def _substituted(graph: Subgraph, substitutes: _Substitutes) -> Subgraph:
+def with_integer_kernels(model: Model, type_: TensorType, wanted: Sequence[Container[int]] | None = None) -> Model:
+    """Return a model that computes the same with operators that have kernels for a type, as far as there are any.
+
+    wanted: the tensors whose operators to replace, by subgraph; None for all.
+    """
+    every = wanted or [range(len(graph.tensors)) for graph in model.subgraphs]
+    graphs = (_substituted(graph, _OF_TYPE[type_], of) for graph, of in zip(model.subgraphs, every, strict=True))
+    return replace(model, subgraphs=tuple(graphs))
+
+
+def _substituted(graph: Subgraph, substitutes: _Substitutes, wanted: Container[int]) -> Subgraph:
     work = _Graph(list(graph.tensors))
-    nodes = [new for node in graph.nodes for new in _nodes(work, node, substitutes.get(node.op))]
+    chosen = [substitutes.get(node.op) if node.outputs and node.outputs[0] in wanted else None for node in graph.nodes]
+    nodes = [new for node, by in zip(graph.nodes, chosen, strict=True) for new in _nodes(work, node, by)]
     return replace(graph, tensors=tuple(work.tensors), nodes=tuple(nodes))
 
 

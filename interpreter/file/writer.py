@@ -208,7 +208,8 @@ def _quantization(quantization: Quantization, tensors: list[TensorSpec]) -> Reco
         "QuantizationParameters",
         min=quantization.min,
         max=quantization.max,
-        quantized_dimension=quantization.quantized_dimension,
+        # The shapes of blocks say which dimension they divide; XNNPACK refuses files that say it here.
+        quantized_dimension=0 if quantization.block_size else quantization.quantized_dimension,
     )
     if quantization.block_size:
         record.fields["details"] = Record(

@@ -1,9 +1,11 @@
-"""The quantization flags of ``litecl convert``, each an option of ``Quantization``."""
+"""The quantization flags of ``litecl convert`` and ``quantize``, each an option of ``Quantization``."""
 
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from rich.text import Text
 
 from litecl.interpreter.errors import ConversionError
 
@@ -39,6 +41,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--quantize",
         choices=("float16", "int8", "int4", "int16"),
         help="store weights in fewer bits; with --calibrate, quantize activations too",
+    )
+    parser.add_argument(
+        "--recipe",
+        metavar="FILE|NAME",
+        help="quantize as a recipe of litert-quantizer says: a JSON file, or a name like dynamic_wi4b32_afp32",
     )
     parser.add_argument(
         "--per-tensor",
@@ -83,10 +90,18 @@ def quantization(args: argparse.Namespace) -> Any:
     if args.per_tensor:
         of_weights["per_channel"] = False
     given = {name: getattr(args, name) for name in _OF_ACTIVATIONS if getattr(args, name) is not None}
+    if "skip" in given:
+        given["skip"] = tuple(given["skip"])
+    if args.recipe is not None:
+        data = None if args.calibrate is None else str(args.calibrate)
+        if args.quantize is not None:
+            raise ConversionError("--recipe, --quantize: expected one of them")
+        return Quantization(recipe=args.recipe, data=data, **of_weights, **given)
     if args.calibrate is None:
         if args.quantize == "int16":
             raise ConversionError("integer activations need --calibrate DATA.npz")
-        without = [_flag(name) for name in (*given, *(["quantize_report"] if args.quantize_report else []))]
+        written = args.quantize_report and args.recipe is None
+        without = [_flag(name) for name in (*given, *(["quantize_report"] if written else []))]
         if without:
             raise ConversionError(f"{', '.join(without)}: no effect without --calibrate")
         if args.quantize is None and of_weights:
@@ -94,6 +109,16 @@ def quantization(args: argparse.Namespace) -> Any:
         return Quantization(weights=args.quantize, **of_weights) if of_weights else args.quantize
     if args.quantize not in ("int8", "int16"):
         raise ConversionError("--calibrate: expected --quantize int8 or int16 with it")
-    if "skip" in given:
-        given["skip"] = tuple(given["skip"])
     return Quantization(activations=args.quantize, data=str(args.calibrate), **of_weights, **given)
+
+
+def write_report(path: Path | None, report: Any) -> None:
+    """Write the report of a quantization, as JSON (.json) or text."""
+    if path is not None and report is not None:
+        text = report.to_json() if path.suffix == ".json" else f"{report}\n"
+        path.write_text(text, encoding="utf-8")
+
+
+def notes_of(report: Any) -> list[Text]:
+    """Return what a recipe asked for in vain, as lines."""
+    return [] if report is None else [Text(f"note: {note}") for note in report.notes]

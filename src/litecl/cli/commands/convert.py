@@ -17,6 +17,7 @@ from rich.text import Text
 from litecl.cli import quantization
 from litecl.cli.command import Output, output_file, positive, shape_argument
 from litecl.cli.functions import functions, is_function
+from litecl.cli.quantization import notes_of, write_report
 from litecl.cli.quiet import load_tensorflow
 from litecl.cli.sources import Difference, differences
 from litecl.cli.summaries import summary_view
@@ -95,24 +96,25 @@ def run(args: argparse.Namespace) -> Output:
     with _passes() as told:
         content, conversion, found = _converted(args, told)
         args.output.write_bytes(content)
-    _write_report(args.quantize_report, conversion.quantization)
+    write_report(args.quantize_report, conversion.quantization)
     summary = summarize(read(content))
     data = {"output": str(args.output), "size_bytes": len(content), **asdict(summary)}
     data["conversion"] = conversion.to_dict()
     line = Text(f"{args.output}: {size(len(content))}")
     fusions = [Text(str(fusion)) for fusion in conversion.fusions]
     warned = [Text(f"WARNING: {conversion.warning}")] if conversion.warning else []
+    warned += notes_of(conversion.quantization)
     view = [line, *warned, *fusions, summary_view(args.output.name, summary)]
     if not args.verify:
         return Output(data, view)
     data["differences"] = [asdict(difference) for difference in found]
-    differs = args.quantize is None and not all(difference.small for difference in found)
+    differs = quantization.quantization(args) is None and not all(difference.small for difference in found)
     return Output(data, [*view, _differences_view(found)], int(differs))
 
 
 def _with_generation(args: argparse.Namespace) -> Output:
     """Add a signature to a language model. Raises ConversionError where anything else is asked for."""
-    others = ("quantize", "input_shape", "signature", "inputs", "outputs", "verify", "dump_passes")
+    others = ("quantize", "recipe", "input_shape", "signature", "inputs", "outputs", "verify", "dump_passes")
     if ignored := [f"--{name.replace('_', '-')}" for name in others if getattr(args, name)]:
         raise ConversionError(f"--generate: {', '.join(ignored)}: no effect on a language model")
     write_file(with_generation(args.source, args.generate), args.output)
@@ -192,12 +194,6 @@ def _converter(args: argparse.Namespace, options: dict[str, Any]) -> Any:
     if args.input_shape or args.signature or args.verify:
         raise ConversionError("--input-shape, --signature and --verify: no effect on a .tflite file")
     return Converter.from_tflite(source, options["quantize"])
-
-
-def _write_report(path: Path | None, quantization: Any) -> None:
-    if path is not None and quantization is not None:
-        text = quantization.to_json() if path.suffix == ".json" else f"{quantization}\n"
-        path.write_text(text, encoding="utf-8")
 
 
 @contextmanager

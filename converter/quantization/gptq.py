@@ -1,0 +1,44 @@
+"""GPTQ: rounding weights column by column, with what is left of the error made up for by the columns still to come.
+
+Algorithm: Frantar et al., "GPTQ" (2023), section 3, with the columns in the order of their inputs' squares.
+"""
+
+import numpy as np
+
+from litecl.interpreter.graph import Array
+
+_DAMPING = 0.01  # of the mean square of the inputs, so that few samples do not decide too much
+_ABREAST = 128  # columns after which the others are updated at once
+
+
+def compensated(weights: Array, steps: Array, last: int, moments: Array) -> Array:
+    """Return the integers of ``weights`` [units, depth], whole numbers from ``-last`` to ``last`` as float64.
+
+    steps: the scale of every weight, of the same shape. moments: [depth, depth], the mean products of the inputs.
+    """
+    order = np.argsort(-np.diag(moments), kind="stable")
+    factor = _factor(moments[np.ix_(order, order)])
+    left, steps = weights[:, order].copy(), steps[:, order]
+    rounded = np.empty_like(left)
+    for start in range(0, left.shape[1], _ABREAST):
+        end = min(start + _ABREAST, left.shape[1])
+        errors = np.empty((len(left), end - start))
+        for column in range(start, end):
+            rounded[:, column] = np.rint(left[:, column] / steps[:, column]).clip(-last, last)
+            error = left[:, column] - rounded[:, column] * steps[:, column]
+            errors[:, column - start] = error / factor[column, column]
+            left[:, column + 1 : end] -= np.outer(errors[:, column - start], factor[column, column + 1 : end])
+        left[:, end:] -= errors @ factor[start:end, end:]
+    result = np.empty_like(rounded)
+    result[:, order] = rounded
+    return result
+
+
+def _factor(moments: Array) -> Array:
+    """Return the upper Cholesky factor of the inverse of damped moments."""
+    damped = moments.astype(np.float64).copy()
+    diagonal = np.diag(damped).copy()
+    mean = float(diagonal.mean()) or 1.0
+    np.fill_diagonal(damped, np.where(diagonal > 0, diagonal, mean) + _DAMPING * mean)
+    inverse = np.linalg.inv(damped)
+    return np.linalg.cholesky((inverse + inverse.T) / 2).T

@@ -1,0 +1,154 @@
+"""Nodes that change what a layer reads or what it makes, put into a subgraph: rotations and products."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from litecl.converter.quantization.rotation import hadamard
+from litecl.converter.quantization.scales import given
+from litecl.converter.versions import version_of
+from litecl.interpreter.graph import ABSENT, Array, Node, Subgraph, TensorSpec
+from litecl.interpreter.op import NoOptions, Op
+from litecl.interpreter.ops.binary import MUL, MulOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.hadamard import HADAMARD_ROTATION, HadamardRotationOptions
+from litecl.interpreter.ops.quantize import DEQUANTIZE
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.schema import TensorType
+
+
+class Inserted:
+    """A subgraph as it changes; its nodes keep their numbers until it is finished."""
+
+    def __init__(self, graph: Subgraph) -> None:
+        self._graph = graph
+        self.tensors = list(graph.tensors)
+        self.nodes = list(graph.nodes)
+        self._before: dict[int, list[Node]] = {}
+        self._after: dict[int, list[Node]] = {}
+        self._constants: dict[str, int] = {}
+        self._replaced: dict[tuple[int, str], int] = {}
+        self._first: list[Node] = []
+        self._matrices: dict[int, int] = {}
+        self._rotated: dict[tuple[int, int, bool], int] = {}
+
+    def replace_weights(self, number: int, spec: TensorSpec, kind: str) -> None:
+        """Give a node other weights; equal ones of the same kind that several nodes read are one tensor."""
+        (source, *_), node = self.nodes[number].inputs[1:], self.nodes[number]
+        if (source, kind) not in self._replaced:
+            self._replaced[source, kind] = self._push(replace(spec, name=f"{spec.name}/{kind}"))
+        inputs = (node.inputs[0], self._replaced[source, kind], *node.inputs[2:])
+        self.nodes[number] = replace(node, inputs=inputs)
+
+    def can_rotate(self, tensor: int, size: int) -> bool:
+        """Return whether the rotation of a tensor can be expressed: a RESHAPE back finds one open dimension at most."""
+        spec = self.tensors[tensor]
+        if spec.shape is None or not spec.shape:
+            return False
+        return spec.shape[-1] == size or (spec.shape_signature or ()).count(-1) < 2
+
+    def rotate_input(self, number: int, size: int, *, custom: bool) -> None:
+        """Rotate what a node reads first, in blocks of its last dimension; nodes that read the same share it."""
+        node = self.nodes[number]
+        key = (node.inputs[0], size, custom)
+        if key not in self._rotated:
+            spec = self.tensors[node.inputs[0]]
+            self._rotated[key] = self._push(replace(spec, name=f"{spec.name}/rotated{size}"))
+            self._before.setdefault(number, []).extend(self._rotation(key[0], self._rotated[key], size, custom))
+        self.nodes[number] = replace(node, inputs=(self._rotated[key], *node.inputs[1:]))
+
+    def rotate_output(self, number: int, size: int, *, custom: bool) -> None:
+        """Rotate what a node makes."""
+        node, (made,) = self.nodes[number], self.nodes[number].outputs
+        spec = self.tensors[made]
+        inner = self._push(replace(spec, name=f"{spec.name}/rotated{size}"))
+        self._after.setdefault(number, []).extend(self._rotation(inner, made, size, custom))
+        self.nodes[number] = replace(node, outputs=(inner,))
+
+    def scale_input(self, number: int, factors: Array) -> None:
+        """Multiply what a node reads first by a number for each channel."""
+        node = self.nodes[number]
+        spec = self.tensors[node.inputs[0]]
+        by = self._push(TensorSpec(TensorType.FLOAT32, factors.shape, f"{spec.name}/factors{number}", factors))
+        product = self._push(replace(spec, name=f"{spec.name}/scaled{number}"))
+        self._before.setdefault(number, []).append(self._node(MUL, (node.inputs[0], by), product, MulOptions()))
+        self.nodes[number] = replace(node, inputs=(product, *node.inputs[1:]))
+
+    def finished(self) -> tuple[Subgraph, dict[int, int]]:
+        """Return the subgraph, and the new number of each node."""
+        nodes = list(self._first)
+        places = {}
+        for number, node in enumerate(self.nodes):
+            nodes += self._before.get(number, [])
+            places[number] = len(nodes)
+            nodes += [node, *self._after.get(number, [])]
+        tensors, moved = self._compact(nodes)
+        return replace(self._graph, tensors=tensors, nodes=tuple(node.moved(moved) for node in nodes)), places
+
+    def _compact(self, nodes: Sequence[Node]) -> tuple[tuple[TensorSpec, ...], dict[int, int]]:
+        """Return the tensors, in which other weights take the places of those that nothing reads any longer, and the
+        new index of each.
+        """
+        count = len(self._graph.tensors)
+        tensors, moved = self.tensors[:count], {t: t for t in (ABSENT, *range(count))}
+        read = {t for node in nodes for t in node.inputs} | set(self._graph.outputs)
+        for (source, _), new in self._replaced.items():
+            if source not in read:
+                read.add(source)
+                tensors[source], moved[new] = self.tensors[new], source
+        for index in range(count, len(self.tensors)):
+            if index not in moved:
+                moved[index] = len(tensors)
+                tensors.append(self.tensors[index])
+        return tuple(tensors), moved
+
+    def _rotation(self, source: int, target: int, size: int, custom: bool) -> list[Node]:
+        """Return the nodes of a rotation: LiteRT's custom operator, or a product with a matrix, between RESHAPEs."""
+        spec = self.tensors[source]
+        if custom and spec.static_shape[-1] % size == 0 and len(spec.static_shape) in (2, 3):
+            return [self._node(HADAMARD_ROTATION, (source,), target, HadamardRotationOptions(size, (1,) * size))]
+        if spec.static_shape[-1] == size:
+            options = FullyConnectedOptions(keep_num_dims=True)
+            return [self._node(FULLY_CONNECTED, (source, self._matrix(size), ABSENT), target, options)]
+        signature = None if spec.shape_signature is None else (-1, size)
+        flat = replace(spec, shape=(spec.size // size, size), shape_signature=signature)
+        blocks, product = (
+            self._push(replace(flat, name=f"{spec.name}/{kind}{target}")) for kind in ("blocks", "product")
+        )
+        dims = spec.shape_signature or spec.static_shape
+        return [
+            self._node(RESHAPE, (source, self._dims((-1, size))), blocks, ReshapeOptions()),
+            self._node(FULLY_CONNECTED, (blocks, self._matrix(size), ABSENT), product, FullyConnectedOptions()),
+            self._node(RESHAPE, (product, self._dims(dims)), target, ReshapeOptions()),
+        ]
+
+    def _dims(self, dims: tuple[int, ...]) -> int:
+        return self._shared(f"dims{dims}", np.array(dims, np.int32))
+
+    def _matrix(self, size: int) -> int:
+        """Return the matrix of a rotation, widened from two bits, which hold its numbers of one magnitude."""
+        if size not in self._matrices:
+            signs = np.sign(hadamard(size)).astype(np.int8)
+            by = given(float(hadamard(size)[0, 0]), 0)
+            stored = self._push(TensorSpec(TensorType.INT2, signs.shape, f"hadamard{size}", signs, by))
+            wide = self._push(TensorSpec(TensorType.FLOAT32, signs.shape, f"hadamard{size}/float32"))
+            self._first.append(self._node(DEQUANTIZE, (stored,), wide, NoOptions()))
+            self._matrices[size] = wide
+        return self._matrices[size]
+
+    def _shared(self, name: str, data: Array) -> int:
+        if name not in self._constants:
+            self._constants[name] = self._push(TensorSpec(TensorType.of(data.dtype), data.shape, name, data))
+        return self._constants[name]
+
+    def _node(self, op: Op, inputs: tuple[int, ...], output: int, options: object) -> Node:
+        node = Node(op, inputs, (output,), options)
+        if op.custom:
+            return node
+        specs = [None if t == ABSENT else self.tensors[t] for t in inputs]
+        return replace(node, version=version_of(node, specs))
+
+    def _push(self, spec: TensorSpec) -> int:
+        self.tensors.append(spec)
+        return len(self.tensors) - 1

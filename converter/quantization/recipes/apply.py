@@ -1,0 +1,111 @@
+"""The quantization of a model by a recipe: integers throughout first, then weights alone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from litecl.converter.quantization.cells import cells
+from litecl.converter.quantization.data import Sample
+from litecl.converter.quantization.formats import Format
+from litecl.converter.quantization.moments import moments
+from litecl.converter.quantization.recipes.choices import choices, entry_of, integer_form
+from litecl.converter.quantization.recipes.recipe import Algorithm, Mode, Recipe
+from litecl.converter.quantization.recipes.weights import narrowed
+from litecl.converter.quantization.report import StoredWeights
+from litecl.interpreter.graph import Array, Model, Subgraph
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
+
+_LEFT = "the recipe leaves it in float"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The nodes that become integer ones, by the first tensor that each writes.
+
+    forms: the formats of their weights. measured: those whose inputs' moments these need. count: of the tensors of the
+    subgraph as the recipe saw it; later ones are of operators that take the place of such nodes.
+    """
+
+    forms: Mapping[int, Format]
+    measured: frozenset[int]
+    count: int
+
+    def __contains__(self, tensor: object) -> bool:
+        return tensor in self.forms or (isinstance(tensor, int) and tensor >= self.count)
+
+    def refused(self, graph: Subgraph) -> dict[int, str]:
+        """Return the nodes that stay in float, by number."""
+        left = {n for n, node in enumerate(graph.nodes) if node.outputs and node.outputs[0] not in self}
+        for number, cell in cells(graph).items():
+            if number not in left:
+                left -= set(cell.writers)
+        return dict.fromkeys(sorted(left), _LEFT)
+
+
+def selections(model: Model, recipe: Recipe) -> list[Selection]:
+    """Return the nodes of each subgraph that a recipe wants on integers."""
+    return [_selection(graph, recipe) for graph in model.subgraphs]
+
+
+def _selection(graph: Subgraph, recipe: Recipe) -> Selection:
+    forms, measured = {}, set()
+    for node in graph.nodes:
+        entry = entry_of(graph, node, recipe)
+        if entry is not None and entry.config.mode is Mode.STATIC and node.outputs:
+            forms[node.outputs[0]] = integer_form(node, entry)
+            if entry.algorithm is Algorithm.GPTQ and node.op is FULLY_CONNECTED:
+                measured.add(node.outputs[0])
+    return Selection(forms, frozenset(measured), len(graph.tensors))
+
+
+def moments_of(model: Model, chosen: Sequence[Selection], used: Sequence[Sample]) -> list[dict[int, Array]]:
+    """Return the moments of the inputs of nodes on integers, by subgraph and the first tensor that a node writes."""
+    numbers = {
+        index: {
+            n: node.outputs[0]
+            for n, node in enumerate(graph.nodes)
+            if node.outputs[:1] and node.outputs[0] in of.measured
+        }
+        for index, (graph, of) in enumerate(zip(model.subgraphs, chosen, strict=True))
+    }
+    found = moments(model, {index: list(of) for index, of in numbers.items()}, used)
+    return [{numbers[index][n]: array for n, array in found[index].items()} for index in numbers]
+
+
+def with_narrow_weights(
+    model: Model, recipe: Recipe, used: Sequence[Sample]
+) -> tuple[Model, tuple[StoredWeights, ...], tuple[str, ...]]:
+    """Return a model with weights as a recipe wants them where activations are in float, rows of what is stored, and
+    notes.
+    """
+    chosen = [choices(graph, recipe) for graph in model.subgraphs]
+    wanted = {
+        index: [
+            n for n, choice in of.items() if choice.entry.algorithm.measures and _is_dense(model.subgraphs[index], n)
+        ]
+        for index, of in enumerate(chosen)
+    }
+    found = moments(model, wanted, used) if used else {}
+    notes = [
+        f"{model.subgraphs[index].nodes[n].op.name} {_name(model.subgraphs[index], n)!r}: rounded without its inputs, "
+        "which no sample reaches"
+        for index, numbers in wanted.items()
+        for n in numbers
+        if n not in found.get(index, {})
+    ]
+    made = [
+        narrowed(graph, of, found.get(i, {})) for i, (graph, of) in enumerate(zip(model.subgraphs, chosen, strict=True))
+    ]
+    rows = tuple(row for one in made for row in one.rows)
+    return (
+        replace(model, subgraphs=tuple(one.graph for one in made)),
+        rows,
+        (*notes, *(n for o in made for n in o.notes)),
+    )
+
+
+def _is_dense(graph: Subgraph, number: int) -> bool:
+    return graph.nodes[number].op is FULLY_CONNECTED
+
+
+def _name(graph: Subgraph, number: int) -> str:
+    return graph.tensors[graph.nodes[number].outputs[0]].name

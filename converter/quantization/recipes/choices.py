@@ -1,0 +1,171 @@
+"""The entry of a recipe that counts for each node, and the format of its weights.
+
+An entry counts only where LiteRT has kernels for it; where it has none, an earlier entry does.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from litecl.converter.quantization.dynamic_range import TABLE, WEIGHTS, Weights, given
+from litecl.converter.quantization.formats import TYPES, Format, Method
+from litecl.converter.quantization.recipes.recipe import INPUT, OUTPUT, Algorithm, Entry, Mode, Recipe
+from litecl.converter.quantization.rules import RULES
+from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
+from litecl.interpreter.ops.conv_2d import CONV_2D
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D
+from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
+from litecl.interpreter.ops.gather import GATHER
+from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV
+from litecl.interpreter.schema import TensorType
+
+_FEWER: Mapping[Op | ControlOp, tuple[int, ...]] = {
+    FULLY_CONNECTED: (8, 4, 2),
+    EMBEDDING_LOOKUP: (8, 4, 2),
+    CONV_2D: (8, 4),
+}
+"""The bits of weights that kernels multiply with float activations; all others take 8."""
+
+_BLOCKS: Mapping[Op | ControlOp, tuple[int, ...]] = {FULLY_CONNECTED: (4,), EMBEDDING_LOOKUP: (4, 2)}
+_INTEGERS: Mapping[Op | ControlOp, tuple[int, ...]] = {FULLY_CONNECTED: (8, 4), CONV_2D: (8, 4)}
+_CHANNELS = {FULLY_CONNECTED, CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, EMBEDDING_LOOKUP, BATCH_MATMUL}
+_METHODS: Mapping[Algorithm, Method] = {
+    Algorithm.MIN_MAX: "minmax",
+    Algorithm.HALVES: "minmax",
+    Algorithm.OCTAV: "octav",
+    Algorithm.GPTQ: "gptq",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How the weights of a node are stored, and multiplied.
+
+    positions: of the weights. A GATHER always widens what it has gathered.
+    """
+
+    entry: Entry
+    form: Format
+    positions: tuple[int, ...]
+
+    @property
+    def widened(self) -> bool:
+        """True if a DEQUANTIZE widens the weights first."""
+        return self.entry.config.mode is Mode.WEIGHT_ONLY
+
+
+def scope_of(graph: Subgraph, node: Node) -> str:
+    """Return the names that regular expressions are searched for in: those of the node's outputs, or else inputs."""
+    names = [graph.tensors[t].name for t in node.outputs if graph.tensors[t].name]
+    names = names or [graph.tensors[t].name for t in node.inputs if t != ABSENT and graph.tensors[t].name]
+    return "".join(f"{name};" for name in names)
+
+
+def entry_of(graph: Subgraph, node: Node, recipe: Recipe) -> Entry | None:
+    """Return the entry that counts for a node, None if it stays in float."""
+    scope = scope_of(graph, node)
+    fitting = (entry for entry in reversed(recipe.entries) if entry.fits(node.op.name, scope))
+    found = next((entry for entry in fitting if _suits(graph, node, entry)), None)
+    return None if found is None or found.config.mode is None else found
+
+
+def choices(graph: Subgraph, recipe: Recipe) -> dict[int, Choice]:
+    """Return the nodes whose weights are stored in fewer bits with activations in float, by number."""
+    found = {}
+    for number, node in enumerate(graph.nodes):
+        entry = entry_of(graph, node, recipe)
+        if entry is not None and entry.config.mode is not Mode.STATIC:
+            form = _form(graph, node, entry)
+            assert form is not None
+            found[number] = Choice(entry, form, _weights(node).positions)
+    return found
+
+
+def integer_nodes(graph: Subgraph, recipe: Recipe) -> dict[int, Format]:
+    """Return the nodes that compute with integers throughout, by number, with the format of their weights."""
+    found = {}
+    for number, node in enumerate(graph.nodes):
+        entry = entry_of(graph, node, recipe)
+        if entry is not None and entry.config.mode is Mode.STATIC:
+            found[number] = integer_form(node, entry)
+    return found
+
+
+def integer_form(node: Node, entry: Entry) -> Format:
+    """Return the format of the weights of a node on integers."""
+    axis = next(iter(RULES[node.op].weights.values()), None) if entry.config.per_channel else None
+    return Format(TYPES[entry.config.bits], axis, method=_METHODS.get(entry.algorithm, "mse"))
+
+
+def borders(model: Model, recipe: Recipe) -> tuple[str, str]:
+    """Return the types of the model's float inputs and outputs: integers if an entry of integers counts for them."""
+    graph = model.subgraphs[0]
+    return _border(graph, graph.inputs, INPUT, recipe), _border(graph, graph.outputs, OUTPUT, recipe)
+
+
+def _border(graph: Subgraph, tensors: tuple[int, ...], operation: str, recipe: Recipe) -> str:
+    scope = "".join(f"{graph.tensors[t].name};" for t in tensors)
+    last = next((entry for entry in reversed(recipe.entries) if entry.fits(operation, scope)), None)
+    static = last is not None and last.config.mode is Mode.STATIC
+    return str(last.config.activations.name.lower()) if static and last and last.config.activations else "float32"
+
+
+def fits(graph: Subgraph, recipe: Recipe) -> Iterator[tuple[Entry, Node]]:
+    """Return every entry with every node that it fits, if it counts or not."""
+    for node in graph.nodes:
+        scope = scope_of(graph, node)
+        yield from ((entry, node) for entry in recipe.entries if entry.fits(node.op.name, scope))
+
+
+def _suits(graph: Subgraph, node: Node, entry: Entry) -> bool:
+    """Return whether there are kernels for a node as an entry wants it."""
+    if entry.config.mode is None:
+        return True
+    if entry.config.mode is Mode.STATIC:
+        rule = RULES.get(node.op)
+        bits = _INTEGERS.get(node.op, (8,))
+        known = rule is not None and entry.config.activations in rule.types
+        return known and (not rule.weights or entry.config.bits in bits) if rule is not None else False
+    return _form(graph, node, entry) is not None
+
+
+def _weights(node: Node) -> Weights:
+    return TABLE if node.op is GATHER else WEIGHTS.get(node.op, Weights(()))
+
+
+def _form(graph: Subgraph, node: Node, entry: Entry) -> Format | None:
+    """Return the format in which a node's weights are stored, None if there are no weights or no such kernels."""
+    config = entry.config
+    specs = [graph.tensors[t] for t in given(node, _weights(node))]
+    constant = all(spec.data is not None and spec.type == TensorType.FLOAT32 for spec in specs)
+    if not specs or not constant or sum(spec.data.size for spec in specs if spec.data is not None) < config.least:
+        return None
+    if config.bits == 16:
+        return None if node.op is GATHER else Format(TensorType.FLOAT16)
+    widened = config.mode is Mode.WEIGHT_ONLY and node.op is not GATHER
+    if not widened and config.bits not in _FEWER.get(node.op, (8,)):
+        return None
+    block = config.block if _blocks(node, config.bits, widened) else 0
+    if config.block and not block:
+        return None
+    if block and (specs[0].static_shape[-1] % block or len(specs[0].static_shape) != 2):
+        block = 0
+    axis = _axis(graph, node, widened) if config.per_channel else None
+    return Format(TYPES[config.bits], axis, block, config.symmetric, _METHODS.get(entry.algorithm, "mse"))
+
+
+def _blocks(node: Node, bits: int, widened: bool) -> bool:
+    """Return whether kernels read a scale for each block of weights; LiteRT's DEQUANTIZE does not."""
+    return not widened and bits in _BLOCKS.get(node.op, ())
+
+
+def _axis(graph: Subgraph, node: Node, widened: bool) -> int | None:
+    """Return the dimension of the weights' output channels, if each may have a scale."""
+    if node.op is BATCH_MATMUL:
+        rank = len(graph.tensors[node.inputs[1]].static_shape)
+        return rank - (2 if node.options.adj_y else 1) if rank == 2 or widened else None
+    if node.op in _CHANNELS:
+        return WEIGHTS[node.op].axis
+    return 0 if widened else None

@@ -1,0 +1,122 @@
+"""A recipe: entries that say by a regular expression and an operator what is quantized, and how.
+
+Format: ai_edge_quantizer/qtyping.py and recipe_manager.py (0.10). A recipe is a list of entries. Of those that fit a
+node and that it has kernels for, the last counts; a node that none fits stays in float. Entries of equal ``regex``
+replace each other: one for all operators (``*``) all others, any other the one for its operator.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from litecl.interpreter.schema import TensorType
+
+ALL, INPUT, OUTPUT = "*", "INPUT", "OUTPUT"
+
+
+class Mode(Enum):
+    """How quantized weights are multiplied."""
+
+    WEIGHT_ONLY = "weight-only"  # widened to floats
+    DYNAMIC = "dynamic"  # with activations that are quantized when the model runs
+    STATIC = "static"  # with activations that are integers throughout
+
+
+class Algorithm(Enum):
+    """The way from weights to integers."""
+
+    NOTHING = "no_quantize"
+    MIN_MAX = "min_max_uniform_quantize"
+    HALVES = "float_casting"
+    MSE = "MSE"
+    OCTAV = "OCTAV"
+    GPTQ = "GPTQ"
+    AWQ = "AWQ"
+    OSCAR = "OSCAR"
+    HADAMARD = "HADAMARD_ROTATION"
+    DECOMPOSED_HADAMARD = "DECOMPOSED_HADAMARD_ROTATION"
+
+    @property
+    def scales(self) -> bool:
+        """True if inputs and weights are scaled by channel first."""
+        return self in (Algorithm.AWQ, Algorithm.OSCAR)
+
+    @property
+    def rotates(self) -> bool:
+        """True if inputs and weights are rotated first."""
+        return self in (Algorithm.HADAMARD, Algorithm.DECOMPOSED_HADAMARD)
+
+    @property
+    def measures(self) -> bool:
+        """True if it needs representative data."""
+        return self is Algorithm.GPTQ or self.scales
+
+
+@dataclass(frozen=True)
+class Config:
+    """How an operator is quantized.
+
+    mode: None if nothing is quantized. bits: of weights; 16 are halves. activations: the type of activations, in
+    static mode. per_channel, block: whether each output channel, or each ``block`` elements of one, has a scale.
+    symmetric: whether weights have no zero points. least: the fewest elements of weights that are quantized.
+    largest_rotation: the largest size of a Hadamard matrix, 0 for any.
+    """
+
+    mode: Mode | None = None
+    bits: int = 8
+    activations: TensorType | None = None
+    per_channel: bool = True
+    block: int = 0
+    symmetric: bool = True
+    least: int = 0
+    largest_rotation: int = 0
+
+    def __str__(self) -> str:
+        if self.mode is None:
+            return "float"
+        kind = "half" if self.bits == 16 else f"int{self.bits}"
+        by = f" in blocks of {self.block}" if self.block else "" if self.per_channel else " with one scale"
+        of = "" if self.activations is None else f", {self.activations.name.lower()} activations"
+        return f"{self.mode.value} {kind}{by}{of}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The nodes that an entry fits, and what becomes of them.
+
+    regex: searched for in the names of a node's outputs, each followed by ``;``. operation: ``*`` for all operators,
+    ``INPUT`` and ``OUTPUT`` for the model's. number: the entry's place in the recipe.
+    """
+
+    regex: str
+    operation: str
+    algorithm: Algorithm
+    config: Config
+    number: int = 0
+
+    def fits(self, operation: str, scope: str) -> bool:
+        """Return whether the entry is one for an operator with outputs of some names."""
+        return self.operation in (ALL, operation) and re.search(self.regex, scope) is not None
+
+    def __str__(self) -> str:
+        how = "" if self.algorithm in (Algorithm.NOTHING, Algorithm.MIN_MAX) else f", {self.algorithm.value}"
+        return f"{self.operation} {self.regex!r}: {self.config}{how}"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Entries in the order in which the last one counts. source: the recipe as it was given, as plain data."""
+
+    entries: tuple[Entry, ...]
+    source: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def measures(self) -> bool:
+        """True if the recipe needs representative data."""
+        return any(e.config.mode is Mode.STATIC or e.algorithm.measures for e in self.entries)
+
+    @property
+    def activations(self) -> TensorType | None:
+        """The type of integer activations; None without."""
+        return next((e.config.activations for e in self.entries if e.config.activations is not None), None)

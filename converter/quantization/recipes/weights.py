@@ -1,0 +1,123 @@
+"""The weights of a subgraph as a recipe wants them, where activations are in float."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.converter.quantization.difference import Difference
+from litecl.converter.quantization.formats import Format, stored, widened
+from litecl.converter.quantization.inserted import Inserted
+from litecl.converter.quantization.recipes.choices import Choice
+from litecl.converter.quantization.recipes.recipe import Algorithm
+from litecl.converter.quantization.report import StoredWeights
+from litecl.converter.quantization.rotation import rotated, rotated_moments, rotation_size
+from litecl.converter.quantization.scaling import factors, scaled
+from litecl.converter.quantization.stored_weights import Use, with_stored_weights
+from litecl.interpreter.file.storage import stored_bytes
+from litecl.interpreter.graph import ABSENT, Array, Node, Subgraph, TensorSpec
+from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """A subgraph with stored weights, rows of these, and notes on what a recipe could not have."""
+
+    graph: Subgraph
+    rows: tuple[StoredWeights, ...]
+    notes: tuple[str, ...]
+
+
+def narrowed(graph: Subgraph, chosen: Mapping[int, Choice], moments: Mapping[int, Array]) -> Narrowed:
+    """Return a subgraph whose weights are stored as chosen, by the numbers of nodes.
+
+    moments: of the inputs of dense layers, by number.
+    """
+    work = _Weights(graph, chosen, moments)
+    return work.narrowed()
+
+
+class _Weights:
+    def __init__(self, graph: Subgraph, chosen: Mapping[int, Choice], moments: Mapping[int, Array]) -> None:
+        self._chosen = chosen
+        self._inserted = Inserted(graph)
+        self._moments: dict[int, Array] = {}  # by number, of inputs as they are changed
+        self._rows: dict[tuple[int, Format], StoredWeights] = {}
+        self._notes: list[str] = []
+        for number, choice in chosen.items():
+            self._prepare(number, graph.nodes[number], choice, moments.get(number))
+
+    def _prepare(self, number: int, node: Node, choice: Choice, moments: Array | None) -> None:
+        """Rotate or scale the weights of a node, and its input with them, if its entry says so."""
+        wanted = choice.entry.config.block
+        if wanted and not choice.form.block:
+            name = self._inserted.tensors[node.outputs[0]].name
+            self._notes.append(f"{node.op.name} {name!r}: a scale for each row, as blocks of {wanted} do not divide it")
+        if choice.entry.algorithm.rotates and node.op in (FULLY_CONNECTED, EMBEDDING_LOOKUP):
+            moments = self._rotate(number, node, choice, moments)
+        elif choice.entry.algorithm.scales and node.op is FULLY_CONNECTED and moments is not None:
+            moments = self._scale(number, node, choice, moments)
+        if moments is not None:
+            self._moments[number] = moments
+
+    def _rotate(self, number: int, node: Node, choice: Choice, moments: Array | None) -> Array | None:
+        spec = self._inserted.tensors[node.inputs[1]]
+        size = rotation_size(spec.static_shape[-1], choice.entry.config.largest_rotation)
+        dense = node.op is FULLY_CONNECTED
+        changed = self._inserted.nodes[number].inputs[0] if dense else node.outputs[0]
+        if size == 1 or len(spec.static_shape) != 2 or not self._inserted.can_rotate(changed, size):
+            self._notes.append(f"{node.op.name} {self._inserted.tensors[node.outputs[0]].name!r}: cannot be rotated")
+            return moments
+        self._inserted.replace_weights(number, rotated(spec, size), f"rotated{size}")
+        custom = choice.entry.algorithm is Algorithm.HADAMARD
+        if dense:
+            self._inserted.rotate_input(number, size, custom=custom)
+        else:
+            self._inserted.rotate_output(number, size, custom=custom)
+        return None if moments is None else rotated_moments(moments, size)
+
+    def _scale(self, number: int, node: Node, choice: Choice, moments: Array) -> Array:
+        spec, x = (self._inserted.tensors[t] for t in (node.inputs[1], node.inputs[0]))
+        fits = x.shape is not None and x.shape[-1:] == spec.static_shape[-1:]
+        scale = factors(spec, choice.form, moments) if fits else None
+        if scale is None:
+            return moments
+        changed, divided = scaled(spec, scale, moments)
+        self._inserted.replace_weights(number, changed, f"scaled{number}")
+        self._inserted.scale_input(number, (1 / scale).astype(np.float32))
+        return divided
+
+    def narrowed(self) -> Narrowed:
+        """Return the subgraph with weights as they are stored."""
+        graph, places = self._inserted.finished()
+        uses = {
+            (places[number], position): Use(choice.form, choice.widened)
+            for number, choice in self._chosen.items()
+            for position in choice.positions
+            if position < len(graph.nodes[places[number]].inputs)
+            and graph.nodes[places[number]].inputs[position] != ABSENT
+        }
+        moments: dict[int, Array] = {}
+        for number, own in self._moments.items():
+            weights = graph.nodes[places[number]].inputs[1]
+            moments[weights] = own if weights not in moments else moments[weights] + own
+        readers = {graph.nodes[n].inputs[p]: graph.nodes[n] for n, p in uses}
+
+        def store(tensor: int, form: Format) -> TensorSpec:
+            spec = graph.tensors[tensor]
+            made = stored(spec, form, moments.get(tensor))
+            self._rows[tensor, form] = _row(readers[tensor], spec, made, form)
+            return made
+
+        done = with_stored_weights(graph, uses, store)
+        return Narrowed(done, tuple(self._rows.values()), tuple(self._notes))
+
+
+def _row(node: Node, spec: TensorSpec, made: TensorSpec, form: Format) -> StoredWeights:
+    assert spec.data is not None
+    difference = Difference()
+    difference.add(spec.data, widened(made))
+    count = stored_bytes(made.type, made.size) or 0
+    scales = 0 if made.quantization is None else made.quantization.scale.nbytes
+    return StoredWeights(node.op.name, spec.name, str(form), spec.data.nbytes, count + scales, difference.sqnr_db)

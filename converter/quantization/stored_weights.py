@@ -1,0 +1,111 @@
+"""A subgraph whose constants are stored in fewer bits: multiplied as they are, or widened where they are read."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from litecl.converter.quantization.formats import Format
+from litecl.converter.versions import version_of
+from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec
+from litecl.interpreter.op import NoOptions, Op
+from litecl.interpreter.ops.gather import GATHER
+from litecl.interpreter.ops.quantize import DEQUANTIZE
+
+
+@dataclass(frozen=True)
+class Use:
+    """How a node reads a constant: the format that it is stored in, and whether a DEQUANTIZE widens it first."""
+
+    form: Format
+    widened: bool = False
+
+
+Uses = Mapping[tuple[int, int], Use]
+"""By node and position. GATHER's table is gathered as it is stored, and what is gathered is widened."""
+
+Store = Callable[[int, Format], TensorSpec]
+"""Makes a stored constant of a tensor."""
+
+
+def with_stored_weights(
+    graph: Subgraph, uses: Uses, store: Store, outputs: Mapping[int, Format] | None = None
+) -> Subgraph:
+    """Return a subgraph that reads constants as ``uses`` says; a constant that nothing reads as it was is dropped.
+
+    outputs: the formats of constants that the subgraph returns widened.
+    """
+    return _Rewrite(graph, uses, store, outputs or {}).run()
+
+
+class _Rewrite:
+    def __init__(self, graph: Subgraph, uses: Uses, store: Store, outputs: Mapping[int, Format]) -> None:
+        self._graph, self._uses, self._store, self._outputs = graph, uses, store, outputs
+        self._tensors = list(graph.tensors)
+        self._stored: dict[tuple[int, Format], int] = {}
+        self._wide: dict[tuple[int, Format], int] = {}
+        self._free = self._replaced()
+
+    def _replaced(self) -> set[int]:
+        """Return the constants that nothing reads as they were, whose indices their first stored forms take."""
+        read = {(n, p): t for n, node in enumerate(self._graph.nodes) for p, t in enumerate(node.inputs)}
+        kept = {t for use, t in read.items() if use not in self._uses}
+        kept |= {t for t in self._graph.outputs if t not in self._outputs}
+        return ({read[use] for use in self._uses} | set(self._outputs)) - kept
+
+    def run(self) -> Subgraph:
+        """Return the new subgraph."""
+        nodes = [new for number, node in enumerate(self._graph.nodes) for new in self._nodes(number, node)]
+        outputs = tuple(self._widened(t, self._outputs[t]) if t in self._outputs else t for t in self._graph.outputs)
+        widening = [self._node(DEQUANTIZE, (self._stored[key],), (wide,)) for key, wide in self._wide.items()]
+        return replace(self._graph, tensors=tuple(self._tensors), nodes=(*widening, *nodes), outputs=outputs)
+
+    def _nodes(self, number: int, node: Node) -> Iterator[Node]:
+        uses = {p: self._uses[number, p] for p in range(len(node.inputs)) if (number, p) in self._uses}
+        if not uses:
+            yield node
+            return
+        inputs = list(node.inputs)
+        for position, use in uses.items():
+            inputs[position] = (self._widened if use.widened else self._narrow)(inputs[position], use.form)
+        if node.op is GATHER and not all(use.widened for use in uses.values()):
+            yield from self._gathered(replace(node, inputs=tuple(inputs)))
+        else:
+            yield self._versioned(replace(node, inputs=tuple(inputs)))
+
+    def _gathered(self, node: Node) -> Iterator[Node]:
+        (output,) = node.outputs
+        spec, table = self._tensors[output], self._tensors[node.inputs[0]]
+        name = f"{spec.name}/{table.type.name.lower()}"
+        narrow = self._push(replace(spec, type=table.type, quantization=table.quantization, name=name))
+        yield self._versioned(replace(node, outputs=(narrow,)))
+        yield self._node(DEQUANTIZE, (narrow,), (output,))
+
+    def _narrow(self, tensor: int, form: Format) -> int:
+        """Return the stored form of a constant."""
+        if (tensor, form) not in self._stored:
+            spec = self._store(tensor, form)
+            if tensor in self._free:
+                self._free.discard(tensor)
+                self._tensors[tensor] = spec
+                self._stored[tensor, form] = tensor
+            else:
+                self._stored[tensor, form] = self._push(replace(spec, name=f"{spec.name}/{spec.type.name.lower()}"))
+        return self._stored[tensor, form]
+
+    def _widened(self, tensor: int, form: Format) -> int:
+        if (tensor, form) not in self._wide:
+            self._narrow(tensor, form)
+            spec = self._graph.tensors[tensor]
+            wide = replace(spec, data=None, quantization=None, name=f"{spec.name}/float32")
+            self._wide[tensor, form] = self._push(wide)
+        return self._wide[tensor, form]
+
+    def _push(self, spec: TensorSpec) -> int:
+        self._tensors.append(spec)
+        return len(self._tensors) - 1
+
+    def _node(self, op: Op, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Node:
+        return self._versioned(Node(op, inputs, outputs, NoOptions()))
+
+    def _versioned(self, node: Node) -> Node:
+        specs = [None if t == ABSENT else self._tensors[t] for t in node.inputs]
+        return replace(node, version=version_of(node, specs))

@@ -1,0 +1,68 @@
+"""``litecl quantize``: a float ``.tflite`` file in fewer bits."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from litecl.cli import quantization
+from litecl.cli.command import Output, model_argument, output_file
+from litecl.cli.quantization import notes_of, write_report
+from litecl.cli.tables import size, table
+from litecl.interpreter.errors import ConversionError
+
+if TYPE_CHECKING:
+    from litecl.converter.quantization.report import StoredWeights
+
+HELP = "quantize a .tflite file in float, by a recipe or by flags"
+EXAMPLES = """\
+litecl quantize float.tflite --recipe dynamic_wi8_afp32 -o small.tflite
+litecl quantize float.tflite --recipe recipe.json --calibrate samples.npz -o small.tflite
+litecl quantize float.tflite --quantize int4 --block 32 -o small.tflite
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    model_argument(parser)
+    parser.add_argument(
+        "-o", "--output", type=output_file, required=True, metavar="OUT", help="the .tflite file to write"
+    )
+    quantization.arguments(parser)
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Quantize, and say what was stored in fewer bits."""
+    from litecl.converter import Converter
+
+    how = quantization.quantization(args)
+    if how is None:
+        raise ConversionError("expected --recipe or --quantize")
+    before = Path(args.model).stat().st_size
+    converter = Converter.from_tflite(args.model, how)
+    content = converter.convert()
+    args.output.write_bytes(content)
+    report = converter.report.quantization
+    write_report(args.quantize_report, report)
+    data: dict[str, Any] = {"output": str(args.output), "float_bytes": before, "size_bytes": len(content)}
+    data["quantization"] = None if report is None else report.to_dict()
+    view: list[RenderableType] = [
+        Text(f"{args.output}: {size(len(content))}, before {size(before)}"),
+        *notes_of(report),
+    ]
+    if report is not None and report.weights:
+        view.append(_weights_view(report.weights))
+    if report is not None:
+        view += [Text(f"output {o.name} of {o.signature}: SQNR {o.sqnr_db:.1f} dB") for o in report.outputs]
+    return Output(data, view)
+
+
+def _weights_view(weights: "Sequence[StoredWeights]") -> Table:
+    made = table("op", "stored as", "before", "after", "SQNR", "constant")
+    for row in weights:
+        made.add_row(row.op, row.form, size(row.float_bytes), size(row.stored_bytes), f"{row.sqnr_db:.1f} dB", row.name)
+    return made

@@ -1,0 +1,56 @@
+"""A model to quantize by recipes, and entries of these."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from litecl.converter import Quantization
+from litecl.converter.quantization.quantize import quantize
+from litecl.converter.quantization.recipes.names import entry
+from litecl.interpreter.graph import Model
+from litecl.interpreter.ops import unary
+from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from support.build import model, randn
+from support.quantize_models import Net
+
+
+def network() -> Model:
+    """A model with an operator of every kind that AEQ stores weights of, but for lookups."""
+    g = Net()
+    x = g.unary(unary.RELU, g.conv(g.input((1, 6, 6, 8)), 16))
+    depthwise = DepthwiseConv2DOptions(stride_w=1, stride_h=1, depth_multiplier=1)
+    x = g.op(
+        DEPTHWISE_CONV_2D, [x, g.const(randn(g.rng, 1, 3, 3, 16, scale=0.3)), g.const(randn(g.rng, 16))], depthwise
+    )
+    x = g.op(RESHAPE, [x, g.const(np.array([9, 64], np.int32))], ReshapeOptions())
+    x = g.unary(unary.TANH, g.dense(x, 64))
+    x = g.op(BATCH_MATMUL, [x, g.const(randn(g.rng, 64, 32, scale=0.1))], BatchMatMulOptions())
+    return named_results(
+        model(g.build(g.dense(x, 12))),
+        "first/conv first/relu first/depthwise flat second/dense second/tanh third/matmul head/dense",
+    )
+
+
+def named_results(of: Model, names: str) -> Model:
+    """Give the results of nodes names."""
+    (graph,) = of.subgraphs
+    tensors = list(graph.tensors)
+    for node, name in zip(graph.nodes, names.split(), strict=True):
+        tensors[node.outputs[0]] = replace(tensors[node.outputs[0]], name=name)
+    return replace(of, subgraphs=(replace(graph, tensors=tuple(tensors)),))
+
+
+def by_recipe(of: Model, recipe: Any, **options: Any) -> tuple[Model, Any]:
+    return quantize(of, Quantization(recipe=recipe, **options))
+
+
+def entries_of(*entries: tuple[str, str, int], **options: Any) -> list[dict[str, Any]]:
+    return [
+        entry(bits, regex=regex, operation=op, **options)
+        if bits
+        else {"regex": regex, "operation": op, "algorithm_key": "no_quantize"}
+        for regex, op, bits in entries
+    ]
