@@ -83,7 +83,7 @@ def quantization(args: argparse.Namespace) -> Any:
     if args.per_tensor:
         of_weights["per_channel"] = False
     given = {name: getattr(args, name) for name in _OF_ACTIVATIONS if getattr(args, name) is not None}
-    if args.calibrate is None:
+    if args.calibrate is None or (args.fp16_safe and args.quantize in (None, "float16")):
         if args.quantize == "int16":
             raise ConversionError("integer activations need --calibrate DATA.npz")
         without = [_flag(name) for name in (*given, *(["quantize_report"] if args.quantize_report else []))]

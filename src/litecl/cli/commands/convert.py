@@ -34,6 +34,7 @@ litecl convert saved_model/ -o model.tflite --signature serving_default --input-
 litecl convert frozen.pb -o model.tflite --inputs x --outputs y
 litecl convert model.keras -o small.tflite --quantize int8 --calibrate samples.npz --verify
 litecl convert float.tflite -o half.tflite --quantize float16
+litecl convert float.tflite -o safe.tflite --fp16-safe --calibrate samples.npz
 """
 
 _FROZEN, _KERAS = (".pb", ".pbtxt"), (".keras", ".h5", ".hdf5")
@@ -67,6 +68,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="recurrent layers as fused operators (default) or loops",
     )
     quantization.arguments(parser)
+    parser.add_argument(
+        "--fp16-safe",
+        action="store_true",
+        help="rescale weights by powers of two so that no activation overflows 16-bit floats, where results stay the "
+        "same; ranges are those of --calibrate's samples, or of random inputs",
+    )
     parser.add_argument(
         "--generate",
         type=positive,
@@ -102,7 +109,8 @@ def run(args: argparse.Namespace) -> Output:
     line = Text(f"{args.output}: {size(len(content))}")
     fusions = [Text(str(fusion)) for fusion in conversion.fusions]
     warned = [Text(f"WARNING: {conversion.warning}")] if conversion.warning else []
-    view = [line, *warned, *fusions, summary_view(args.output.name, summary)]
+    rescaled = [] if conversion.rescaled is None else [Text(str(conversion.rescaled))]
+    view = [line, *warned, *fusions, *rescaled, summary_view(args.output.name, summary)]
     if not args.verify:
         return Output(data, view)
     data["differences"] = [asdict(difference) for difference in found]
@@ -112,7 +120,7 @@ def run(args: argparse.Namespace) -> Output:
 
 def _with_generation(args: argparse.Namespace) -> Output:
     """Add a signature to a language model. Raises ConversionError where anything else is asked for."""
-    others = ("quantize", "input_shape", "signature", "inputs", "outputs", "verify", "dump_passes")
+    others = ("quantize", "fp16_safe", "input_shape", "signature", "inputs", "outputs", "verify", "dump_passes")
     if ignored := [f"--{name.replace('_', '-')}" for name in others if getattr(args, name)]:
         raise ConversionError(f"--generate: {', '.join(ignored)}: no effect on a language model")
     write_file(with_generation(args.source, args.generate), args.output)
@@ -148,6 +156,7 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
         if args.source.suffix != ".tflite":
             load_tensorflow()
         options: dict[str, Any] = {"lstm": args.lstm, "quantize": quantization.quantization(args)}
+        options["fp16_safe"] = None if not args.fp16_safe else args.calibrate or True
         converter = _converter(args, options)
         converter.keep_sources = args.verify
         with warnings.catch_warnings():
@@ -191,7 +200,7 @@ def _converter(args: argparse.Namespace, options: dict[str, Any]) -> Any:
         return Converter.from_keras_model(load(source), **shapes, **options)
     if args.input_shape or args.signature or args.verify:
         raise ConversionError("--input-shape, --signature and --verify: no effect on a .tflite file")
-    return Converter.from_tflite(source, options["quantize"])
+    return Converter.from_tflite(source, options["quantize"], options["fp16_safe"])
 
 
 def _write_report(path: Path | None, quantization: Any) -> None:
