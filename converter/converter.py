@@ -10,6 +10,7 @@ from litecl.converter.emit import emit
 from litecl.converter.fusions import FUSIONS, Fusion
 from litecl.converter.graph import Module
 from litecl.converter.pipeline import Observe, Pipeline, Tools, placed
+from litecl.converter.quantization.half_safe import half_safe
 from litecl.converter.quantization.options import Quantization, Weights, declared
 from litecl.converter.quantization.quantize import quantize
 from litecl.converter.report import ConversionReport, ConversionWarning
@@ -32,10 +33,14 @@ class Options(TypedDict, total=False):
     quantize: None keeps the model in float32; "float16" stores weights in halves, "int8" in bytes with scales, "int4"
         those of dense layers in four bits (dynamic range: activations stay float32); a ``Quantization`` has all
         options, such as integer activations.
+    fp16_safe: representative data, as ``Quantization.data``, or True for random inputs: weights are rescaled by powers
+        of two so that no activation is beyond the range of 16-bit floats, where results stay the same to the last bit.
+        ``report.rescaled`` says what was rescaled, and what could not be.
     """
 
     lstm: Literal["fused", "while"]
     quantize: Quantization | Weights | None
+    fp16_safe: Any
 
 
 class Converter(TFLiteAttributes):
@@ -138,10 +143,10 @@ class Converter(TFLiteAttributes):
 
     @classmethod
     def from_tflite(
-        cls, model: str | Path | bytes | Model, quantize: Quantization | Weights | None = None
+        cls, model: str | Path | bytes | Model, quantize: Quantization | Weights | None = None, fp16_safe: Any = None
     ) -> "Converter":
-        """Take a ready model in float, by its path, its content or as a ``Model``, to quantize it."""
-        return cls(lambda self: reader.read(model), quantize=quantize)
+        """Take a ready model in float, by its path, its content or as a ``Model``, to quantize or rescale it."""
+        return cls(lambda self: reader.read(model), quantize=quantize, fp16_safe=fp16_safe)
 
     @property
     def fuses_layers(self) -> bool:
@@ -171,8 +176,10 @@ class Converter(TFLiteAttributes):
         how = self.asked(declared(self._options.get("quantize")))
         loaded = self._load(self)
         made, report = (loaded, ConversionReport()) if isinstance(loaded, Model) else self._made(loaded, observe)
-        model, quantization = quantize(made, how)
-        self.report = replace(report.of(model), quantization=quantization)
+        data = self._options.get("fp16_safe")
+        safe, rescaled = (made, None) if data is None else half_safe(made, data)
+        model, quantization = quantize(safe, how)
+        self.report = replace(report.of(model), quantization=quantization, rescaled=rescaled)
         self._check_custom(model)
         if self.report.warning:
             warnings.warn(self.report.warning, ConversionWarning, stacklevel=3)  # in the code that converts
@@ -213,7 +220,9 @@ def _check(options: Mapping[str, Any]) -> None:
         raise ConversionError(f"expected options {sorted(Options.__annotations__)}, got {unknown}")
     if options.get("lstm", "fused") not in _LSTM:
         raise ConversionError(f"lstm: expected one of {_LSTM}, got {brief(repr(options['lstm']))}")
-    declared(options.get("quantize"))
+    how = declared(options.get("quantize"))
+    if options.get("fp16_safe") is not None and how is not None and how.weights != "float16":
+        raise ConversionError('fp16_safe: expected a model in float, or quantize="float16", got integers')
 
 
 def _frontends() -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from litecl.converter.quantization.report import QuantizationReport
+from litecl.converter.quantization.report import QuantizationReport, Rescaled
 from litecl.interpreter.graph import Model
 
 _MOST = 8  # operators that a warning names
@@ -56,7 +56,8 @@ class ConversionReport:
     operators: how often each TFLite operator is in the model. subgraphs: how many operators each has.
     own: the operators that only litecl runs, where they were converted from TensorFlow.
     passes: seconds spent in each pass, by name. size_bytes: of the file; 0 until it is written.
-    quantization: what quantization with integer activations did; None without.
+    quantization: what quantization with integer activations did; None without. rescaled: what was done for 16-bit
+    floats; None if that was not asked for.
     """
 
     operators: dict[str, int] = field(default_factory=dict)
@@ -66,6 +67,7 @@ class ConversionReport:
     passes: dict[str, float] = field(default_factory=dict)
     size_bytes: int = 0
     quantization: QuantizationReport | None = None
+    rescaled: Rescaled | None = None
 
     def of(self, model: Model) -> "ConversionReport":
         """Return the report with what there is in a model."""
@@ -102,7 +104,7 @@ class ConversionReport:
         lines += map(str, self.fusions)
         slowest = sorted(self.passes.items(), key=lambda item: -item[1])
         lines += [f"  {seconds * 1000:7.1f} ms {name}" for name, seconds in slowest]
-        lines += [] if self.quantization is None else [str(self.quantization)]
+        lines += [str(part) for part in (self.quantization, self.rescaled) if part is not None]
         return "\n".join(lines)
 
 

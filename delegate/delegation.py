@@ -13,9 +13,11 @@ from litecl.delegate.backend.program import Program
 from litecl.delegate.backend.protocols import Device, UserBuffer
 from litecl.delegate.cl_op import Const, Operand
 from litecl.delegate.claim.control import FOLDED
+from litecl.delegate.claim.kept import kept_in_float
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import Partitioning, Region, partition
 from litecl.delegate.devices import forget, open_device, tuning_of
+from litecl.delegate.naming import counted
 from litecl.delegate.plan.dump import dump_of
 from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.progress import phase, timed
@@ -40,6 +42,7 @@ class CLDelegation:
     model: Model = field(init=False)
     planned: Explicit = field(init=False)  # the model as regions are made of it, node by node like the original
     loaded: Explicit = field(init=False)  # the original like that, without what was changed in it
+    _in_float: frozenset[tuple[int, int]] = frozenset()  # nodes that compute in float32 whatever the precision
     _changed: set[int] = field(default_factory=set)  # the subgraphs in which something was
     counters: Counters = field(default_factory=Counters)
     failures: list[str] = field(default_factory=list)
@@ -59,6 +62,7 @@ class CLDelegation:
     def prepare(self) -> None:
         """Rewrite the model, subgraph by subgraph."""
         graphs = self.original.subgraphs
+        self._in_float = kept_in_float(self.original, self.options.keep_float or ())
         shapes = {i: [self.specs[i][t].static_shape for t in graphs[i].inputs] for i in self._entries()}
         model, specs = with_lists_in_place(self.original, self.specs, shapes)
         self._changed = {i for i, graph in enumerate(graphs) if model.subgraphs[i] is not graph}
@@ -101,8 +105,14 @@ class CLDelegation:
             phases=dict(self._phases),
             warm_up=self.warm_up,
             copies=tuple(row for program in self._programs.values() for row in program.copies),
-            halves="" if self._device is None else self.options.on(self._device.target).in_halves,
+            halves=self._halves(),
         )
+
+    def _halves(self) -> str:
+        """Return what is computed in halves, in a line; "" where nothing is."""
+        line = "" if self._device is None else self.options.on(self._device.target).in_halves
+        kept = f"; {counted(len(self._in_float), 'node')} kept in float32" if self._in_float else ""
+        return f"{line}{kept}" if line else ""
 
     def _detailed(self) -> tuple[NodeRow, ...]:
         works = [work for program in self._programs.values() for work in program.plan.works]
@@ -229,7 +239,8 @@ class CLDelegation:
             with typed_planning("planning a region"), phase("plan"):
                 observe = dump_of(self.options.dump_passes, number)
                 owned = large_inputs(region, basis.specs) if not device.needs_runtime else ()
-                planned = plan(region, basis, target, device.alignment, self.options.cl_ops, observe, owned)
+                how = target, device.alignment, self.options.cl_ops, observe, owned, self._in_float
+                planned = plan(region, basis, *how)
             _reserve(planned)
             with phase("upload"):
                 return Program(planned, device, number, self.options)

@@ -2,7 +2,8 @@
 
 import importlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -32,15 +33,22 @@ def start(
 ) -> Contender:
     """Load, prepare and run a runtime once. Raises LiteclError where it cannot run the model. run: False leaves it."""
     start_s = time.perf_counter()
-    try:
+    with typed_errors(name):
         runtime = load()
         prepare(runtime, inputs)
         prepare_ms = (time.perf_counter() - start_s) * 1e3
         return Contender(name, num_threads, runtime, prepare_ms, elapsed_ms(runtime.invoke) if run else 0.0)
+
+
+@contextmanager
+def typed_errors(name: str, doing: str = "run") -> Iterator[None]:
+    """Raise a peer's errors as LiteclError, which says who could not do what with the model."""
+    try:
+        yield
     except LiteclError:
         raise
-    except (ValueError, RuntimeError) as error:  # LiteRT's errors
-        raise LiteclError(f"{name} cannot run the model: {error}") from error
+    except (ValueError, RuntimeError) as error:  # LiteRT's
+        raise LiteclError(f"{name} cannot {doing} the model: {error}") from error
 
 
 def litecl(
@@ -77,7 +85,15 @@ def litert(
     return runtime
 
 
+LITERT, LITERT_REFERENCE = "litert", "litert-reference"
+RESOLVERS = {LITERT: "AUTO", LITERT_REFERENCE: "BUILTIN_REF"}
+"""The names of LiteRT with its default kernels and with its reference kernels; each with its OpResolverType."""
+
 PEERS: dict[str, Callable[[bytes, int], Runtime]] = {
-    "litert": litert,
-    "litert-reference": partial(litert, resolver="BUILTIN_REF"),
+    name: partial(litert, resolver=resolver) for name, resolver in RESOLVERS.items()
 }
+
+
+def peer_name(name: str) -> str:
+    """Return a runtime's name: that of LiteRT's reference kernels may be shortened to litert-ref."""
+    return LITERT_REFERENCE if name == "litert-ref" else name

@@ -6,9 +6,8 @@ from typing import Any
 from litecl.generate.runners import Caches
 from litecl.generate.signatures import Step
 from litecl.interpreter.delegation import Delegation
-from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
-from litecl.perf.contenders import PEERS
+from litecl.perf.contenders import PEERS, typed_errors
 
 
 class PeerRunner:
@@ -18,18 +17,14 @@ class PeerRunner:
 
     def __init__(self, name: str, content: bytes, num_threads: int) -> None:
         self._name = name
-        try:
+        with typed_errors(name):
             made: Any = PEERS[name](content, num_threads)
             self._runners = {key: made.get_signature_runner(key) for key in made.get_signature_list()}
-        except (ValueError, RuntimeError) as error:
-            raise LiteclError(f"{name} cannot run the model: {error}") from error
 
     def run(self, step: Step, given: Mapping[str, Array], caches: Caches) -> dict[str, Array]:
         """Run a signature."""
-        try:
+        with typed_errors(self._name):
             results = self._runners[step.key](**given, **caches)
-        except (ValueError, RuntimeError) as error:
-            raise LiteclError(f"{self._name} cannot run the model: {error}") from error
         caches.update({name: results[name] for name in caches})
         return {name: value for name, value in results.items() if name not in caches}
 

@@ -146,3 +146,28 @@ def _finite(value: Any) -> Any:
     if isinstance(value, str) or not isinstance(value, Iterable):
         return None if isinstance(value, float) and not math.isfinite(value) else value
     return [_finite(item) for item in value]
+
+
+@dataclass(frozen=True)
+class Rescaled:
+    """What was done so that a model is safe in halves. By name of a result: ``powers``, the power of two by which it is
+    divided now; ``left``, the largest magnitude of what still exceeds 32768, half of what halves hold, because no power
+    of two can be moved there exactly. is_random: whether the inputs were random. undone: why nothing was changed, "" if
+    that was not so.
+    """
+
+    powers: Mapping[str, int]
+    left: Mapping[str, float]
+    is_random: bool = False
+    undone: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"rescaled {name!r} by 2**{-power}" for name, power in self.powers.items()]
+        lines += [f"not rescaled: {name!r}, up to {size:,.6g}" for name, size in self.left.items()]
+        if self.undone:
+            lines.append(self.undone)
+        if self.left:
+            lines.append("what is left needs float32: litecl bisect --fp16 names the nodes to keep")
+        if not lines:
+            lines.append("nothing is beyond the range of halves")
+        return "\n".join([*lines, *(["ranges are those of random inputs"] if self.is_random else [])])

@@ -20,6 +20,8 @@ from litecl.interpreter.ops import CUSTOMS
 _Target = TypeVar("_Target", bound=Target)
 Precision = Literal["fp32", "fp16"]
 WarmUpMode = Literal["block", "background"]
+KeptNode = str | int | tuple[int, int]
+"""A node by the name of a result, by its position in subgraph 0, or by (subgraph, position)."""
 
 _NUMBERS = (int, int | None)  # types of options that count something
 
@@ -50,6 +52,10 @@ class CLOptions:
         beyond 65504 become infinite, those below 6e-5 lose digits, or become 0. Sums are float32. On other GPUs that
         compute in halves, products are halves too, and so are sums of eight; those become floats. Where that exceeds
         65504, float32 computes. All other arithmetic is float32.
+    keep_float: nodes that compute in float32 with precision="fp16" too, with float32 weights: names of their results,
+        positions in subgraph 0, or (subgraph, node) pairs. A loop's or branch's name keeps all that it runs; a kernel
+        that computes several nodes keeps all of them if it keeps one. Raises DelegateError for what names no node.
+        ``litecl bisect --fp16`` proposes a list.
     max_delegated_partitions: keep at most this many regions, the largest; None keeps all.
     min_nodes_per_partition: leave smaller regions to the CPU.
     allow_ops, deny_ops: operator names.
@@ -91,6 +97,10 @@ class CLOptions:
     precision: Precision = field(
         default="fp32",
         metadata=_flag("--precision", "fp16 stores large weights in half precision; GPUs multiply halves"),
+    )
+    keep_float: Collection[KeptNode] | None = field(
+        default=None,
+        metadata=_flag("--keep-float", "results whose nodes stay in float32 with --precision fp16", "NAME,..."),
     )
     max_delegated_partitions: int | None = None
     min_nodes_per_partition: int = 1
@@ -177,9 +187,16 @@ def _node_set(nodes: Collection[int | tuple[int, int]] | None) -> frozenset[tupl
     return frozenset((0, node) if isinstance(node, int) else node for node in nodes or ())
 
 
+def _kept(nodes: Collection[KeptNode] | None) -> frozenset[KeptNode]:
+    if isinstance(nodes, str):  # a collection of letters
+        raise DelegateError(f"keep_float: expected a list, got {nodes!r}")
+    return frozenset(nodes or ())
+
+
 _FROZEN: dict[str, Callable[[Any], Any]] = {
     "allow_ops": lambda names: None if names is None else frozenset(names),
     "deny_ops": lambda names: frozenset(names or ()),
     "deny_nodes": _node_set,
+    "keep_float": _kept,
     "custom_ops": tuple,
 }

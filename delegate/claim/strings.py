@@ -1,14 +1,16 @@
 """The delegate's options as strings, as TFLite passes them to a delegate that it loads."""
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.claim.options import CLOptions, KeptNode
 from litecl.delegate.naming import close_names
 from litecl.interpreter.errors import DelegateError
 
+_PLACE = re.compile(r"\d+(:\d+)?")
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
@@ -58,12 +60,18 @@ def _nodes(text: str) -> tuple[Any, ...]:
     return tuple(pair if len(pair) == 2 else pair[0] for pair in pairs)
 
 
+def kept_nodes(text: str) -> tuple[KeptNode, ...]:
+    """Return "3,1:4,x:0" as node 3 of subgraph 0, node 4 of subgraph 1, and the node whose result is "x:0"."""
+    return tuple(_nodes(part)[0] if _PLACE.fullmatch(part) else part for part in _names(text))
+
+
 _KINDS: dict[Any, Callable[[str], Any]] = {
     bool: _bool,
     int: int,
     str: str,
     Collection[str]: _names,
     Collection[int | tuple[int, int]]: _nodes,
+    Collection[KeptNode]: kept_nodes,
     object: _optional(_device),
 }
 

@@ -50,11 +50,11 @@ def _while(values: Values, node: RegionNode, run: Run) -> list[Part]:
     body = callees_of(node.node)[1]
     given = [specs[t] for t in node.inputs]
     lstm = lstm_loop.find(planning.model.subgraphs[body], planning.specs[body], given, trips)
-    return _loop(values, node, run, initial, trips) if lstm is None else _lstm(values, node, lstm, initial)
+    return _loop(values, node, run, initial, trips) if lstm is None else _lstm(values, node, lstm, initial, body)
 
 
-def _lstm(values: Values, node: RegionNode, loop: "LstmLoop", initial: Sequence[Operand]) -> list[Part]:
-    """Run a loop that is an LSTM as one launch over all time steps."""
+def _lstm(values: Values, node: RegionNode, loop: "LstmLoop", initial: Sequence[Operand], body: int) -> list[Part]:
+    """Run a loop that is an LSTM as one launch over all time steps. body: the subgraph that it stands for."""
     from litecl.delegate.recurrent import lstm_loop
 
     planning = values.planning
@@ -62,7 +62,7 @@ def _lstm(values: Values, node: RegionNode, loop: "LstmLoop", initial: Sequence[
     time, (batch, units) = initial[loop.x].shape[0], initial[loop.h].shape
     made = [TensorSpec(TensorType.FLOAT32, shape) for shape in ((time, batch, units), (batch, units), (batch, units))]
     sequence, h, c = results = [Operand(spec) for spec in made]
-    target = planning.target
+    target = planning.target_of(body, range(len(planning.model.subgraphs[body].nodes)))
     launches = lstm_loop.steps(loop, initial, results, target, kind_of(target).run_cell)
     parts: list[Part] = [values.work(node.position, launch) for launch in launches]
     after = dict(enumerate(initial)) | {loop.h: h, loop.c: c, loop.list: sequence if loop.whole else h}

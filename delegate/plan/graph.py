@@ -74,6 +74,11 @@ class RegionNode:
         others = (self.residual, *(step.tensor for step in self.steps))
         return tuple(t for t in (*self.inputs, *others) if t is not None and t != ABSENT)
 
+    @cached_property
+    def positions(self) -> frozenset[int]:
+        """The positions of the node and of all that is fused into it."""
+        return frozenset({self.position}.union(*(part.positions for part in self.fused)))
+
     @property
     def is_plain(self) -> bool:
         """True if the node computes what its operator does, and nothing besides."""

@@ -104,12 +104,14 @@ def plan(
     cl_ops: Mapping[Op, DeviceOp],
     observe: Observer | None = None,
     owned: Collection[int] = (),
+    in_float: Collection[tuple[int, int]] = (),
 ) -> Plan:
     """Fuse and lower every node of a region of a model, with the subgraphs that it runs, and place its memory.
 
-    observe: is called after every pass over every graph. owned: inputs that may be overwritten.
+    observe: is called after every pass over every graph. owned: inputs that may be overwritten. in_float: nodes
+    (subgraph and position) that compute in float32 whatever the target's precision.
     """
-    planning = Planning(source.model, source.specs, target, alignment, cl_ops, observe)
+    planning = Planning(source.model, source.specs, target, alignment, cl_ops, observe, in_float)
     before, pinned = states.places(planning, region)
     kept = {*region.outputs, *(v.after for v in region.variables if v.after is not None)}
     nodes = planning.graph(region.subgraph).live(region.nodes, kept)

@@ -1,7 +1,7 @@
 """The operands of the tensors of one run of a subgraph, and their memory once it is decided."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from litecl.delegate.analysis.loop_variables import origins
 from litecl.delegate.cl_op import DeviceOp, Launch, Operand, Target
@@ -22,7 +22,12 @@ class Planning:
 
     observe: called with the name of every pass and the graph after it. aliases: positions of operands without memory of
     their own. slots: positions of loop variables. lstms, loops: loops (subgraph and node) that run as an LSTM, and the
+<<<<<<< HEAD
     others, by number. merged: nodes fused into another one, with that one. graphs: subgraphs without calls.
+=======
+    others, by number. merged: nodes fused into another one, with that one. in_float: nodes (subgraph and position)
+    that compute in float32 whatever the target's precision.
+>>>>>>> halves
     """
 
     model: Model
@@ -31,6 +36,7 @@ class Planning:
     alignment: int
     cl_ops: Mapping[Op, DeviceOp]
     observe: Callable[[str, RegionGraph], None] | None = None
+    in_float: Collection[tuple[int, int]] = ()
     aliases: dict[Operand, Within] = field(default_factory=dict)
     slots: dict[Operand, Slot] = field(default_factory=dict)
     lstms: list[tuple[int, int]] = field(default_factory=list)
@@ -43,6 +49,12 @@ class Planning:
         if subgraph not in self.graphs:
             self.graphs[subgraph] = inlined(self.model, self.specs, subgraph)
         return self.graphs[subgraph]
+
+    def target_of(self, subgraph: int, positions: Collection[int]) -> Target:
+        """Return the device as nodes that one launch computes see it: without halves if one of them does without."""
+        if any((subgraph, position) in self.in_float for position in positions):
+            return replace(self.target, half_weights=False)
+        return self.target
 
     def place(self, operand: Operand) -> tuple[Operand, int]:
         """Return the operand whose memory contains one, and the offset in bytes."""

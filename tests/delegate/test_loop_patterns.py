@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litecl.delegate import CLDelegate
 from litecl.delegate.analysis.list_writes import update_lists_in_place
+from litecl.delegate.matmul import product
 from litecl.delegate.recurrent import lstm_loop
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Model, TensorSpec
+from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.concatenation import CONCATENATION
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
@@ -35,6 +37,7 @@ from support.loop_models import (
     one_element,
     outputs,
     plus,
+    prepared,
     subgraph,
     times,
     unary,
@@ -126,6 +129,23 @@ def test_a_loop_that_is_an_lstm(monkeypatch: pytest.MonkeyPatch, batch: int, who
     assert "in the region's kernel" in loop.delegation_report().partitions[0].loops[0]
     for got, wanted in zip(outputs(fused), outputs(loop), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_an_lstm_loop_that_is_kept_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the loop's place, or by that of any node of its body."""
+    monkeypatch.setattr(product, "CACHED_WEIGHTS", 1)
+    model_ = keras_lstm(2, whole=True)
+    feeds = [randn(RNG, *model_.subgraphs[0].tensors[t].static_shape) for t in model_.subgraphs[0].inputs]
+
+    def run(**options: Any) -> Array:
+        interpreter = prepared(model_, feeds, [CLDelegate(**options)])
+        assert "as one LSTM" in interpreter.delegation_report().partitions[0].loops[0]
+        return outputs(interpreter)[1]
+
+    floats, halves = run(), run(precision="fp16")
+    assert not np.array_equal(floats, halves)
+    for kept in (0, *((2, i) for i in range(len(model_.subgraphs[2].nodes)))):
+        np.testing.assert_array_equal(run(precision="fp16", keep_float=[kept]), floats)
 
 
 def test_a_loop_that_is_almost_an_lstm() -> None:

@@ -1,20 +1,27 @@
 """``litecl.bisect``: the first operator of a model that a runtime computes wrong."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from litecl.bisection.runners import DEVICE, INTERPRETER, Runner
+from litecl.bisection.runners import DEVICE, EMULATED, INTERPRETER, Runner
 from litecl.bisection.search import Fault, Growth, Search, Tick
+from litecl.bisection.survey import Survey, survey
 from litecl.bisection.tolerance import Error, Tolerance, worst
+from litecl.delegate.claim.kept import kept_in_float
+from litecl.halves import Mode
 from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.reader import read
-from litecl.interpreter.graph import Array
-from litecl.perf.feeds import labels, named_inputs
+from litecl.interpreter.graph import Array, Model
+from litecl.perf.feeds import named_inputs
 
 Verdict = Literal["right", "fault", "rounding"]
+
+_IN_FLOATS, _IN_HALVES = 1e-4, 0.01
+"""How far floats may be off, relative to the largest magnitude in their tensor."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,7 @@ class Bisection:
     verdict: "right" if the outputs are; "fault" if some nodes are wrong although they are given right inputs;
     "rounding" if every node is right by itself, so that small errors have grown. output: the worst output of the model,
     None if none is wrong. growth: the error behind more and more nodes, where it is rounding. notes: what could not be
-    looked at, and why.
+    looked at, and why. halves: what half precision does to each operator, if that was asked for.
     """
 
     suspect: str
@@ -36,6 +43,7 @@ class Bisection:
     fault: Fault | None = None
     growth: tuple[Growth, ...] = ()
     notes: tuple[str, ...] = ()
+    halves: Survey | None = None
 
 
 def bisect(
@@ -44,32 +52,42 @@ def bisect(
     reference: str = INTERPRETER,
     inputs: Mapping[str, Array] | None = None,
     *,
+    fp16: Mode | None = None,
     seed: int = 0,
-    relative: float = 1e-4,
+    relative: float | None = None,
     steps: int | None = None,
     tick: Tick = lambda text: None,
     **options: Any,
 ) -> Bisection:
     """Run a model on two runtimes, and find the first operator whose result is wrong given right inputs.
 
-    suspect, reference: "device", a device's name, "litert", "litert-ref" or "interpreter". inputs: by name; those not
-    given are random, by ``seed``. relative: how far a float may be off, relative to the largest magnitude in its
-    tensor; steps: how many steps an integer may be off, 0 for a device of litecl's and 1 for other suspects by default.
-    tick: is told what is being run. options: of ``CLDelegate``.
+    suspect, reference: "device", a device's name, "litert", "litert-reference", "interpreter", or an emulated device
+    with 16-bit floats: "fp16-storage", "fp16-sums" or "fp16-both". inputs: by name; those not given are random, by
+    ``seed``. fp16: suspects that emulation, and surveys all operators: ``halves`` of the result. relative: how far a
+    float may be off, relative to the largest magnitude in its tensor, 1e-4 by default and 0.01 in halves; steps: how
+    many steps an integer may be off, 0 for a device of litecl's and 1 for other suspects by default. tick: is told what
+    is being run. options: of ``CLDelegate``.
 
     Raises LiteclError where the model runs on neither, ModelError for names that no input has.
     """
     content = model if isinstance(model, bytes) else Path(model).read_bytes()
+    parsed = read(content)
+    suspect = suspect if fp16 is None else _emulated(fp16, suspect)
+    options = _with_names(parsed, options)
     suspected, right = Runner(suspect, options), Runner(reference, options)
     if steps is None:
         steps = int(not suspected.is_device)
+    if relative is None:
+        relative = _IN_HALVES if {suspect, reference} & {*EMULATED} else _IN_FLOATS
     search = Search(suspected, right, Tolerance(relative, steps), tick)
-    parsed = read(content)
-    given = _given(content, inputs or {}, seed)
+    labelled = named_inputs(Interpreter(model_content=content).get_input_details(), inputs or {}, seed)
+    given = [*labelled.values()]
+    halves = None if fp16 is None else survey(content, parsed, labelled, fp16, relative, tick)
     tick("the whole model")
     values, whole = search.values(parsed, 0, given), search.whole(parsed, given)
     error = worst(suspected.prepare(whole)(given), right.prepare(whole)(given), search.tolerance)
-    found = Bisection(suspect, reference, "right", search.tolerance, len(parsed.subgraphs[0].nodes), error)
+    nodes = len(parsed.subgraphs[0].nodes)
+    found = Bisection(suspect, reference, "right", search.tolerance, nodes, error, halves=halves)
     if error is None:
         return found
     fault = search.fault(parsed, 0, values)
@@ -79,8 +97,20 @@ def bisect(
     return replace(found, verdict="rounding", growth=growth, notes=tuple(search.notes))
 
 
-def _given(content: bytes, inputs: Mapping[str, Array], seed: int) -> Sequence[Array]:
-    """Return a value for every input, in the model's order. Raises ModelError for a name that no input has."""
-    details = Interpreter(model_content=content).get_input_details()
-    values = named_inputs(details, inputs, seed)
-    return [values[name] for name in labels(details)]
+def _emulated(fp16: str, suspect: str) -> str:
+    """Return the name of an emulation. Raises ModelError for an unknown mode, or another suspect beside it."""
+    name = f"fp16-{fp16}"
+    if name not in EMULATED:
+        raise ModelError(f"fp16: expected one of {', '.join(EMULATED.values())}, got {fp16!r}")
+    if suspect not in (DEVICE, name):
+        raise ModelError(f"fp16={fp16!r} is a suspect itself, got {suspect!r} too: pass one of them")
+    return name
+
+
+def _with_names(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options whose ``keep_float`` names results, which parts of the model have too."""
+    if not options.get("keep_float"):
+        return {**options}
+    places = kept_in_float(model, options["keep_float"])
+    specs = [model.subgraphs[i].tensors[t] for i, n in places for t in model.subgraphs[i].nodes[n].outputs]
+    return {**options, "keep_float": sorted({spec.name for spec in specs} - {""})}

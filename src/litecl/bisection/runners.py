@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from litecl.delegate import CLDelegate
+from litecl.halves import Emulation, Mode
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
-from litecl.perf.contenders import litert
+from litecl.perf.contenders import RESOLVERS, litert, peer_name, typed_errors
 from litecl.perf.feeds import Runtime, labels, outputs_of, prepare
 
-INTERPRETER, DEVICE, LITERT, LITERT_REFERENCE = "interpreter", "device", "litert", "litert-ref"
-_RESOLVERS = {LITERT: "AUTO", LITERT_REFERENCE: "BUILTIN_REF"}
+INTERPRETER, DEVICE = "interpreter", "device"
+EMULATED: Mapping[str, Mode] = {f"fp16-{mode}": mode for mode in get_args(Mode)}
+"""The names of emulated devices with 16-bit floats."""
 
 Run = Callable[[Sequence[Array]], list[Array]]
 """Runs a model on the values of its inputs, and returns those of its outputs, in the model's order."""
@@ -20,10 +22,11 @@ Run = Callable[[Sequence[Array]], list[Array]]
 
 @dataclass(frozen=True)
 class Runner:
-    """A runtime by its name: ``interpreter`` (litecl's, without a device), ``litert``, ``litert-ref`` (LiteRT's
-    reference kernels), ``device`` (the one that litecl chooses), or a device's name.
+    """A runtime by its name: ``interpreter`` (litecl's, without a device), ``litert``, ``litert-reference`` (LiteRT's
+    reference kernels), ``fp16-storage``, ``fp16-sums`` or ``fp16-both`` (an ``Emulation``), ``device`` (the one that
+    litecl chooses), or a device's name.
 
-    options: keywords of ``CLDelegate``, for devices.
+    options: keywords of ``CLDelegate``, for devices. Nodes of ``keep_float`` are named by their results.
     """
 
     name: str
@@ -32,20 +35,24 @@ class Runner:
     @property
     def is_device(self) -> bool:
         """True if it is a device of litecl's."""
-        return self.name not in (INTERPRETER, *_RESOLVERS)
+        return peer_name(self.name) not in (INTERPRETER, *RESOLVERS, *EMULATED)
 
     def load(self, content: bytes, *, preserve: bool = False) -> Runtime:
         """Return the runtime for a model. preserve: whether all tensors can be read. Raises LiteclError."""
-        if self.name == INTERPRETER:
-            return Interpreter(model_content=content, experimental_preserve_all_tensors=preserve)
-        if self.is_device:
-            device = None if self.name == DEVICE else self.name
-            options = {"strict": True, **self.options}  # what the CPU has run in a device's place would say nothing
-            return Interpreter(model_content=content, delegates=[CLDelegate(device=device, **options)])
-        try:
-            return litert(content, resolver=_RESOLVERS[self.name], preserve=preserve)
-        except (ValueError, RuntimeError) as error:
-            raise LiteclError(f"{self.name} cannot load the model: {error}") from error
+        name = peer_name(self.name)
+        if name in RESOLVERS:
+            with typed_errors(name, "load"):
+                return litert(content, resolver=RESOLVERS[name], preserve=preserve)
+        delegates = [] if name == INTERPRETER else [self._delegate(content)]
+        return Interpreter(model_content=content, delegates=delegates, experimental_preserve_all_tensors=preserve)
+
+    def _delegate(self, content: bytes) -> Any:
+        kept = _named(content, self.options.get("keep_float") or ())
+        if self.name in EMULATED:
+            return Emulation(EMULATED[self.name], kept)
+        device = None if self.name == DEVICE else self.name
+        # Strict: what the CPU has run in a device's place would say nothing.
+        return CLDelegate(device=device, **{"strict": True, **self.options, "keep_float": kept})
 
     def prepare(self, content: bytes) -> Run:
         """Return a function that runs a model whose inputs have the shapes that it declares. Raises LiteclError."""
@@ -53,13 +60,18 @@ class Runner:
         return lambda values: run(runtime, values, self.name)
 
 
+def _named(content: bytes, kept: Sequence[str]) -> list[str]:
+    """Return those results, of a list, that a model computes: it may be a part of the one that the list is for."""
+    if not kept:
+        return []
+    graphs = read(content).subgraphs
+    known = {graph.tensors[t].name for graph in graphs for node in graph.nodes for t in node.outputs}
+    return [name for name in kept if name in known]
+
+
 def run(runtime: Runtime, values: Sequence[Array], name: str) -> list[Array]:
     """Run a model once. Raises LiteclError."""
-    try:
+    with typed_errors(name):
         prepare(runtime, dict(zip(labels(runtime.get_input_details()), values, strict=True)))
         runtime.invoke()
         return outputs_of(runtime)
-    except LiteclError:
-        raise
-    except (ValueError, RuntimeError) as error:  # LiteRT's errors
-        raise LiteclError(f"{name} cannot run the model: {error}") from error

@@ -14,7 +14,8 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from litecl.cli.hub import is_hub
-from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.claim.options import CLOptions, KeptNode
+from litecl.delegate.claim.strings import kept_nodes
 from litecl.delegate.progress import BuildStep
 from litecl.delegate.report import DelegationReport
 from litecl.delegate.required import require_all
@@ -153,6 +154,8 @@ def _kind(hint: Any, file: str) -> dict[str, Any]:
         return {"choices": get_args(hint)}
     if int in get_args(hint):
         return {"type": positive, "metavar": "N"}
+    if Collection[KeptNode] in get_args(hint):
+        return {"type": kept_nodes, "metavar": file}
     if str in get_args(hint):
         return {"metavar": file}  # no Path: argparse would make one of the default, "auto"
     return {"type": _device_name, "metavar": "DEVICE"}

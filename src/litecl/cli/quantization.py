@@ -97,7 +97,7 @@ def quantization(args: argparse.Namespace) -> Any:
         if args.quantize is not None:
             raise ConversionError("--recipe, --quantize: expected one of them")
         return Quantization(recipe=args.recipe, data=data, **of_weights, **given)
-    if args.calibrate is None:
+    if args.calibrate is None or (args.fp16_safe and args.quantize in (None, "float16")):
         if args.quantize == "int16":
             raise ConversionError("integer activations need --calibrate DATA.npz")
         written = args.quantize_report and args.recipe is None

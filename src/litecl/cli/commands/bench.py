@@ -34,7 +34,7 @@ from litecl.delegate.report import DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, ModelError, brief
 from litecl.perf.bench import BenchOptions, BenchResult, Profile, bench, profile
-from litecl.perf.contenders import PEERS
+from litecl.perf.contenders import PEERS, peer_name
 from litecl.perf.doubts import busy, load
 from litecl.perf.environment import header, named
 from litecl.perf.isolated import isolated
@@ -67,6 +67,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--warmup", type=count, default=3, metavar="N", help="untimed invokes first (default: 3)")
     parser.add_argument(
         "--against",
+        type=peer_name,
         choices=list(PEERS),
         help="measure this runtime too, in turns, with one thread and with as many as litecl",
     )

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from litecl.bisection.case import command, write_case
 from litecl.bisection.find import Bisection, bisect
+from litecl.bisection.runners import EMULATED
 from litecl.bisection.search import Fault
 from litecl.bisection.tolerance import Error
 from litecl.cli.command import (
@@ -20,6 +21,7 @@ from litecl.cli.command import (
     model_argument,
     progress,
 )
+from litecl.cli.halves import halves_data, halves_view
 from litecl.cli.tables import number, shape, table, titled
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
@@ -27,11 +29,15 @@ from litecl.interpreter.graph import Array
 HELP = "find the first operator that computes a wrong result from right inputs"
 EXAMPLES = """\
 litecl bisect model.tflite                                  # litecl's device against the interpreter
-litecl bisect model.tflite --suspect litert --reference litert-ref
+litecl bisect model.tflite --suspect litert --reference litert-reference
 litecl bisect model.tflite --input image=photo.jpg --relative 1e-3
 litecl bisect model.tflite --suspect pocl -o smallest       # write the smallest faulty model
+litecl bisect model.tflite --fp16 both                      # an emulated GPU with 16-bit floats
 """
-_RUNTIMES = "device (litecl's), a device's name, litert, litert-ref (LiteRT's reference kernels) or interpreter"
+_RUNTIMES = (
+    "device (litecl's), a device's name, litert, litert-reference (LiteRT's reference kernels), interpreter, or an "
+    "emulation: fp16-storage, fp16-sums, fp16-both"
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,13 +45,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser)
     parser.add_argument("--suspect", default="device", metavar="RUNTIME", help=f"{_RUNTIMES}; default: device")
     parser.add_argument("--reference", default="interpreter", metavar="RUNTIME", help="the same; default: interpreter")
+    parser.add_argument(
+        "--fp16",
+        choices=[*EMULATED.values()],
+        help="suspect an emulated GPU that stores activations in halves, adds up in halves, or both; also say what "
+        "each operator loses, and which nodes to keep in float32",
+    )
     input_arguments(parser)
     parser.add_argument(
         "--relative",
         type=float,
-        default=1e-4,
         metavar="X",
-        help="allowed error of floats, relative to the largest magnitude in their tensor (default: 1e-4)",
+        help="allowed error of floats, relative to the largest magnitude in their tensor (default: 1e-4; in halves "
+        "0.01)",
     )
     parser.add_argument(
         "--steps",
@@ -71,6 +83,7 @@ def run(args: argparse.Namespace) -> Output:
             suspect,
             args.reference,
             inputs(args, interpreter),
+            fp16=args.fp16,
             relative=args.relative,
             steps=args.steps,
             tick=bar.now,
@@ -79,7 +92,12 @@ def run(args: argparse.Namespace) -> Output:
     files = [] if found.fault is None or args.output is None else write_case(found, args.output)
     again = command(found, args.output) if files else ""
     data = _data(found) | {"files": [*map(str, files)], "command": again}
-    told = [*_view(found), *(Text(str(path)) for path in files), *([Text(f"To reproduce: {again}")] if again else [])]
+    told = [
+        *_view(found),
+        *halves_view(found.halves),
+        *(Text(str(path)) for path in files),
+        *([Text(f"To reproduce: {again}")] if again else []),
+    ]
     return Output(data, told, int(found.verdict != "right"))
 
 
@@ -97,6 +115,7 @@ def _data(found: Bisection) -> dict[str, Any]:
         "fault": None if found.fault is None else _fault_data(found.fault),
         "growth": [{"node": point.node, "op": point.op, "error": point.size} for point in found.growth],
         "notes": [*found.notes],
+        "halves": None if found.halves is None else halves_data(found.halves),
     }
 
 

@@ -35,6 +35,7 @@ litecl convert saved_model/ -o model.tflite --signature serving_default --input-
 litecl convert frozen.pb -o model.tflite --inputs x --outputs y
 litecl convert model.keras -o small.tflite --quantize int8 --calibrate samples.npz --verify
 litecl convert float.tflite -o half.tflite --quantize float16
+litecl convert float.tflite -o safe.tflite --fp16-safe --calibrate samples.npz
 """
 
 _FROZEN, _KERAS = (".pb", ".pbtxt"), (".keras", ".h5", ".hdf5")
@@ -68,6 +69,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="recurrent layers as fused operators (default) or loops",
     )
     quantization.arguments(parser)
+    parser.add_argument(
+        "--fp16-safe",
+        action="store_true",
+        help="rescale weights by powers of two so that no activation overflows 16-bit floats, where results stay the "
+        "same; ranges are those of --calibrate's samples, or of random inputs",
+    )
     parser.add_argument(
         "--generate",
         type=positive,
@@ -103,8 +110,13 @@ def run(args: argparse.Namespace) -> Output:
     line = Text(f"{args.output}: {size(len(content))}")
     fusions = [Text(str(fusion)) for fusion in conversion.fusions]
     warned = [Text(f"WARNING: {conversion.warning}")] if conversion.warning else []
+<<<<<<< HEAD
     warned += notes_of(conversion.quantization)
     view = [line, *warned, *fusions, summary_view(args.output.name, summary)]
+=======
+    rescaled = [] if conversion.rescaled is None else [Text(str(conversion.rescaled))]
+    view = [line, *warned, *fusions, *rescaled, summary_view(args.output.name, summary)]
+>>>>>>> halves
     if not args.verify:
         return Output(data, view)
     data["differences"] = [asdict(difference) for difference in found]
@@ -114,7 +126,11 @@ def run(args: argparse.Namespace) -> Output:
 
 def _with_generation(args: argparse.Namespace) -> Output:
     """Add a signature to a language model. Raises ConversionError where anything else is asked for."""
+<<<<<<< HEAD
     others = ("quantize", "recipe", "input_shape", "signature", "inputs", "outputs", "verify", "dump_passes")
+=======
+    others = ("quantize", "fp16_safe", "input_shape", "signature", "inputs", "outputs", "verify", "dump_passes")
+>>>>>>> halves
     if ignored := [f"--{name.replace('_', '-')}" for name in others if getattr(args, name)]:
         raise ConversionError(f"--generate: {', '.join(ignored)}: no effect on a language model")
     write_file(with_generation(args.source, args.generate), args.output)
@@ -150,6 +166,7 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
         if args.source.suffix != ".tflite":
             load_tensorflow()
         options: dict[str, Any] = {"lstm": args.lstm, "quantize": quantization.quantization(args)}
+        options["fp16_safe"] = None if not args.fp16_safe else args.calibrate or True
         converter = _converter(args, options)
         converter.keep_sources = args.verify
         with warnings.catch_warnings():
@@ -193,7 +210,7 @@ def _converter(args: argparse.Namespace, options: dict[str, Any]) -> Any:
         return Converter.from_keras_model(load(source), **shapes, **options)
     if args.input_shape or args.signature or args.verify:
         raise ConversionError("--input-shape, --signature and --verify: no effect on a .tflite file")
-    return Converter.from_tflite(source, options["quantize"])
+    return Converter.from_tflite(source, options["quantize"], options["fp16_safe"])
 
 
 @contextmanager

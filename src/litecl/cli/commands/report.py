@@ -22,7 +22,7 @@ from litecl.cli.command import (
 from litecl.cli.tables import to_json
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
-from litecl.perf.contenders import PEERS
+from litecl.perf.contenders import PEERS, peer_name
 from litecl.report.collect import Wanted, collect
 from litecl.report.page import page
 
@@ -50,7 +50,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the page (.html) or its figures (.json); may be repeated",
     )
-    parser.add_argument("--against", choices=list(PEERS), help="measure this runtime too, with one thread and with all")
+    parser.add_argument(
+        "--against", type=peer_name, choices=list(PEERS), help="measure this runtime too, with one thread and with all"
+    )
     parser.add_argument("--before", type=Path, metavar="FILE.json", help="an earlier report to compare with")
     parser.add_argument("--layers", action="store_true", help="compare every layer with the reference")
     parser.add_argument("--runs", type=positive, default=100, metavar="N", help="timed invokes (default: 100)")

@@ -1,0 +1,52 @@
+"""What half precision does to a model, as a table and as JSON."""
+
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from litecl.bisection.survey import Finding, Survey
+from litecl.cli.tables import number, table, titled
+from litecl.delegate.claim.options import KeptNode
+
+
+def halves_data(survey: Survey) -> dict[str, Any]:
+    """Return a survey for programs: every node, and of each what is wrong in words."""
+    findings = [asdict(finding) | {"what": [*finding.what(survey.share)]} for finding in survey.findings]
+    return {**asdict(survey), "findings": findings}
+
+
+def halves_view(survey: Survey | None) -> list[RenderableType]:
+    """Return a survey for people: the nodes with which something is wrong, and how to keep them in float32."""
+    if survey is None:
+        return []
+    view: list[RenderableType] = []
+    if survey.named:
+        made = table("node", "operator", "name", "error", "in halves")
+        for finding in survey.named:
+            made.add_row(*_row(finding), "\n".join(finding.what(survey.share)))
+        view.append(titled("operators that lose something, given right inputs", made))
+    view.append(Text(_verdict(survey)))
+    if survey.keep_float:
+        listed = ",".join(map(_text, survey.keep_float))
+        kept = f"With them in float32 the outputs' error is {number(survey.kept_error)}."
+        view += [Text(f"Keep in float32: {listed}"), Text(f'{kept} CLDelegate(precision="fp16", keep_float=[...])')]
+    return [*view, *(Text(f"Note: {note}", "yellow") for note in survey.notes)]
+
+
+def _verdict(survey: Survey) -> str:
+    below = sum(finding.below for finding in survey.findings)
+    vanished = sum(finding.vanished for finding in survey.findings)
+    lost = f"; {below:,} numbers are below 6.1e-5, {vanished:,} of them become 0" if below else ""
+    return f"fp16 ({survey.mode}): the outputs' error is {number(survey.error)}{lost}"
+
+
+def _row(finding: Finding) -> tuple[str, ...]:
+    place = str(finding.node) if not finding.subgraph else f"{finding.subgraph}:{finding.node}"
+    return place, finding.op, finding.name.partition(";")[0], number(finding.error)
+
+
+def _text(node: KeptNode) -> str:
+    """Return a node as ``--keep-float`` takes it."""
+    return node if isinstance(node, str) else str(node) if isinstance(node, int) else f"{node[0]}:{node[1]}"

@@ -1,0 +1,151 @@
+"""A delegate that emulates a device with 16-bit floats: every operator of floats, of every subgraph."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from litecl.delegate.claim.kept import Place, kept_in_float
+from litecl.delegate.claim.options import KeptNode
+from litecl.delegate.report import Counters, DelegationReport, NodeRow
+from litecl.halves.kernels import IN_HALVES
+from litecl.halves.sums import BLOCK, Sums, largest_lost, rounded
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.schema import TensorType
+
+Mode = Literal["storage", "sums", "both"]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run of a node in halves, next to the same in float32. reads: the largest operand that a half does not hold,
+    sums: the largest such partial sum; 0 where there was none.
+    """
+
+    subgraph: int
+    node: int
+    exact: Sequence[Array]
+    halves: Sequence[Array]
+    reads: float
+    sums: float
+
+
+Look = Callable[[Ran], None]
+
+
+@dataclass(frozen=True)
+class Emulation:
+    """``Interpreter(model, delegates=[Emulation("both")])`` computes what a device with 16-bit floats does.
+
+    mode: "storage" rounds what nodes read and write (activations, weights, inputs and outputs), and computes in
+        float32; "sums" adds up in halves what convolutions, matrix products, poolings, means, softmax and the like add
+        up, of operands that are halves; "both" does both. What an operator computes otherwise is one step in float32.
+        Recurrent cells, and products with integer weights, have no sums in halves.
+    keep_float: the nodes that stay in float32, with what they write, as for ``CLDelegate``.
+    block: how many products are added up at once (``Sums``).
+    look: called for each run of a node. The results of float32 are then handed on, so that every node has right inputs.
+
+    Raises ModelError for another mode, DelegateError for what names no node.
+    """
+
+    mode: Mode = "both"
+    keep_float: Collection[KeptNode] = ()
+    block: int = BLOCK
+    look: Look | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in get_args(Mode):
+            raise ModelError(f"fp16: expected one of {', '.join(get_args(Mode))}, got {self.mode!r}")
+
+    def apply(
+        self, model: Model, specs: Sequence[Sequence[TensorSpec]], *, preserve_all_tensors: bool = False
+    ) -> "Emulated":
+        """See ``Delegate.apply``."""
+        kept = kept_in_float(model, self.keep_float)
+        graphs = [self._graph(i, graph, specs[i], kept) for i, graph in enumerate(model.subgraphs)]
+        return Emulated(replace(model, subgraphs=tuple(graphs)), self.mode)
+
+    def _graph(self, index: int, graph: Subgraph, specs: Sequence[TensorSpec], kept: Collection[Place]) -> Subgraph:
+        nodes = [
+            self._node(index, position, node) if (index, position) not in kept and _has_floats(node, specs) else node
+            for position, node in enumerate(graph.nodes)
+        ]
+        return replace(graph, nodes=tuple(nodes))
+
+    def _node(self, subgraph: int, position: int, node: Node) -> Node:
+        op = node.op
+        assert isinstance(op, Op)
+
+        def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
+            run = (op.bind and op.bind(options, inputs, outputs)) or op.run
+            return self._run(subgraph, position, node, run)
+
+        made = replace(op, run=self._run(subgraph, position, node, op.run), bind=op.bind and bind)
+        return replace(node, op=made)
+
+    def _run(self, subgraph: int, position: int, node: Node, run: Run) -> Run:
+        def emulated(options: Any, inputs: Inputs) -> list[Array]:
+            with np.errstate(all="ignore"):
+                halves, reads, sums = self._halves(node, run, options, inputs)
+                if self.look is None:
+                    return halves
+                exact, count = run(options, inputs), len(node.outputs)
+                self.look(Ran(subgraph, position, exact[:count], halves[:count], reads, sums))
+                return exact
+
+        return emulated
+
+    def _halves(self, node: Node, run: Run, options: Any, inputs: Inputs) -> tuple[list[Array], float, float]:
+        """Return a node's results, and the largest operand and partial sum that were lost."""
+        kernel = IN_HALVES.get(node.op) if self.mode != "storage" and _are_floats(inputs) else None  # type: ignore[arg-type]
+        if kernel is None and self.mode == "sums":
+            return run(options, inputs), 0.0, 0.0
+        given = [rounded(x) if x is not None and x.dtype == np.float32 else x for x in inputs]
+        pairs = [(x, y) for x, y in zip(inputs, given, strict=True) if x is not None and y is not None and y is not x]
+        lost, sums = [largest_lost(x, y) for x, y in pairs], Sums(self.block)
+        made = run(options, given) if kernel is None else [kernel(options, given, sums)]
+        if self.mode != "sums":
+            made = [rounded(y) if y.dtype == np.float32 else y for y in made]
+        return made, max(lost, default=0.0), sums.overflow
+
+
+def _has_floats(node: Node, specs: Sequence[TensorSpec]) -> bool:
+    read = any(specs[t].type == TensorType.FLOAT32 for t in (*node.inputs, *node.outputs) if t != ABSENT)
+    return isinstance(node.op, Op) and read
+
+
+def _are_floats(inputs: Inputs) -> bool:
+    """Return whether operands are floats, but for shapes and axes: not those of integer or mixed arithmetic."""
+    return all(x is None or x.dtype in (np.float32, np.int32) for x in inputs)
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """A model whose nodes compute in halves (``Delegation``)."""
+
+    model: Model
+    mode: Mode
+    memory_bytes: int = 0
+    usable: bool = True
+
+    def input_memory(self, subgraph: int) -> Mapping[int, Array]:
+        """See ``Delegation.input_memory``."""
+        return {}
+
+    def copied_inputs(self, subgraph: int) -> Collection[int]:
+        """See ``Delegation.copied_inputs``."""
+        return ()
+
+    def use(self, subgraph: int, buffers: Mapping[int, Any]) -> Collection[int]:
+        """See ``Delegation.use``."""
+        return ()
+
+    def report(self) -> DelegationReport:
+        """Return that the CPU runs every node."""
+        why = f"emulated in half precision ({self.mode})"
+        nodes = [(i, n, node) for i, graph in enumerate(self.model.subgraphs) for n, node in enumerate(graph.nodes)]
+        rows = tuple(NodeRow(i, n, node.op.name, False, None, why) for i, n, node in nodes)
+        return DelegationReport("none", rows, (), Counters(), 0.0, 0, halves=why)

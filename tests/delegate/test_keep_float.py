@@ -1,0 +1,176 @@
+"""CLDelegate(keep_float=...): nodes compute in float32 though all others compute in halves, whatever is fused.
+
+A node that is kept has the bits that it has with precision="fp32"; its neighbours those of precision="fp16".
+"""
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl.delegate import CLDelegate
+from litecl.delegate.backend.absent import AbsentDevice
+from litecl.delegate.cl_op import Const
+from litecl.delegate.claim.kept import kept_in_float
+from litecl.delegate.matmul import product
+from litecl.delegate.plan.plan import Plan
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.unary import TANH
+from support import devices, networks
+from support.build import Graph, model, randn
+from support.gpu_products import PRODUCTS
+from support.loop_models import FLOAT, INT, below, next_, while_model
+
+_FUSED = ("edges", "3x3, stride 2", "depthwise before", "gates before", "batch", "batch, known")
+
+
+def _run(made: Model, feeds: Collection[Array], **options: Any) -> tuple[Array, Interpreter]:
+    interpreter = Interpreter(made, delegates=[CLDelegate(**{"strict": True} | options)])
+    interpreter.allocate_tensors()
+    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
+        interpreter.set_tensor(detail["index"], feed)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[-1]["index"]), interpreter
+
+
+def _dense(g: Graph, x: int, w: Array) -> int:
+    return g.op(FULLY_CONNECTED, [x, g.const(w), None], FullyConnectedOptions())
+
+
+def _two_layers() -> tuple[Model, list[Array]]:
+    """Two layers whose weights are large, with an operator between."""
+    rng, g = np.random.default_rng(2), Graph()
+    x = _dense(g, g.input((3, 600)), randn(rng, 520, 600, scale=0.04))
+    y = _dense(g, g.op(TANH, [x], NoOptions()), randn(rng, 530, 520, scale=0.04))
+    return model(g.build(x, y)), [randn(rng, 3, 600)]
+
+
+def _name(made: Model, position: int, subgraph: int = 0) -> str:
+    graph = made.subgraphs[subgraph]
+    return graph.tensors[graph.nodes[position].outputs[0]].name
+
+
+def test_only_what_is_named_on_a_processor() -> None:
+    made, feeds = _two_layers()
+    floats, halves = (_run(made, feeds, precision=precision) for precision in ("fp32", "fp16"))
+    first = [interpreter.get_tensor(made.subgraphs[0].outputs[0]) for _, interpreter in (floats, halves)]
+    assert not np.array_equal(*first)
+    _, one = _run(made, feeds, precision="fp16", keep_float=[_name(made, 0)])
+    np.testing.assert_array_equal(one.get_tensor(made.subgraphs[0].outputs[0]), first[0])
+    _, other = _run(made, feeds, precision="fp16", keep_float=[2])
+    np.testing.assert_array_equal(other.get_tensor(made.subgraphs[0].outputs[0]), first[1])
+    assert "; 1 node kept in float32" in other.delegation_report().halves  # type: ignore[attr-defined]
+    both, _ = _run(made, feeds, precision="fp16", keep_float=[_name(made, 0), (0, 2)])
+    np.testing.assert_array_equal(both, floats[0])
+    for kept in ([0], [2]):
+        assert not np.array_equal(_run(made, feeds, precision="fp16", keep_float=kept)[0], floats[0])
+
+
+@pytest.fixture(params=["mma", "halves"])
+def gpu(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """Options of a GPU that multiplies halves by its matrix units, or its vector units."""
+    folder, unit = tmp_path_factory.mktemp("programs"), request.param
+    with devices.in_tiles("parts", folder, "" if unit == "halves" else unit, halves=unit == "halves") as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", _FUSED)
+def test_any_part_of_what_one_kernel_computes(name: str, gpu: dict[str, Any]) -> None:
+    net = PRODUCTS[name]()
+    made = model(net.graph.build(net.output))
+    floats, _ = _run(made, net.feeds, **gpu)
+    halves, interpreter = _run(made, net.feeds, **gpu, precision="fp16")
+    assert not np.array_equal(floats, halves)
+    (plan,) = interpreter._delegations[0].plans.values()  # type: ignore[attr-defined]
+    (host,) = _halved(plan)
+    for position in (host, *(part for (_, part), into in plan.merged.items() if into == (0, host))):
+        kept, _ = _run(made, net.feeds, **gpu, precision="fp16", keep_float=[_name(made, position)])
+        np.testing.assert_array_equal(kept, floats)
+
+
+def _halved(plan: Plan) -> dict[int, str]:
+    """The nodes whose launches multiply halves, or read weights that are halves, with the kernel."""
+    return {
+        work.node: f"{work.launch.entry} {work.launch.unit}"
+        for work in plan.works
+        if work.launch.unit
+        or any(isinstance(arg, Const) and arg.data.dtype == np.float16 for arg in work.launch.args)
+        or {"HALF_WEIGHTS", "HALF_STEPS"} & {*work.launch.defines}
+    }
+
+
+def _planned(content: bytes, device: str, keep_float: Collection[Any]) -> Plan:
+    found = AbsentDevice(device)
+    delegate = CLDelegate(found, strict=True, precision="fp16", keep_float=keep_float)
+    Interpreter(model_content=content, delegates=[delegate]).allocate_tensors()
+    (plan,) = found.plans
+    return plan
+
+
+@pytest.mark.parametrize("device", ["mali", "sm_90", "xe_lp"])
+@pytest.mark.parametrize("network", [networks.efficientnet_b0, networks.mobilenet_v2])
+def test_networks(network: Any, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every kind of kernel, each part is kept in turn; no launch of another node changes."""
+    monkeypatch.setattr(product, "CACHED_WEIGHTS", 1 << 10)
+    content = network(64)
+    whole = _planned(content, device, [])
+    halved = _halved(whole)
+    parts = {node: [node, *(p for (_, p), (_, into) in whole.merged.items() if into == node)] for node in halved}
+    kinds = {(kind, len(parts[node])): node for node, kind in halved.items()}
+    assert max(len(parts[node]) for node in kinds.values()) > 1
+    for node in kinds.values():
+        for part in {parts[node][0], parts[node][-1]}:
+            left = _halved(_planned(content, device, [part]))
+            assert left == {other: kind for other, kind in halved.items() if other != node}, (node, part)
+    count = len(Interpreter(model_content=content).model.subgraphs[0].nodes)
+    assert _halved(_planned(content, device, range(count))) == {}
+
+
+def _loop(rng: np.random.Generator) -> Model:
+    w = randn(rng, 520, 520, scale=0.05)
+    return while_model(
+        [((), INT), ((2, 520), FLOAT)],
+        below(3),
+        lambda g, x: [next_(g, x[0]), g.op(TANH, [_dense(g, x[1], w)], NoOptions())],
+    )
+
+
+def test_in_a_loop() -> None:
+    """By the name of a result within it, by its place, or with the whole loop."""
+    rng = np.random.default_rng(8)
+    made, feeds = _loop(rng), [np.int32(0), randn(rng, 2, 520)]
+    floats, halves = (_run(made, feeds, precision=precision)[0] for precision in ("fp32", "fp16"))
+    assert not np.array_equal(floats, halves)
+    body = made.subgraphs[2]
+    (dense,) = (i for i, node in enumerate(body.nodes) if node.op is FULLY_CONNECTED)
+    for keep in ([_name(made, dense, 2)], [(2, dense)], [_name(made, 0)], [0]):
+        kept, _ = _run(made, feeds, precision="fp16", keep_float=keep)
+        np.testing.assert_array_equal(kept, floats)
+    other, _ = _run(made, feeds, precision="fp16", keep_float=[(1, 0)])
+    np.testing.assert_array_equal(other, halves)
+
+
+def test_what_names_no_node() -> None:
+    made, feeds = _two_layers()
+    for wrong, said in (
+        (["nothing"], "keep_float: no node has a result 'nothing'"),
+        ([9], "keep_float: the model has no node 9 in subgraph 0"),
+        ([(4, 0)], "keep_float: the model has no node 0 in subgraph 4"),
+        ([-1], "no node -1 in subgraph 0"),
+        ([f"{_name(made, 0)}x"], "did you mean one of"),
+    ):
+        with pytest.raises(DelegateError, match=said):
+            _run(made, feeds, precision="fp16", keep_float=wrong)
+    with pytest.raises(DelegateError, match="keep_float: expected a list, got 'x'"):
+        CLDelegate(keep_float="x")
+    assert kept_in_float(made, []) == frozenset()
+
+
+def test_as_a_string() -> None:
+    delegate = CLDelegate.from_strings({"keep_float": "3, 1:4, StatefulPartitionedCall:0,a/b;a/c"})
+    assert delegate.keep_float == {3, (1, 4), "StatefulPartitionedCall:0", "a/b;a/c"}
