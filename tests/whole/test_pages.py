@@ -8,8 +8,10 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -139,7 +141,8 @@ def test_a_page(page: Page, sample: Path, folder: Path, capsys: pytest.CaptureFi
         FILES[name](folder / name)
     capsys.readouterr()
     names: dict[str, Any] = {"__name__": "page"}
-    with page.within():
+    with page.within(), ExitStack() as ends:
+        names["ends"] = ends
         printed = "".join(_follow(step, number, names, capsys) for number, step in enumerate(steps(text)))
     assert re.search(page.said, printed, re.M), printed
     _AFTER.get(page.name, lambda *_: None)(printed, folder, names)
@@ -147,14 +150,18 @@ def test_a_page(page: Page, sample: Path, folder: Path, capsys: pytest.CaptureFi
 
 def _follow(step: Step, number: int, names: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
     """Do one step. Return what code prints, nothing of a command."""
+    if _missing(step) or (_SERVED in step.text and "server" not in names):
+        return ""
     if step.is_code:
-        if _missing(step):
-            return ""
         file = Path(f"step_{number}.py").absolute()  # TensorFlow reads the source of functions
-        file.write_text(step.text)
-        exec(compile(step.text, str(file), "exec"), names)
+        source = step.text.replace(_SERVED, names["server"].address) if _SERVED in step.text else step.text
+        file.write_text(source)
+        exec(compile(source, str(file), "exec"), names)
         return capsys.readouterr().out
-    if not _elsewhere(step.text) and not _missing(step):
+    if step.text.startswith("litecl serve"):
+        names["server"] = _Server(shlex.split(step.text))
+        names["ends"].callback(names["server"].stop)
+    elif not _elsewhere(step.text):
         words = shlex.split(step.text.replace("MODEL", "model.tflite").replace("SRC", "model.keras"))
         assert main(words[1:]) in ((0, 1) if step.text.startswith(_ENDS_WITH_1) else (0,)), step.text
         capsys.readouterr()
@@ -162,8 +169,27 @@ def _follow(step: Step, number: int, names: dict[str, Any], capsys: pytest.Captu
 
 
 def _missing(step: Step) -> bool:
-    """Return whether a step needs Ray, which the tests do without."""
-    return "ray" in needed(step) and find_spec("ray") is None
+    """Return whether a step needs Ray, which the tests do without, or a server where its packages are missing."""
+    return any(find_spec(package) is None for package in needed(step) & {"ray", "fastapi"})
+
+
+_SERVED = "http://127.0.0.1:8000"  # in pages; in tests at another port
+
+
+class _Server:
+    """A server that a reader starts in another terminal."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", *words, "--port", "0"], stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stderr is not None
+        found = (re.search(r"http://127\.0\.0\.1:\d+", line) for line in self.process.stderr)
+        self.address = next(each[0] for each in found if each)
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.communicate()
 
 
 def _elsewhere(command: str) -> list[str]:
