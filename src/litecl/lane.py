@@ -20,8 +20,7 @@ class _Input:
     def __init__(self, details: Mapping[str, Any]) -> None:
         self.tensor = int(details["index"])
         self.dtype = np.dtype(np.object_ if details["dtype"] is np.bytes_ else details["dtype"])
-        fixed = tuple(int(n) for n in details["shape"])
-        self.shape: Shape = tuple(int(n) for n in details["shape_signature"]) or fixed
+        self.shape = _shape(details)
 
     def rows_at_once(self, name: str, value: Array) -> int | None:
         """Return how many rows of a value a run takes: 0 for one without its dimension, None for all of them.
@@ -58,6 +57,7 @@ class Lane:
         self.outputs = dict(
             zip(told_apart([d["name"] for d in results]), [int(d["index"]) for d in results], strict=True)
         )
+        self.results = {name: (_shape(d), np.dtype(d["dtype"])) for name, d in zip(self.outputs, results, strict=True)}
         self.device = "none" if not delegates else self.interpreter.delegation_report().device  # type: ignore[attr-defined]
 
     def run(self, batch: Mapping[str, Any]) -> Results:
@@ -109,6 +109,11 @@ class Lane:
             self.interpreter.set_tensor(self.inputs[name].tensor, value, subgraph_index=self.subgraph)
         self.interpreter._invoke(self.subgraph)
         return {name: self.interpreter.get_tensor(tensor, self.subgraph) for name, tensor in self.outputs.items()}
+
+
+def _shape(details: Mapping[str, Any]) -> Shape:
+    """Return a tensor's shape, with -1 for dimensions that are open."""
+    return tuple(int(n) for n in details["shape_signature"]) or tuple(int(n) for n in details["shape"])
 
 
 def _fits(shape: Shape, open_: Shape) -> bool:

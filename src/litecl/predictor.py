@@ -82,9 +82,19 @@ class Predictor:
         return [*self._lanes[0].outputs]
 
     @property
+    def results(self) -> dict[str, tuple[Shape, np.dtype[Any]]]:
+        """Shape, as the model states it, and type of every output by name."""
+        return dict(self._lanes[0].results)
+
+    @property
     def devices(self) -> list[str]:
         """Names of the devices that batches are run on; "none" for numpy."""
         return [*dict.fromkeys(lane.device for lane in self._lanes)]
+
+    @property
+    def at_once(self) -> int:
+        """The number of batches that it computes at once."""
+        return len(self._lanes)
 
     def __call__(self, batch: Batch) -> Results:
         """Return the outputs of a batch by name, in the rows of its inputs. Raises ModelError and ShapeError."""
@@ -96,6 +106,11 @@ class Predictor:
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name} {dtype}[{','.join(map(str, s))}]" for name, (s, dtype) in self.inputs.items())
         return f"<Predictor: {inputs} -> {', '.join(self.outputs)}; on {', '.join(self.devices)}>"
+
+    def prepare(self, batch: Batch) -> None:
+        """Run a batch in all memory that there is, so that no later one of its shape has to be prepared for."""
+        for lane in self._lanes:
+            lane.run(self._named(batch))
 
     def submit(self, batch: Batch) -> "Future[Results]":
         """Begin a batch in a thread and return at once; ``result()`` waits. Leave its arrays alone until then.

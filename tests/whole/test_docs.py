@@ -1,17 +1,13 @@
 """The documents say what is so: lists, commands, files and examples that they name."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import ai_edge_litert
-import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
-import litecl
 from litecl.cli import main
 from litecl.cli.parser import helps
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
@@ -19,12 +15,10 @@ from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.options import RawOptions, unknown_op
 from litecl.interpreter.schema import TensorType
-from litecl.perf import peak
 from litecl.verify import coverage
 from litecl.verify.in_tflite import CUSTOM_IN_TFLITE, NOT_IN_TFLITE
 from litecl.verify.record import load
-from support import devices, oracle
-from support.pattern_models import classifier
+from support import oracle
 
 ROOT = Path(__file__).resolve().parents[2]
 _ROOMS = ("architecture", "guides")
@@ -144,91 +138,3 @@ def test_results_of_devices_are_those_that_are_kept() -> None:
         )
         assert f"{device.counts['pass']} of {device.checks} pass" in line
         assert path.stat().st_size < 200_000
-
-
-@pytest.mark.long
-def test_the_example_of_bisecting_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", _text("docs/bisect.md"), re.S)
-    exec(compile(example, "bisect.md", "exec"), {})
-    assert capsys.readouterr().out.strip() == "right"
-
-
-@pytest.mark.long
-def test_the_example_of_verifying_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", _text("docs/verify.md"), re.S)
-    exec(compile(example, "verify.md", "exec"), {})
-    assert re.search(r"\{'pass': \d+\}$", capsys.readouterr().out.strip())
-
-
-@pytest.mark.long
-def test_the_examples_of_reports_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "model.tflite").write_bytes(write(classifier()))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(peak, "_RUNS", 1)
-    examples = re.findall(r"```python\n(.*?)```", _text("docs/reports.md"), re.S)
-    names: dict[str, Any] = {}
-    for example in examples:
-        exec(compile(example, "reports.md", "exec"), names)
-    assert len(examples) == 4
-    printed = capsys.readouterr().out
-    assert re.search(r"^3 of 4 nodes in 1 partition(?s:.*)^0 3 SOFTMAX denied by deny_ops$", printed, re.M)
-    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    assert re.search(r"^All 4 nodes run on the device\.", printed, re.M)
-    assert (tmp_path / "report.html").stat().st_size > 10_000
-
-
-@pytest.mark.parametrize("example", [0, pytest.param(1, marks=pytest.mark.tensorflow)], ids=["run", "convert"])
-def test_the_examples_of_the_readme_run(
-    example: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    examples = re.findall(r"```python\n(.*?)```", _text("README.md"), re.S)
-    assert len(examples) == 2
-    if not example:
-        assert "\n    litecl sample . " in _text("README.md") and main(["sample", "."]) == 0
-    exec(compile(examples[example], "README.md", "exec"), {})
-    printed = capsys.readouterr().out
-    assert re.search(r"^(\d+) of \1 nodes in", printed, re.M), "the device did not take the whole model"
-    if not example:
-        rows = re.findall(r"^ *\[\[(.*)\]\]$", _text("README.md") + printed, re.M)
-        told, found = (np.array(row.split(), float) for row in rows)
-        assert told.argmax() == 4 and np.abs(told - found).max() < 0.1
-
-
-def test_the_examples_of_standing_in_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "model.tflite").write_bytes(write(classifier()))
-    monkeypatch.chdir(tmp_path)
-    devices.tested()  # which PoCL may need help to compile for
-    examples = re.findall(r"```python\n(.*?)```", _text("docs/drop_in.md"), re.S)
-    assert len(examples) == 4
-    with litecl.install_as("ai_edge_litert"):  # which undoes the example's, too
-        for example in examples:
-            exec(compile(example, "drop_in.md", "exec"), {})
-    assert "4 nodes on the device" in capsys.readouterr().out
-
-
-@pytest.mark.tensorflow
-def test_the_example_of_quantization_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", _text("docs/quantization.md"), re.S)
-    exec(compile(example, "docs/quantization.md", "exec"), {})
-    assert "3 of 3 results in float became integers, from 32 samples" in capsys.readouterr().out
-
-
-def test_the_example_of_a_back_end_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where it knows a kernel regions run on it, else on the CPU."""
-    example = "\n".join(re.findall(r"```python\n(.*?)```", _text("docs/backends.md"), re.S))
-    names: dict[str, Any] = {}
-    exec(compile(example, "docs/backends.md", "exec"), names)
-    printed = capsys.readouterr().out
-    assert re.findall(r"^(\d) of 3 nodes in (\d) partitions on numpy", printed, re.M) == [("0", "0"), ("2", "2")]
-    assert printed.startswith("WARNING: 1 region fell back to the CPU: not known in numpy: unary.cl: unary")
-    x = np.arange(10.0).reshape(2, 5)
-    shares = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
-    wanted = np.exp(shares) - np.log(np.exp(np.exp(shares)).sum(-1, keepdims=True))
-    interpreter = names["interpreter"]
-    got = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    np.testing.assert_allclose(got, wanted, rtol=1e-5)

@@ -100,8 +100,7 @@ def quantization(args: argparse.Namespace) -> Any:
     if args.calibrate is None or (args.fp16_safe and args.quantize in (None, "float16")):
         if args.quantize == "int16":
             raise ConversionError("integer activations need --calibrate DATA.npz")
-        written = args.quantize_report and args.recipe is None
-        without = [_flag(name) for name in (*given, *(["quantize_report"] if written else []))]
+        without = [_flag(name) for name in (*given, *(["quantize_report"] if args.quantize_report else []))]
         if without:
             raise ConversionError(f"{', '.join(without)}: no effect without --calibrate")
         if args.quantize is None and of_weights:

@@ -1,0 +1,104 @@
+"""``litecl serve``: serve a model over HTTP."""
+
+import argparse
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from litecl.cli.command import Output, count, device_arguments, device_options, model_argument, positive, progress
+from litecl.interpreter.errors import MissingExtra
+from litecl.predictor import Predictor
+from litecl.serve.batching import prepare, why_apart
+
+HELP = "serve a model over HTTP: Open Inference Protocol, batching, health and metrics"
+EXAMPLES = """\
+litecl serve model.tflite
+litecl serve model.tflite --host 0.0.0.0 --port 9000 --name digits
+litecl serve model.tflite --batch 64 --wait-ms 2 --buffers 2 --threads 2
+litecl serve model.tflite --batch 1 --device pocl --require-device
+"""
+_MS = 1e3
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    model_argument(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: 127.0.0.1)")
+    parser.add_argument("--port", type=_port, default=8000, help="the port (default: 8000; 0: one that is free)")
+    parser.add_argument("--name", help="the model's name in addresses (default: that of its file)")
+    parser.add_argument("--signature", metavar="KEY", help="serve this signature of the model")
+    parser.add_argument("--batch", type=positive, default=32, metavar="N", help="rows of a batch (default: 32)")
+    parser.add_argument(
+        "--wait-ms",
+        type=_ms,
+        default=0.0,
+        metavar="MS",
+        help="how long a request waits for others (default: 0; those that come during a batch share the next one)",
+    )
+    parser.add_argument("--waiting", type=positive, default=256, metavar="N", help="most requests that wait (256)")
+    parser.add_argument("--most-bytes", type=positive, default=64 << 20, metavar="N", help="of a request (64 MiB)")
+    parser.add_argument("--buffers", type=positive, default=1, metavar="N", help="batches at once per device (1)")
+    device_arguments(parser, cpu=True)
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Load and compile the model, then serve it until the process is interrupted or ended."""
+    try:
+        import uvicorn
+
+        from litecl.serve.app import Serving, app
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"a server needs {error.name}: pip install 'litecl[serve]'") from error
+    with progress("preparing", None) as bar:
+        options: dict[str, Any] = {} if args.cpu else device_options(args) | {"progress": bar.building}
+        options |= {"signature": args.signature, "cpu": args.cpu, "require_device": args.require_device}
+        apart = _why_apart(args, options)
+        predictor = Predictor(args.model, buffers=args.buffers, **options)
+        if apart is None:
+            prepare(predictor, args.batch)
+    name = args.name or Path(args.model).stem
+    made, metrics = app(
+        predictor,
+        Serving(name, apart is None, args.batch, args.wait_ms / _MS, args.waiting, args.most_bytes),
+    )
+    alone = f"; a request is a batch, because {apart}" if apart else ""
+    with predictor, _listening(args.host, args.port) as listener:
+        address = f"http://{args.host}:{listener.getsockname()[1]}/v2/models/{name}"
+        print(f"{name} on {', '.join(predictor.devices)}: {address}{alone}", file=sys.stderr, flush=True)
+        with suppress(KeyboardInterrupt):  # the way to end it
+            uvicorn.Server(uvicorn.Config(made, log_level="warning")).run(sockets=[listener])
+    return Output({"model": str(args.model), "requests": metrics.requests}, [Text(f"{metrics.requests} requests")])
+
+
+def _why_apart(args: argparse.Namespace, options: dict[str, Any]) -> str | None:
+    """Return why each request is a batch of its own; None where requests share batches."""
+    if args.batch == 1:
+        return "--batch is 1"
+    with Predictor(args.model, **options) as tried:
+        return why_apart(tried)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens. Raises OSError."""
+    return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+
+
+def _port(text: str) -> int:
+    number = count(text)
+    if number > 65535:
+        raise argparse.ArgumentTypeError(f"expected a port up to 65535, got {number}")
+    return number
+
+
+def _ms(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 60_000:
+        raise argparse.ArgumentTypeError(f"expected milliseconds from 0 to 60000, got {text!r}")
+    return value

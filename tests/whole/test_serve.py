@@ -1,0 +1,255 @@
+"""`litecl serve` answers as LiteRT does, alone and in shared batches; refuses what is wrong; tells what it did."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl import Predictor, sample
+from litecl.cli import main
+from litecl.cli.commands.serve import _listening
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.graph import Array
+from litecl.serve.protocol import Tensor, decoded, encoded
+from support import oracle
+
+uvicorn = pytest.importorskip("uvicorn", reason="litecl[serve] is not installed")
+app = pytest.importorskip("litecl.serve.app", reason="litecl[serve] is not installed")
+
+
+class Client:
+    """Asks a server."""
+
+    def __init__(self, port: int) -> None:
+        self.address = f"http://127.0.0.1:{port}"
+
+    def get(self, path: str) -> str:
+        with urllib.request.urlopen(self.address + path, timeout=30) as answer:
+            text: str = answer.read().decode()
+            return text
+
+    def post(self, document: Any, path: str = "/v2/models/digits/infer") -> tuple[int, Any]:
+        """Return the status and what the answer says."""
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        request = urllib.request.Request(self.address + path, body, {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
+    def counted(self, name: str) -> float:
+        """Return a number of /metrics."""
+        (found,) = re.findall(rf"^{re.escape(name)} (\S+)$", self.get("/metrics"), re.M)
+        return float(found)
+
+
+def infer(images: Array, **other: Any) -> dict[str, Any]:
+    tensor = {"name": "image", "shape": [*images.shape], "datatype": "FP32", "data": images.reshape(-1).tolist()}
+    return {"inputs": [tensor | other]}
+
+
+def results(answer: tuple[int, Any]) -> Array:
+    status, told = answer
+    assert status == 200, told
+    (output,) = told["outputs"]
+    return np.array(output["data"], np.float32).reshape(output["shape"])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> sample.Sample:
+    return sample.write(tmp_path_factory.mktemp("sample"))
+
+
+@pytest.fixture
+def serving(made: sample.Sample) -> Iterator[Callable[..., Client]]:
+    """Starts servers of the sample, each with its own options. instead: what is run in the predictor's place."""
+    servers: list[tuple[Any, threading.Thread]] = []
+
+    def start(instead: Callable[[Predictor], Any] = lambda predictor: predictor, **options: Any) -> Client:
+        made_app, _ = app.app(instead(Predictor(made.model)), app.Serving("digits", **options))
+        listener = _listening("127.0.0.1", 0)
+        server = uvicorn.Server(uvicorn.Config(made_app, log_level="warning"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        servers.append((server, thread))
+        return Client(listener.getsockname()[1])
+
+    yield start
+    for server, thread in servers:
+        server.should_exit = True
+        thread.join()
+
+
+def test_it_answers_as_litert_does(made: sample.Sample, serving: Callable[..., Client]) -> None:
+    images = np.load(made.images)["image"][:5]
+    wanted = [oracle.run(made.model.read_bytes(), [image[None]])[0] for image in images]
+    client = serving()
+    np.testing.assert_allclose(results(client.post(infer(images))), np.concatenate(wanted), atol=1e-5)
+    status, told = client.post(infer(images[:1]) | {"id": "7", "outputs": [{"name": "probabilities"}]})
+    assert (status, told["id"], told["model_name"]) == (200, "7", "digits")
+    assert told["outputs"][0]["datatype"] == "FP32" and told["outputs"][0]["shape"] == [1, 10]
+
+
+def test_it_describes_itself(serving: Callable[..., Client]) -> None:
+    client = serving()
+    assert [json.loads(client.get(f"/v2/health/{kind}")) for kind in ("live", "ready")] == [
+        {"live": True},
+        {"ready": True},
+    ]
+    assert json.loads(client.get("/v2"))["name"] == "litecl"
+    assert json.loads(client.get("/v2/models/digits/ready"))["ready"]
+    told = json.loads(client.get("/v2/models/digits"))
+    assert told["inputs"] == [{"name": "image", "datatype": "FP32", "shape": [-1, 8, 8, 3]}]
+    assert [each["name"] for each in told["outputs"]] == ["probabilities"]
+    assert "/v2/models/{name}/infer" in json.loads(client.get("/openapi.json"))["paths"]
+
+
+class Slow:
+    """A predictor that waits for ``go`` before each batch."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._predictor, self.began, self.go = predictor, threading.Event(), threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._predictor, name)
+
+    def __call__(self, batch: Any) -> Any:
+        self.began.set()
+        assert self.go.wait(20)
+        return self._predictor(batch)
+
+
+def test_requests_that_wait_share_a_batch(made: sample.Sample, serving: Callable[..., Client]) -> None:
+    slow: list[Slow] = []
+    client = serving(lambda predictor: slow.append(Slow(predictor)) or slow[0], most_rows=6)
+    images = np.load(made.images)["image"][:9]
+    with ThreadPoolExecutor(9) as threads:
+        first = threads.submit(client.post, infer(images[:1]))
+        assert slow[0].began.wait(20)
+        others = [threads.submit(client.post, infer(image[None])) for image in images[1:]]
+        while client.counted("litecl_waiting_requests") < 8:
+            time.sleep(0.01)
+        slow[0].go.set()
+        got = np.concatenate([results(each.result()) for each in (first, *others)])
+    np.testing.assert_allclose(got, Predictor(made.model, cpu=True)(images)["probabilities"], atol=1e-5)
+    assert client.counted("litecl_batch_rows_count") == 3  # of 1, 6 and 2 rows
+    assert client.counted("litecl_batch_rows_sum") == 9
+    assert client.counted('litecl_batch_rows_bucket{le="+Inf"}') == client.counted("litecl_batch_rows_count")
+
+
+def test_what_is_wrong_is_refused_with_its_reason(made: sample.Sample, serving: Callable[..., Client]) -> None:
+    client = serving(most_bytes=100_000)
+    images = np.load(made.images)["image"][:1]
+    wrong = {
+        "expected a batch of": infer(images, name="picture"),
+        "expected float32, got int8": infer(images.astype(np.int8), datatype="INT8"),
+        "expected a datatype of": infer(images, datatype="FLOAT"),
+        "got 3 elements": infer(images, data=[1.0, 2.0, 3.0]),
+        "expected rows of shape": infer(images, shape=[1, 8, 24]),
+        "expected FP32": infer(images, data=["a"] * images.size),
+        "expected -128 to 127": infer(images, datatype="INT8", data=[300] * images.size),
+        "expected INT8": infer(images, datatype="INT8", data=[0.5] * images.size),
+        "expected each name once": {"inputs": infer(images)["inputs"] * 2},
+        "expected names of": infer(images) | {"outputs": [{"name": "scores"}]},
+    }
+    for reason, document in wrong.items():
+        status, told = client.post(document)
+        assert status == 400 and reason in told["detail"], (reason, status, told)
+    assert client.post({"inputs": 3})[0] == 422
+    assert client.post(b"{")[0] == 422
+    assert client.post(infer(images), "/v2/models/other/infer")[0] == 404
+    status, told = client.post(infer(np.zeros((99, 8, 8, 3), np.float32) + 0.123456789))
+    assert status == 413 and "at most 100000 bytes" in told["detail"]
+    assert results(client.post(infer(images))).shape == (1, 10)
+    assert client.counted('litecl_requests_total{code="400"}') == len(wrong)
+
+
+def test_too_many_requests_are_told_to_come_again(made: sample.Sample, serving: Callable[..., Client]) -> None:
+    slow: list[Slow] = []
+    client = serving(lambda predictor: slow.append(Slow(predictor)) or slow[0], most_waiting=2, together=False)
+    images = np.load(made.images)["image"][:1]
+    with ThreadPoolExecutor(8) as threads:
+        asked = [threads.submit(client.post, infer(images)) for _ in range(8)]
+        while client.counted("litecl_waiting_requests") < 2:
+            time.sleep(0.01)
+        status, told = client.post(infer(images))
+        slow[0].go.set()
+        statuses = sorted(each.result()[0] for each in asked)
+    assert status == 503 and "2 requests wait already" in told["detail"]
+    assert statuses[0] == 200 and {*statuses} <= {200, 503}
+
+
+class Fussy(Slow):
+    """Fails for a batch in which a number is negative."""
+
+    def __call__(self, batch: Any) -> Any:
+        results = super().__call__(batch)
+        if (batch["image"] < 0).any():
+            raise DelegateError("negative")
+        return results
+
+
+def test_one_request_of_a_batch_fails_alone(made: sample.Sample, serving: Callable[..., Client]) -> None:
+    fussy: list[Fussy] = []
+    client = serving(lambda predictor: fussy.append(Fussy(predictor)) or fussy[0])
+    images = np.load(made.images)["image"][:6].copy()
+    images[4] = -1
+    with ThreadPoolExecutor(6) as threads:
+        asked = [threads.submit(client.post, infer(images[:1]))]
+        assert fussy[0].began.wait(20)
+        asked += [threads.submit(client.post, infer(image[None])) for image in images[1:]]
+        while client.counted("litecl_waiting_requests") < 5:
+            time.sleep(0.01)
+        fussy[0].go.set()
+        statuses = [each.result()[0] for each in asked]
+    assert statuses == [200, 200, 200, 200, 500, 200]
+    assert asked[4].result()[1]["detail"] == "DelegateError: negative"
+
+
+def test_numbers_that_json_has_not_are_null() -> None:
+    assert encoded("y", np.array([1.5, np.nan, np.inf], np.float32))["data"] == [1.5, None, None]
+    assert encoded("n", np.array([2**62], np.int64))["data"] == [2**62]
+    (text,) = decoded([Tensor("t", [2], "BYTES", ["a", "b"])]).values()
+    assert text.tolist() == ["a", "b"]
+    assert decoded([Tensor("e", [0, 3], "INT8", [])])["e"].shape == (0, 3)
+
+
+def test_the_command_serves_until_it_is_interrupted(made: sample.Sample) -> None:
+    words = [sys.executable, "-m", "litecl", "serve", str(made.model), "--port", "0", "--name", "digits", "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ) as process:
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if "http://" in line)
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/v2/models/digits", line)
+        assert found, line
+        client = Client(int(found[1]))
+        assert results(client.post(infer(np.load(made.image)))).argmax() == made.shown
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=30)
+    assert process.returncode == 0 and json.loads(printed)["requests"] == 1
+
+
+def test_a_port_that_is_taken_is_an_error(made: sample.Sample, capsys: pytest.CaptureFixture[str]) -> None:
+    with _listening("127.0.0.1", 0) as listener:
+        assert main(["serve", str(made.model), "--cpu", "--port", str(listener.getsockname()[1])]) == 1
+    assert "OSError" in capsys.readouterr().err
+
+
+def test_without_its_packages_it_says_what_to_install(
+    made: sample.Sample, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert main(["serve", str(made.model), "--cpu"]) == 1
+    assert "pip install 'litecl[serve]'" in capsys.readouterr().err
