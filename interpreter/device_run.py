@@ -1,7 +1,7 @@
 """Runs of a signature some of whose inputs and outputs are tensors that stay on the device."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Protocol
@@ -62,15 +62,18 @@ class DeviceRun:
     outputs: Tensors
     moved: list[int] = field(default_factory=lambda: [0, 0])  # bytes that the host has copied in and out
 
-    def run(self) -> None:
-        """Run. Raises ModelError for tensors that do not fit, and what an invoke raises; tensors then stay as they
-        were, but for those that a device has written over when it failed.
+    def run(self, wanted: Collection[int] = ()) -> dict[int, Array]:
+        """Run; return copies of the inputs, as they were, that are wanted as outputs too.
+
+        Raises ModelError for tensors that do not fit, and what an invoke raises; tensors then stay as they were, but
+        for those that a device has written over when it failed.
         """
         self._check()
         with using([*self.inputs.values(), *self.outputs.values()]):
             for tensor in self.inputs.values():
                 tensor.require_content()
             self._settle()
+            passed = {number: self._read(tensor) for number, tensor in self.inputs.items() if number in wanted}
             targets = self._targets()
             try:
                 self._run(targets)
@@ -82,6 +85,7 @@ class DeviceRun:
                     delegation.use(self.subgraph, {})
             self._commit(targets)
         self.interpreter._show(self.subgraph, self.outputs)
+        return passed
 
     def _run(self, targets: Mapping[int, Buffer]) -> None:
         interpreter, subgraph = self.interpreter, self.subgraph
@@ -165,15 +169,19 @@ class DeviceRun:
 
     def _feed(self, number: int, tensor: DeviceTensor) -> None:
         """Let the CPU, or several regions, read an input: where it lies, if the host sees that."""
-        memory, like = tensor.memory, np.empty(tensor.shape, tensor.dtype)
-        if memory.host is not None:
-            like = seen(memory, like)
+        if tensor.memory.host is not None:
+            value = seen(tensor.memory, np.empty(tensor.shape, tensor.dtype))
         else:
-            memory.read(like)
-            self.moved[0] += like.nbytes
-        if not self.interpreter._let(number, self.subgraph, like):
-            self.interpreter.set_tensor(number, like, subgraph_index=self.subgraph)
-            self.moved[0] += like.nbytes
+            value = self._read(tensor)
+            self.moved[0] += value.nbytes
+        if not self.interpreter._let(number, self.subgraph, value):
+            self.interpreter.set_tensor(number, value, subgraph_index=self.subgraph)
+            self.moved[0] += value.nbytes
+
+    def _read(self, tensor: DeviceTensor) -> Array:
+        value: Array = np.empty(tensor.shape, tensor.dtype)
+        tensor.memory.read(value)
+        return value
 
     def _collect(self, number: int, tensor: DeviceTensor, target: Buffer) -> None:
         """Copy an output that lies elsewhere."""

@@ -20,8 +20,8 @@ from litecl.interpreter.graph import Array, Shape
 class DeviceTensor:
     """A tensor in the memory of the device that runs a model, given to signatures in place of an array.
 
-    shape, dtype: of zeros, which it holds at first. nbytes: the size in bytes. It takes memory on the device of the first model that it is given
-    to, and any model on that device takes it without a copy. One run at a time uses it.
+    shape, dtype: of zeros, which it holds at first. nbytes: the size in bytes. It takes memory on the device of the
+    first model that it is given to, and any model on that device takes it without a copy. One run at a time uses it.
 
     Raises ShapeError for a negative dimension and for a type that is none of numbers.
     """

@@ -1,6 +1,7 @@
 """Running a model by the names of one of its signatures."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,6 +11,8 @@ from litecl.interpreter.device_run import DeviceRun, Runs
 from litecl.interpreter.device_tensor import DeviceTensor, DeviceTensors
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Array, Model, Shape, Signature
+
+_NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
 class Runnable(Runs, Protocol):
@@ -93,10 +96,10 @@ class SignatureRunner:
         self._give(inputs)
         tensors = {self._signature.inputs[name]: x for name, x in kept.items()}
         run = DeviceRun(self._interpreter, self._subgraph_index, tensors, wanted)
-        run.run()
+        passed = run.run(self._signature.outputs.values())
         read, written = run.moved
         given = self._given_bytes({name: x for name, x in inputs.items() if name not in kept})
-        return self._results(given + read, written, outputs or {})
+        return self._results(given + read, written, outputs or {}, passed)
 
     def device_tensor(self, name: str) -> DeviceTensor:
         """Return a new tensor for an input or output, of zeros. Raises ModelError for one that it does not have or
@@ -155,11 +158,21 @@ class SignatureRunner:
         return sum(np.asarray(value).nbytes for tensor, value in tensors if tensor not in copied)
 
     def _results(
-        self, given_bytes: int, returned_bytes: int = 0, kept: Mapping[str, DeviceTensor] | None = None
+        self,
+        given_bytes: int,
+        returned_bytes: int = 0,
+        kept: Mapping[str, DeviceTensor] = _NONE,
+        passed: Mapping[int, Array] = _NONE,
     ) -> dict[str, Any]:
-        """Return copies of the outputs, and tensors themselves, once what was copied is counted."""
-        kept, subgraph = kept or {}, self._subgraph_index
-        found = {n: kept[n] if n in kept else self._interpreter.get_tensor(t, subgraph) for n, t in self._outputs}
+        """Return copies of the outputs, and tensors themselves, once what was copied is counted.
+
+        passed: copies that there are.
+        """
+        interpreter, subgraph = self._interpreter, self._subgraph_index
+        found: dict[str, Any] = {}
+        for name, tensor in self._outputs:
+            given = kept.get(name, passed.get(tensor))
+            found[name] = interpreter.get_tensor(tensor, subgraph) if given is None else given
         returned_bytes += sum(value.nbytes for name, value in found.items() if name not in kept)
         self._interpreter._count(given_bytes, returned_bytes)
         return found

@@ -80,15 +80,16 @@ class Exchange:
             if tensor not in given and not buffer.holds(memory):
                 self._feed(subgraph, tensor, buffer, memory)
         self._let_go(subgraph, outputs)
+        passed: Mapping[int, Array] = {}
         if given or taken:
             run = DeviceRun(self._interpreter, subgraph, given, taken)
-            run.run()
+            passed = run.run({tensor for tensor, _ in outputs} - taken.keys())
             self._interpreter._count(*run.moved)
         else:
             self._interpreter._invoke(subgraph)
         for tensor, buffer in outputs:
             if tensor not in taken:
-                self._collect(subgraph, tensor, buffer, inputs)
+                self._collect(subgraph, tensor, buffer, inputs, passed.get(tensor))
 
     def _memory(self, subgraph: int, tensor: int) -> Array:
         return self._interpreter.tensor(tensor, subgraph_index=subgraph)()
@@ -129,12 +130,13 @@ class Exchange:
             if buffer is not None and not buffer.is_destroyed:
                 buffer.exchange(buffer.array.copy())
 
-    def _collect(self, subgraph: int, tensor: int, buffer: TensorBuffer, inputs: Buffers) -> None:
+    def _collect(self, subgraph: int, tensor: int, buffer: TensorBuffer, inputs: Buffers, passed: Array | None) -> None:
         """Hand an output to its buffer: the memory itself, or a copy if another object holds that too.
 
-        This may be an input, a constant, a variable, or another buffer for the same tensor.
+        This may be an input, a constant, a variable, or another buffer for the same tensor. passed: a copy, of an input
+        that stays on a device.
         """
-        value = self._memory(subgraph, tensor)
+        value = self._memory(subgraph, tensor) if passed is None else passed
         if buffer.holds(value) and _alive(self._lent.get((subgraph, tensor))) is buffer:
             return
         if buffer.is_users:
