@@ -10,7 +10,7 @@ from litecl.delegate.analysis.explicit import Explicit, explicit
 from litecl.delegate.analysis.list_writes import learned, with_lists_in_place
 from litecl.delegate.backend.errors import host_memory
 from litecl.delegate.backend.program import Program
-from litecl.delegate.backend.protocols import Device, UserBuffer
+from litecl.delegate.backend.protocols import Device, KeepsTensors
 from litecl.delegate.cl_op import Const, Operand
 from litecl.delegate.claim.control import FOLDED
 from litecl.delegate.claim.kept import kept_in_float
@@ -25,14 +25,14 @@ from litecl.delegate.region import constant_bytes, large_inputs, partition_rows,
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, WarmUp, summary, warn
 from litecl.delegate.report_details import kernel_name, with_details
 from litecl.delegate.tuning import Demand
-from litecl.delegate.user_buffers import use
+from litecl.delegate.user_buffers import OnBuffers
 from litecl.interpreter import limits
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, LimitError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec, callees_of, entries, reached
 
 
 @dataclass
-class CLDelegation:
+class CLDelegation(OnBuffers):
     """One model with its regions on one device."""
 
     original: Model
@@ -55,6 +55,7 @@ class CLDelegation:
     _called: set[int] = field(default_factory=set)  # subgraphs that nodes run
     # by subgraph: input_memory, copied_inputs
     _shared: dict[int, tuple[dict[int, Array], set[int]]] = field(default_factory=dict)
+    _buffers: dict[int, Sequence[tuple[Program, Collection[int]]]] = field(default_factory=dict)  # see OnBuffers
     _build_s: float = 0.0
     _cache_hits: int = 0
     _phases: dict[str, float] = field(default_factory=dict)
@@ -202,18 +203,11 @@ class CLDelegation:
         """See ``Delegation.copied_inputs``."""
         return self._shared[subgraph][1] if subgraph in self._shared else ()
 
-    def use(self, subgraph: int, buffers: Mapping[int, UserBuffer]) -> Collection[int]:
-        """See ``Delegation.use``."""
-        programs = [p for p in self._programs.values() if p.plan.region.subgraph == subgraph]
-        entered = programs if subgraph not in self._called else []
-        return use(self.model.subgraphs[subgraph], entered, self._device, buffers)
-
     @property
     def memory_bytes(self) -> int:
         """See ``Delegation.memory_bytes``."""
-        return sum(p.plan.arena.size_bytes for p in self._programs.values()) + sum(
-            constant_bytes(self._programs.values())
-        )
+        programs = self._programs.values()
+        return sum(p.plan.arena.size_bytes + p.binding.own_bytes for p in programs) + sum(constant_bytes(programs))
 
     def _build(self, region: Region, nodes: tuple[Node, ...], parts: Partitioning) -> Node | None:
         """Return the node that runs a region, or None if the device fails to build it. nodes: what the CPU runs instead
@@ -238,7 +232,7 @@ class CLDelegation:
             target = replace(self.options.on(device.target), tuning=tuning_of(self.options, device))
             with typed_planning("planning a region"), phase("plan"):
                 observe = dump_of(self.options.dump_passes, number)
-                owned = large_inputs(region, basis.specs) if not device.needs_runtime else ()
+                owned = large_inputs(region, basis.specs) if isinstance(device, KeepsTensors) else ()
                 how = target, device.alignment, self.options.cl_ops, observe, owned, self._in_float
                 planned = plan(region, basis, *how)
             _reserve(planned)
@@ -299,7 +293,8 @@ def _reserve(planned: Plan) -> None:
     """Count a region's memory if it is limited. Raises OutOfDeviceMemory, so that the CPU takes the region."""
     named = {arg for work in planned.works for arg in work.launch.args if isinstance(arg, Operand | Const)}
     constants = sum(item.data.nbytes for item in named if item.data is not None)
+    apart = sum(operand.size_bytes for operand in planned.apart)
     try:
-        limits.reserve(planned.arena.size_bytes + constants)
+        limits.reserve(planned.arena.size_bytes + apart + constants)
     except LimitError as error:
         raise OutOfDeviceMemory(f"the region {error}") from None

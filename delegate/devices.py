@@ -10,13 +10,14 @@ from pathlib import Path
 from litecl.delegate import disk
 from litecl.delegate.backend import fork
 from litecl.delegate.backend.errors import NoRuntime, host_memory
-from litecl.delegate.backend.protocols import Backend, Device, FoundDevice, Identified, UserBuffer
+from litecl.delegate.backend.protocols import Backend, Device, FoundDevice, Identified
 from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.naming import advice, named
 from litecl.delegate.opencl_drivers import may_have_gpus
 from litecl.delegate.report import summary, warn
 from litecl.delegate.tuning import Demand, Tuning, load
+from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.errors import ArgumentError, DelegateError, DeviceNotFound
 
 _LOG = logging.getLogger("litecl")
@@ -195,7 +196,7 @@ def _own(wanted: object) -> FoundDevice:
     return found
 
 
-def user_buffer(handle: object) -> UserBuffer:
+def user_buffer(handle: object) -> Buffer:
     """Return the buffer that an object of a runtime's own library represents. Raises ArgumentError for any other."""
     found = next((found for backend in BACKENDS if (found := backend().buffer(handle)) is not None), None)
     if found is None:

@@ -12,7 +12,7 @@ from litecl.delegate.backend.states import NotAsPlanned
 from litecl.delegate.claim.partition import Region
 from litecl.delegate.report import Counters, PartitionRow
 from litecl.delegate.report_details import kernel_name
-from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.errors import ContentLost, DelegateError
 from litecl.interpreter.graph import Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, InPlace, Inputs, NoOptions
 from litecl.interpreter.ops.control import CALL_ONCE
@@ -57,7 +57,11 @@ class _Runner:
     def _on_cpu(self, frame: Frame, program: Program, error: Exception) -> list[Array]:
         """Run the nodes on the CPU, on what lies in the user's buffers too."""
         buffers = program.buffers
+        if program.has_overwritten and isinstance(error, DelegateError):
+            error = ContentLost(f"tensors that it was writing over are lost: {error}")
         self._failed(error)
+        if isinstance(error, ContentLost):
+            raise error
         for tensor, operand in zip(program.plan.region.inputs, program.plan.inputs, strict=True):
             if tensor in buffers:
                 frame.values[tensor] = np.empty(operand.shape, operand.spec.dtype)
@@ -146,7 +150,7 @@ def _partition_row(number: int, program: Program, constants: int) -> PartitionRo
         subgraph=region.subgraph,
         nodes=region.nodes,
         launches=len(program.plan.works),
-        arena_bytes=program.plan.arena.size_bytes,
+        arena_bytes=program.plan.arena.size_bytes + program.binding.own_bytes,
         constant_bytes=constants,
         flops=program.plan.flops,
         manner=program.manner,

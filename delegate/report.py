@@ -80,6 +80,7 @@ class NodeRow:
 class PartitionRow:
     """One region on the device: its nodes, launches per invoke, arena size and arithmetic operations.
 
+    arena_bytes: with the inputs that runs overwrite, once a run has needed memory for them beside the caller's.
     Launches and operations within a loop count once. manner: whether it is one kernel or queued, and why. loops: how
     each loop runs, as text. kernels: those of its nodes, without duplicates.
     """
@@ -145,14 +146,24 @@ class CopyRow:
     size_bytes: int
 
 
+_ENDED = -(1 << 62)  # no number of an invoke
+
+
 @dataclass
 class Counters:
-    """The cost of the last invoke, counted while it runs."""
+    """The cost of the last invoke, counted while it runs.
+
+    bytes_to_device, bytes_to_host: copied for regions. bytes_on_device: copied between tensors that stay on the device.
+    bytes_given, bytes_returned: copied from the arguments of a signature's call, and to its results.
+    """
 
     kernel_launches: int = 0
     host_syncs: int = 0
     bytes_to_device: int = 0
     bytes_to_host: int = 0
+    bytes_on_device: int = 0
+    bytes_given: int = 0
+    bytes_returned: int = 0
     invocation: int = field(default=-1, repr=False)
 
     @property
@@ -166,9 +177,14 @@ class Counters:
             self.clear()
             self.invocation = invocation
 
+    def end(self, given_bytes: int, returned_bytes: int) -> None:
+        """Add what a signature's call has copied itself; any invoke after it is counted anew."""
+        self.bytes_given, self.bytes_returned, self.invocation = given_bytes, returned_bytes, _ENDED
+
     def clear(self) -> None:
         """Start from zero."""
         self.kernel_launches = self.host_syncs = self.bytes_to_device = self.bytes_to_host = 0
+        self.bytes_on_device = self.bytes_given = self.bytes_returned = 0
 
 
 @dataclass(frozen=True)
@@ -256,7 +272,18 @@ class DelegationReport:
         return (
             f"last invoke: {counted(cost.kernel_launches, 'launch')}, {counted(cost.host_syncs, 'host sync')}, "
             f"{counted(cost.bytes_to_device, 'byte')} to the device, {counted(cost.bytes_to_host, 'byte')} to the host"
+            + self._copies
         )
+
+    @property
+    def _copies(self) -> str:
+        """The bytes that are only copied if a signature or tensors on the device are used."""
+        cost = self.counters
+        more = f", {counted(cost.bytes_on_device, 'byte')} on the device" if cost.bytes_on_device else ""
+        if not (cost.bytes_given or cost.bytes_returned):
+            return more
+        given, returned = counted(cost.bytes_given, "byte"), counted(cost.bytes_returned, "byte")
+        return f"{more}; {given} from arguments, {returned} to results"
 
     @property
     def claimed(self) -> int:

@@ -1,47 +1,86 @@
-"""The inputs and outputs of a subgraph that may be in the user's buffers, without a copy."""
+"""Inputs and outputs of a subgraph in buffers that outlive a run, without a copy."""
 
-from collections.abc import Collection, Mapping
-from itertools import combinations
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 
 from litecl.delegate.backend.program import Program
-from litecl.delegate.backend.protocols import Device, UserBuffer
+from litecl.delegate.backend.protocols import Device, KeepsTensors
+from litecl.delegate.report import Counters
+from litecl.interpreter.buffers import Buffer, HostBuffer
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.graph import Subgraph
+from litecl.interpreter.graph import Model, Subgraph
 
 
-def use(
-    graph: Subgraph, programs: Collection[Program], device: Device | None, buffers: Mapping[int, UserBuffer]
-) -> Collection[int]:
-    """Let inputs and outputs lie in the user's buffers in the runs that follow; return those that now do.
+class OnBuffers:
+    """The methods of a delegation that concern buffers; see ``Delegation``."""
 
-    graph: as rewritten. programs: of its regions. The others are read by the CPU, by several regions, or are another
-    tensor's memory: whoever gave the buffers must copy. Raises ModelError for buffers that do not fit.
-    """
-    _check(device, buffers, graph)
-    found: set[int] = set()
-    for program in programs:
-        free = {t for t in program.own_memory if t in buffers and _is_alone(graph, t)}
-        program.use({tensor: buffers[tensor] for tensor in sorted(free)})
-        found |= free
-    return found
+    model: Model
+    counters: Counters
+    _device: Device | None
+    _programs: dict[int, Program]
+    _called: set[int]  # subgraphs that nodes run
+    _buffers: dict[int, Sequence[tuple[Program, Collection[int]]]]  # tensors that may lie in some, by subgraph
+
+    def new_buffer(self, size_bytes: int) -> Buffer | None:
+        """See ``Delegation.new_buffer``."""
+        return None if self._keeper is None else self._keeper.new_buffer(size_bytes)
+
+    def takes(self, buffer: Buffer) -> bool:
+        """See ``Delegation.takes``."""
+        return self._keeper is not None and self._keeper.takes(buffer)
+
+    @cached_property
+    def _keeper(self) -> KeepsTensors | None:
+        return self._device if isinstance(self._device, KeepsTensors) else None
+
+    def count(self, given_bytes: int, returned_bytes: int) -> None:
+        """See ``Delegation.count``."""
+        self.counters.end(given_bytes, returned_bytes)
+
+    def use(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Collection[int]:
+        """See ``Delegation.use``."""
+        graph = self.model.subgraphs[subgraph]
+        for tensor, buffer in buffers.items():
+            if self._device is not None and not self.takes(buffer) and not isinstance(buffer, HostBuffer):
+                raise ModelError(
+                    f"{graph.tensors[tensor].name!r}: the buffer is of another OpenCL context than the model: compile "
+                    "the model for the buffer's context (EnvironmentOptions(cl_context=...), CLDelegate(context))"
+                )
+        used: set[int] = set()
+        for program, free in self._free(subgraph):
+            used.update(program.use({t: b for t, b in buffers.items() if t in free and self.takes(b)}))
+        return used
+
+    def updates(self, subgraph: int) -> Mapping[int, int]:
+        """See ``Delegation.updates``."""
+        if not self.surely_ends(subgraph):
+            return {}
+        found: dict[int, int] = {}
+        for program, free in self._free(subgraph):
+            inputs = zip(program.plan.region.inputs, program.plan.inputs, strict=True)
+            given = {operand: tensor for tensor, operand in inputs if tensor in free}
+            updated = program.binding.updated.items()
+            found |= {t: given[o] for o, results in updated if o in given for t in results if t in free}
+        return found
+
+    def surely_ends(self, subgraph: int) -> bool:
+        """See ``Delegation.surely_ends``."""
+        nodes, free = self.model.subgraphs[subgraph].nodes, self._free(subgraph)
+        return len(nodes) == len(free) == 1 and not free[0][0].is_bounded
+
+    def _free(self, subgraph: int) -> Sequence[tuple[Program, Collection[int]]]:
+        """Return the regions of a subgraph, each with the tensors that may lie in buffers. The others are read by the
+        CPU or by several regions, or are another tensor's memory.
+        """
+        regions = [p for p in self._programs.values() if p.plan.region.subgraph == subgraph]
+        if subgraph not in self._buffers:
+            graph = self.model.subgraphs[subgraph]
+            entered = regions if subgraph not in self._called else []
+            self._buffers[subgraph] = [(p, {t for t in p.binding.tensors if _is_alone(graph, t)}) for p in entered]
+        return [(program, free) for program, free in self._buffers[subgraph] if program in regions]
 
 
 def _is_alone(graph: Subgraph, tensor: int) -> bool:
     """Return whether an input is read by one node, or an output by none, and nothing else is made of it."""
     readers = [node for node in graph.nodes if tensor in node.inputs]
     return len(readers) + graph.outputs.count(tensor) == 1
-
-
-def _check(device: Device | None, buffers: Mapping[int, UserBuffer], graph: Subgraph) -> None:
-    """Raise ModelError for a buffer of another context, and for an output that lies where something else does."""
-    for tensor, buffer in buffers.items():
-        name = graph.tensors[tensor].name
-        if device is not None and not buffer.belongs_to(device):
-            raise ModelError(
-                f"{name!r}: the buffer is of another OpenCL context than the model: compile the model for the buffer's "
-                "context (EnvironmentOptions(cl_context=...), CLDelegate(context))"
-            )
-    for (one, first), (other, second) in combinations(buffers.items(), 2):
-        if {one, other} & {*graph.outputs} and first.overlaps(second):
-            names = graph.tensors[one].name, graph.tensors[other].name
-            raise ModelError(f"{names[0]!r} and {names[1]!r} share memory, and one of them is written")

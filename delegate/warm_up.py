@@ -12,10 +12,10 @@ import weakref
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from litecl.delegate.backend.protocols import UserBuffer
 from litecl.delegate.delegation import CLDelegation
 from litecl.delegate.progress import BuildStep, Progress, told_to
 from litecl.delegate.report import Counters, DelegationReport, NodeRow, WarmUp
+from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.graph import Array, Model
 
 Made = Callable[[], CLDelegation]
@@ -91,9 +91,28 @@ class Warming:
         """See ``Delegation.copied_inputs``."""
         return ()
 
-    def use(self, subgraph: int, buffers: Mapping[int, UserBuffer]) -> Collection[int]:
+    def use(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Collection[int]:
         """See ``Delegation.use``."""
         return ()
+
+    def updates(self, subgraph: int) -> Mapping[int, int]:
+        """See ``Delegation.updates``."""
+        return {}
+
+    def surely_ends(self, subgraph: int) -> bool:
+        """See ``Delegation.surely_ends``."""
+        return False
+
+    def new_buffer(self, size_bytes: int) -> Buffer | None:
+        """See ``Delegation.new_buffer``."""
+        return None
+
+    def takes(self, buffer: Buffer) -> bool:
+        """See ``Delegation.takes``."""
+        return False
+
+    def count(self, given_bytes: int, returned_bytes: int) -> None:
+        """See ``Delegation.count``."""
 
     def report(self) -> DelegationReport:
         """Return how far it is: the CPU runs every node."""

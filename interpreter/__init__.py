@@ -1,5 +1,6 @@
 """TensorFlow Lite models and their meaning: the model graph, its file format and the CPU reference runtime."""
 
+from litecl.interpreter.device_tensor import DeviceTensor, DeviceTensors
 from litecl.interpreter.interpreter import Interpreter
 from litecl.interpreter.loading import Delegate, load_delegate
 from litecl.interpreter.ops.checkpoint import checkpoint_ops
@@ -9,6 +10,8 @@ from litecl.interpreter.signature import SignatureRunner
 
 __all__ = [
     "Delegate",
+    "DeviceTensor",
+    "DeviceTensors",
     "Interpreter",
     "InterpreterWithCustomOps",
     "OpResolverType",

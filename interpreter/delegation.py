@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.graph import Array, Model, TensorSpec
 
 
@@ -84,12 +85,30 @@ class Delegation(Protocol):
     def copied_inputs(self, subgraph: int) -> Collection[int]:
         """Inputs of an entry subgraph that are read only to be copied at the beginning of a run."""
 
-    def use(self, subgraph: int, buffers: Mapping[int, Any]) -> Collection[int]:
-        """Let inputs and outputs of an entry subgraph lie in a device's buffers in the runs that follow, all others
-        again in the delegate's memory; return the tensors that now do, which nobody else reads or writes.
+    def use(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Collection[int]:
+        """Let inputs and outputs of an entry subgraph lie in buffers in the runs that follow, all others again in the
+        delegate's memory; return the tensors that now do, which nobody else reads or writes.
 
-        buffers: by tensor, as the delegate knows them. Raises ModelError for one that does not fit.
+        Two outputs must not share a buffer. An output and an input may, if that is the input that the output updates;
+        otherwise such an input is copied first, and keeps its value. Raises ModelError for another device's buffer.
         """
+
+    def updates(self, subgraph: int) -> Mapping[int, int]:
+        """Return the outputs of an entry subgraph that may be written over an input, with that input: it is read by
+        nothing else, and nothing but a fault of the device ends a run early.
+        """
+
+    def surely_ends(self, subgraph: int) -> bool:
+        """Return whether nothing but a fault of the device ends a run of an entry subgraph early."""
+
+    def new_buffer(self, size_bytes: int) -> Buffer | None:
+        """Allocate memory for a tensor that is to stay on the device, if there is one. Raises DelegateError."""
+
+    def takes(self, buffer: Buffer) -> bool:
+        """Return whether tensors may lie in a buffer without a copy."""
+
+    def count(self, given_bytes: int, returned_bytes: int) -> None:
+        """Count what the last invoke has copied from a caller's arrays and to them, for the report."""
 
     def report(self) -> Report:
         """Return what ran where and why, including the counters of the last invoke."""

@@ -12,6 +12,7 @@
     ├── ConversionError         a TensorFlow graph that cannot be expressed as a .tflite file
     ├── MissingExtra            a package that is not installed, which a part of litecl needs
     └── DelegateError           a device that cannot do its work
+        ├── ContentLost         the same, while it wrote over tensors that stay there
         ├── DelegateNotFound    a delegate to load that litecl does not have
         ├── DeviceNotFound      a device that was asked for and does not exist
         ├── KernelBuildError    a kernel that does not compile there
@@ -138,6 +139,10 @@ class MissingExtra(LiteclError, ImportError):
 
 class DelegateError(LiteclError, RuntimeError):
     """A device cannot do its work."""
+
+
+class ContentLost(DelegateError):
+    """A device has failed while it wrote over tensors that stay there (``DeviceTensor``): what they held is lost."""
 
 
 class DelegateNotFound(DelegateError, ValueError, OSError):

@@ -11,6 +11,8 @@ from litecl.interpreter import arguments, limits
 from litecl.interpreter.allocation import Allocation
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
+from litecl.interpreter.device_run import Shown
+from litecl.interpreter.device_tensor import DeviceTensor
 from litecl.interpreter.errors import ModelError, refusals
 from litecl.interpreter.feeding import blank, checked, entry_shapes, seen
 from litecl.interpreter.file.reader import read
@@ -215,6 +217,22 @@ class Interpreter(Allocation, Lifetime):
             self._inputs[subgraph][tensor] = checked(tensor, self._spec(tensor, subgraph), value)
         else:
             self.set_tensor(tensor, value, subgraph_index=subgraph)
+
+    def _let(self, tensor: int, subgraph: int, value: Array) -> bool:
+        """Let an input be an array itself; return whether it is now, and not in a delegate's memory."""
+        if tensor in self._shared.get(subgraph, {}):
+            return False
+        self._inputs[subgraph][tensor] = value.view(self._spec(tensor, subgraph).dtype)
+        return True
+
+    @property
+    def _may_stop(self) -> bool:
+        """Return whether limits of memory or time may end a run."""
+        return self._budget is not None
+
+    def _show(self, subgraph: int, tensors: Mapping[int, DeviceTensor]) -> None:
+        """Let ``get_tensor`` find outputs of the last run in tensors."""
+        self._values = {**self._values, subgraph: Shown(self._values[subgraph], tensors)}
 
     def _set(self, tensor_index: int, subgraph_index: int, spec: TensorSpec, array: Array) -> None:
         if tensor_index in self._shared.get(subgraph_index, {}):

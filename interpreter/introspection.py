@@ -115,6 +115,11 @@ class Introspection:
             raise ModelError("no delegation to report: pass delegates=[...] and call allocate_tensors()")
         return self._delegations[-1].report()
 
+    def _count(self, given_bytes: int, returned_bytes: int) -> None:
+        """Count what a signature's call has copied from its arguments and to its results, in the delegate's report."""
+        if self._delegations:
+            self._delegations[-1].count(given_bytes, returned_bytes)
+
     @property
     def experimental_compress_quantization_zero_points(self) -> bool:
         """The constructor's argument; it has no effect."""

@@ -1,22 +1,30 @@
 """Running a model by the names of one of its signatures."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.device_run import DeviceRun, Runs
+from litecl.interpreter.device_tensor import DeviceTensor, DeviceTensors
+from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Array, Model, Shape, Signature
 
+_NONE: Mapping[Any, Any] = MappingProxyType({})
 
-class Runnable(Protocol):
+
+class Runnable(Runs, Protocol):
     """The part of ``Interpreter`` that a signature needs: running a model by tensors and subgraphs."""
 
     @property
     def model(self) -> Model:
         """The model as loaded."""
 
-    def resize_tensor_input(self, input_index: int, tensor_size: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
+    def resize_tensor_input(
+        self, input_index: int, tensor_size: npt.ArrayLike, strict: bool = False, *, subgraph_index: int = 0
+    ) -> None:
         """See ``Interpreter``, as for the others."""
 
     def _shape(self, tensor: int, subgraph: int) -> Shape:
@@ -24,9 +32,6 @@ class Runnable(Protocol):
 
     def allocate_tensors(self) -> None:
         """Prepare the model."""
-
-    def set_tensor(self, tensor_index: int, value: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
-        """Set an input."""
 
     def _copied_inputs(self, subgraph: int) -> set[int]:
         """Return the inputs that a run only copies."""
@@ -37,8 +42,8 @@ class Runnable(Protocol):
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
         """Return an output."""
 
-    def _invoke(self, subgraph: int) -> None:
-        """Run a subgraph on its inputs."""
+    def _count(self, given_bytes: int, returned_bytes: int) -> None:
+        """Count what was copied from a call's arguments and to its results."""
 
     def _details(self, tensor: int, subgraph: int) -> dict[str, Any]:
         """Return TFLite's dictionary for a tensor."""
@@ -62,8 +67,69 @@ class SignatureRunner:
         self._inputs = dict(sorted(self._signature.inputs.items()))
         self._outputs = dict(sorted(self._signature.outputs.items())).items()
 
-    def __call__(self, **inputs: npt.ArrayLike) -> dict[str, Array]:
-        """Run the signature. Raises ModelError for missing or unknown names, ShapeError for a wrong type."""
+    def __call__(self, **inputs: npt.ArrayLike | DeviceTensor) -> dict[str, Any]:
+        """Run the signature. Raises ModelError for missing or unknown names, ShapeError for a wrong type or shape.
+
+        A ``DeviceTensor`` is read where it lies, and one whose name an output has too gets that output, in its place.
+        """
+        kept = {name: x for name, x in inputs.items() if isinstance(x, DeviceTensor)}
+        if kept:
+            return self.run(inputs, {name: x for name, x in kept.items() if name in self._signature.outputs})
+        self._give(inputs)
+        self._interpreter._invoke(self._subgraph_index)
+        return self._results(self._given_bytes(inputs))
+
+    def run(
+        self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor], outputs: Mapping[str, DeviceTensor] | None = None
+    ) -> dict[str, Any]:
+        """Run the signature, and leave some outputs in tensors on the device; return all outputs by name.
+
+        outputs: tensors by name, of the outputs' shapes and types. One may be an input too, of any name: an output that
+        updates that input is written in its place, and costs nothing beyond what changes.
+
+        If this raises, tensors hold what they held; a tensor that a device was writing over when it failed is lost, and
+        says so. Raises what a call raises, and ModelError for tensors that are closed, lost, in use by another run,
+        or on another device.
+        """
+        wanted = self._named(outputs or {})
+        kept = {name: x for name, x in inputs.items() if isinstance(x, DeviceTensor)}
+        self._give(inputs)
+        tensors = {self._signature.inputs[name]: x for name, x in kept.items()}
+        run = DeviceRun(self._interpreter, self._subgraph_index, tensors, wanted)
+        passed = run.run(self._signature.outputs.values())
+        read, written = run.moved
+        given = self._given_bytes({name: x for name, x in inputs.items() if name not in kept})
+        return self._results(given + read, written, outputs or {}, passed)
+
+    def device_tensor(self, name: str) -> DeviceTensor:
+        """Return a new tensor for an input or output, of zeros. Raises ModelError for one that it does not have or
+        whose shape is unknown.
+        """
+        tensors = {**self._signature.outputs, **self._signature.inputs}
+        if name not in tensors:
+            raise ModelError(f"signature {self._signature_key!r}: {name!r} is none of {sorted(tensors)}")
+        details = self._interpreter._details(tensors[name], self._subgraph_index)
+        return DeviceTensor(details["shape"].tolist(), object if details["dtype"] is np.bytes_ else details["dtype"])
+
+    def device_tensors(self, *names: str) -> DeviceTensors:
+        """Return new tensors for some inputs and outputs; by default for those that have the name of both."""
+        both = sorted(self._signature.inputs.keys() & self._signature.outputs.keys())
+        return DeviceTensors({name: self.device_tensor(name) for name in names or both})
+
+    def _named(self, outputs: Mapping[str, DeviceTensor]) -> dict[int, DeviceTensor]:
+        """Return tensors for outputs by number. Raises ModelError for unknown names."""
+        known = self._signature.outputs
+        if not known.keys() >= outputs.keys():
+            raise ModelError(
+                f"signature {self._signature_key!r}: expected outputs among {sorted(known)}, got {sorted(outputs)}"
+            )
+        for name, tensor in outputs.items():
+            if not isinstance(tensor, DeviceTensor):
+                raise ArgumentError(f"output {name!r}: expected a DeviceTensor, got {type(tensor).__name__}")
+        return {known[name]: tensor for name, tensor in outputs.items()}
+
+    def _give(self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor]) -> None:
+        """Prepare the model for the shapes of inputs, and set those that are arrays."""
         signature, interpreter = self._signature, self._interpreter
         if inputs.keys() != signature.inputs.keys():
             raise ModelError(
@@ -72,17 +138,44 @@ class SignatureRunner:
         for name, value in inputs.items():
             tensor, shape = signature.inputs[name], _shape(name, value)
             if shape != interpreter._shape(tensor, signature.subgraph):  # or else it would be checked at length
-                interpreter.resize_tensor_input(tensor, shape, subgraph_index=signature.subgraph)
+                strict = isinstance(value, DeviceTensor)
+                interpreter.resize_tensor_input(tensor, shape, strict, subgraph_index=signature.subgraph)
         interpreter.allocate_tensors()
         # The first subgraph is what invoke() runs too, on the inputs of this call, whatever has become of the arrays.
         copied = interpreter._copied_inputs(signature.subgraph) if signature.subgraph else ()
         for name, value in inputs.items():
+            if isinstance(value, DeviceTensor):
+                continue
             if (tensor := signature.inputs[name]) in copied:
                 interpreter._give(tensor, value, signature.subgraph)
             else:
                 interpreter.set_tensor(tensor, value, subgraph_index=signature.subgraph)
-        interpreter._invoke(signature.subgraph)
-        return {name: interpreter.get_tensor(tensor, signature.subgraph) for name, tensor in self._outputs}
+
+    def _given_bytes(self, inputs: Mapping[str, Any]) -> int:
+        """Return the bytes of inputs that were copied."""
+        copied = self._interpreter._copied_inputs(self._subgraph_index) if self._subgraph_index else ()
+        tensors = ((self._signature.inputs[name], value) for name, value in inputs.items())
+        return sum(np.asarray(value).nbytes for tensor, value in tensors if tensor not in copied)
+
+    def _results(
+        self,
+        given_bytes: int,
+        returned_bytes: int = 0,
+        kept: Mapping[str, DeviceTensor] = _NONE,
+        passed: Mapping[int, Array] = _NONE,
+    ) -> dict[str, Any]:
+        """Return copies of the outputs, and tensors themselves, once what was copied is counted.
+
+        passed: copies that there are.
+        """
+        interpreter, subgraph = self._interpreter, self._subgraph_index
+        found: dict[str, Any] = {}
+        for name, tensor in self._outputs:
+            given = kept.get(name, passed.get(tensor))
+            found[name] = interpreter.get_tensor(tensor, subgraph) if given is None else given
+        returned_bytes += sum(value.nbytes for name, value in found.items() if name not in kept)
+        self._interpreter._count(given_bytes, returned_bytes)
+        return found
 
     def get_input_details(self) -> dict[str, dict[str, Any]]:
         """TFLite's dictionary for every input, by name."""
@@ -93,10 +186,10 @@ class SignatureRunner:
         return {name: self._interpreter._details(t, self._subgraph_index) for name, t in self._outputs}
 
 
-def _shape(name: str, value: npt.ArrayLike) -> Shape:
+def _shape(name: str, value: npt.ArrayLike | DeviceTensor) -> Shape:
     """Return the shape of an input. Raises ShapeError for a list that has none."""
     try:
-        return value.shape if isinstance(value, np.ndarray) else np.shape(value)
+        return value.shape if isinstance(value, np.ndarray | DeviceTensor) else np.shape(value)
     except ValueError as error:
         raise ShapeError(f"input {name!r}: {error}") from error
 

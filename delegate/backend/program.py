@@ -13,26 +13,30 @@ from typing import Any, NoReturn
 import numpy as np
 
 from litecl.delegate.backend import fork
+from litecl.delegate.backend.binding import Binding
 from litecl.delegate.backend.errors import host_memory, no_host_memory, place
-from litecl.delegate.backend.protocols import AtOnce, Device, SharesConstants, TakesBuffers, UserBuffer
+from litecl.delegate.backend.protocols import AtOnce, Device, SharesConstants
 from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.backend.states import States
-from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.report import CopyRow, Counters, KernelRow
+from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.run.variables import Variables
+
+_NOWHERE: Array = np.empty(0)  # of outputs that lie in buffers, where nobody reads them here
 
 
 class Program:
     """One region on one device.
 
     Building it allocates memory, uploads constants and builds kernels; raises KernelBuildError or OutOfDeviceMemory.
-    lock: held while a thread builds or runs it. buffers: the user's buffers of inputs and outputs. saved:
-    whether what was built is, as it is after a run. timed: whether copies are. copied: the times and the bytes of the
-    last run's (seconds at which it began, at which inputs, launches and outputs were done, and bytes to and from).
+    lock: held while a thread builds or runs it. binding: where inputs and outputs lie. is_bounded: whether a run may
+    end early, at a loop's limit. saved: whether what was built is, as it is after a run. timed: whether copies are.
+    copied: the times and the bytes of the last run's (seconds at which it began, at which inputs, launches and outputs
+    were done, and bytes to and from).
     """
 
     def __init__(self, plan: Plan, device: Device, partition: int, options: CLOptions) -> None:
@@ -41,32 +45,31 @@ class Program:
         self.lock: Any = threading.Lock()
         self.needs_runtime, self.needs_threads = device.needs_runtime, device.needs_threads
         self._device = device
-        self.saved = False
+        self.saved, self.is_bounded = False, bool(plan.loops) and options.max_loop_iterations is not None
         self.timed = options.profile
         self.copied: tuple[float, ...] = ()
-        self.buffers: Mapping[int, UserBuffer] = {}
+        self._began = False
+        self._lent: Set[int] = frozenset()  # positions of outputs
         fork.register(self)
         with self.lock:
             self._execution = device.bind(plan, options)
-            self._memory, self._finish = self._execution.memory, self._execution.finish
+            self._finish = self._execution.finish
+            self.binding = Binding(plan, self._execution, device)
+            self._ways = {self.binding.way}
+            self.states = States(self._execution, plan.states, self._device)
             self._find_memory()
         self.manner = self._execution.manner
-        memory = self._memory
+        memory = self._execution.memory
         parts = memory.constant_parts if isinstance(memory, SharesConstants) else {id(self): memory.constant_bytes}
         self.constant_parts: Mapping[int, int] = parts
 
     def _find_memory(self) -> None:
-        """Find where inputs, outputs and states lie; the latter in both turns."""
-        plan, view = self.plan, self._memory.view
+        """Find where inputs and outputs lie, as far as the host sees them."""
+        plan, view = self.plan, self.binding.view
         self._views = [view(operand) for operand in plan.inputs]
         self._results = [view(operand) for operand in plan.outputs]
-        self._hidden = [i for i, result in enumerate(self._results) if result is None]
-        self._kept = [i for i, result in enumerate(self._results) if result is not None]
         lent = {i: v for i, v in enumerate(self._views) if v is not None and plan.region.inputs[i] in plan.overwritten}
         self._overwritten = {i: (v, v.ctypes.data) for i, v in lent.items()}  # and where they lie
-        self._first = min((start for _, start in self._overwritten.values()), default=0)
-        self._end = max((start + v.nbytes for v, start in self._overwritten.values()), default=0)
-        self.states = States(self._execution, plan.states, self._device)
 
     def run(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
         """Run the region and return its outputs.
@@ -89,12 +92,16 @@ class Program:
 
     def _run(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
         try:
+            self._began = False
             if not self.saved:
                 self._device.check()
+            if self.binding.prepare():
+                self._find_memory()
             if self.timed:
                 return self._run_timed(inputs, variables, counters)
             self._upload(inputs, counters)
             self.states.restore(variables, counters)
+            self._began = True
             self._execution.run(counters)
             return self._download(counters)
         except BaseException as error:
@@ -108,6 +115,7 @@ class Program:
         self._upload(inputs, counters)
         self.states.restore(variables, counters)
         copied_s = start_s if counters.bytes_to_device == sent else time.perf_counter()  # asking takes 40 to 150 ns
+        self._began = True
         self._execution.run(counters)
         queued_s = time.perf_counter()
         outputs = self._download(counters)
@@ -145,8 +153,9 @@ class Program:
 
     @property
     def kept(self) -> Set[int]:
-        """Return the outputs whose memory is not lent."""
-        return {self.plan.region.outputs[i] for i in self._kept}
+        """Return the outputs that the host sees and whose memory is not lent."""
+        outputs = enumerate(zip(self.plan.region.outputs, self._results, strict=True))
+        return {tensor for i, (tensor, view) in outputs if view is not None and i not in self._lent}
 
     def abandon(self, error: BaseException) -> NoReturn:
         """Wait for what was queued before an error or interrupt, as its memory is about to be used again; raise it."""
@@ -171,12 +180,8 @@ class Program:
         inputs = zip(self.plan.region.inputs, self.plan.inputs, strict=True)
         written_between_runs = {self.plan.root(o) for t, o in inputs if t not in self.plan.overwritten}
         written_between_runs |= {state.before for state in self.plan.states}
-        outputs = zip(self.plan.region.outputs, self.plan.outputs, self._results, strict=True)
-        self._kept = [
-            i
-            for i, (tensor, operand, view) in enumerate(outputs)
-            if view is not None and (tensor not in tensors or self.plan.root(operand) in written_between_runs)
-        ]
+        outputs = enumerate(zip(self.plan.region.outputs, self.plan.outputs, strict=True))
+        self._lent = {i for i, (t, o) in outputs if t in tensors and self.plan.root(o) not in written_between_runs}
 
     def loops(self) -> tuple[str, ...]:
         """Describe how each loop runs."""
@@ -206,31 +211,25 @@ class Program:
             ]
 
     @property
-    def own_memory(self) -> dict[int, Operand]:
-        """Return the inputs and outputs that have memory of their own, which may lie in the user's buffers."""
-        if not isinstance(self._execution, TakesBuffers):
-            return {}
-        plan, region = self.plan, self.plan.region
-        named = [*zip(region.inputs, plan.inputs, strict=True), *zip(region.outputs, plan.outputs, strict=True)]
-        roots = [plan.root(operand) for _, operand in named]
-        return {
-            tensor: operand
-            for (tensor, operand), root in zip(named, roots, strict=True)
-            if roots.count(root) == 1
-            and root in plan.arena.offsets
-            and plan.place(operand)[1] == 0
-            and root.size_bytes == operand.size_bytes == operand.spec.size * operand.spec.dtype.itemsize
-        }
+    def buffers(self) -> Mapping[int, Buffer]:
+        """The buffers in which inputs and outputs lie, by tensor, while the arena does not have them."""
+        return self.binding.buffers
 
-    def use(self, buffers: Mapping[int, UserBuffer]) -> None:
-        """Let some of ``own_memory`` lie in the user's buffers in the runs that follow; all else is in the arena."""
-        if self.buffers == buffers or not isinstance(self._execution, TakesBuffers):
-            return
-        own = self.own_memory
+    @property
+    def has_overwritten(self) -> bool:
+        """True if the last run may have written over an input in a buffer."""
+        return self._began and self.binding.overwrites
+
+    def use(self, buffers: Mapping[int, Buffer]) -> Collection[int]:
+        """Let inputs and outputs lie in buffers in the runs that follow; return those that do."""
         with self.lock:
-            self._execution.use({own[tensor]: buffer for tensor, buffer in buffers.items()})
-        self.buffers = buffers
-        self.saved = False  # what was built for them is to be saved too
+            used = self.binding.use(buffers)
+            if self.binding.is_seen:
+                self._find_memory()
+            if self.binding.way not in self._ways:
+                self._ways.add(self.binding.way)
+                self.saved = False  # what was built for it is to be saved too
+        return used
 
     def _upload(self, inputs: Sequence[Array], counters: Counters) -> None:
         for i, value in enumerate(self._apart(inputs) if self._overwritten else inputs):
@@ -238,19 +237,23 @@ class Program:
             if view is value or self.plan.region.inputs[i] in self.buffers:
                 continue
             if view is None:
-                self._memory.upload(self.plan.inputs[i], value)
+                self._execution.memory.upload(self.plan.inputs[i], value)
             else:  # nothing is pending: every run ends with all of its commands finished
                 view[...] = value
             counters.bytes_to_device += value.nbytes
+        counters.bytes_on_device += self.binding.fill()
 
     def _apart(self, inputs: Sequence[Array]) -> list[Array]:
         """Return inputs none of which changes while others are copied: what the last run has left in memory that it
         overwrites may be given again, in the same place or in another one.
         """
         found = list(inputs)
+        places = [(start, start + view.nbytes) for view, start in self._overwritten.values()]
+        first, last = min(start for start, _ in places), max(end for _, end in places)
         for i, (view, own) in self._overwritten.items():
             value, start = inputs[i], inputs[i].ctypes.data
-            touches = start != own and start < self._end and start + value.nbytes > self._first
+            end = start + value.nbytes
+            touches = start != own and start < last and end > first and any(start < b and end > a for a, b in places)
             if touches or not value.flags.c_contiguous:
                 found[i] = value.copy()
             elif start == own:
@@ -260,19 +263,19 @@ class Program:
     def _download(self, counters: Counters) -> list[Array]:
         """Return the outputs once everything has finished: copies, except for memory that is lent."""
         outputs: list[Any] = self._results.copy()
-        elsewhere = [tensor in self.buffers for tensor in self.plan.region.outputs]  # nobody reads them here
-        for i in self._hidden:
-            operand = self.plan.outputs[i]
-            outputs[i] = np.empty(operand.shape, operand.spec.dtype)
-            if elsewhere[i]:
-                continue
-            self._memory.download(operand, outputs[i])
-            counters.bytes_to_host += outputs[i].nbytes
+        here = [i for i, tensor in enumerate(self.plan.region.outputs) if tensor not in self.buffers]
+        for i in {*range(len(outputs))}.difference(here):
+            outputs[i] = _NOWHERE
+        copied = [i for i in here if outputs[i] is not None and i not in self._lent]
+        for i in here:
+            if outputs[i] is None:
+                operand = self.plan.outputs[i]
+                outputs[i] = np.empty(operand.shape, operand.spec.dtype)
+                self._execution.memory.download(operand, outputs[i])
+                counters.bytes_to_host += outputs[i].nbytes
         self._finish()
         counters.host_syncs += 1
-        for i in self._kept:
-            if elsewhere[i]:
-                continue
+        for i in copied:
             outputs[i] = outputs[i].copy()
             counters.bytes_to_host += outputs[i].nbytes
         return outputs

@@ -16,6 +16,7 @@ from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime, Manner
 from litecl.delegate.tuning import Demand, Tuning
+from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.graph import Array
 
 AtOnce = Callable[[], "Faster | None"]
@@ -102,34 +103,32 @@ class Execution(Protocol):
         """Return the device time of each launch of the last run, if the device was opened for profiling."""
 
 
-class UserBuffer(Protocol):
-    """Memory of a device that a user has allocated by the runtime's own library, such as a ``pyopencl.Buffer``."""
+@runtime_checkable
+class TakesBuffers(Protocol):
+    """The further methods of an execution whose inputs and outputs may be in buffers.
 
-    @property
-    def size_bytes(self) -> int: ...
+    They are a user's, or made by a device that ``KeepsTensors``.
+    """
 
-    def belongs_to(self, device: "Device") -> bool:
-        """Return whether programs of a device can use it: in OpenCL, whether it is of the device's context."""
+    def use(self, buffers: Mapping[Operand, Buffer]) -> None:
+        """Let these operands, which have memory of their own, lie in these buffers, and all others in the arena again,
+        in the runs that follow. What lies apart (``plan.apart``) is in no arena: it is among them before every run.
+        ``at_once`` stays a function for the arena alone. States are turned before every run. Raises DelegateError.
+        """
 
-    def overlaps(self, other: "UserBuffer") -> bool:
-        """Return whether the two have memory in common."""
-
-    def read(self, into: Array) -> None:
-        """Copy its first bytes to the host, and wait. Raises DelegateError."""
-
-    def write(self, value: Array) -> None:
-        """Copy an array to its beginning, and wait. Raises DelegateError."""
+    def fill(self, operand: Operand, buffer: Buffer) -> None:
+        """Queue a copy of a buffer to where an operand now lies."""
 
 
 @runtime_checkable
-class TakesBuffers(Protocol):
-    """The further methods of an execution whose inputs and outputs may be in the user's buffers."""
+class KeepsTensors(Protocol):
+    """The further methods of a device whose executions take buffers, so that tensors may stay there between runs."""
 
-    def use(self, buffers: Mapping[Operand, UserBuffer]) -> None:
-        """Let these operands, which have memory of their own, lie in these buffers, and all others in the arena again,
-        in the runs that follow. ``at_once`` stays a function for the arena alone. States are turned before every run.
-        Raises DelegateError.
-        """
+    def new_buffer(self, size_bytes: int) -> Buffer:
+        """Allocate memory, for somebody to write to before it is read. Raises OutOfDeviceMemory."""
+
+    def takes(self, buffer: Buffer) -> bool:
+        """Return whether programs of the device can use a buffer: in OpenCL, whether it is of the device's context."""
 
 
 class Identified(Protocol):
@@ -244,7 +243,7 @@ class Backend(Protocol):
         else None.
         """
 
-    def buffer(self, handle: object) -> UserBuffer | None:
+    def buffer(self, handle: object) -> Buffer | None:
         """Return the buffer that an object of the runtime's own library represents, such as pyopencl's Buffer; else
         None.
         """

@@ -117,7 +117,12 @@ def patches(
     groups = groups or Groups(g.groups, g.group_channels, g.group_columns)
     one_row = across and (g.pixels, groups.count) == (1, 1)
     few = target.tile_across(g.group_columns, g.depth) if one_row else None
-    dense = not few and g.dilation_x == 1 and groups.count == 1 and g.height * g.kernel_height * g.kernel_width * g.stride_x > 1
+    dense = (
+        not few
+        and g.dilation_x == 1
+        and groups.count == 1
+        and g.height * g.kernel_height * g.kernel_width * g.stride_x > 1
+    )
     own_lines = _line_tile(kernel, g, target) if dense and not words else None
     lines = own_lines is not None
     tile = own_lines or few or target.tile_for(kernel, g.pixels, g.group_columns)

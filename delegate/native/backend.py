@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuffer
+from litecl.delegate.backend.errors import host_memory
+from litecl.delegate.backend.protocols import Description, FoundDevice
 from litecl.delegate.backend.sources import Defines
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.cpu.target import CpuTarget
@@ -16,6 +17,7 @@ from litecl.delegate.native.memory import ALIGNMENT, ConstantPool
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter import limits
+from litecl.interpreter.buffers import Buffer, HostBuffer
 from litecl.interpreter.errors import DeviceNotFound
 
 _NAME = "native"
@@ -96,6 +98,15 @@ class NativeDevice:
         """See ``Device``."""
         return NativeExecution(plan, self._libraries, self._pool, self.target.compute_units, options)
 
+    def new_buffer(self, size_bytes: int) -> HostBuffer:
+        """See ``KeepsTensors``."""
+        with host_memory("keeping a tensor"):
+            return HostBuffer(size_bytes)
+
+    def takes(self, buffer: Buffer) -> bool:
+        """See ``KeepsTensors``."""
+        return isinstance(buffer, HostBuffer)
+
     def check(self) -> None:
         """Nothing can be known to fail."""
 
@@ -141,6 +152,6 @@ class Native:
         """Return None: no other library represents the processor."""
         return None
 
-    def buffer(self, handle: object) -> UserBuffer | None:
+    def buffer(self, handle: object) -> Buffer | None:
         """Return None: users' buffers are numpy arrays."""
         return None

@@ -2,8 +2,9 @@
 
 import ctypes
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from litecl.delegate.backend.errors import host_memory, too_many_iterations
 from litecl.delegate.backend.protocols import AtOnce, Faster
 from litecl.delegate.backend.step_times import StepTimes
 from litecl.delegate.backend.trials import Trials, may_be_short
+from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.kit.shared import packed
 from litecl.delegate.native.clock import cycle_s
@@ -24,6 +26,7 @@ from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, NativeC
 from litecl.delegate.plan.steps import Loop, Work, may_be_long
 from litecl.delegate.report import Counters, LaunchTime, Manner
 from litecl.interpreter import limits
+from litecl.interpreter.buffers import Buffer, HostBuffer
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Array
 
@@ -50,6 +53,7 @@ class NativeExecution:
             self._stepped: Stepped | None = None
             self._libraries, self._launches = libraries, min(1, len(program.works))
             self._shifts = self._first_shifts()
+            self._buffers: Mapping[Operand, Buffer] = {}
             self._call: AtOnce = _nothing  # the function expects at least one entry
             if program.works:
                 self._record = self._prepare(program, libraries, workers)
@@ -107,13 +111,27 @@ class NativeExecution:
     def _first_shifts(self) -> Array:
         """Return region.cl's shifts at the beginning: every loop, and the region itself, reads its first set."""
         turns = slice(Shift.SETS + 2 * self._plan.turns, Shift.SETS + 2 * self._plan.turns + 2)
-        shifts = aligned(8 * turns.stop).view(np.uint64)
+        shifts = aligned(8 * (turns.stop + len(self.memory.shifts))).view(np.uint64)
         shifts[Shift.CONSTANTS] = (self.memory.base - self.memory.arena.ctypes.data) % (1 << 64)
         for slot in self._plan.slots.values():
             shifts[Shift.SETS + 2 * slot.loop + 1] = slot.set_bytes
         self._turns = shifts[turns].copy(), shifts[turns][::-1].copy()
-        self._sets = shifts[turns]
+        self._sets, self._outside = shifts[turns], shifts[turns.stop :]
         return shifts
+
+    def use(self, buffers: Mapping[Operand, Buffer]) -> None:
+        """See ``TakesBuffers``."""
+        memory = self.memory
+        self._outside[...] = 0
+        for root, buffer in buffers.items():
+            self._shifts[memory.shifts[root]] = memory.shift(root, cast(HostBuffer, buffer))
+        self._buffers = buffers
+
+    def fill(self, operand: Operand, buffer: Buffer) -> None:
+        """See ``TakesBuffers``."""
+        into = self._buffers[operand]
+        assert into.host is not None
+        into.host[: operand.size_bytes] = np.asarray(buffer.host)[: operand.size_bytes]
 
     def turn(self, turned: bool) -> None:
         """See ``Execution.turn``."""

@@ -11,6 +11,7 @@ from litecl.delegate.cl_op import Arg, Operand
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_tables import RegionSize, Shift
+from litecl.interpreter.buffers import HostBuffer
 from litecl.interpreter.graph import Array
 
 ALIGNMENT = 64  # bytes
@@ -68,13 +69,20 @@ class NativeMemory:
     array. See ``Memory`` in delegate/backend/protocols.py.
 
     base: the lowest address of a constant, from which their offsets count. constant_parts: the sizes of what is not the
-    model's own, by address.
+    model's own, by address. shifts: the numbers of the shifts (``Shift``) of what may lie in buffers, after those of
+    all sets.
     """
 
     def __init__(self, plan: Plan, pool: ConstantPool) -> None:
         self._plan = plan
         self.arena = aligned(plan.arena.size_bytes)
+        self._address = int(self.arena.ctypes.data)
         self._places = Places(plan, ALIGNMENT)
+        first = Shift.SETS + 2 * (plan.turns + 1)
+        outside = dict.fromkeys(map(plan.root, (*plan.inputs, *plan.outputs)))
+        self.shifts = {
+            root: first + i for i, root in enumerate(outside) if root in plan.arena.offsets or root in plan.apart
+        }
         sizes = dict(self._places.constants.values())
         small, end = {}, 0
         for offset, size in sizes.items():
@@ -101,10 +109,20 @@ class NativeMemory:
 
     def address(self, arg: Arg) -> int:
         """Return where region.cl finds something (``Places.address``)."""
-        root, _ = self._places.root(arg)
+        root, start = self._places.root(arg)
+        if root in self.shifts:
+            return (self._arena_offset(root) + start) | self.shifts[root] << RegionSize.OFFSET_BITS
         if root not in self._places.constants:
             return self._places.address(arg)
         return self._offsets[self._places.constants[root][0]] | Shift.CONSTANTS << RegionSize.OFFSET_BITS
+
+    def _arena_offset(self, root: Operand) -> int:
+        """Return where a root lies in the arena; 0 for one that lies apart."""
+        return self._plan.arena.offsets.get(root, 0)
+
+    def shift(self, root: Operand, buffer: HostBuffer) -> int:
+        """Return the shift of something that lies in a buffer rather than in the arena, modulo 2^64."""
+        return (buffer.address - self._address - self._arena_offset(root)) % (1 << 64)
 
     def view(self, operand: Operand, turned: bool = False) -> Array | None:
         """Return an operand's memory as an array; None for a constant."""

@@ -7,17 +7,19 @@ from typing import Any
 
 import pyopencl as cl
 
-from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuffer
+from litecl.delegate.backend.protocols import Description, FoundDevice
 from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.opencl.devices import device as opencl
 from litecl.delegate.opencl.errors import RUNNING, typed_errors
 from litecl.delegate.opencl.identity import identity
+from litecl.delegate.opencl.memory.shared import host_memory
 from litecl.delegate.opencl.memory.user_buffer import CLUserBuffer
 from litecl.delegate.opencl.runs.execution import CLExecution
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.tuning import Demand, Tuning
+from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.errors import DeviceNotFound
 
 _TYPES = {cl.device_type.CPU: "CPU", cl.device_type.GPU: "GPU", cl.device_type.ACCELERATOR: "accelerator"}
@@ -90,6 +92,15 @@ class CLDevice(opencl.Device):
         """See ``Device`` in ``delegate/backend/protocols.py``."""
         return CLExecution(plan, self, options)
 
+    @on_ample_stack
+    def new_buffer(self, size_bytes: int) -> CLUserBuffer:
+        """See ``KeepsTensors``."""
+        return CLUserBuffer(*(host_memory(self, size_bytes) if self.is_integrated else self.shared_buffer(size_bytes)))
+
+    def takes(self, buffer: Buffer) -> bool:
+        """See ``KeepsTensors``."""
+        return isinstance(buffer, CLUserBuffer) and bool(buffer.buffer.context == self.context)
+
     @typed_errors(RUNNING)
     def check(self) -> None:
         """Raise DelegateError if PoCL has no disk space for the kernels that it compiles when they run."""
@@ -140,6 +151,6 @@ class OpenCL:
             raise DeviceNotFound(f"device: expected a context of one device, got one of {len(device.devices)}")
         return CLFoundDevice(device.devices[0], device)
 
-    def buffer(self, handle: object) -> UserBuffer | None:
+    def buffer(self, handle: object) -> Buffer | None:
         """Return the buffer for a pyopencl Buffer; None for any other object."""
         return CLUserBuffer(handle) if isinstance(handle, cl.Buffer) else None

@@ -40,7 +40,8 @@ class Plan:
     their own. ``slots`` are the places of loop variables, and of states, that lie in a set of their loop. ``lstms`` are
     the loops (subgraph and node) that run as an LSTM. ``arena`` gives offsets for all other operands and scratch but
     constants, and for the sets; ``usages`` say when each is alive. ``merged`` maps nodes (subgraph and position) that
-    are fused into another one to that one. ``overwritten`` are the region's inputs whose memory a run writes to.
+    are fused into another one to that one. ``overwritten`` are the region's inputs whose memory a run writes to;
+    ``apart`` is that memory, which is not in the arena: whoever runs the region says where it is.
     """
 
     region: Region
@@ -56,6 +57,7 @@ class Plan:
     usages: tuple[Usage, ...] = ()
     merged: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     overwritten: frozenset[int] = frozenset()
+    apart: frozenset[Operand] = frozenset()
 
     @property
     def flops(self) -> int:
@@ -133,8 +135,9 @@ def plan(
         merged=planning.merged,
         overwritten=frozenset(values.overwritten).intersection(region.inputs),
     )
-    usages = tuple(_usages(unplaced))
-    return replace(unplaced, arena=place(usages, alignment), usages=usages)
+    apart = _apart(unplaced)
+    usages = tuple(usage for usage in _usages(unplaced) if usage.key not in apart)
+    return replace(unplaced, arena=place(usages, alignment), usages=usages, apart=apart)
 
 
 def _run(
@@ -173,6 +176,15 @@ def _outputs(values: Values, region: Region) -> tuple[list[Operand], list[Part]]
             outputs[-1] = Operand(operand.spec)
             copies.append(values.copy(values.graph.nodes[-1].position, operand, outputs[-1]))
     return outputs, copies
+
+
+def _apart(unplaced: Plan) -> frozenset[Operand]:
+    """Return the inputs that are overwritten, but for those that lie in the memory of something else."""
+    inputs = zip(unplaced.region.inputs, unplaced.inputs, strict=True)
+    found = {operand for tensor, operand in inputs if tensor in unplaced.overwritten}
+    return frozenset(
+        operand for operand in found if unplaced.root(operand) is operand and operand not in unplaced.slots
+    )
 
 
 def _usages(unplaced: Plan) -> list[Usage]:

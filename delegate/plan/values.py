@@ -22,12 +22,8 @@ class Planning:
 
     observe: called with the name of every pass and the graph after it. aliases: positions of operands without memory of
     their own. slots: positions of loop variables. lstms, loops: loops (subgraph and node) that run as an LSTM, and the
-<<<<<<< HEAD
-    others, by number. merged: nodes fused into another one, with that one. graphs: subgraphs without calls.
-=======
-    others, by number. merged: nodes fused into another one, with that one. in_float: nodes (subgraph and position)
-    that compute in float32 whatever the target's precision.
->>>>>>> halves
+    others, by number. merged: nodes fused into another one, with that one. graphs: subgraphs without calls. in_float:
+    nodes (subgraph and position) that compute in float32 whatever the target's precision.
     """
 
     model: Model

@@ -6,10 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from litecl.delegate.backend.protocols import UserBuffer
 from litecl.delegate.devices import user_buffer
 from litecl.interpreter.arguments import index
-from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.buffers import Buffer
+from litecl.interpreter.device_tensor import DeviceTensor
+from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Array, Shape
 
 
@@ -42,11 +43,21 @@ class TensorBuffer:
         without a copy. Finish your queued work on it before a run; a run returns when its own is done. Raises
         ArgumentError for another object, and ShapeError for a buffer that is too small.
         """
-        return _DeviceBuffer(user_buffer(buffer), tuple(int(n) for n in shape), _dtype(dtype))
+        return _on_cl_mem(user_buffer(buffer), tuple(int(n) for n in shape), _dtype(dtype))
+
+    @classmethod
+    def from_device_tensor(cls, tensor: DeviceTensor) -> "TensorBuffer":
+        """Return a buffer that is a ``DeviceTensor``, which signature runners take too.
+
+        A run reads and writes it where it lies. Raises ArgumentError for another object.
+        """
+        if not isinstance(tensor, DeviceTensor):
+            raise ArgumentError(f"expected a DeviceTensor, got {type(tensor).__name__}")
+        return _DeviceBuffer(tensor)
 
     @property
-    def on_device(self) -> UserBuffer | None:
-        """The device memory behind it; None for host memory."""
+    def on_device(self) -> DeviceTensor | None:
+        """The tensor behind it that stays on a device; None for host memory."""
         return None
 
     @property
@@ -120,22 +131,18 @@ class TensorBuffer:
 
 
 class _DeviceBuffer(TensorBuffer):
-    """Memory of a device that a user has allocated."""
+    """A tensor that stays on a device."""
 
-    def __init__(self, memory: UserBuffer, shape: Shape, dtype: np.dtype[Any]) -> None:
-        if min(shape, default=1) < 0 or dtype == np.object_:
-            raise ShapeError(f"from_cl_mem: expected a shape and a type of numbers, got {dtype}{list(shape)}")
-        if (need := size_bytes(shape, dtype)) > (size := memory.size_bytes):
-            raise ShapeError(f"from_cl_mem: {dtype}{list(shape)} takes {need} bytes, the buffer has {size}")
-        self._device_memory: UserBuffer | None = memory
-        self._spec = shape, dtype
+    def __init__(self, tensor: DeviceTensor) -> None:
+        self._tensor: DeviceTensor | None = tensor
+        self._spec = tensor.shape, tensor.dtype
         self.is_users = True
 
     @property
-    def on_device(self) -> UserBuffer:
-        if self._device_memory is None:
+    def on_device(self) -> DeviceTensor:
+        if self._tensor is None:
             raise ModelError("TensorBuffer has been destroyed")
-        return self._device_memory
+        return self._tensor
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -151,7 +158,7 @@ class _DeviceBuffer(TensorBuffer):
 
     @property
     def is_destroyed(self) -> bool:
-        return self._device_memory is None
+        return self._tensor is None
 
     def holds(self, memory: Array) -> bool:
         return False
@@ -160,12 +167,18 @@ class _DeviceBuffer(TensorBuffer):
         self.on_device.write(value)
 
     def _got(self) -> Array:
-        value = np.empty(self.shape, self.dtype)
-        self.on_device.read(value)
-        return value
+        return self.on_device.read()
 
     def destroy(self) -> None:
-        self._device_memory = None
+        self._tensor = None
+
+
+def _on_cl_mem(memory: Buffer, shape: Shape, dtype: np.dtype[Any]) -> _DeviceBuffer:
+    if min(shape, default=1) < 0 or dtype == np.object_:
+        raise ShapeError(f"from_cl_mem: expected a shape and a type of numbers, got {dtype}{list(shape)}")
+    if (need := size_bytes(shape, dtype)) > (size := memory.size_bytes):
+        raise ShapeError(f"from_cl_mem: {dtype}{list(shape)} takes {need} bytes, the buffer has {size}")
+    return _DeviceBuffer(DeviceTensor.on(memory, shape, dtype))
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:

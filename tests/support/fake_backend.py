@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuffer
+from litecl.delegate.backend.protocols import Description, FoundDevice
 from litecl.delegate.cl_op import Const, Operand, Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.cpu.target import CpuTarget
@@ -19,6 +19,7 @@ from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime, Manner
 from litecl.delegate.tuning import Demand, Tuning
+from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.ops.variables import VAR_HANDLE
 from litecl.interpreter.run.executor import Executor
@@ -228,5 +229,5 @@ class FakeBackend:
     def of(self, device: object) -> FoundDevice | None:
         return None
 
-    def buffer(self, handle: object) -> UserBuffer | None:
+    def buffer(self, handle: object) -> Buffer | None:
         return None

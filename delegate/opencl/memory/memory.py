@@ -27,7 +27,8 @@ class Memory:
 
     host: the arena as the host sees it, if they share memory.
     own: buffers in which something lies rather than in the arena: an integrated GPU has inputs and outputs in host
-    memory, which kernels may reach more slowly than the arena. users: those of them that are a user's.
+    memory, which kernels may reach more slowly than the arena. users: those of them that other ones may replace: a
+    user's, and of what lies apart (``plan.apart``), which have one for all until ``use`` gives each its own.
     under_way: events of transfers, kept until the queue has finished: dropping one means waiting with the GIL held.
     """
 
@@ -40,6 +41,9 @@ class Memory:
         self._within: dict[Any, tuple[Any, int]] = {}  # where something lies in a buffer of its own
         self._seen: Array | None = None
         self.arena, self.host = device.shared_buffer(plan.arena.size_bytes)
+        if plan.apart:
+            room = CLUserBuffer(device.buffer(max(operand.size_bytes for operand in plan.apart)))
+            self.use(dict.fromkeys(sorted(plan.apart, key=[*plan.inputs].index), room))
         if device.is_integrated:
             self._place_with_the_host()
         self.constant_bytes = self._places.constant_bytes
@@ -48,7 +52,8 @@ class Memory:
         named = [(operand, False) for operand in (*plan.inputs, *plan.outputs)]
         named += [(state.before, turned) for state in plan.states for turned in (False, True)]
         copied = {place: None for place in named if self.view(*place) is None}
-        self._copied = {place: self.argument(place[0], self._swapped(place[1])) for place in copied}
+        stays = [place for place in copied if self._stays(place[0])]
+        self._copied = {place: self.argument(place[0], self._swapped(place[1])) for place in stays}
         sizes = ((place, place[0].spec.size * place[0].spec.dtype.itemsize) for place in copied)
         self._transfers: Transfers = (
             Mappings(device, self.under_way)
@@ -67,6 +72,14 @@ class Memory:
         self.users = dict(buffers)
         self.own = {**self.own, **buffers}
         self._within = {**self._within, **{root: (root, 0) for root in buffers}}
+
+    def fill(self, operand: Operand, source: CLUserBuffer) -> None:
+        """Queue a copy of a buffer to where an operand lies."""
+        try:
+            part = source.part(0, operand.size_bytes)
+            self.under_way.append(cl.enqueue_copy(self._device.queue, self.buffer(operand), part))
+        except FAULTS as error:
+            raise typed(error, f"copying {operand.spec.name!r}") from error
 
     @property
     def own_shifts(self) -> range:
@@ -119,7 +132,7 @@ class Memory:
         """Move an array from the host, at once or by a copy that is queued."""
         place = operand, turned
         try:
-            self._transfers.upload(place, self._copied[place], value)
+            self._transfers.upload(place, self._copied.get(place) or self.argument(operand), value)
         except FAULTS as error:
             raise typed(error, f"transferring {operand.spec.name!r}") from error
 
@@ -127,7 +140,7 @@ class Memory:
         """Queue what moves an operand to the host."""
         place = operand, turned
         try:
-            self._transfers.download(place, self._copied[place], into)
+            self._transfers.download(place, self._copied.get(place) or self.argument(operand), into)
         except FAULTS as error:
             raise typed(error, f"transferring {operand.spec.name!r}") from error
 
@@ -149,6 +162,10 @@ class Memory:
     def is_own(self, arg: Arg) -> bool:
         """Return whether something lies in a user's buffer."""
         return self._places.root(arg)[0] in self.users
+
+    def _stays(self, operand: Operand) -> bool:
+        """Return whether an operand always lies in the same place: not what lies apart."""
+        return self._places.root(operand)[0] not in self._plan.apart
 
     def _swapped(self, turned: bool) -> Collection[int]:
         return (self._turns,) if turned else ()

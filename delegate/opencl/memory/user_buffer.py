@@ -1,27 +1,28 @@
-"""Buffers that a user has allocated with pyopencl."""
+"""Buffers that a user has allocated with pyopencl, and those of tensors that stay on a device."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
-from litecl.delegate.backend.protocols import Device, UserBuffer
 from litecl.delegate.opencl.errors import typed_errors
+from litecl.interpreter.buffers import Buffer, seen
 from litecl.interpreter.graph import Array
 
 
 @dataclass(frozen=True)
 class CLUserBuffer:
-    """A ``pyopencl.Buffer``, which may be a part of another one."""
+    """A ``pyopencl.Buffer``, which may be a part of another one. host: its bytes, if host and device share them."""
 
     buffer: Any
+    host: Array | None = field(default=None, compare=False)
 
     @property
     def size_bytes(self) -> int:
-        """See ``UserBuffer``."""
+        """See ``Buffer``."""
         return int(self.buffer.size)
 
     @property
@@ -42,29 +43,31 @@ class CLUserBuffer:
             return self.buffer
         return self.whole.get_sub_region(self.start + start, size_bytes)
 
-    def belongs_to(self, device: Device) -> bool:
-        """See ``UserBuffer``."""
-        return bool(getattr(device, "context", None) == self.buffer.context)
-
-    def overlaps(self, other: UserBuffer) -> bool:
-        """See ``UserBuffer``."""
+    def overlaps(self, other: Buffer) -> bool:
+        """See ``Buffer``."""
         if not isinstance(other, CLUserBuffer) or self.whole != other.whole:
             return False
         return self.start < other.start + other.size_bytes and other.start < self.start + self.size_bytes
 
     def read(self, into: Array) -> None:
-        """See ``UserBuffer``."""
+        """See ``Buffer``."""
+        if self.host is not None:
+            into[...] = seen(self, into)
+            return
         with self._queue("reading") as queue:
             cl.enqueue_copy(queue, into, self.buffer, is_blocking=True)
 
     def write(self, value: Array) -> None:
-        """See ``UserBuffer``."""
+        """See ``Buffer``."""
+        if self.host is not None:
+            seen(self, value)[...] = value
+            return
         with self._queue("writing") as queue:
             cl.enqueue_copy(queue, self.buffer, np.ascontiguousarray(value), is_blocking=True)
 
     @contextmanager
     def _queue(self, doing: str) -> Iterator[Any]:
         """Yield a queue of the buffer's own context: that of a model may be of another device."""
-        with typed_errors(f"{doing} a user's buffer"):
+        with typed_errors(f"{doing} a buffer"):
             context = self.buffer.context
             yield cl.CommandQueue(context, context.devices[0])

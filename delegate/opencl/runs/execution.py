@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, cast
 
-from litecl.delegate.backend.protocols import AtOnce, UserBuffer
+from litecl.delegate.backend.protocols import AtOnce
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.opencl.devices.device import Device
@@ -20,6 +20,7 @@ from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work, groups_of, may_be_long
 from litecl.delegate.report import Counters, LaunchTime, Manner, summary
 from litecl.interpreter import limits
+from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.errors import DelegateError, KernelBuildError
 
 # With fewer launches than this a program of its own does not pay, unless it saves them.
@@ -48,7 +49,8 @@ class CLExecution:
     """A plan with memory and a queue of its own. ``run`` and ``finish`` are the runner's own methods, to save a
     call.
 
-    There is another way to run it, made when first needed, for every set of operands that lie in the user's buffers.
+    memory: with the buffers in use. There is another way to run the plan, made when first needed, for every set of
+    operands that lie in buffers rather than in the arena.
     """
 
     run: Callable[[Counters], None]
@@ -66,19 +68,23 @@ class CLExecution:
             self._ways = {frozenset[Operand](): (self._launches, self.memory)}
             self.finish = finisher(own.queue, self.memory.under_way, self.memory.landed, short=not device.needs_threads)
 
-    def use(self, buffers: Mapping[Operand, UserBuffer]) -> None:
+    def use(self, buffers: Mapping[Operand, Buffer]) -> None:
         """See ``TakesBuffers``."""
         plan, device, options = self._made_of
-        own = {plan.root(operand): cast(CLUserBuffer, buffer) for operand, buffer in buffers.items()}
-        with typed_errors("running a region on a user's buffers"):
-            if (key := frozenset(own)) not in self._ways:
-                memory = self.memory.with_own(own)
+        own = {root: cast(CLUserBuffer, buffer) for root, buffer in buffers.items()}
+        with typed_errors("running a region on buffers"):
+            if (key := frozenset(own) - plan.apart) not in self._ways:
+                memory = self._ways[frozenset()][1].with_own(own)
                 self._ways[key] = _launches(plan, device, memory, options)[0], memory
-            self._launches, memory = self._ways[key]
-            if memory.users != own:
-                memory.use(own)
+            self._launches, self.memory = self._ways[key]
+            if own and self.memory.users != own:
+                self.memory.use(own)
                 self._launches.renew()
         self.run, self.turn = self._launches.run, self._launches.turn
+
+    def fill(self, operand: Operand, buffer: Buffer) -> None:
+        """See ``TakesBuffers``."""
+        self.memory.fill(operand, cast(CLUserBuffer, buffer))
 
     def loop(self, loop: Loop) -> str:
         """Describe how a loop runs."""

@@ -1,7 +1,7 @@
 """How memory changes hands between a model and the buffers of its caller, so that little is copied."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import ref
 
@@ -9,6 +9,8 @@ import numpy as np
 
 from litecl.compiled.signatures import Names, listed
 from litecl.interpreter import Interpreter
+from litecl.interpreter.device_run import DeviceRun
+from litecl.interpreter.device_tensor import DeviceTensor
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.variables import READ_VARIABLE
@@ -30,7 +32,6 @@ class Exchange:
         self._lent: dict[tuple[int, int], ref[TensorBuffer]] = {}  # outputs
         self._is_running = False
         nodes = [node for graph in interpreter.model.subgraphs for node in graph.nodes]
-        self._has_used = False  # buffers of a device, which the model goes on using until it is told not to
         self._keeps_state = any(node.op is READ_VARIABLE for node in nodes)  # whose result is the variable itself
 
     def input_buffer(self, subgraph: int, tensor: int) -> TensorBuffer:
@@ -74,33 +75,21 @@ class Exchange:
 
     def _run(self, subgraph: int, inputs: Buffers, outputs: Buffers) -> None:
         memories = self._fit(subgraph, inputs)
-        there, in_place = self._use(subgraph, inputs, outputs)
+        given, taken = _on_device(inputs), _on_device(outputs)
         for (tensor, buffer), memory in zip(inputs, memories, strict=True):
-            if tensor not in in_place and not buffer.holds(memory):
+            if tensor not in given and not buffer.holds(memory):
                 self._feed(subgraph, tensor, buffer, memory)
         self._let_go(subgraph, outputs)
-        self._interpreter._invoke(subgraph, in_place=not there)
+        passed: Mapping[int, Array] = {}
+        if given or taken:
+            run = DeviceRun(self._interpreter, subgraph, given, taken)
+            passed = run.run({tensor for tensor, _ in outputs} - taken.keys())
+            self._interpreter._count(*run.moved)
+        else:
+            self._interpreter._invoke(subgraph)
         for tensor, buffer in outputs:
-            if tensor not in in_place:
-                self._collect(subgraph, tensor, buffer, inputs)
-
-    def _use(self, subgraph: int, inputs: Buffers, outputs: Buffers) -> tuple[Collection[int], Collection[int]]:
-        """Let the model read and write buffers that are memory of a device; return the tensors that have such a buffer,
-        and those that are not copied. Raises ModelError for a buffer that does not fit.
-        """
-        there = {tensor: memory for tensor, buffer in (*inputs, *outputs) if (memory := buffer.on_device) is not None}
-        if not there and not self._has_used:
-            return (), ()
-        for tensor, buffer in outputs:
-            details = self._interpreter._get_tensor_details(tensor, subgraph)
-            if tensor in there and (buffer.shape, buffer.dtype) != (tuple(details["shape"]), np_dtype(details)):
-                raise ShapeError(
-                    f"output {tensor}: expected a buffer of {np_dtype(details)}{details['shape'].tolist()}, "
-                    f"got {buffer.dtype}{[*buffer.shape]}"
-                )
-        self._has_used = True
-        used = [delegation.use(subgraph, there) for delegation in self._interpreter._delegations]
-        return there, {tensor for tensors in used for tensor in tensors}
+            if tensor not in taken:
+                self._collect(subgraph, tensor, buffer, inputs, passed.get(tensor))
 
     def _memory(self, subgraph: int, tensor: int) -> Array:
         return self._interpreter.tensor(tensor, subgraph_index=subgraph)()
@@ -129,8 +118,7 @@ class Exchange:
         holder = _alive(self._bound.pop((subgraph, tensor), None))
         if holder is not None and holder.holds(memory):
             holder.exchange(memory.copy())
-        value = buffer.array if buffer.on_device is None else buffer.read()
-        self._interpreter._give(tensor, value.reshape(memory.shape), subgraph)
+        self._interpreter._give(tensor, buffer.array.reshape(memory.shape), subgraph)
 
     def _let_go(self, subgraph: int, outputs: Buffers) -> None:
         """Give a copy to buffers that hold memory which this run is about to write, but are not among its outputs."""
@@ -142,12 +130,13 @@ class Exchange:
             if buffer is not None and not buffer.is_destroyed:
                 buffer.exchange(buffer.array.copy())
 
-    def _collect(self, subgraph: int, tensor: int, buffer: TensorBuffer, inputs: Buffers) -> None:
+    def _collect(self, subgraph: int, tensor: int, buffer: TensorBuffer, inputs: Buffers, passed: Array | None) -> None:
         """Hand an output to its buffer: the memory itself, or a copy if another object holds that too.
 
-        This may be an input, a constant, a variable, or another buffer for the same tensor.
+        This may be an input, a constant, a variable, or another buffer for the same tensor. passed: a copy, of an input
+        that stays on a device.
         """
-        value = self._memory(subgraph, tensor)
+        value = self._memory(subgraph, tensor) if passed is None else passed
         if buffer.holds(value) and _alive(self._lent.get((subgraph, tensor))) is buffer:
             return
         if buffer.is_users:
@@ -169,14 +158,22 @@ class Exchange:
         return any(np.may_share_memory(value, other.array) for other in on_host)
 
 
+def _on_device(buffers: Buffers) -> dict[int, DeviceTensor]:
+    """Return the tensors that stay on a device, by number."""
+    return {tensor: found for tensor, buffer in buffers if (found := buffer.on_device) is not None}
+
+
 def paired(kind: str, names: Names, buffers: Any) -> list[tuple[int, TensorBuffer]]:
-    """Return buffers with their tensors. Raises ModelError where there are too few, ArgumentError for what is none."""
+    """Return buffers with their tensors, of a ``DeviceTensor`` a buffer that is it. Raises ModelError where there are
+    too few, ArgumentError for what is none.
+    """
     try:
         given = list(buffers)
     except TypeError:
         raise ArgumentError(f"expected a list of {kind} buffers, got {type(buffers).__name__}") from None
     if len(given) != len(names):
         raise ModelError(f"expected {len(names)} {kind} buffers {listed(names)}, got {len(given)}")
+    given = [TensorBuffer.from_device_tensor(x) if isinstance(x, DeviceTensor) else x for x in given]
     for buffer in given:
         if not isinstance(buffer, TensorBuffer):
             raise ArgumentError(f"expected a TensorBuffer as {kind}, got {type(buffer).__name__}")

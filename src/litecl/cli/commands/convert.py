@@ -110,13 +110,9 @@ def run(args: argparse.Namespace) -> Output:
     line = Text(f"{args.output}: {size(len(content))}")
     fusions = [Text(str(fusion)) for fusion in conversion.fusions]
     warned = [Text(f"WARNING: {conversion.warning}")] if conversion.warning else []
-<<<<<<< HEAD
     warned += notes_of(conversion.quantization)
-    view = [line, *warned, *fusions, summary_view(args.output.name, summary)]
-=======
     rescaled = [] if conversion.rescaled is None else [Text(str(conversion.rescaled))]
     view = [line, *warned, *fusions, *rescaled, summary_view(args.output.name, summary)]
->>>>>>> halves
     if not args.verify:
         return Output(data, view)
     data["differences"] = [asdict(difference) for difference in found]
@@ -126,11 +122,10 @@ def run(args: argparse.Namespace) -> Output:
 
 def _with_generation(args: argparse.Namespace) -> Output:
     """Add a signature to a language model. Raises ConversionError where anything else is asked for."""
-<<<<<<< HEAD
-    others = ("quantize", "recipe", "input_shape", "signature", "inputs", "outputs", "verify", "dump_passes")
-=======
-    others = ("quantize", "fp16_safe", "input_shape", "signature", "inputs", "outputs", "verify", "dump_passes")
->>>>>>> halves
+    others = (
+        *("quantize", "recipe", "fp16_safe", "input_shape", "signature", "inputs", "outputs"),
+        *("verify", "dump_passes"),
+    )
     if ignored := [f"--{name.replace('_', '-')}" for name in others if getattr(args, name)]:
         raise ConversionError(f"--generate: {', '.join(ignored)}: no effect on a language model")
     write_file(with_generation(args.source, args.generate), args.output)

@@ -1,0 +1,57 @@
+"""Memory in which a tensor stays between runs: the host's, or a device's."""
+
+from typing import Protocol
+
+import numpy as np
+
+from litecl.interpreter.tensor import Array
+
+_ALIGNMENT = 64  # bytes, as kernels ask for
+
+
+class Buffer(Protocol):
+    """Memory of a fixed size. Its methods raise DelegateError for a device that cannot do its work."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def host(self) -> Array | None:
+        """Return its bytes as the host reads and writes them at any time; None where it must copy."""
+
+    def overlaps(self, other: "Buffer") -> bool:
+        """Return whether the two have memory in common."""
+
+    def read(self, into: Array) -> None:
+        """Copy its first bytes to the host, and wait."""
+
+    def write(self, value: Array) -> None:
+        """Copy an array to its beginning, and wait."""
+
+
+class HostBuffer:
+    """Memory of the host, of zeros. Pages that nobody writes to take none. address: where it begins."""
+
+    def __init__(self, size_bytes: int) -> None:
+        memory = np.zeros(max(1, size_bytes) + _ALIGNMENT, np.uint8)
+        start = -memory.ctypes.data % _ALIGNMENT
+        self.host: Array = memory[start : start + max(1, size_bytes)]
+        self.address, self.size_bytes = int(self.host.ctypes.data), size_bytes
+
+    def overlaps(self, other: Buffer) -> bool:
+        """See ``Buffer``."""
+        return other.host is not None and np.may_share_memory(self.host, other.host)
+
+    def read(self, into: Array) -> None:
+        """See ``Buffer``."""
+        into[...] = seen(self, into)
+
+    def write(self, value: Array) -> None:
+        """See ``Buffer``."""
+        seen(self, value)[...] = value
+
+
+def seen(buffer: Buffer, like: Array) -> Array:
+    """Return the beginning of what the host sees as an array of another one's shape and type."""
+    assert buffer.host is not None
+    return buffer.host[: like.nbytes].view(like.dtype).reshape(like.shape)

@@ -1,0 +1,240 @@
+"""Runs of a signature some of whose inputs and outputs are tensors that stay on the device."""
+
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from litecl.interpreter.buffers import Buffer, HostBuffer, seen
+from litecl.interpreter.delegation import Delegation
+from litecl.interpreter.device_tensor import DeviceTensor, using
+from litecl.interpreter.errors import ContentLost, DelegateError, ModelError, ShapeError
+from litecl.interpreter.feeding import seen_dtype
+from litecl.interpreter.graph import Array, TensorSpec
+
+Tensors = Mapping[int, DeviceTensor]
+
+
+class Runs(Protocol):
+    """The part of ``Interpreter`` that such a run needs."""
+
+    _delegations: Sequence[Delegation]
+    _inputs: dict[int, dict[int, Array]]
+
+    @property
+    def _may_stop(self) -> bool:
+        """Return whether limits of memory or time may end a run."""
+
+    def _spec(self, tensor: int, subgraph: int) -> TensorSpec:
+        """Return what is known of a tensor."""
+
+    def _value(self, tensor: int, subgraph: int) -> Array:
+        """Return a tensor's value."""
+
+    def _invoke(self, subgraph: int, *, in_place: bool = True) -> None:
+        """Run a subgraph on its inputs."""
+
+    def _let(self, tensor: int, subgraph: int, value: Array) -> bool:
+        """Let an input be an array itself; return whether it is now, and not in a delegate's memory."""
+
+    def set_tensor(self, tensor_index: int, value: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
+        """Copy a value into an input."""
+
+    def _show(self, subgraph: int, tensors: Tensors) -> None:
+        """Let ``get_tensor`` find outputs in tensors."""
+
+
+@dataclass
+class DeviceRun:
+    """One run. inputs, outputs: the tensors that stay on the device, by number.
+
+    An output is written to the memory of its tensor if nothing but a fault of the device can end the run early, and
+    otherwise to spare memory, which takes the place of the tensor's once the run has ended well.
+    """
+
+    interpreter: Runs
+    subgraph: int
+    inputs: Tensors
+    outputs: Tensors
+    moved: list[int] = field(default_factory=lambda: [0, 0])  # bytes that the host has copied in and out
+
+    def run(self, wanted: Collection[int] = ()) -> dict[int, Array]:
+        """Run; return copies of the inputs, as they were, that are wanted as outputs too.
+
+        Raises ModelError for tensors that do not fit, and what an invoke raises; tensors then stay as they were, but
+        for those that a device has written over when it failed.
+        """
+        self._check()
+        with using([*self.inputs.values(), *self.outputs.values()]):
+            for tensor in self.inputs.values():
+                tensor.require_content()
+            self._settle()
+            passed = {number: self._read(tensor) for number, tensor in self.inputs.items() if number in wanted}
+            targets = self._targets()
+            try:
+                self._run(targets)
+            except BaseException as error:
+                self._lose(targets, error)
+                raise
+            finally:
+                for delegation in self.interpreter._delegations:
+                    delegation.use(self.subgraph, {})
+            self._commit(targets)
+        self.interpreter._show(self.subgraph, self.outputs)
+        return passed
+
+    def _run(self, targets: Mapping[int, Buffer]) -> None:
+        interpreter, subgraph = self.interpreter, self.subgraph
+        buffers = {tensor: x.memory for tensor, x in self.inputs.items() if tensor not in self.outputs}
+        buffers |= {tensor: x for tensor, x in targets.items() if tensor not in self.inputs}
+        used: set[int] = set()
+        for delegation in interpreter._delegations:
+            used.update(delegation.use(subgraph, buffers))
+        fed = [tensor for tensor in self.inputs if tensor not in used]
+        before = {tensor: interpreter._inputs[subgraph][tensor] for tensor in fed}
+        try:
+            for tensor in fed:
+                self._feed(tensor, self.inputs[tensor])
+            interpreter._invoke(subgraph, in_place=False)
+            for tensor, x in self.outputs.items():
+                if tensor not in used or tensor not in targets:
+                    self._collect(tensor, x, targets.get(tensor, x.memory))
+        finally:
+            for tensor, value in before.items():
+                interpreter._let(tensor, subgraph, value)
+
+    def _check(self) -> None:
+        """Raise for tensors whose type or shape is another, or that are in each other's way."""
+        for kind, tensors in (("input", self.inputs), ("output", self.outputs)):
+            for number, tensor in tensors.items():
+                spec = self.interpreter._spec(number, self.subgraph)
+                wanted, got = (spec.shape, seen_dtype(spec)), (tensor.shape, tensor.dtype)
+                if wanted[1] != got[1] or wanted[0] not in (got[0], None):
+                    shape = "[unknown]" if spec.shape is None else [*spec.shape]
+                    raise ShapeError(
+                        f"{kind} {spec.name!r}: expected a DeviceTensor of {wanted[1]}{shape}, got {got[1]}{[*got[0]]}"
+                    )
+                assert tensor.memory  # or ModelError, of one that is closed
+        if len({id(tensor) for tensor in self.outputs.values()}) < len(self.outputs):
+            raise ModelError("two outputs share memory: expected a DeviceTensor of its own for each")
+        self._check_users()
+
+    def _check_users(self) -> None:
+        """Raise ModelError where an output shares memory that a caller has allocated with another tensor."""
+        given = [*self.outputs.items(), *self.inputs.items()]
+        users = [(number, tensor) for number, tensor in given if tensor.is_users]
+        for (one, first), (other, second) in combinations(users, 2):
+            written = one in self.outputs or other in self.outputs
+            if written and not _is_same(first, second) and first.memory.overlaps(second.memory):
+                names = [self.interpreter._spec(number, self.subgraph).name for number in (one, other)]
+                raise ModelError(f"{names[0]!r} and {names[1]!r} share memory, and one of them is written")
+
+    def _settle(self) -> None:
+        """Move tensors that are still the host's to the device, once it has memory of its own."""
+        for tensor in {id(x): x for x in (*self.inputs.values(), *self.outputs.values())}.values():
+            memory = tensor.memory
+            if any(delegation.takes(memory) for delegation in self.interpreter._delegations):
+                continue
+            if isinstance(memory, HostBuffer) and (moved := self._allocated(tensor)) is not None:
+                moved.write(seen(memory, np.empty(tensor.shape, tensor.dtype)))
+                tensor._memory, tensor._spare = moved, None
+                self.moved[0] += tensor.nbytes
+
+    def _allocated(self, tensor: DeviceTensor) -> Buffer | None:
+        """Return memory on the device, None where that is the host's."""
+        found = (delegation.new_buffer(tensor.nbytes) for delegation in self.interpreter._delegations)
+        return next((buffer for buffer in found if buffer is not None and not isinstance(buffer, HostBuffer)), None)
+
+    def _targets(self) -> dict[int, Buffer]:
+        """Return where outputs are to be written: their own memory, or spare memory; not those to be copied later."""
+        delegations = self.interpreter._delegations
+        surely = len(delegations) == 1 and delegations[0].surely_ends(self.subgraph) and not self.interpreter._may_stop
+        updates = delegations[0].updates(self.subgraph) if surely else {}
+        readers: dict[Buffer, list[int]] = {}
+        for number, tensor in self.inputs.items():
+            readers.setdefault(tensor.memory, []).append(number)
+        found: dict[int, Buffer] = {}
+        for number, tensor in self.outputs.items():
+            is_free = readers.get(tensor.memory, [updates.get(number)]) == [updates.get(number)]
+            if is_free and (surely or tensor.is_users):
+                found[number] = tensor.memory
+            elif not tensor.is_users:
+                tensor._spare = tensor._spare or self._allocated(tensor) or HostBuffer(tensor.nbytes)
+                found[number] = tensor._spare
+        return found
+
+    def _feed(self, number: int, tensor: DeviceTensor) -> None:
+        """Let the CPU, or several regions, read an input: where it lies, if the host sees that."""
+        if tensor.memory.host is not None:
+            value = seen(tensor.memory, np.empty(tensor.shape, tensor.dtype))
+        else:
+            value = self._read(tensor)
+            self.moved[0] += value.nbytes
+        if not self.interpreter._let(number, self.subgraph, value):
+            self.interpreter.set_tensor(number, value, subgraph_index=self.subgraph)
+            self.moved[0] += value.nbytes
+
+    def _read(self, tensor: DeviceTensor) -> Array:
+        value: Array = np.empty(tensor.shape, tensor.dtype)
+        tensor.memory.read(value)
+        return value
+
+    def _collect(self, number: int, tensor: DeviceTensor, target: Buffer) -> None:
+        """Copy an output that lies elsewhere."""
+        value = self.interpreter._value(number, self.subgraph)
+        if value.shape != tensor.shape:
+            name = self.interpreter._spec(number, self.subgraph).name
+            raise ShapeError(f"output {name!r}: expected a DeviceTensor of {[*value.shape]}, got {[*tensor.shape]}")
+        target.write(value)
+        self.moved[1] += value.nbytes
+
+    def _commit(self, targets: Mapping[int, Buffer]) -> None:
+        """Let spare memory take the place of tensors' own: of all or none, for numpy and Python's C alone do it, where
+        no interrupt comes in between.
+        """
+        swapped = [(self.outputs[n], target) for n, target in targets.items() if target is self.outputs[n]._spare]
+        tensors = [tensor for tensor, _ in swapped]
+        pairs = [{"_memory": target, "_spare": tensor._memory, "_is_lost": False} for tensor, target in swapped]
+        for tensor in self.outputs.values():
+            tensor._is_lost = False
+        deque(map(dict.update, map(vars, tensors), pairs), maxlen=0)
+
+    def _lose(self, targets: Mapping[int, Buffer], error: BaseException) -> None:
+        """Mark tensors whose memory a run that has failed may have written to."""
+        for number, target in targets.items():
+            tensor = self.outputs[number]
+            if target is tensor.memory:
+                is_input = any(_is_same(tensor, given) for given in self.inputs.values())
+                tensor._is_lost |= _may_be_lost(target, is_input, error)
+
+
+def _may_be_lost(target: Buffer, is_input: bool, error: BaseException) -> bool:
+    """Return whether a run that has failed may have written to memory in part. An interrupt does not come in the midst
+    of a run on the processor itself.
+    """
+    if isinstance(error, Exception):
+        return isinstance(error, ContentLost if is_input else DelegateError)
+    return not isinstance(target, HostBuffer)
+
+
+def _is_same(one: DeviceTensor, other: DeviceTensor) -> bool:
+    return one is other or one.memory == other.memory
+
+
+class Shown(dict[int, Array]):
+    """The values of a run, some of which are in tensors: they are read when they are asked for."""
+
+    def __init__(self, values: Mapping[int, Array], tensors: Tensors) -> None:
+        super().__init__({**values, **dict.fromkeys(tensors, np.empty(0))})
+        self._tensors = tensors
+
+    def __getitem__(self, number: int) -> Array:
+        return self._tensors[number].read() if number in self._tensors else super().__getitem__(number)
+
+    def get(self, number: int, default: Any = None) -> Any:
+        """Return a value, or the default where there is none."""
+        return self[number] if number in self.keys() else default

@@ -1,0 +1,184 @@
+"""Tensors that stay where a model runs from call to call, such as the caches of a language model."""
+
+import math
+import operator
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from litecl.interpreter import tensor_files
+from litecl.interpreter.buffers import Buffer, HostBuffer
+from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
+from litecl.interpreter.graph import Array, Shape
+
+
+class DeviceTensor:
+    """A tensor in the memory of the device that runs a model, given to signatures in place of an array.
+
+    shape, dtype: of zeros, which it holds at first. nbytes: the size in bytes. It takes memory on the device of the
+    first model that it is given to, and any model on that device takes it without a copy. One run at a time uses it.
+
+    Raises ShapeError for a negative dimension and for a type that is none of numbers.
+    """
+
+    def __init__(self, shape: Iterable[int], dtype: npt.DTypeLike = np.float32) -> None:
+        self.shape: Shape = _shape(shape)
+        try:
+            self.dtype: np.dtype[Any] = np.dtype(dtype)
+        except TypeError as error:
+            raise ArgumentError(f"dtype: expected a type of numbers, got {dtype!r:.100}") from error
+        if self.dtype.hasobject or not self.dtype.itemsize:
+            raise ShapeError(f"dtype: expected a type of numbers, got {self.dtype}")
+        self.nbytes = math.prod(self.shape) * self.dtype.itemsize
+        self._memory: Buffer | None = _on_host(self.nbytes)
+        self._spare: Buffer | None = None  # for a result, until its run has ended well
+        self._is_users = False
+        self._is_lost = False
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, value: npt.ArrayLike) -> Self:
+        """Return one that holds a copy of an array."""
+        array = np.asarray(value)
+        made = cls(array.shape, array.dtype)
+        made.write(array)
+        return made
+
+    @classmethod
+    def on(cls, memory: Buffer, shape: Shape, dtype: np.dtype[Any]) -> Self:
+        """Return one in memory of a caller's, which it never leaves."""
+        made = cls(shape, dtype)
+        made._memory, made._is_users = memory, True
+        return made
+
+    def __repr__(self) -> str:
+        state = " closed" if self.is_closed else " lost" if self._is_lost else ""
+        return f"<DeviceTensor{state}: {self.dtype}{[*self.shape]}>"
+
+    def read(self) -> Array:
+        """Return a copy of the value. Raises ModelError for one that is closed, lost or in use, and DelegateError."""
+        with self.used():
+            self.require_content()
+            value = np.empty(self.shape, self.dtype)
+            self.memory.read(value)
+        return value
+
+    def write(self, value: npt.ArrayLike) -> None:
+        """Copy an array into it. Raises ShapeError unless shape and type are the tensor's, and what ``read`` raises."""
+        array = np.asarray(value)
+        if (array.shape, array.dtype) != (self.shape, self.dtype):
+            raise ShapeError(f"write: expected {self.dtype}{[*self.shape]}, got {array.dtype}{[*array.shape]}")
+        with self.used():
+            self.memory.write(array)
+            self._is_lost = False
+
+    def fork(self) -> "DeviceTensor":
+        """Return another tensor that holds the same."""
+        return DeviceTensor.of(self.read())
+
+    def close(self) -> None:
+        """Release the memory; any later use raises ModelError."""
+        with self.used():
+            self._memory = self._spare = None
+
+    @property
+    def is_closed(self) -> bool:
+        """True if it has released its memory."""
+        return self._memory is None
+
+    # For runs
+
+    @property
+    def memory(self) -> Buffer:
+        """The memory that holds the value. Raises ModelError once the tensor is closed."""
+        if self._memory is None:
+            raise ModelError("this DeviceTensor is closed")
+        return self._memory
+
+    @property
+    def is_users(self) -> bool:
+        """True if its memory is a caller's, not to be exchanged for other memory."""
+        return self._is_users
+
+    def require_content(self) -> None:
+        """Raise ModelError if it is closed, or a device has failed while it wrote there."""
+        if self.memory and self._is_lost:
+            raise ModelError(
+                "this DeviceTensor holds nothing certain: a device failed while it was written; write() to it, or use "
+                "a fork() or a saved file"
+            )
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Use the memory alone. Raises ModelError if a run, perhaps in another thread, is using it."""
+        if not self._lock.acquire(blocking=False):
+            raise ModelError("this DeviceTensor is in use by another run: fork() it for another thread")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the value. Raises what ``read`` raises."""
+        return DeviceTensor.of, (self.read(),)
+
+
+class DeviceTensors(dict[str, DeviceTensor]):
+    """A set of tensors by name, such as all caches of a text: ``runner(**caches, tokens=...)``.
+
+    ``SignatureRunner.device_tensors`` makes one.
+    """
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all in bytes."""
+        return sum(tensor.nbytes for tensor in self.values())
+
+    def fork(self) -> "DeviceTensors":
+        """Return another set that holds the same; both go on independently."""
+        return DeviceTensors({name: tensor.fork() for name, tensor in self.items()})
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write all values to a file. Raises OSError, and what ``DeviceTensor.read`` raises."""
+        tensor_files.write(path, {name: tensor.read() for name, tensor in self.items()})
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "DeviceTensors":
+        """Return a set that was saved. Raises ModelError for a file that is none, or is damaged."""
+        return cls({name: DeviceTensor.of(value) for name, value in tensor_files.read(path).items()})
+
+    def close(self) -> None:
+        """Release the memory of all."""
+        for tensor in self.values():
+            tensor.close()
+
+
+@contextmanager
+def using(tensors: Iterable[DeviceTensor]) -> Iterator[None]:
+    """Use some tensors, each once, alone. Raises ModelError if another run uses one."""
+    with ExitStack() as stack:
+        for tensor in {id(tensor): tensor for tensor in tensors}.values():
+            stack.enter_context(tensor.used())
+        yield
+
+
+def _shape(given: Iterable[int]) -> Shape:
+    try:
+        shape = tuple(map(operator.index, given))
+    except TypeError as error:
+        raise ArgumentError(f"shape: expected dimensions, got {given!r:.100}") from error
+    if min(shape, default=0) < 0:
+        raise ShapeError(f"shape: dimensions must not be negative, got {[*shape]}")
+    return shape
+
+
+def _on_host(size_bytes: int) -> HostBuffer:
+    try:
+        return HostBuffer(size_bytes)
+    except (MemoryError, ValueError) as error:
+        raise ModelError(f"DeviceTensor: no memory for {size_bytes} bytes") from error

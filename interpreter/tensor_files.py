@@ -1,0 +1,46 @@
+"""Arrays by name in a file: numpy's ``.npz``, with the type of each."""
+
+import json
+import zipfile
+from collections.abc import Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Array
+
+_VERSION = 1
+_HEAD = "tensors"  # the member that says what the others are
+
+
+def write(path: str | PathLike[str], arrays: Mapping[str, Array]) -> None:
+    """Write arrays of numbers. Raises OSError."""
+    named = {name: {"dtype": array.dtype.name, "shape": array.shape} for name, array in arrays.items()}
+    head = json.dumps({"version": _VERSION, "tensors": named}).encode()
+    contents = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in arrays.values()]
+    members: dict[str, Any] = {_HEAD: np.frombuffer(head, np.uint8)}
+    members |= {str(i): content for i, content in enumerate(contents)}
+    with Path(path).open("wb") as file:
+        np.savez(file, **members)
+
+
+def read(path: str | PathLike[str]) -> dict[str, Array]:
+    """Return what was written. Raises ModelError for a file that is none, or is damaged, and FileNotFoundError."""
+    try:
+        with np.load(path, allow_pickle=False) as members:
+            head = json.loads(bytes(members[_HEAD]))
+            if head["version"] != _VERSION:
+                raise ModelError(f"{fspath(path)}: tensors of version {head['version']}, expected {_VERSION}")
+            named = head["tensors"].items()
+            return {
+                name: members[str(i)].view(np.dtype(row["dtype"])).reshape(row["shape"])
+                for i, (name, row) in enumerate(named)
+            }
+    except (FileNotFoundError, ModelError):
+        raise
+    except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        fault = f"{type(error).__name__}: {error}"
+        raise ModelError(f"{fspath(path)}: no tensors that can be read ({fault})") from error
