@@ -3,9 +3,11 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
+from litecl.converter import causal_lm
 from litecl.converter.emit import emit
 from litecl.converter.fusions import FUSIONS, Fusion
 from litecl.converter.graph import Module
@@ -54,14 +56,19 @@ class Converter(TFLiteAttributes):
         compare with.
     """
 
-    _OWN = frozenset({"_load", "_keep", "_options", "_fusions", "report", "keep_sources", "sources"})
+    _OWN = frozenset({"_load", "_keep", "_finish", "_options", "_fusions", "report", "keep_sources", "sources"})
 
     def __init__(
-        self, load: Callable[["Converter"], dict[str, Module] | Model], keep: Any = None, **options: Unpack[Options]
+        self,
+        load: Callable[["Converter"], dict[str, Module] | Model],
+        keep: Any = None,
+        finish: Callable[[Model], Model] = lambda model: model,
+        **options: Unpack[Options],
     ) -> None:
         _check(options)
         self._load = load
         self._keep = keep  # a ConcreteFunction holds its variables only weakly
+        self._finish = finish
         self._options = options
         self._fusions: list[Fusion] = []
         self.report = ConversionReport()
@@ -82,6 +89,32 @@ class Converter(TFLiteAttributes):
             return {_DEFAULT_SIGNATURE: take(model, input_shapes, self.fuses_layers, self.keep_sources)}
 
         return cls(load, **options)
+
+    @classmethod
+    def from_keras_causal_lm(
+        cls, model: Any, cache_length: int, prefill_lengths: Sequence[int] = (8, 32), **options: Unpack[Options]
+    ) -> "Converter":
+        """Take a causal language model of Keras 3, and give it caches of keys and values, as Google's exporter does.
+
+        model: one of KerasHub (``keras_hub.models.CausalLM``), or one of tokens [batch, tokens] to logits [batch,
+        tokens, vocabulary] with causal ``MultiHeadAttention`` or ``GroupQueryAttention``; its masks of padding are
+        not used. cache_length: how many tokens the caches hold. prefill_lengths: how many tokens are read at once.
+
+        The signatures are ``prefill_8``, ``prefill_32``, ... and ``decode``, of ``tokens`` [1, n], ``input_pos`` [n]
+        and the caches ``kv_cache_k_0``, ``kv_cache_v_0``, ..., which are outputs too; decode returns ``logits`` [1, 1,
+        vocabulary]. The last logits of a text that fills the caches are compared with Keras': other ones are a
+        ConversionError.
+        """
+        lengths = causal_lm.check_lengths(cache_length, prefill_lengths)
+
+        def load(self: Converter) -> dict[str, Module]:
+            return _causal_lm().from_keras_causal_lm(model, cache_length, lengths)  # type: ignore[no-any-return]
+
+        def finish(made: Model) -> Model:
+            traced = _causal_lm()
+            return causal_lm.checked(made, cache_length, partial(traced.logits_of, model), traced.tolerance(model))
+
+        return cls(load, finish=finish, **options)
 
     @classmethod
     def from_saved_model(
@@ -176,8 +209,8 @@ class Converter(TFLiteAttributes):
         how = self.asked(declared(self._options.get("quantize")))
         loaded = self._load(self)
         made, report = (loaded, ConversionReport()) if isinstance(loaded, Model) else self._made(loaded, observe)
-        data = self._options.get("fp16_safe")
-        safe, rescaled = (made, None) if data is None else half_safe(made, data)
+        finished, data = self._finish(made), self._options.get("fp16_safe")
+        safe, rescaled = (finished, None) if data is None else half_safe(finished, data)
         model, quantization = quantize(safe, how)
         self.report = replace(report.of(model), quantization=quantization, rescaled=rescaled)
         self._check_custom(model)
@@ -223,6 +256,12 @@ def _check(options: Mapping[str, Any]) -> None:
     how = declared(options.get("quantize"))
     if options.get("fp16_safe") is not None and how is not None and how.weights != "float16":
         raise ConversionError('fp16_safe: expected a model in float, or quantize="float16", got integers')
+
+
+def _causal_lm() -> Any:
+    from litecl.converter.importer import causal_lm
+
+    return causal_lm
 
 
 def _frontends() -> Any:

@@ -34,6 +34,7 @@ from litecl.converter.passes.tensorflow.fold import Evaluate, fold_constants
 from litecl.converter.passes.tensorflow.identities import remove_identities
 from litecl.converter.passes.tensorflow.layout import put_channels_last
 from litecl.converter.passes.tensorflow.narrow_integers import widen_integers
+from litecl.converter.passes.tensorflow.packs import forward_packs
 from litecl.converter.passes.tensorflow.precision import DOUBLES, HALVES, use_float32
 from litecl.converter.passes.tensorflow.repeats import fuse_repeats
 from litecl.converter.passes.tensorflow.resampling import resample_by_products
@@ -60,6 +61,7 @@ _TENSORFLOW: tuple[Callable[[Function], None], ...] = (
     simplify_arithmetic,
     fold_dilation,
     remove_identities,
+    forward_packs,
     fuse_dense,
     use_shape_sources,
     resolve_sizes,

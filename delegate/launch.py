@@ -212,7 +212,12 @@ class Tile:
     @property
     def defines(self) -> dict[str, str | int | float]:
         """The macros of tile.h."""
-        macros = {"MR": self.rows, "NV": self.vectors, "PANEL": self.panel, "WIDTH": self.width}
+        macros: dict[str, str | int | float] = {
+            "MR": self.rows,
+            "NV": self.vectors,
+            "PANEL": self.panel,
+            "WIDTH": self.width,
+        }
         return macros | ({"ACROSS": 1} if self.across else {})
 
 

@@ -17,6 +17,8 @@ from litecl.interpreter.tensor import Sparsity as Sparsity
 from litecl.interpreter.tensor import TensorSpec as TensorSpec
 
 ABSENT = -1
+CONTEXT_LENGTH = "litecl.context_length"
+"""Metadata of a language model: how many tokens its caches hold, as a decimal number; each has a slot of its own."""
 
 
 @dataclass(frozen=True, eq=False)

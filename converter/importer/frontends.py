@@ -29,7 +29,7 @@ _DEFAULT_SIGNATURE = "serving_default"
 _Load = TypeVar("_Load", bound=Callable[..., Any])
 
 
-def _eagerly(load: _Load) -> _Load:
+def eagerly(load: _Load) -> _Load:
     """Return a function that runs as if the caller had not opened a graph, or turned eager execution off."""
 
     @wraps(load)
@@ -40,7 +40,7 @@ def _eagerly(load: _Load) -> _Load:
     return run  # type: ignore[return-value]
 
 
-@_eagerly
+@eagerly
 def from_keras_model(
     model: Any, input_shapes: Shapes | None = None, fuse_layers: bool = True, keep_source: bool = False
 ) -> Module:
@@ -48,10 +48,8 @@ def from_keras_model(
 
     fuse_layers: whether LSTM layers of Keras 3 are kept in one piece.
     """
-    if not isinstance(model, keras.Model) and not _is_of_keras_2(model):
-        raise ConversionError(f"expected a keras.Model, got {type(model).__module__}.{type(model).__name__}")
-    if keras.config.backend() != "tensorflow":
-        raise ConversionError(f"Keras runs on {keras.config.backend()}: set KERAS_BACKEND=tensorflow before its import")
+    if not _is_of_keras_2(model):
+        require_keras(model)
     overrides = _Overrides(input_shapes)
     specs = tf.nest.map_structure(overrides.spec, _keras_inputs(model))
     overrides.all_used()
@@ -70,7 +68,7 @@ def from_keras_model(
     return module
 
 
-@_eagerly
+@eagerly
 def from_saved_model(
     path: str | Path,
     signature_keys: Sequence[str] | None = None,
@@ -104,7 +102,7 @@ def _all_signatures(loaded: Any) -> list[str]:
     return [key for key in keys if not (is_export and key == "serve" and len(keys) > 1)]
 
 
-@_eagerly
+@eagerly
 def from_concrete_functions(
     functions: Sequence[Any], input_shapes: Shapes | None = None, keep_source: bool = False
 ) -> dict[str, Module]:
@@ -144,7 +142,7 @@ def _from_concrete(concrete: Any, input_shapes: Shapes | None, keep_source: bool
     return module
 
 
-@_eagerly
+@eagerly
 def from_frozen_graph(
     path: str | Path,
     input_arrays: Sequence[str],
@@ -180,6 +178,14 @@ def _read_graph_def(path: Path) -> Any:
     except (DecodeError, text_format.ParseError) as error:
         raise ConversionError(f"{path} is not a GraphDef: {error}") from error
     return graph_def
+
+
+def require_keras(model: Any) -> None:
+    """Raise ConversionError unless ``model`` is a model of Keras 3, which runs on TensorFlow."""
+    if not isinstance(model, keras.Model):
+        raise ConversionError(f"expected a keras.Model, got {type(model).__module__}.{type(model).__name__}")
+    if keras.config.backend() != "tensorflow":
+        raise ConversionError(f"Keras runs on {keras.config.backend()}: set KERAS_BACKEND=tensorflow before its import")
 
 
 class _Overrides:
@@ -262,7 +268,7 @@ def _source(concrete: Any, module: Module) -> Callable[[Mapping[str, Array]], di
     """Return what runs a function in TensorFlow, under the names of the module."""
     keywords = getattr(concrete, "_arg_keywords", None)
 
-    @_eagerly
+    @eagerly
     def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
         tensors = [tf.constant(inputs[name]) for name in module.input_names]
         results = concrete(**dict(zip(keywords, tensors, strict=True))) if keywords else concrete(*tensors)

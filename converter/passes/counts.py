@@ -11,6 +11,11 @@ class Size:
     scale: int
     factors: tuple[Any, ...]
 
+    @property
+    def is_dimension(self) -> bool:
+        """True for one symbol that stands for a dimension, not for what was computed from others."""
+        return self.scale == 1 and len(self.factors) == 1 and self.factors[0][0] not in ("+", "-", "//")
+
     def __mul__(self, other: "Count") -> "Count":
         if isinstance(other, Size):
             return Size(self.scale * other.scale, tuple(sorted(self.factors + other.factors, key=repr)))

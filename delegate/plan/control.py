@@ -62,7 +62,7 @@ def _lstm(values: Values, node: RegionNode, loop: "LstmLoop", initial: Sequence[
     time, (batch, units) = initial[loop.x].shape[0], initial[loop.h].shape
     made = [TensorSpec(TensorType.FLOAT32, shape) for shape in ((time, batch, units), (batch, units), (batch, units))]
     sequence, h, c = results = [Operand(spec) for spec in made]
-    target = planning.target_of(body, range(len(planning.model.subgraphs[body].nodes)))
+    target = planning.target_of(planning.graph(body).origins)
     launches = lstm_loop.steps(loop, initial, results, target, kind_of(target).run_cell)
     parts: list[Part] = [values.work(node.position, launch) for launch in launches]
     after = dict(enumerate(initial)) | {loop.h: h, loop.c: c, loop.list: sequence if loop.whole else h}

@@ -23,7 +23,7 @@ def _node(values: Values, node: RegionNode, run: Run) -> list[Part]:
         return [_chain(values, node)]
     residual = None if node.residual is None else values.newest(node.residual)
     inputs, outputs = values.inputs(node), values.outputs(node)
-    target = values.planning.target_of(values.graph.subgraph, node.positions)
+    target = values.planning.target_of(values.graph.origins[position] for position in node.positions)
     intermediates = [values.graph.specs[t] for t in node.node.intermediates]
     call = Call(node.node.options, inputs, outputs, target, node.activation, residual, node.pads, intermediates)
     return [part for step in node.cl_op.steps(call) for part in settled(values, node, step)]

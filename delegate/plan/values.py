@@ -1,6 +1,6 @@
 """The operands of the tensors of one run of a subgraph, and their memory once it is decided."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from litecl.delegate.analysis.loop_variables import origins
@@ -9,7 +9,7 @@ from litecl.delegate.kit.claims import bits
 from litecl.delegate.kit.shared import with_constants
 from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
-from litecl.delegate.plan.inline import Inlined, inlined
+from litecl.delegate.plan.inline import Inlined, Origin, inlined
 from litecl.delegate.plan.steps import Part, Slot, Within, Work, place_of
 from litecl.interpreter.graph import ABSENT, Model, TensorSpec
 from litecl.interpreter.op import Op
@@ -46,9 +46,9 @@ class Planning:
             self.graphs[subgraph] = inlined(self.model, self.specs, subgraph)
         return self.graphs[subgraph]
 
-    def target_of(self, subgraph: int, positions: Collection[int]) -> Target:
+    def target_of(self, origins: Iterable[Origin]) -> Target:
         """Return the device as nodes that one launch computes see it: without halves if one of them does without."""
-        if any((subgraph, position) in self.in_float for position in positions):
+        if any(origin in self.in_float for origin in origins):
             return replace(self.target, half_weights=False)
         return self.target
 

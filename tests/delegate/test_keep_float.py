@@ -17,10 +17,12 @@ from litecl.delegate.matmul import product
 from litecl.delegate.plan.plan import Plan
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
-from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.control import CALL, CallOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.unary import TANH
+from litecl.interpreter.schema import TensorType
 from support import devices, networks
 from support.build import Graph, model, randn
 from support.gpu_products import PRODUCTS
@@ -153,6 +155,21 @@ def test_in_a_loop() -> None:
         np.testing.assert_array_equal(kept, floats)
     other, _ = _run(made, feeds, precision="fp16", keep_float=[(1, 0)])
     np.testing.assert_array_equal(other, halves)
+
+
+def test_in_a_call() -> None:
+    """Nodes of a subgraph that stand in the place of a call: by their own place, or with the call."""
+    rng, inner, g = np.random.default_rng(9), Graph(), Graph()
+    x, shape = g.input((3, 600)), (3, 520)
+    y = _dense(inner, inner.input((3, 600)), randn(rng, 520, 600, scale=0.04))
+    called = g.node(CALL, [x], [TensorSpec(TensorType.FLOAT32, shape, name="called")], CallOptions(1))[0]
+    made = model(g.build(_dense(g, called, randn(rng, 530, 520, scale=0.04))), inner.build(y))
+    feeds = [randn(rng, 3, 600)]
+    floats, halves = (_run(made, feeds, precision=precision)[0] for precision in ("fp32", "fp16"))
+    for whole, part in (([0, 1], [0]), ([(1, 0), 1], [(1, 0)])):
+        np.testing.assert_array_equal(_run(made, feeds, precision="fp16", keep_float=whole)[0], floats)
+        kept = _run(made, feeds, precision="fp16", keep_float=part)[0]
+        assert not np.array_equal(kept, floats) and not np.array_equal(kept, halves)
 
 
 def test_what_names_no_node() -> None:

@@ -1,4 +1,6 @@
-"""A run that raises leaves tensors on the device as they were, or says that they are lost; none is used twice at once."""
+"""A run that raises leaves tensors on the device as they were, or says that they are lost; none is used twice at
+once.
+"""
 
 import threading
 from collections.abc import Callable

@@ -21,7 +21,7 @@ def with_generation(path: Path, most: int) -> Model:
     found = parts.read(path)
     interpreter = Interpreter(read(found.model.content, found.model.find))
     _, decode = steps(interpreter)
-    slots = length_of(decode, found.metadata.context_length)
+    slots = length_of(decode, found.metadata.context_length, interpreter.model)
     tables = {}
     for entry in decode.inputs:
         if entry.name in found.embedders:

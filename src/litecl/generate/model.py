@@ -16,7 +16,7 @@ from litecl.generate.signatures import Entry, Role, Step, lookups, steps
 from litecl.generate.whole import Lookup
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.graph import Array, Model, Shape
+from litecl.interpreter.graph import CONTEXT_LENGTH, Array, Model, Shape
 
 _OPEN_SLOTS = 1024  # of caches whose length a file leaves open
 _WORTH = 8  # how many tokens a prefill reads, at most, in the time in which decode reads one
@@ -44,7 +44,7 @@ class LanguageModel:
         interpret: Callable[[Model], Interpreter] = Interpreter,
     ) -> None:
         prefills, decode = steps(interpreter)
-        self.context_length = length_of(decode, context_length)
+        self.context_length = length_of(decode, context_length, interpreter.model)
         self.fingerprint = saved.fingerprint([each.model for each in (interpreter, *embedders.values())])
         self._window = sliding_window
         widths = [(step, width) for step in prefills for width in ([step.width] if step.width else _OPEN_WIDTHS)]
@@ -52,7 +52,7 @@ class LanguageModel:
         self._prefills = sorted(sized, key=lambda step: -step.width)
         self._decode = decode.with_sizes(1, self.context_length)
         self.vocabulary = next(entry.shape[-1] for entry in decode.outputs if entry.name == decode.logits)
-        self._slots = next((each.shape[-1] for each in self._decode.of(Role.MASK)), 0)
+        self._slots = next((each.shape[-1] for each in self._decode.of(Role.MASK)), _declared(interpreter.model) or 0)
         self._may_pad = _keep_all(self._decode, self._slots)
         self._runner = run(interpreter)
         self._embedders = {name: Embedder(name, run(given), lookups(given)) for name, given in embedders.items()}
@@ -157,10 +157,10 @@ class LanguageModel:
         return next(step for step in reversed(self._prefills) if step.width >= count)
 
 
-def length_of(decode: Step, given: int | None) -> int:
+def length_of(decode: Step, given: int | None, model: Model) -> int:
     """Return how many tokens caches hold. Raises ModelError where nothing says so, or another number is given."""
     masks: Sequence[Entry] = decode.of(Role.MASK)
-    fixed = masks[0].shape[-1] if masks else -1
+    fixed = masks[0].shape[-1] if masks else _declared(model) or -1
     if given is not None and given < 1:
         raise ModelError(f"context_length: expected at least 1, got {given}")
     if fixed > 0:
@@ -170,6 +170,14 @@ def length_of(decode: Step, given: int | None) -> int:
     if given is None and not masks:
         raise ModelError("the file does not say how many tokens its caches hold: give context_length=")
     return given or _OPEN_SLOTS
+
+
+def _declared(model: Model) -> int | None:
+    """Return how many tokens caches hold by a file's metadata, None where it has none."""
+    value = model.metadata.get(CONTEXT_LENGTH)
+    if value is not None and not (value.isdigit() and int(value) > 0):
+        raise ModelError(f"metadata {CONTEXT_LENGTH!r}: expected a number of tokens, got {value[:20]!r}")
+    return None if value is None else int(value)
 
 
 def _keep_all(decode: Step, slots: int) -> bool:

@@ -11,6 +11,7 @@ from litecl.delegate.claim.options import KeptNode
 from litecl.delegate.report import Counters, DelegationReport, NodeRow
 from litecl.halves.kernels import IN_HALVES
 from litecl.halves.sums import BLOCK, Sums, largest_lost, rounded
+from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
@@ -139,9 +140,28 @@ class Emulated:
         """See ``Delegation.copied_inputs``."""
         return ()
 
-    def use(self, subgraph: int, buffers: Mapping[int, Any]) -> Collection[int]:
+    def use(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Collection[int]:
         """See ``Delegation.use``."""
         return ()
+
+    def updates(self, subgraph: int) -> Mapping[int, int]:
+        """See ``Delegation.updates``."""
+        return {}
+
+    def surely_ends(self, subgraph: int) -> bool:
+        """See ``Delegation.surely_ends``."""
+        return False
+
+    def new_buffer(self, size_bytes: int) -> Buffer | None:
+        """See ``Delegation.new_buffer``."""
+        return None
+
+    def takes(self, buffer: Buffer) -> bool:
+        """See ``Delegation.takes``."""
+        return False
+
+    def count(self, given_bytes: int, returned_bytes: int) -> None:
+        """See ``Delegation.count``."""
 
     def report(self) -> DelegationReport:
         """Return that the CPU runs every node."""
