@@ -199,7 +199,7 @@ def packed(values: Array, panel: int, runs: int = 1, bits: int = 8) -> Array:
 
 
 def in_rows(values: Array, width: int) -> Array:
-    """Integers [1, columns, depth] as [columns, depth], rows padded with zeros to whole vectors of 4 ``width`` bytes."""
+    """Integers [1, columns, depth] as [columns, depth], rows padded with zeros to vectors of 4 ``width`` bytes."""
     _, columns, depth = values.shape
     vector = 4 * width // values.dtype.itemsize
     rows = np.zeros((columns, -(-depth // vector) * vector), values.dtype)
