@@ -202,6 +202,14 @@ inline intv clamp_int(intv x, int low, int high) {
     return y > high ? (intv)high : y;
 }
 
+// To the bounds of a result. With SATURATED these are the bounds of its type, which instructions that narrow know.
+#ifdef SATURATED
+#define LEAST_OUT ((OUT)-1 < (OUT)0 ? -(1 << (8 * sizeof(OUT) - 1)) : 0)
+#define BOUNDED(x, low, high) clamp_int(x, LEAST_OUT, LEAST_OUT + (1 << 8 * sizeof(OUT)) - 1)
+#else
+#define BOUNDED(x, low, high) clamp_int(x, low, high)
+#endif
+
 // The last step of a sum of products: requantized, the zero point of the output added, and clamped. stage is at bias,
 // multiplier, left and right shift of VW columns, `step` ints from one to the next. With FOLDED no column has a left
 // shift; its slot holds the term that rounds the right shift and adds the zero point. With RECTIFIED, in addition,
@@ -218,13 +226,13 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
     const longh even = (x << 32 >> 32) * (m << 32 >> 32) + even_added, odd = (x >> 32) * (m >> 32) + odd_added;
     const intv upper = (LANES & 1) != 0 ? AS_INTV(odd) : AS_INTV(even >> 32);
 #endif
-    return clamp_int(upper >> (LOADI(stage + STAGE_ROW_RIGHT * step) - 1), low, high);
+    return BOUNDED(upper >> (LOADI(stage + STAGE_ROW_RIGHT * step) - 1), low, high);
 }
 #elif defined(FOLDED)
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
     const intv right = LOADI(stage + STAGE_ROW_RIGHT * step);
     const intv y = multiply_high(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * step));
-    return clamp_int((y + LOADI(stage + STAGE_ROW_THIRD * step) + (right > 0 ? y >> 31 : (intv)0)) >> right, low, high);
+    return BOUNDED((y + LOADI(stage + STAGE_ROW_THIRD * step) + (right > 0 ? y >> 31 : (intv)0)) >> right, low, high);
 }
 #else
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
@@ -233,7 +241,7 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
 #else
     const intv y = requantize(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * step), LOADI(stage + STAGE_ROW_THIRD * step), LOADI(stage + STAGE_ROW_RIGHT * step));
 #endif
-    return clamp_int(y + zero, low, high);
+    return BOUNDED(y + zero, low, high);
 }
 #endif
 

@@ -278,6 +278,11 @@ class Bounds:
     low: int
     high: int
 
+    def defines(self, type_: TensorType) -> dict[str, str | int | float]:
+        """Return the macro for results whose bounds are those of their type (kernels_cl/quantized.h)."""
+        limits = np.iinfo(type_.dtype)
+        return {"SATURATED": 1} if (self.low, self.high) == (limits.min, limits.max) else {}
+
 
 WORDS = Bounds(0, -_LARGEST_WORD, _LARGEST_WORD - 1)
 """Results of 16 bits, without a zero point."""
