@@ -136,15 +136,14 @@ typedef wideh wideh_u __attribute__((aligned(8)));
 #define LOADD(p) (*(__global const wideh_u *)(p))
 
 inline inth round_half(wideh x) {
-    const wideh y = x < -65536.0 ? (wideh)-65536.0 : (x > 65536.0 ? (wideh)65536.0 : x), one = 1.0, none = 0.0;
+    const wideh y = x < -65536.0 ? (wideh)-65536.0 : (x > 65536.0 ? (wideh)65536.0 : x);
 #ifdef FLOORED
-    const wideh z = y + 0.5;
+    const wideh z = y + 0.5, one = 1.0, none = 0.0;
     const inth whole = CONVERT_H(z, int);
     return whole - CONVERT_H(z < CONVERT_H(whole, double) ? one : none, int);
 #else
-    const inth whole = CONVERT_H(y, int);
-    const wideh rest = y - CONVERT_H(whole, double);
-    return whole + CONVERT_H((rest >= 0.5 ? one : none) - (rest <= -0.5 ? one : none), int);
+    const wideh nearly = 0.49999999999999994;  // with a half the sum rounds to 1, with anything less to less
+    return CONVERT_H(y + (y < 0.0 ? -nearly : nearly), int);
 #endif
 }
 

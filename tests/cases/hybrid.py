@@ -150,6 +150,7 @@ def _halves() -> Array:
 
 
 # Output channels and depths that fill no vector, one, and several.
+_FEW = ((1000, 1), (257, 2), (63, 5), (640, 16))  # columns of one row, which are summed up across it
 _SHAPES = ((1, 16), (3, 17), (5, 24), (16, 33), (33, 5), (96, 1), (64, 130))
 
 
@@ -237,6 +238,7 @@ _ALL = (
     _fully_connected("8 bits, long rows", _f(2, 20001), 5, asymmetric_quantize_inputs=True),
     _fully_connected("8 bits, halves", _halves(), 9),
     _fully_connected("8 bits, halves, asymmetric", _halves(), 9, asymmetric_quantize_inputs=True),
+    *(_fully_connected(f"8 bits, {n} of one row", _f(1, c) + 1, n, asymmetric_quantize_inputs=n < 3) for c, n in _FEW),
     _fully_connected("8 bits, all negative", -np.abs(_f(4, 32)) - 1, 8, asymmetric_quantize_inputs=True),
     _fully_connected("8 bits, saturates", _f(4, 32) * 1e30, 8, fused_activation_function=ActivationFunctionType.RELU6),
     _depthwise("8 bits, large images", (2, 60, 50, 7), (1, 3, 3, 7)),
