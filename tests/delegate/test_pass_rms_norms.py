@@ -83,6 +83,16 @@ def test_what_is_added_behind(relu: bool, gpu: dict[str, Any]) -> None:
         np.testing.assert_allclose(got, np.maximum(expected, 0) if relu else expected, rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("device", devices.tested(), ids=devices.named)
+def test_by_opencl(device: Any) -> None:
+    r = Rms(3, 5, 42)
+    residual = r.graph.input(r.shape)
+    y = r.of(ADD, FORMS["exported"](r), residual)
+    x, other = (randn(np.random.default_rng(seed), *r.shape) for seed in (1, 2))
+    got = computed(r, y, [x, other], device=device)
+    np.testing.assert_allclose(got, r.expected(x) + other, rtol=2e-5, atol=1e-6)
+
+
 def test_nan_and_infinity_pass(gpu: dict[str, Any]) -> None:
     r = Rms(3, 40)
     y = FORMS["exported"](r)

@@ -70,6 +70,14 @@ def test_numbers(name: str, shape: tuple[int, ...], gpu: dict[str, Any]) -> None
         np.testing.assert_allclose(computed(r, y, feeds, **options), rotate(*feeds), rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.parametrize("device", devices.tested(), ids=devices.named)
+def test_by_opencl(device: Any) -> None:
+    r = Rotated((2, 5, 3, 34))
+    y = FORMS["sum"](r)
+    feeds = feeds_of(r)
+    np.testing.assert_allclose(computed(r, y, feeds, device=device), rotate(*feeds), rtol=2e-5, atol=2e-6)
+
+
 @pytest.mark.parametrize("type_", [TensorType.INT32, TensorType.INT64])
 @pytest.mark.parametrize("shape", [(1, 4, 5, 12), (1, 6, 1, 34), (1, 4, 1, 8)])
 def test_angles_transposes_and_a_scale(shape: tuple[int, ...], type_: TensorType, gpu: dict[str, Any]) -> None:
