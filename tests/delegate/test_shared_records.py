@@ -33,12 +33,11 @@ from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 from litecl.perf.models import layers
-from support import devices, weight_only
+from support import devices, rope_nets, weight_only
 from support.attention_nets import Attended
 from support.build import Graph, model, randn
 from support.by_name import Fed, agrees, case_of, launches
 from support.loop_models import FLOAT, INT, below, int32, next_, plus, while_model
-from support.rope_nets import FORMS, Rotated
 
 KERNELS = sorted(Path(kernels_cl.__file__).parent.glob("*.*"))
 TEXTS = {path.name: re.sub(r"//.*", "", path.read_text()) for path in KERNELS if path.suffix in (".cl", ".h")}
@@ -135,13 +134,6 @@ def attention() -> Fed:
     return content, [randn(rng, *g.tensors[t].static_shape) for t in g.inputs]
 
 
-def rope() -> Fed:
-    """Return a model that rotates rows, and what it is fed."""
-    r, rng = Rotated(), np.random.default_rng(8)
-    content = write(model(r.graph.build(FORMS["sum"](r))))
-    return content, [randn(rng, *r.graph.tensors[t].static_shape) for t in r.graph.inputs]
-
-
 def inverted_residual() -> Fed:
     """Return a model of three convolutions that are one launch on a GPU, and what it is fed."""
     g, rng, clamped = Graph(), np.random.default_rng(7), ActivationFunctionType.RELU6
@@ -156,7 +148,7 @@ def inverted_residual() -> Fed:
 
 _CASES = {
     "attention": attention,
-    "rope": rope,
+    "rope": rope_nets.fed,
     "inverted residual": inverted_residual,
     "chain": chain,
     "weight only": weight_only.fed,

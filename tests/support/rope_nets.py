@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.binary import ADD, MUL, SUB, AddOptions, MulOptions, SubOptions
@@ -15,7 +16,7 @@ from litecl.interpreter.ops.split import SPLIT, SplitOptions
 from litecl.interpreter.ops.transpose import TRANSPOSE
 from litecl.interpreter.ops.unary import COS, NEG, SIN
 from litecl.interpreter.schema import TensorType
-from support.build import Graph
+from support.build import Graph, model, randn
 
 _OPTIONS = {ADD: AddOptions(), SUB: SubOptions(), MUL: MulOptions()}
 
@@ -102,3 +103,10 @@ FORMS: dict[str, Callable[[Rotated], int]] = {
     "sum": lambda r: r.sum(r.x, lambda b: r.of(NEG, b), r.turns(r.shape[-1])),
     "times -1": lambda r: r.sum(r.x, r.negative, r.turns(r.shape[-1])),
 }
+
+
+def fed() -> tuple[bytes, list[Array]]:
+    """Return a model that rotates rows, and what it is fed."""
+    r, rng = Rotated(), np.random.default_rng(8)
+    content = write(model(r.graph.build(FORMS["sum"](r))))
+    return content, [randn(rng, *r.graph.tensors[t].static_shape) for t in r.graph.inputs]
