@@ -1,6 +1,6 @@
 """The pass that lets updates read the one coordinate of their position that is not known."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOpt
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.pack import PACK, PackOptions
 from litecl.interpreter.schema import TensorType
-from support import oracle
+from support import devices, oracle
 from support.build import Graph, model, randn
 from support.loop_models import FLOAT, INT, below, int32, next_, while_model
 from support.loop_models import check as loop_check
@@ -54,10 +54,18 @@ def updated(
     return Updated(g, at, g.op(DYNAMIC_UPDATE_SLICE, [cache, update, position], NoOptions()))
 
 
-def run(u: Updated, feeds: Sequence[Array]) -> tuple[Array, Array]:
+@pytest.fixture(scope="module")
+def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """Options of delegates for a GPU."""
+    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs")) as found:
+        yield found
+
+
+def run(u: Updated, feeds: Sequence[Array], kernels: Sequence[str] = (), **options: Any) -> tuple[Array, Array]:
     """What a device and LiteRT make of it."""
-    interpreter = Interpreter(model(u.graph.build(u.y)), delegates=[CLDelegate(strict=True)])
+    interpreter = Interpreter(model(u.graph.build(u.y)), delegates=[CLDelegate(**{"strict": True, **options})])
     interpreter.allocate_tensors()
+    assert not kernels or interpreter.delegation_report().partitions[0].kernels == tuple(kernels)
     for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
         interpreter.set_tensor(detail["index"], feed)
     interpreter.invoke()
@@ -82,6 +90,16 @@ def test_positions_at_the_edges_and_beyond(at: int, packed: bool) -> None:
     u, rng = updated(packed=packed), np.random.default_rng(1)
     feeds = [randn(rng, *CACHE), randn(rng, *NEW), np.full(() if packed else (1,), at, np.int32)]
     np.testing.assert_array_equal(*run(u, feeds))
+
+
+@pytest.mark.parametrize("at", [0, 3, 7, 100, -1])
+@pytest.mark.parametrize("axis", [0, 1, 2, 3])
+def test_one_launch_on_a_gpu(axis: int, at: int, gpu: dict[str, Any]) -> None:
+    starts, new = [0, 0, 0, 0], [*CACHE]
+    new[axis] = 1 + axis % 2
+    u, rng = updated([None if i == axis else s for i, s in enumerate(starts)], new=tuple(new)), np.random.default_rng(7)
+    feeds = [randn(rng, *CACHE), randn(rng, *new), np.array([at], np.int32)]
+    np.testing.assert_array_equal(*run(u, feeds, ["update"], **gpu))
 
 
 @pytest.mark.parametrize("starts", [(None, 2, 5, 0), (1, None, 50, -3), (0, 0, 3, None), (0, -7, None, 2)])

@@ -159,5 +159,5 @@ def test_kernels_of_decode() -> None:
     plans = interpreter._delegations[0].plans  # type: ignore[attr-defined]
     plan = next(plan for plan in plans.values() if plan.region.subgraph == 1)
     entries = [work.launch.entry for work in plan.works]
-    counts = {entry: entries.count(entry) for entry in ("layer_norm_local", "rope", "attention_local", "copy_to_box")}
-    assert counts == {"layer_norm_local": 13, "rope": 4, "attention_local": 2, "copy_to_box": 4}
+    counts = {entry: entries.count(entry) for entry in ("layer_norm_local", "rope", "attention_local", "update")}
+    assert counts == {"layer_norm_local": 13, "rope": 4, "attention_local": 2, "update": 4}
