@@ -2,18 +2,18 @@
 // scaled: y[i] = scale (x[i] cos[i] - x[i + half] sin[i]), y[i + half] = scale (x[i + half] cos[far + i] + x[i] sin[far + i]).
 // Rows are those of three loops, the innermost with one position where that is possible (the record Rope).
 // A work-item takes per_item vectors of pairs, of the same ones of neighbouring rows.
-// Macros: ANGLES, if angles are computed here: then cosines are positions of type POSITION, and sines the frequencies.
+// Macros: ANGLES, if angles are computed here: then cosines are positions of type T, and sines the frequencies.
 #include "tile.h"
 #include "functions.h"
 #include <Rope>
 
 #ifndef ANGLES
-#define POSITION float
+#define T float
 #endif
 
 typedef floatv Tv;
 
-KERNEL void rope(ITEM __global const float *x, __global const POSITION *cosines, __global const float *sines, __global float *y,
+KERNEL void rope(ITEM __global const float *x, __global const T *cosines, __global const float *sines, __global float *y,
                  __global const Rope *r, int n, int per_item) {
     SHARE(n, per_item);
     floatv c = 0.0f, s = 0.0f, far_c = 0.0f, far_s = 0.0f;

@@ -73,9 +73,7 @@ def _lower(call: Call) -> list[Step]:
         call.target.vector_width * (_PAIR_FLOPS + o.angles * _ANGLE_FLOPS),
     )
     share = chunks("rope", count, call.target, work=work)
-    defines: dict[str, str | int | float] = (
-        {"ANGLES": 1, "POSITION": C_TYPES[call.input(1).spec.type]} if o.angles else {}
-    )
+    defines: dict[str, str | int | float] = {"ANGLES": 1, "T": C_TYPES[call.input(1).spec.type]} if o.angles else {}
     args = (call.input(0), call.input(1), call.input(2), y, record, *share.args)
     return [share.launch("rope", args, defines, count * work)]
 

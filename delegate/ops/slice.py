@@ -2,13 +2,17 @@
 device. UPDATE_ALONG is an update of which one coordinate alone is not known (the pass ``coordinates`` finds it).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from litecl.delegate.cl_op import Call, ClOp, Move, Operand, Refusal, Step
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, ClOp, Move, Operand, Refusal, Step, or_else
 from litecl.delegate.kit.claims import C_TYPES, Specs, bits, given, integers, moves
 from litecl.delegate.kit.composed import composed
+from litecl.delegate.kit.schedule import elements
 from litecl.delegate.kit.strided import Place, box, copy, copy_box, dense, view
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Shape, TensorSpec
@@ -60,6 +64,20 @@ def _lower_along(call: Call) -> list[Step]:
     return _updated(call, starts, [Place(0, room[axis], 0, dense(x.shape)[axis])] if room[axis] else [])
 
 
+def _at_once(call: Call) -> list[Step] | None:
+    """Lower UPDATE_ALONG to one launch that copies what stays and what is new, if that is all of the other axes."""
+    o: UpdateOptions = call.options
+    x, update, position, (y,) = call.input(0), call.input(1), call.input(2), call.outputs
+    axis = o.starts.index(None)
+    whole, part = ((*shape[:axis], *shape[axis + 1 :]) for shape in (x.shape, update.shape))
+    if x is y or whole != part:
+        return None
+    share, inner = elements("update", y.spec.size, call.target), math.prod(x.shape[axis + 1 :])
+    sizes = np.int32(x.shape[axis]), np.int32(update.shape[axis]), np.int32(inner)
+    args: tuple[Arg, ...] = (x, update, y, position, *share.args, *sizes)
+    return [share.launch("update", args, _defines(x, position))]
+
+
 def _updated(call: Call, starts: Sequence[int], places: Sequence[Place]) -> list[Step]:
     """Return the launches of an update. starts: what is known of its position. places: the coordinates besides."""
     x, update, start, (y,) = call.input(0), call.input(1), call.input(2), call.outputs
@@ -106,7 +124,9 @@ def _claim_strided(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -
     return moves(options, inputs, outputs)
 
 
-UPDATE_ALONG = ClOp(composed("UPDATE_ALONG", UpdateOptions), claim=moves, lower=_lower_along)
+UPDATE_ALONG = ClOp(
+    composed("UPDATE_ALONG", UpdateOptions), claim=moves, lower=_lower_along, gpu=or_else(_at_once, _lower_along)
+)
 
 CL_OPS = (
     ClOp(SLICE, claim=moves, lower=_lower_slice),

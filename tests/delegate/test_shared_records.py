@@ -33,7 +33,7 @@ from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 from litecl.perf.models import layers
-from support import devices, weight_only
+from support import devices, rope_nets, weight_only
 from support.attention_nets import Attended
 from support.build import Graph, model, randn
 from support.by_name import Fed, agrees, case_of, launches
@@ -148,6 +148,7 @@ def inverted_residual() -> Fed:
 
 _CASES = {
     "attention": attention,
+    "rope": rope_nets.fed,
     "inverted residual": inverted_residual,
     "chain": chain,
     "weight only": weight_only.fed,

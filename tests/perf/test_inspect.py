@@ -6,20 +6,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flatbuffers import flexbuffers
 
 from litecl.cli import main
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import ABSENT, Model, Quantization, Subgraph, TensorSpec
-from litecl.interpreter.op import Op
+from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
+from litecl.interpreter.ops.control import STABLEHLO_COMPOSITE, StableHLOCompositeOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.conv_3d import CONV_3D, Conv3DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
+from litecl.interpreter.ops.unary import ABS
 from litecl.interpreter.schema import Padding, TensorType
-from litecl.perf.summary import node_lines, stored_tensors, summarize
+from litecl.perf.summary import CompositeLine, node_lines, stored_tensors, summarize
 from support.build import Graph, model
 from support.small_models import chain, lstm
 
@@ -74,6 +77,49 @@ def test_recurrent_products_are_counted() -> None:
     """Three steps of four gates: 6 x 4 weights and 6 x 6 recurrent ones each."""
     assert summarize(lstm()).multiply_adds == 3 * 4 * (6 * 4 + 6 * 6)
     assert [line.multiply_adds for line in node_lines(chain())] == [2 * 7 * 5, None, None, None]
+
+
+def _composites() -> Model:
+    """A norm, one of another version without attributes, and one whose attributes are damaged."""
+    g, b = Graph(), Graph("body")
+    y = g.input((2, 4))
+    body = b.build(b.op(ABS, [b.input((2, 4))], NoOptions()))
+    epsilon = bytes(flexbuffers.Dumps({"epsilon": float(np.float32(1e-6)), "axes": [1, 2], "mode": "rows"}))
+    for name, attributes, version in (("odml.rms_norm", epsilon, 0), ("mine", b"", 3), ("mine", b"\xff\x00\x01", 0)):
+        options = StableHLOCompositeOptions(name, 1, attributes, version=version)
+        (y,) = g.node(STABLEHLO_COMPOSITE, (y,), [TensorSpec(TensorType.FLOAT32, (2, 4))], options)
+    return model(g.build(y), body)
+
+
+def test_composites_are_told_by_name_with_their_attributes() -> None:
+    """Numbers are as short as a float32 is written, not as a double with the same value."""
+    norm, other, damaged = node_lines(_composites())[:3]
+    assert norm.options == "odml.rms_norm(axes=[1, 2], epsilon=1e-06, mode=rows), decomposition_subgraph_index=1"
+    assert norm.composite == CompositeLine("odml.rms_norm", 0, {"axes": [1, 2], "epsilon": 1e-6, "mode": "rows"})
+    assert other.options == "mine() version 3, decomposition_subgraph_index=1"
+    assert damaged.options == "mine(attributes that are no map), decomposition_subgraph_index=1"
+    assert damaged.composite == CompositeLine("mine", 0, None)
+    assert node_lines(chain())[0].composite is None
+    assert summarize(_composites()).subgraphs[0].composites == {"mine": 2, "odml.rms_norm": 1}
+
+
+def test_the_command_shows_composites(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    path = tmp_path / "composites.tflite"
+    path.write_bytes(write(_composites()))
+    assert main(["inspect", str(path), "--nodes"]) == 0
+    shown = capsys.readouterr().out
+    assert "composites: 2 mine, 1 odml.rms_norm" in shown and "epsilon=1e-06" in shown
+    assert main(["inspect", str(path), "--nodes", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [node["composite"] and node["composite"]["name"] for node in found["nodes"]] == [
+        *("odml.rms_norm", "mine", "mine"),
+        None,
+    ]
+    assert found["nodes"][0]["composite"]["attributes"]["epsilon"] == 1e-6
+    assert found["subgraphs"][0]["composites"] == {"mine": 2, "odml.rms_norm": 1}
 
 
 def _tensors() -> Model:
