@@ -16,6 +16,7 @@ from litecl.delegate.delegation import CLDelegation
 from litecl.delegate.progress import BuildStep, Progress, told_to
 from litecl.delegate.report import Counters, DelegationReport, NodeRow, WarmUp
 from litecl.interpreter.buffers import Buffer
+from litecl.interpreter.delegation import Moved
 from litecl.interpreter.graph import Array, Model
 
 Made = Callable[[], CLDelegation]
@@ -111,7 +112,7 @@ class Warming:
         """See ``Delegation.takes``."""
         return False
 
-    def count(self, given_bytes: int, returned_bytes: int) -> None:
+    def count(self, moved: Moved) -> None:
         """See ``Delegation.count``."""
 
     def report(self) -> DelegationReport:

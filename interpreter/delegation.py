@@ -1,6 +1,7 @@
 """The interface of a delegate: it rewrites a model, and reports on it afterwards."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from litecl.interpreter.buffers import Buffer
@@ -61,6 +62,17 @@ class Report(Protocol):
         """Return HTML, which notebooks show."""
 
 
+@dataclass(frozen=True)
+class Moved:
+    """The bytes that the host has copied for a call: from its arguments, to its results, and from one tensor that stays
+    on the device to another.
+    """
+
+    given: int = 0
+    returned: int = 0
+    within: int = 0
+
+
 class Delegation(Protocol):
     """The outcome of applying a delegate to one model with one set of shapes."""
 
@@ -107,8 +119,8 @@ class Delegation(Protocol):
     def takes(self, buffer: Buffer) -> bool:
         """Return whether tensors may lie in a buffer without a copy."""
 
-    def count(self, given_bytes: int, returned_bytes: int) -> None:
-        """Count what the last invoke has copied from a caller's arrays and to them, for the report."""
+    def count(self, moved: Moved) -> None:
+        """Count what the host has copied beside the last invoke, for the report."""
 
     def report(self) -> Report:
         """Return what ran where and why, including the counters of the last invoke."""

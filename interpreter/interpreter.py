@@ -1,7 +1,7 @@
 """The public interpreter, a drop-in for ``tf.lite.Interpreter`` and ``ai_edge_litert.interpreter.Interpreter``."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from os import PathLike
 
 import numpy as np
@@ -130,8 +130,8 @@ class Interpreter(Allocation, Lifetime):
         finally:
             self._busy = False
 
-    def _invoke(self, subgraph: int, *, in_place: bool = True) -> None:
-        place = self._in_place.get(subgraph) if in_place else None
+    def _invoke(self, subgraph: int) -> None:
+        place = self._in_place.get(subgraph)
         if self._busy:
             raise ModelError("invoke: this interpreter is already running: use one interpreter per thread")
         self._busy = True  # no other thread can have come in between
@@ -224,6 +224,17 @@ class Interpreter(Allocation, Lifetime):
             return False
         self._inputs[subgraph][tensor] = value.view(self._spec(tensor, subgraph).dtype)
         return True
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let nobody else run the model meanwhile. Raises ModelError where somebody does."""
+        if self._busy:
+            raise ModelError("this interpreter is already running: use one interpreter per thread")
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
 
     @property
     def _may_stop(self) -> bool:

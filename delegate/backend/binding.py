@@ -9,6 +9,10 @@ from litecl.delegate.plan.plan import Plan
 from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.graph import Array
 
+Placed = Mapping[Operand, Buffer]
+
+_NOTHING: Placed = {}
+
 
 class Binding:
     """The buffers of one execution.
@@ -32,9 +36,11 @@ class Binding:
         self._givers = {o: t for t, o in zip(plan.region.inputs, plan.inputs, strict=True) if o in plan.apart}
         self.tensors = {*self.alone, *self._givers.values(), *(t for results in self.updated.values() for t in results)}
         self._own: dict[Operand, Buffer] = {}  # of what lies apart, once a run has needed it
-        self._placed: dict[Operand, Buffer] = {}
+        self._placed: Placed = {}
         self.buffers: Mapping[int, Buffer] = {}
-        self.sources: dict[Operand, Buffer] = {}
+        self.sources: Placed = {}
+        self._asked: Mapping[int, Buffer] | None = None
+        self._answer: tuple[Placed, Mapping[int, Buffer], Placed] = {}, {}, {}
 
     @property
     def own_bytes(self) -> int:
@@ -62,6 +68,21 @@ class Binding:
         An input that is overwritten lies where the output lies that takes its place, and is copied there first unless
         that is its own buffer.
         """
+        if not buffers:
+            self.buffers, self.sources = buffers, _NOTHING
+            if self._placed:
+                self._place(_NOTHING)
+            return ()
+        if buffers is not self._asked:
+            self._asked, self._answer = buffers, self._found(buffers)
+        placed, used, self.sources = self._answer
+        if placed is not self._placed:
+            self._place(placed)
+        self.buffers = used
+        return used
+
+    def _found(self, buffers: Mapping[int, Buffer]) -> tuple[Placed, Mapping[int, Buffer], Placed]:
+        """Return what lies in buffers, the buffers in use, and what is to be copied before a run."""
         placed = {operand: buffers[tensor] for tensor, operand in self.alone.items() if tensor in buffers}
         used = {tensor: buffers[tensor] for tensor in self.alone if tensor in buffers}
         sources = {}
@@ -73,10 +94,7 @@ class Binding:
                 used[given] = buffers[given]
                 if taken is None or buffers[taken] is not buffers[given]:
                     sources[operand] = buffers[given]
-        if used != self.buffers or placed != self._placed:
-            self.buffers, self.sources = used, sources
-            self._place(placed)
-        return used
+        return placed, used, sources
 
     def prepare(self) -> bool:
         """Give memory to what lies apart and is in no buffer; return whether something now lies elsewhere."""
@@ -87,7 +105,7 @@ class Binding:
         for operand in missing:
             if operand not in self._own:
                 self._own[operand] = self._keeper.new_buffer(operand.size_bytes)
-        self._place(self._placed | {operand: self._own[operand] for operand in missing})
+        self._place({**self._placed} | {operand: self._own[operand] for operand in missing})
         return True
 
     def fill(self) -> int:
@@ -105,7 +123,7 @@ class Binding:
         buffer = self._placed.get(root)
         return None if buffer is None or buffer.host is None else part_of(buffer.host, start, operand)
 
-    def _place(self, placed: dict[Operand, Buffer]) -> None:
+    def _place(self, placed: Placed) -> None:
         assert self._taker is not None
         self._taker.use(placed)
         self._placed = placed
