@@ -3,13 +3,15 @@
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
+from litecl.delegate.backend.direct import on_buffers
 from litecl.delegate.backend.program import Program
 from litecl.delegate.backend.protocols import Device, KeepsTensors
 from litecl.delegate.report import Counters
 from litecl.interpreter.buffers import Buffer, HostBuffer
 from litecl.interpreter.delegation import Moved
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.graph import Model, Subgraph
+from litecl.interpreter.graph import Array, Model, Subgraph
+from litecl.interpreter.op import InPlace
 
 Allotted = Sequence[tuple[Program, Mapping[int, Buffer]]]
 
@@ -81,6 +83,13 @@ class OnBuffers:
         nodes, free = self.model.subgraphs[subgraph].nodes, self._free(subgraph)
         return len(nodes) == len(free) == 1 and not free[0][0].is_bounded
 
+    def quick(self, subgraph: int, inputs: Mapping[int, Array]) -> InPlace | None:
+        """See ``Delegation.quick``."""
+        if not self.surely_ends(subgraph):
+            return None
+        ((program, _),) = self._free(subgraph)
+        return on_buffers(program, inputs, self.counters, _raise)
+
     def _free(self, subgraph: int) -> Sequence[tuple[Program, Collection[int]]]:
         """Return the regions of a subgraph, each with the tensors that may lie in buffers. The others are read by the
         CPU or by several regions, or are another tensor's memory.
@@ -91,6 +100,10 @@ class OnBuffers:
             entered = regions if subgraph not in self._called else []
             self._buffers[subgraph] = [(p, {t for t in p.binding.tensors if _is_alone(graph, t)}) for p in entered]
         return [(program, free) for program, free in self._buffers[subgraph] if program in regions]
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def _is_alone(graph: Subgraph, tensor: int) -> bool:

@@ -18,6 +18,7 @@ from litecl.delegate.report import Counters, DelegationReport, NodeRow, WarmUp
 from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.delegation import Moved
 from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.op import InPlace
 
 Made = Callable[[], CLDelegation]
 
@@ -103,6 +104,10 @@ class Warming:
     def surely_ends(self, subgraph: int) -> bool:
         """See ``Delegation.surely_ends``."""
         return False
+
+    def quick(self, subgraph: int, inputs: Mapping[int, Array]) -> InPlace | None:
+        """See ``Delegation.quick``."""
+        return None
 
     def new_buffer(self, size_bytes: int) -> Buffer | None:
         """See ``Delegation.new_buffer``."""

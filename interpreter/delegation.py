@@ -6,6 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.graph import Array, Model, TensorSpec
+from litecl.interpreter.op import InPlace
 
 
 class NodeReport(Protocol):
@@ -112,6 +113,12 @@ class Delegation(Protocol):
 
     def surely_ends(self, subgraph: int) -> bool:
         """Return whether nothing but a fault of the device ends a run of an entry subgraph early."""
+
+    def quick(self, subgraph: int, inputs: Mapping[int, Array]) -> InPlace | None:
+        """Return a shorter way to run an entry subgraph again on the same buffers, if there is one; it raises faults.
+
+        inputs: where the others lie.
+        """
 
     def new_buffer(self, size_bytes: int) -> Buffer | None:
         """Allocate memory for a tensor that is to stay on the device, if there is one. Raises DelegateError."""

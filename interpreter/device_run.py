@@ -1,64 +1,22 @@
 """Runs of a signature some of whose inputs and outputs are tensors that stay on the device."""
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain, combinations, starmap
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from litecl.interpreter.buffers import Buffer, HostBuffer, seen
-from litecl.interpreter.delegation import Delegation
 from litecl.interpreter.device_tensor import DeviceTensor, Using
 from litecl.interpreter.errors import ContentLost, DelegateError, ModelError, ShapeError
 from litecl.interpreter.feeding import seen_dtype
-from litecl.interpreter.graph import Array, TensorSpec
-
-Tensors = Mapping[int, DeviceTensor]
+from litecl.interpreter.graph import Array
+from litecl.interpreter.on_tensors import Runs, Tensors
+from litecl.interpreter.op import InPlace
 
 _NOTHING: Mapping[int, Buffer] = {}
 _SMALL_BYTES = 1 << 16
-
-
-class Runs(Protocol):
-    """The part of ``Interpreter`` that such a run needs."""
-
-    _delegations: Sequence[Delegation]
-    _inputs: dict[int, dict[int, Array]]
-
-    @property
-    def _may_stop(self) -> bool:
-        """Return whether limits of memory or time may end a run."""
-
-    def _spec(self, tensor: int, subgraph: int) -> TensorSpec:
-        """Return what is known of a tensor."""
-
-    def _value(self, tensor: int, subgraph: int) -> Array:
-        """Return a tensor's value."""
-
-    @property
-    def _executor(self) -> object:
-        """Return what runs the model, another one for other shapes."""
-
-    def _alone(self) -> AbstractContextManager[None]:
-        """Let nobody else run the model meanwhile. Raises ModelError where somebody does."""
-
-    def _call(self, subgraph: int) -> None:
-        """Run a subgraph on its inputs, alone."""
-
-    def _invoke(self, subgraph: int) -> None:
-        """Run a subgraph on its inputs."""
-
-    def _let(self, tensor: int, subgraph: int, value: Array) -> bool:
-        """Let an input be an array itself; return whether it is now, and not in a delegate's memory."""
-
-    def set_tensor(self, tensor_index: int, value: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
-        """Copy a value into an input."""
-
-    def _show(self, subgraph: int, tensors: Tensors) -> None:
-        """Let ``get_tensor`` find outputs in tensors."""
 
 
 class DeviceRun:
@@ -77,6 +35,10 @@ class DeviceRun:
         self._prepared_for: list[object] = []
         self._targets: Mapping[int, Buffer] = {}
         self._buffers: Mapping[int, Buffer] = {}
+        self._swapped: list[DeviceTensor] = []
+        self._copied: list[tuple[Any, Any]] = []
+        self._copied_bytes = 0
+        self._quick: InPlace | None = None
 
     def is_of(self, inputs: Tensors, outputs: Tensors) -> bool:
         """Return whether these are its tensors."""
@@ -118,25 +80,50 @@ class DeviceRun:
         self._targets = targets = self._found_targets()
         buffers = {tensor: x.memory for tensor, x in self.inputs.items() if tensor not in self.outputs}
         self._buffers = buffers | {tensor: x for tensor, x in targets.items() if tensor not in self.inputs}
-        self._prepared_for = self._state()
+        spare = [(x, target) for n, target in targets.items() if target is (x := self.outputs[n])._spare]
+        self._swapped = [x for x, target in spare if target.host is None or x.nbytes >= _SMALL_BYTES]
+        copied = [(x, target) for x, target in spare if x not in self._swapped]
+        self._copied = [(x.memory.host, target.host) for x, target in copied]
+        self._copied_bytes = sum(x.nbytes for x, _ in copied)
+        self._prepared_for, self._quick = self._state(), None
 
     def _run(self) -> None:
+        used = {t for d in self.interpreter._delegations for t in d.use(self.subgraph, self._buffers)}
+        if self._quick is None:
+            self._run_on(used)
+            return
+        try:
+            self.interpreter._values = self._quick.run()
+        except Exception as error:
+            self._quick = None
+            if not self._overwrites:
+                self._run_on(used)
+                return
+            raise ContentLost(f"tensors that were being written over are lost: {error}") from error
+
+    @property
+    def _overwrites(self) -> bool:
+        """Return whether a run writes over an input."""
+        read = [tensor.memory for tensor in self.inputs.values()]
+        return any(target in read for target in self._targets.values())
+
+    def _run_on(self, used: Collection[int]) -> None:
+        """Run node by node. used: the tensors that need not be copied."""
         interpreter, subgraph, targets = self.interpreter, self.subgraph, self._targets
-        used: set[int] = set()
-        for delegation in interpreter._delegations:
-            used.update(delegation.use(subgraph, self._buffers))
         fed = [tensor for tensor in self.inputs if tensor not in used]
+        taken = [tensor for tensor in self.outputs if tensor not in used or tensor not in targets]
         before = {tensor: interpreter._inputs[subgraph][tensor] for tensor in fed}
         try:
             for tensor in fed:
                 self._feed(tensor, self.inputs[tensor])
             interpreter._call(subgraph)
-            for tensor, x in self.outputs.items():
-                if tensor not in used or tensor not in targets:
-                    self._collect(tensor, x, targets.get(tensor, x.memory))
+            for tensor in taken:
+                self._collect(tensor, self.outputs[tensor], targets.get(tensor, self.outputs[tensor].memory))
         finally:
             for tensor, value in before.items():
                 interpreter._let(tensor, subgraph, value)
+        if not fed and not taken and len(interpreter._delegations) == 1 and interpreter._is_free:
+            self._quick = interpreter._delegations[0].quick(subgraph, interpreter._inputs[subgraph])
 
     def _check(self) -> None:
         """Raise for tensors whose type or shape is another, or that are in each other's way."""
@@ -224,18 +211,17 @@ class DeviceRun:
         self.moved[1] += value.nbytes
 
     def _commit(self) -> None:
-        """Let results in spare memory be the tensors' own: of all or none, for numpy and Python's C alone do it, where no
-        interrupt comes in between. Small ones are copied, so that the next run finds all where it was.
+        """Let results in spare memory be the tensors' own: of all or none, for numpy and Python's C alone do it, where
+        no interrupt comes in between. Small ones are copied, so that the next run finds all where it was.
         """
         for tensor in self.outputs.values():
             tensor._is_lost = False
-        spare = [(x, target) for n, target in self._targets.items() if target is (x := self.outputs[n])._spare]
-        swapped = [x for x, target in spare if target.host is None or x.nbytes >= _SMALL_BYTES]
-        pairs = [{"_memory": tensor._spare, "_spare": tensor._memory} for tensor in swapped]
-        small = [(x.memory.host, target.host) for x, target in spare if x not in swapped]
-        self.moved[2] = sum(tensor.nbytes for tensor, _ in spare if tensor not in swapped)
-        changes = chain(starmap(np.copyto, small), map(dict.update, map(vars, swapped), pairs))
-        deque(changes, maxlen=0)
+        pairs = [{"_memory": tensor._spare, "_spare": tensor._memory} for tensor in self._swapped]
+        changes: Iterator[object] = chain(
+            starmap(np.copyto, self._copied), map(dict.update, map(vars, self._swapped), pairs)
+        )
+        deque[object](changes, maxlen=0)
+        self.moved[2] = self._copied_bytes
 
     def _lose(self, error: BaseException) -> None:
         """Mark tensors whose memory a run that has failed may have written to."""
@@ -257,18 +243,3 @@ def _may_be_lost(target: Buffer, is_input: bool, error: BaseException) -> bool:
 
 def _is_same(one: DeviceTensor, other: DeviceTensor) -> bool:
     return one is other or one.memory == other.memory
-
-
-class Shown(dict[int, Array]):
-    """The values of a run, some of which are in tensors: they are read when they are asked for."""
-
-    def __init__(self, values: Mapping[int, Array], tensors: Tensors) -> None:
-        super().__init__({**values, **dict.fromkeys(tensors, np.empty(0))})
-        self._tensors = tensors
-
-    def __getitem__(self, number: int) -> Array:
-        return self._tensors[number].read() if number in self._tensors else super().__getitem__(number)
-
-    def get(self, number: int, default: Any = None) -> Any:
-        """Return a value, or the default where there is none."""
-        return self[number] if number in self.keys() else default

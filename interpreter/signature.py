@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from litecl.interpreter.delegation import Moved
-from litecl.interpreter.device_run import DeviceRun, Runs
+from litecl.interpreter.device_run import DeviceRun
 from litecl.interpreter.device_tensor import DeviceTensor, DeviceTensors
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Array, Model, Shape, Signature
+from litecl.interpreter.on_tensors import Runs
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 

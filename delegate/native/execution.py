@@ -121,6 +121,8 @@ class NativeExecution:
         self._sets, self._outside = shifts[turns], shifts[turns.stop :]
         return shifts
 
+    at_once_on_buffers = True
+
     def use(self, buffers: Mapping[Operand, Buffer]) -> None:
         """See ``TakesBuffers``."""
         if buffers and buffers is not self._asked:

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 from litecl.generate.signatures import Step
 from litecl.interpreter import DeviceTensor, Interpreter
 from litecl.interpreter.delegation import Delegation
+from litecl.interpreter.device_run import DeviceRun
 from litecl.interpreter.graph import Array
-from litecl.interpreter.signature import SignatureRunner
 
 
 class Caches(dict[str, Any]):
@@ -39,7 +39,7 @@ class InterpreterRunner:
 
     def __init__(self, interpreter: Interpreter) -> None:
         self._interpreter = interpreter
-        self._runners: dict[str, SignatureRunner] = {}
+        self._bound: dict[tuple[str, int], _Bound] = {}  # steps by key and width, one of each key
         interpreter.allocate_tensors()
 
     def caches(self, values: Mapping[str, Array]) -> Caches:
@@ -52,10 +52,15 @@ class InterpreterRunner:
 
     def run(self, step: Step, given: Mapping[str, Array], caches: Caches) -> dict[str, Array]:
         """See ``Runner``."""
-        if step.key not in self._runners:
-            self._runners[step.key] = self._interpreter.get_signature_runner(step.key)
-        results = self._runners[step.key].run({**given, **caches}, caches)
-        return {name: value for name, value in results.items() if name not in caches}
+        bound = self._bound.get((step.key, step.width)) or self._bind(step)
+        for name, value in given.items():
+            bound.memory[name][...] = value
+        passed = bound.run_on(caches).run(bound.wanted)
+        values = self._interpreter._values[bound.subgraph]
+        found = {
+            name: values[t] if t in values else passed[t] for name, t in bound.outputs.items() if name not in caches
+        }
+        return {name: value.copy() for name, value in found.items()}
 
     @property
     def delegations(self) -> Sequence[Delegation]:
@@ -64,5 +69,39 @@ class InterpreterRunner:
 
     def close(self) -> None:
         """Let go of the model."""
-        self._runners = {}
+        self._bound = {}
         self._interpreter.close()
+
+    def _bind(self, step: Step) -> "_Bound":
+        """Prepare a step: the memory of its inputs stays where it is until another step needs other shapes."""
+        interpreter = self._interpreter
+        runner = interpreter.get_signature_runner(step.key)
+        subgraph, inputs = runner._subgraph_index, dict(runner._signature.inputs)
+        for entry in step.inputs:
+            interpreter.resize_tensor_input(inputs[entry.name], entry.shape, subgraph_index=subgraph)
+        if not interpreter.is_allocated:
+            self._bound = {}
+            interpreter.allocate_tensors()
+        found = _Bound(interpreter, subgraph, inputs, dict(runner._signature.outputs))
+        self._bound = {key: bound for key, bound in self._bound.items() if key[0] != step.key}
+        self._bound[step.key, step.width] = found
+        return found
+
+
+class _Bound:
+    """Where a step's inputs lie, its outputs, and the run on the caches that it had last."""
+
+    def __init__(
+        self, interpreter: Interpreter, subgraph: int, inputs: Mapping[str, int], outputs: Mapping[str, int]
+    ) -> None:
+        self.subgraph, self.outputs, self.wanted = subgraph, outputs, {*outputs.values()}
+        self.memory = {name: interpreter.tensor(t, subgraph_index=subgraph)() for name, t in inputs.items()}
+        self._interpreter, self._inputs = interpreter, inputs
+        self._caches, self._run = Caches(), DeviceRun(interpreter, subgraph, {}, {})
+
+    def run_on(self, caches: Caches) -> DeviceRun:
+        """Return the run on some caches."""
+        if caches is not self._caches:
+            given, taken = ({names[n]: x for n, x in caches.items()} for names in (self._inputs, self.outputs))
+            self._caches, self._run = caches, DeviceRun(self._interpreter, self.subgraph, given, taken)
+        return self._run
