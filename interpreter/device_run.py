@@ -1,7 +1,7 @@
 """Runs of a signature some of whose inputs and outputs are tensors that stay on the device."""
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from itertools import chain, combinations, starmap
 from typing import Any
 
@@ -217,10 +217,8 @@ class DeviceRun:
         for tensor in self.outputs.values():
             tensor._is_lost = False
         pairs = [{"_memory": tensor._spare, "_spare": tensor._memory} for tensor in self._swapped]
-        changes: Iterator[object] = chain(
-            starmap(np.copyto, self._copied), map(dict.update, map(vars, self._swapped), pairs)
-        )
-        deque[object](changes, maxlen=0)
+        swaps = map(dict.update, map(vars, self._swapped), pairs)
+        deque[object](chain(starmap(np.copyto, self._copied), swaps), maxlen=0)
         self.moved[2] = self._copied_bytes
 
     def _lose(self, error: BaseException) -> None:

@@ -56,11 +56,9 @@ class InterpreterRunner:
         for name, value in given.items():
             bound.memory[name][...] = value
         passed = bound.run_on(caches).run(bound.wanted)
-        values = self._interpreter._values[bound.subgraph]
-        found = {
-            name: values[t] if t in values else passed[t] for name, t in bound.outputs.items() if name not in caches
-        }
-        return {name: value.copy() for name, value in found.items()}
+        wanted = [(name, tensor) for name, tensor in bound.outputs.items() if name not in caches]
+        value = self._interpreter._value
+        return {name: passed[t] if t in passed else value(t, bound.subgraph).copy() for name, t in wanted}
 
     @property
     def delegations(self) -> Sequence[Delegation]:
