@@ -133,6 +133,45 @@ class Delegation(Protocol):
         """Return what ran where and why, including the counters of the last invoke."""
 
 
+class OnTheHost:
+    """The answers of a delegation that has no memory but the host's."""
+
+    def input_memory(self, subgraph: int) -> Mapping[int, Array]:
+        """See ``Delegation``, as for the others."""
+        return {}
+
+    def copied_inputs(self, subgraph: int) -> Collection[int]:
+        """See ``Delegation``: there are none."""
+        return ()
+
+    def use(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Collection[int]:
+        """See ``Delegation``: there are none."""
+        return ()
+
+    def updates(self, subgraph: int) -> Mapping[int, int]:
+        """See ``Delegation``: there are none."""
+        return {}
+
+    def surely_ends(self, subgraph: int) -> bool:
+        """Return False: numpy's kernels may raise."""
+        return False
+
+    def quick(self, subgraph: int, inputs: Mapping[int, Array]) -> InPlace | None:
+        """See ``Delegation``: there are none."""
+        return None
+
+    def new_buffer(self, size_bytes: int) -> Buffer | None:
+        """See ``Delegation``: there are none."""
+        return None
+
+    def takes(self, buffer: Buffer) -> bool:
+        """Return False: all is copied."""
+        return False
+
+    def count(self, moved: Moved) -> None:
+        """Nothing is counted."""
+
+
 @runtime_checkable
 class Preliminary(Protocol):
     """A delegation that another one takes over from, which is being prepared meanwhile."""

@@ -57,8 +57,11 @@ class InterpreterRunner:
             bound.memory[name][...] = value
         passed = bound.run_on(caches).run(bound.wanted)
         wanted = [(name, tensor) for name, tensor in bound.outputs.items() if name not in caches]
-        value = self._interpreter._value
-        return {name: passed[t] if t in passed else value(t, bound.subgraph).copy() for name, t in wanted}
+        found = dict[str, Array]()
+        for name, tensor in wanted:
+            is_here = tensor in passed
+            found[name] = passed[tensor] if is_here else self._interpreter._value(tensor, bound.subgraph).copy()
+        return found
 
     @property
     def delegations(self) -> Sequence[Delegation]:
