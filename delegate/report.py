@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from litecl.delegate.naming import counted
 from litecl.delegate.tuning import Tiled
+from litecl.interpreter.delegation import Moved
 from litecl.interpreter.errors import DelegateError
 
 _LOG = logging.getLogger("litecl")
@@ -177,9 +178,10 @@ class Counters:
             self.clear()
             self.invocation = invocation
 
-    def end(self, given_bytes: int, returned_bytes: int) -> None:
+    def end(self, moved: Moved) -> None:
         """Add what a signature's call has copied itself; any invoke after it is counted anew."""
-        self.bytes_given, self.bytes_returned, self.invocation = given_bytes, returned_bytes, _ENDED
+        self.bytes_given, self.bytes_returned, self.invocation = moved.given, moved.returned, _ENDED
+        self.bytes_on_device += moved.within
 
     def clear(self) -> None:
         """Start from zero."""

@@ -3,12 +3,17 @@
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
+from litecl.delegate.backend.direct import on_buffers
 from litecl.delegate.backend.program import Program
 from litecl.delegate.backend.protocols import Device, KeepsTensors
 from litecl.delegate.report import Counters
 from litecl.interpreter.buffers import Buffer, HostBuffer
+from litecl.interpreter.delegation import Moved
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.graph import Model, Subgraph
+from litecl.interpreter.graph import Array, Model, Subgraph
+from litecl.interpreter.op import InPlace
+
+Allotted = Sequence[tuple[Program, Mapping[int, Buffer]]]
 
 
 class OnBuffers:
@@ -20,6 +25,7 @@ class OnBuffers:
     _programs: dict[int, Program]
     _called: set[int]  # subgraphs that nodes run
     _buffers: dict[int, Sequence[tuple[Program, Collection[int]]]]  # tensors that may lie in some, by subgraph
+    _asked: dict[int, tuple[int, Mapping[int, Buffer] | None, Allotted]]  # what was last asked for, by subgraph
 
     def new_buffer(self, size_bytes: int) -> Buffer | None:
         """See ``Delegation.new_buffer``."""
@@ -33,12 +39,23 @@ class OnBuffers:
     def _keeper(self) -> KeepsTensors | None:
         return self._device if isinstance(self._device, KeepsTensors) else None
 
-    def count(self, given_bytes: int, returned_bytes: int) -> None:
+    def count(self, moved: Moved) -> None:
         """See ``Delegation.count``."""
-        self.counters.end(given_bytes, returned_bytes)
+        self.counters.end(moved)
 
     def use(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Collection[int]:
         """See ``Delegation.use``."""
+        if not buffers:
+            for program, _ in self._free(subgraph):
+                program.use(buffers)
+            return ()
+        programs, asked, _ = last = self._asked.get(subgraph, (0, None, ()))
+        if buffers is not asked or programs != len(self._programs):
+            last = self._asked[subgraph] = len(self._programs), buffers, self._allot(subgraph, buffers)
+        return {tensor for program, given in last[2] for tensor in program.use(given)}
+
+    def _allot(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Allotted:
+        """Return the regions of a subgraph, each with the buffers that it uses."""
         graph = self.model.subgraphs[subgraph]
         for tensor, buffer in buffers.items():
             if self._device is not None and not self.takes(buffer) and not isinstance(buffer, HostBuffer):
@@ -46,10 +63,8 @@ class OnBuffers:
                     f"{graph.tensors[tensor].name!r}: the buffer is of another OpenCL context than the model: compile "
                     "the model for the buffer's context (EnvironmentOptions(cl_context=...), CLDelegate(context))"
                 )
-        used: set[int] = set()
-        for program, free in self._free(subgraph):
-            used.update(program.use({t: b for t, b in buffers.items() if t in free and self.takes(b)}))
-        return used
+        taken = {t: b for t, b in buffers.items() if self.takes(b)}
+        return [(p, {t: b for t, b in taken.items() if t in free}) for p, free in self._free(subgraph)]
 
     def updates(self, subgraph: int) -> Mapping[int, int]:
         """See ``Delegation.updates``."""
@@ -68,6 +83,13 @@ class OnBuffers:
         nodes, free = self.model.subgraphs[subgraph].nodes, self._free(subgraph)
         return len(nodes) == len(free) == 1 and not free[0][0].is_bounded
 
+    def quick(self, subgraph: int, inputs: Mapping[int, Array]) -> InPlace | None:
+        """See ``Delegation.quick``."""
+        if not self.surely_ends(subgraph):
+            return None
+        ((program, _),) = self._free(subgraph)
+        return on_buffers(program, inputs, self.counters, _raise)
+
     def _free(self, subgraph: int) -> Sequence[tuple[Program, Collection[int]]]:
         """Return the regions of a subgraph, each with the tensors that may lie in buffers. The others are read by the
         CPU or by several regions, or are another tensor's memory.
@@ -78,6 +100,10 @@ class OnBuffers:
             entered = regions if subgraph not in self._called else []
             self._buffers[subgraph] = [(p, {t for t in p.binding.tensors if _is_alone(graph, t)}) for p in entered]
         return [(program, free) for program, free in self._buffers[subgraph] if program in regions]
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def _is_alone(graph: Subgraph, tensor: int) -> bool:

@@ -38,6 +38,10 @@ class HostBuffer:
         self.host: Array = memory[start : start + max(1, size_bytes)]
         self.address, self.size_bytes = int(self.host.ctypes.data), size_bytes
 
+    def free(self) -> None:
+        """Give the memory back; nobody may use it any more."""
+        self.host = self.host[:0].copy()
+
     def overlaps(self, other: Buffer) -> bool:
         """See ``Buffer``."""
         return other.host is not None and np.may_share_memory(self.host, other.host)

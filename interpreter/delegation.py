@@ -1,10 +1,12 @@
 """The interface of a delegate: it rewrites a model, and reports on it afterwards."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.graph import Array, Model, TensorSpec
+from litecl.interpreter.op import InPlace
 
 
 class NodeReport(Protocol):
@@ -61,6 +63,17 @@ class Report(Protocol):
         """Return HTML, which notebooks show."""
 
 
+@dataclass(frozen=True)
+class Moved:
+    """The bytes that the host has copied for a call: from its arguments, to its results, and from one tensor that stays
+    on the device to another.
+    """
+
+    given: int = 0
+    returned: int = 0
+    within: int = 0
+
+
 class Delegation(Protocol):
     """The outcome of applying a delegate to one model with one set of shapes."""
 
@@ -101,17 +114,62 @@ class Delegation(Protocol):
     def surely_ends(self, subgraph: int) -> bool:
         """Return whether nothing but a fault of the device ends a run of an entry subgraph early."""
 
+    def quick(self, subgraph: int, inputs: Mapping[int, Array]) -> InPlace | None:
+        """Return a shorter way to run an entry subgraph again on the same buffers, if there is one; it raises faults.
+
+        inputs: where the others lie.
+        """
+
     def new_buffer(self, size_bytes: int) -> Buffer | None:
         """Allocate memory for a tensor that is to stay on the device, if there is one. Raises DelegateError."""
 
     def takes(self, buffer: Buffer) -> bool:
         """Return whether tensors may lie in a buffer without a copy."""
 
-    def count(self, given_bytes: int, returned_bytes: int) -> None:
-        """Count what the last invoke has copied from a caller's arrays and to them, for the report."""
+    def count(self, moved: Moved) -> None:
+        """Count what the host has copied beside the last invoke, for the report."""
 
     def report(self) -> Report:
         """Return what ran where and why, including the counters of the last invoke."""
+
+
+class OnTheHost:
+    """The answers of a delegation that has no memory but the host's."""
+
+    def input_memory(self, subgraph: int) -> Mapping[int, Array]:
+        """See ``Delegation``, as for the others."""
+        return {}
+
+    def copied_inputs(self, subgraph: int) -> Collection[int]:
+        """See ``Delegation``: there are none."""
+        return ()
+
+    def use(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Collection[int]:
+        """See ``Delegation``: there are none."""
+        return ()
+
+    def updates(self, subgraph: int) -> Mapping[int, int]:
+        """See ``Delegation``: there are none."""
+        return {}
+
+    def surely_ends(self, subgraph: int) -> bool:
+        """Return False: numpy's kernels may raise."""
+        return False
+
+    def quick(self, subgraph: int, inputs: Mapping[int, Array]) -> InPlace | None:
+        """See ``Delegation``: there are none."""
+        return None
+
+    def new_buffer(self, size_bytes: int) -> Buffer | None:
+        """See ``Delegation``: there are none."""
+        return None
+
+    def takes(self, buffer: Buffer) -> bool:
+        """Return False: all is copied."""
+        return False
+
+    def count(self, moved: Moved) -> None:
+        """Nothing is counted."""
 
 
 @runtime_checkable

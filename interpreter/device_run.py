@@ -1,66 +1,48 @@
 """Runs of a signature some of whose inputs and outputs are tensors that stay on the device."""
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
-from typing import Any, Protocol
+from collections.abc import Collection, Mapping
+from itertools import chain, combinations, starmap
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from litecl.interpreter.buffers import Buffer, HostBuffer, seen
-from litecl.interpreter.delegation import Delegation
-from litecl.interpreter.device_tensor import DeviceTensor, using
+from litecl.interpreter.device_tensor import DeviceTensor, Using
 from litecl.interpreter.errors import ContentLost, DelegateError, ModelError, ShapeError
 from litecl.interpreter.feeding import seen_dtype
-from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.graph import Array
+from litecl.interpreter.on_tensors import Runs, Tensors
+from litecl.interpreter.op import InPlace
 
-Tensors = Mapping[int, DeviceTensor]
-
-
-class Runs(Protocol):
-    """The part of ``Interpreter`` that such a run needs."""
-
-    _delegations: Sequence[Delegation]
-    _inputs: dict[int, dict[int, Array]]
-
-    @property
-    def _may_stop(self) -> bool:
-        """Return whether limits of memory or time may end a run."""
-
-    def _spec(self, tensor: int, subgraph: int) -> TensorSpec:
-        """Return what is known of a tensor."""
-
-    def _value(self, tensor: int, subgraph: int) -> Array:
-        """Return a tensor's value."""
-
-    def _invoke(self, subgraph: int, *, in_place: bool = True) -> None:
-        """Run a subgraph on its inputs."""
-
-    def _let(self, tensor: int, subgraph: int, value: Array) -> bool:
-        """Let an input be an array itself; return whether it is now, and not in a delegate's memory."""
-
-    def set_tensor(self, tensor_index: int, value: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
-        """Copy a value into an input."""
-
-    def _show(self, subgraph: int, tensors: Tensors) -> None:
-        """Let ``get_tensor`` find outputs in tensors."""
+_NOTHING: Mapping[int, Buffer] = {}
+_SMALL_BYTES = 1 << 16
 
 
-@dataclass
 class DeviceRun:
-    """One run. inputs, outputs: the tensors that stay on the device, by number.
+    """Runs of a subgraph on the same tensors. inputs, outputs: those that stay on the device, by number.
 
     An output is written to the memory of its tensor if nothing but a fault of the device can end the run early, and
-    otherwise to spare memory, which takes the place of the tensor's once the run has ended well.
+    otherwise to spare memory, which takes the place of the tensor's once the run has ended well. moved: how many bytes
+    the host has copied in and out in the last run, and from tensor to tensor.
     """
 
-    interpreter: Runs
-    subgraph: int
-    inputs: Tensors
-    outputs: Tensors
-    moved: list[int] = field(default_factory=lambda: [0, 0])  # bytes that the host has copied in and out
+    def __init__(self, interpreter: Runs, subgraph: int, inputs: Tensors, outputs: Tensors) -> None:
+        self.interpreter, self.subgraph = interpreter, subgraph
+        self.inputs, self.outputs = inputs, outputs
+        self.moved = [0, 0, 0]
+        self._tensors = [*{id(tensor): tensor for tensor in (*inputs.values(), *outputs.values())}.values()]
+        self._prepared_for: list[object] = []
+        self._targets: Mapping[int, Buffer] = {}
+        self._buffers: Mapping[int, Buffer] = {}
+        self._swapped: list[DeviceTensor] = []
+        self._copied: list[tuple[Any, Any]] = []
+        self._copied_bytes = 0
+        self._quick: InPlace | None = None
+
+    def is_of(self, inputs: Tensors, outputs: Tensors) -> bool:
+        """Return whether these are its tensors."""
+        return self.inputs == inputs and self.outputs == outputs
 
     def run(self, wanted: Collection[int] = ()) -> dict[int, Array]:
         """Run; return copies of the inputs, as they were, that are wanted as outputs too.
@@ -68,44 +50,80 @@ class DeviceRun:
         Raises ModelError for tensors that do not fit, and what an invoke raises; tensors then stay as they were, but
         for those that a device has written over when it failed.
         """
-        self._check()
-        with using([*self.inputs.values(), *self.outputs.values()]):
+        with self.interpreter._alone(), Using(self._tensors):
+            self.moved = [0, 0, 0]
             for tensor in self.inputs.values():
                 tensor.require_content()
-            self._settle()
+            if self._prepared_for != self._state():
+                self._prepare()
             passed = {number: self._read(tensor) for number, tensor in self.inputs.items() if number in wanted}
-            targets = self._targets()
             try:
-                self._run(targets)
+                self._run()
             except BaseException as error:
-                self._lose(targets, error)
+                self._lose(error)
                 raise
             finally:
                 for delegation in self.interpreter._delegations:
-                    delegation.use(self.subgraph, {})
-            self._commit(targets)
+                    delegation.use(self.subgraph, _NOTHING)
+            self._commit()
         self.interpreter._show(self.subgraph, self.outputs)
         return passed
 
-    def _run(self, targets: Mapping[int, Buffer]) -> None:
-        interpreter, subgraph = self.interpreter, self.subgraph
+    def _state(self) -> list[object]:
+        """Return what a run is prepared for: the model's preparation, and where the tensors lie."""
+        return [self.interpreter._executor, *(tensor._memory for tensor in self._tensors)]
+
+    def _prepare(self) -> None:
+        """Find where the tensors are read and written."""
+        self._check()
+        self._settle()
+        self._targets = targets = self._found_targets()
         buffers = {tensor: x.memory for tensor, x in self.inputs.items() if tensor not in self.outputs}
-        buffers |= {tensor: x for tensor, x in targets.items() if tensor not in self.inputs}
-        used: set[int] = set()
-        for delegation in interpreter._delegations:
-            used.update(delegation.use(subgraph, buffers))
+        self._buffers = buffers | {tensor: x for tensor, x in targets.items() if tensor not in self.inputs}
+        spare = [(x, target) for n, target in targets.items() if target is (x := self.outputs[n])._spare]
+        self._swapped = [x for x, target in spare if target.host is None or x.nbytes >= _SMALL_BYTES]
+        copied = [(x, target) for x, target in spare if x not in self._swapped]
+        self._copied = [(x.memory.host, target.host) for x, target in copied]
+        self._copied_bytes = sum(x.nbytes for x, _ in copied)
+        self._prepared_for, self._quick = self._state(), None
+
+    def _run(self) -> None:
+        used = {t for d in self.interpreter._delegations for t in d.use(self.subgraph, self._buffers)}
+        if self._quick is None:
+            self._run_on(used)
+            return
+        try:
+            self.interpreter._values = self._quick.run()
+        except Exception as error:
+            self._quick = None
+            if not self._overwrites:
+                self._run_on(used)
+                return
+            raise ContentLost(f"tensors that were being written over are lost: {error}") from error
+
+    @property
+    def _overwrites(self) -> bool:
+        """Return whether a run writes over an input."""
+        read = [tensor.memory for tensor in self.inputs.values()]
+        return any(target in read for target in self._targets.values())
+
+    def _run_on(self, used: Collection[int]) -> None:
+        """Run node by node. used: the tensors that need not be copied."""
+        interpreter, subgraph, targets = self.interpreter, self.subgraph, self._targets
         fed = [tensor for tensor in self.inputs if tensor not in used]
+        taken = [tensor for tensor in self.outputs if tensor not in used or tensor not in targets]
         before = {tensor: interpreter._inputs[subgraph][tensor] for tensor in fed}
         try:
             for tensor in fed:
                 self._feed(tensor, self.inputs[tensor])
-            interpreter._invoke(subgraph, in_place=False)
-            for tensor, x in self.outputs.items():
-                if tensor not in used or tensor not in targets:
-                    self._collect(tensor, x, targets.get(tensor, x.memory))
+            interpreter._call(subgraph)
+            for tensor in taken:
+                self._collect(tensor, self.outputs[tensor], targets.get(tensor, self.outputs[tensor].memory))
         finally:
             for tensor, value in before.items():
                 interpreter._let(tensor, subgraph, value)
+        if not fed and not taken and len(interpreter._delegations) == 1 and interpreter._is_free:
+            self._quick = interpreter._delegations[0].quick(subgraph, interpreter._inputs[subgraph])
 
     def _check(self) -> None:
         """Raise for tensors whose type or shape is another, or that are in each other's way."""
@@ -135,7 +153,7 @@ class DeviceRun:
 
     def _settle(self) -> None:
         """Move tensors that are still the host's to the device, once it has memory of its own."""
-        for tensor in {id(x): x for x in (*self.inputs.values(), *self.outputs.values())}.values():
+        for tensor in self._tensors:
             memory = tensor.memory
             if any(delegation.takes(memory) for delegation in self.interpreter._delegations):
                 continue
@@ -149,7 +167,7 @@ class DeviceRun:
         found = (delegation.new_buffer(tensor.nbytes) for delegation in self.interpreter._delegations)
         return next((buffer for buffer in found if buffer is not None and not isinstance(buffer, HostBuffer)), None)
 
-    def _targets(self) -> dict[int, Buffer]:
+    def _found_targets(self) -> dict[int, Buffer]:
         """Return where outputs are to be written: their own memory, or spare memory; not those to be copied later."""
         delegations = self.interpreter._delegations
         surely = len(delegations) == 1 and delegations[0].surely_ends(self.subgraph) and not self.interpreter._may_stop
@@ -192,20 +210,20 @@ class DeviceRun:
         target.write(value)
         self.moved[1] += value.nbytes
 
-    def _commit(self, targets: Mapping[int, Buffer]) -> None:
-        """Let spare memory take the place of tensors' own: of all or none, for numpy and Python's C alone do it, where
-        no interrupt comes in between.
+    def _commit(self) -> None:
+        """Let results in spare memory be the tensors' own: of all or none, for numpy and Python's C alone do it, where
+        no interrupt comes in between. Small ones are copied, so that the next run finds all where it was.
         """
-        swapped = [(self.outputs[n], target) for n, target in targets.items() if target is self.outputs[n]._spare]
-        tensors = [tensor for tensor, _ in swapped]
-        pairs = [{"_memory": target, "_spare": tensor._memory, "_is_lost": False} for tensor, target in swapped]
         for tensor in self.outputs.values():
             tensor._is_lost = False
-        deque(map(dict.update, map(vars, tensors), pairs), maxlen=0)
+        pairs = [{"_memory": tensor._spare, "_spare": tensor._memory} for tensor in self._swapped]
+        swaps = map(dict.update, map(vars, self._swapped), pairs)
+        deque[object](chain(starmap(np.copyto, self._copied), swaps), maxlen=0)
+        self.moved[2] = self._copied_bytes
 
-    def _lose(self, targets: Mapping[int, Buffer], error: BaseException) -> None:
+    def _lose(self, error: BaseException) -> None:
         """Mark tensors whose memory a run that has failed may have written to."""
-        for number, target in targets.items():
+        for number, target in self._targets.items():
             tensor = self.outputs[number]
             if target is tensor.memory:
                 is_input = any(_is_same(tensor, given) for given in self.inputs.values())
@@ -223,18 +241,3 @@ def _may_be_lost(target: Buffer, is_input: bool, error: BaseException) -> bool:
 
 def _is_same(one: DeviceTensor, other: DeviceTensor) -> bool:
     return one is other or one.memory == other.memory
-
-
-class Shown(dict[int, Array]):
-    """The values of a run, some of which are in tensors: they are read when they are asked for."""
-
-    def __init__(self, values: Mapping[int, Array], tensors: Tensors) -> None:
-        super().__init__({**values, **dict.fromkeys(tensors, np.empty(0))})
-        self._tensors = tensors
-
-    def __getitem__(self, number: int) -> Array:
-        return self._tensors[number].read() if number in self._tensors else super().__getitem__(number)
-
-    def get(self, number: int, default: Any = None) -> Any:
-        """Return a value, or the default where there is none."""
-        return self[number] if number in self.keys() else default

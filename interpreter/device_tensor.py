@@ -3,8 +3,7 @@
 import math
 import operator
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import Any, Self
 
@@ -62,7 +61,7 @@ class DeviceTensor:
 
     def read(self) -> Array:
         """Return a copy of the value. Raises ModelError for one that is closed, lost or in use, and DelegateError."""
-        with self.used():
+        with Using([self]):
             self.require_content()
             value = np.empty(self.shape, self.dtype)
             self.memory.read(value)
@@ -73,7 +72,7 @@ class DeviceTensor:
         array = np.asarray(value)
         if (array.shape, array.dtype) != (self.shape, self.dtype):
             raise ShapeError(f"write: expected {self.dtype}{[*self.shape]}, got {array.dtype}{[*array.shape]}")
-        with self.used():
+        with Using([self]):
             self.memory.write(array)
             self._is_lost = False
 
@@ -83,7 +82,10 @@ class DeviceTensor:
 
     def close(self) -> None:
         """Release the memory; any later use raises ModelError."""
-        with self.used():
+        with Using([self]):
+            for buffer in (self._memory, self._spare):
+                if isinstance(buffer, HostBuffer):
+                    buffer.free()  # whoever still has it
             self._memory = self._spare = None
 
     @property
@@ -112,16 +114,6 @@ class DeviceTensor:
                 "this DeviceTensor holds nothing certain: a device failed while it was written; write() to it, or use "
                 "a fork() or a saved file"
             )
-
-    @contextmanager
-    def used(self) -> Iterator[None]:
-        """Use the memory alone. Raises ModelError if a run, perhaps in another thread, is using it."""
-        if not self._lock.acquire(blocking=False):
-            raise ModelError("this DeviceTensor is in use by another run: fork() it for another thread")
-        try:
-            yield
-        finally:
-            self._lock.release()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the value. Raises what ``read`` raises."""
@@ -158,13 +150,24 @@ class DeviceTensors(dict[str, DeviceTensor]):
             tensor.close()
 
 
-@contextmanager
-def using(tensors: Iterable[DeviceTensor]) -> Iterator[None]:
-    """Use some tensors, each once, alone. Raises ModelError if another run uses one."""
-    with ExitStack() as stack:
-        for tensor in {id(tensor): tensor for tensor in tensors}.values():
-            stack.enter_context(tensor.used())
-        yield
+class Using:
+    """A time in which some tensors are used alone. To enter it raises ModelError if another run uses one."""
+
+    def __init__(self, tensors: Sequence[DeviceTensor]) -> None:
+        self._tensors = tensors
+
+    def __enter__(self) -> None:
+        for count, tensor in enumerate(self._tensors):
+            if not tensor._lock.acquire(blocking=False):
+                self._release(count)
+                raise ModelError("this DeviceTensor is in use by another run: fork() it for another thread")
+
+    def __exit__(self, *error: object) -> None:
+        self._release(len(self._tensors))
+
+    def _release(self, count: int) -> None:
+        for tensor in self._tensors[:count]:
+            tensor._lock.release()
 
 
 def _shape(given: Iterable[int]) -> Shape:

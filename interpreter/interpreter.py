@@ -11,13 +11,12 @@ from litecl.interpreter import arguments, limits
 from litecl.interpreter.allocation import Allocation
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
-from litecl.interpreter.device_run import Shown
-from litecl.interpreter.device_tensor import DeviceTensor
 from litecl.interpreter.errors import ModelError, refusals
 from litecl.interpreter.feeding import blank, checked, entry_shapes, seen
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.lifetime import Lifetime, kept
+from litecl.interpreter.on_tensors import OnTensors
 from litecl.interpreter.op import InPlace
 from litecl.interpreter.prepared import Preparation, Shelf
 from litecl.interpreter.resolver import OpResolverType, resolver
@@ -29,7 +28,7 @@ from litecl.interpreter.signature import SignatureRunner, only_key
 Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
 
 
-class Interpreter(Allocation, Lifetime):
+class Interpreter(OnTensors, Allocation, Lifetime):
     """Runs a TensorFlow Lite model. It is closed by ``close()`` or at the end of ``with``, and can be pickled.
 
     model_path: a path, or the bytes of a file, or a ``Model``.
@@ -130,8 +129,8 @@ class Interpreter(Allocation, Lifetime):
         finally:
             self._busy = False
 
-    def _invoke(self, subgraph: int, *, in_place: bool = True) -> None:
-        place = self._in_place.get(subgraph) if in_place else None
+    def _invoke(self, subgraph: int) -> None:
+        place = self._in_place.get(subgraph)
         if self._busy:
             raise ModelError("invoke: this interpreter is already running: use one interpreter per thread")
         self._busy = True  # no other thread can have come in between
@@ -217,22 +216,6 @@ class Interpreter(Allocation, Lifetime):
             self._inputs[subgraph][tensor] = checked(tensor, self._spec(tensor, subgraph), value)
         else:
             self.set_tensor(tensor, value, subgraph_index=subgraph)
-
-    def _let(self, tensor: int, subgraph: int, value: Array) -> bool:
-        """Let an input be an array itself; return whether it is now, and not in a delegate's memory."""
-        if tensor in self._shared.get(subgraph, {}):
-            return False
-        self._inputs[subgraph][tensor] = value.view(self._spec(tensor, subgraph).dtype)
-        return True
-
-    @property
-    def _may_stop(self) -> bool:
-        """Return whether limits of memory or time may end a run."""
-        return self._budget is not None
-
-    def _show(self, subgraph: int, tensors: Mapping[int, DeviceTensor]) -> None:
-        """Let ``get_tensor`` find outputs of the last run in tensors."""
-        self._values = {**self._values, subgraph: Shown(self._values[subgraph], tensors)}
 
     def _set(self, tensor_index: int, subgraph_index: int, spec: TensorSpec, array: Array) -> None:
         if tensor_index in self._shared.get(subgraph_index, {}):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter.arguments import index
-from litecl.interpreter.delegation import Delegation, Report
+from litecl.interpreter.delegation import Delegation, Moved, Report
 from litecl.interpreter.details import tensor_details
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Array, Model, Shape, Subgraph, TensorSpec
@@ -115,10 +115,10 @@ class Introspection:
             raise ModelError("no delegation to report: pass delegates=[...] and call allocate_tensors()")
         return self._delegations[-1].report()
 
-    def _count(self, given_bytes: int, returned_bytes: int) -> None:
-        """Count what a signature's call has copied from its arguments and to its results, in the delegate's report."""
+    def _count(self, moved: Moved) -> None:
+        """Count what a signature's call has copied, in the delegate's report."""
         if self._delegations:
-            self._delegations[-1].count(given_bytes, returned_bytes)
+            self._delegations[-1].count(moved)
 
     @property
     def experimental_compress_quantization_zero_points(self) -> bool:

@@ -1,16 +1,19 @@
 """Running a model by the names of one of its signatures."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from litecl.interpreter.device_run import DeviceRun, Runs
+from litecl.interpreter.delegation import Moved
+from litecl.interpreter.device_run import DeviceRun
 from litecl.interpreter.device_tensor import DeviceTensor, DeviceTensors
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Array, Model, Shape, Signature
+from litecl.interpreter.on_tensors import Runs
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 
@@ -42,8 +45,8 @@ class Runnable(Runs, Protocol):
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
         """Return an output."""
 
-    def _count(self, given_bytes: int, returned_bytes: int) -> None:
-        """Count what was copied from a call's arguments and to its results."""
+    def _count(self, moved: Moved) -> None:
+        """Count what a call has copied."""
 
     def _details(self, tensor: int, subgraph: int) -> dict[str, Any]:
         """Return TFLite's dictionary for a tensor."""
@@ -66,6 +69,7 @@ class SignatureRunner:
         self._subgraph_index = self._signature.subgraph
         self._inputs = dict(sorted(self._signature.inputs.items()))
         self._outputs = dict(sorted(self._signature.outputs.items())).items()
+        self._device_run = DeviceRun(interpreter, self._subgraph_index, {}, {})  # the last one
 
     def __call__(self, **inputs: npt.ArrayLike | DeviceTensor) -> dict[str, Any]:
         """Run the signature. Raises ModelError for missing or unknown names, ShapeError for a wrong type or shape.
@@ -77,7 +81,7 @@ class SignatureRunner:
             return self.run(inputs, {name: x for name, x in kept.items() if name in self._signature.outputs})
         self._give(inputs)
         self._interpreter._invoke(self._subgraph_index)
-        return self._results(self._given_bytes(inputs))
+        return self._results(Moved(self._given_bytes(inputs)))
 
     def run(
         self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor], outputs: Mapping[str, DeviceTensor] | None = None
@@ -95,11 +99,12 @@ class SignatureRunner:
         kept = {name: x for name, x in inputs.items() if isinstance(x, DeviceTensor)}
         self._give(inputs)
         tensors = {self._signature.inputs[name]: x for name, x in kept.items()}
-        run = DeviceRun(self._interpreter, self._subgraph_index, tensors, wanted)
-        passed = run.run(self._signature.outputs.values())
-        read, written = run.moved
+        if not self._device_run.is_of(tensors, wanted):
+            self._device_run = DeviceRun(self._interpreter, self._subgraph_index, tensors, wanted)
+        passed = self._device_run.run(self._signature.outputs.values())
+        read, written, within = self._device_run.moved
         given = self._given_bytes({name: x for name, x in inputs.items() if name not in kept})
-        return self._results(given + read, written, outputs or {}, passed)
+        return self._results(Moved(given + read, written, within), outputs or {}, passed)
 
     def device_tensor(self, name: str) -> DeviceTensor:
         """Return a new tensor for an input or output, of zeros. Raises ModelError for one that it does not have or
@@ -159,8 +164,7 @@ class SignatureRunner:
 
     def _results(
         self,
-        given_bytes: int,
-        returned_bytes: int = 0,
+        moved: Moved,
         kept: Mapping[str, DeviceTensor] = _NONE,
         passed: Mapping[int, Array] = _NONE,
     ) -> dict[str, Any]:
@@ -173,8 +177,8 @@ class SignatureRunner:
         for name, tensor in self._outputs:
             given = kept.get(name, passed.get(tensor))
             found[name] = interpreter.get_tensor(tensor, subgraph) if given is None else given
-        returned_bytes += sum(value.nbytes for name, value in found.items() if name not in kept)
-        self._interpreter._count(given_bytes, returned_bytes)
+        returned = sum(value.nbytes for name, value in found.items() if name not in kept)
+        interpreter._count(replace(moved, returned=moved.returned + returned))
         return found
 
     def get_input_details(self) -> dict[str, dict[str, Any]]:

@@ -21,6 +21,14 @@ class PeerRunner:
             made: Any = PEERS[name](content, num_threads)
             self._runners = {key: made.get_signature_runner(key) for key in made.get_signature_list()}
 
+    def caches(self, values: Mapping[str, Array]) -> Caches:
+        """Return caches that hold values."""
+        return Caches({name: value.copy() for name, value in values.items()})
+
+    def values(self, caches: Caches) -> dict[str, Array]:
+        """Return copies of what caches hold."""
+        return {name: value.copy() for name, value in caches.items()}
+
     def run(self, step: Step, given: Mapping[str, Array], caches: Caches) -> dict[str, Array]:
         """Run a signature."""
         with typed_errors(self._name):

@@ -1,6 +1,7 @@
 """The places of a region's inputs and outputs: its arena, memory of its own, and buffers that outlive a run."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from litecl.delegate.backend.places import part_of
 from litecl.delegate.backend.protocols import Device, Execution, KeepsTensors, TakesBuffers
@@ -9,32 +10,42 @@ from litecl.delegate.plan.plan import Plan
 from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.graph import Array
 
+_NOTHING: Mapping[Operand, Buffer] = {}
+
+
+@dataclass(frozen=True)
+class Places:
+    """The buffers of runs. placed: what lies in them. used: the same by tensor. sources: buffers to be copied before a
+    run, by where the copies lie, which a run overwrites. is_seen: whether arrays go into a buffer, of an output.
+    """
+
+    placed: Mapping[Operand, Buffer] = field(default_factory=dict)
+    used: Mapping[int, Buffer] = field(default_factory=dict)
+    sources: Mapping[Operand, Buffer] = field(default_factory=dict)
+    is_seen: bool = False
+
 
 class Binding:
     """The buffers of one execution.
 
     alone: the memory of inputs and outputs that have one of their own, which may be a buffer. updated: for each input
-    that runs overwrite (``plan.apart``), the outputs that are then in its place. tensors: all of these. buffers: those
-    in use, by tensor. sources: what is to be copied before a run, into the memory of inputs that are overwritten
-    elsewhere.
+    that runs overwrite (``plan.apart``), the outputs that are then in its place. tensors: all of these. places: those
+    of the runs that follow.
     """
 
     def __init__(self, plan: Plan, execution: Execution, device: Device) -> None:
         self._plan, self._execution = plan, execution
         self._keeper = device if isinstance(device, KeepsTensors) else None
         self._taker = execution if isinstance(execution, TakesBuffers) else None
-        self._named = [
-            *zip(plan.region.inputs, plan.inputs, strict=True),
-            *zip(plan.region.outputs, plan.outputs, strict=True),
-        ]
         self.alone = {} if self._taker is None else self._alone()
         self.updated = {operand: self._results(operand) for operand in plan.inputs if operand in plan.apart}
         self._givers = {o: t for t, o in zip(plan.region.inputs, plan.inputs, strict=True) if o in plan.apart}
         self.tensors = {*self.alone, *self._givers.values(), *(t for results in self.updated.values() for t in results)}
         self._own: dict[Operand, Buffer] = {}  # of what lies apart, once a run has needed it
-        self._placed: dict[Operand, Buffer] = {}
-        self.buffers: Mapping[int, Buffer] = {}
-        self.sources: dict[Operand, Buffer] = {}
+        self._placed = _NOTHING
+        self.places = Places()
+        self._asked: Mapping[int, Buffer] = {}
+        self._answer = Places()
 
     @property
     def own_bytes(self) -> int:
@@ -47,21 +58,52 @@ class Binding:
         return frozenset(self._placed) - self._plan.apart
 
     @property
-    def is_seen(self) -> bool:
-        """True if the host writes inputs, in this run, to where outputs are in buffers."""
-        return any(o in self._placed and t not in self.buffers for o, t in self._givers.items())
-
-    @property
     def overwrites(self) -> bool:
         """True if a run writes over an input that was given, in its buffer."""
-        return any(self._placed.get(o) is self.buffers.get(t) is not None for o, t in self._givers.items())
+        return any(self._placed.get(o) is self.places.used.get(t) is not None for o, t in self._givers.items())
 
-    def use(self, buffers: Mapping[int, Buffer]) -> Collection[int]:
-        """Let inputs and outputs lie in buffers in the runs that follow; return those that do: others lie elsewhere.
+    def use(self, buffers: Mapping[int, Buffer]) -> bool:
+        """Let inputs and outputs lie in buffers in the runs that follow, as ``places`` says; the others lie elsewhere.
 
         An input that is overwritten lies where the output lies that takes its place, and is copied there first unless
-        that is its own buffer.
+        that is its own buffer. Return whether these are others than the last ones, as they are for another object.
         """
+        is_new = bool(buffers) and buffers is not self._asked
+        if is_new:
+            self._asked, self._answer = buffers, self._found(buffers)
+        self.places = self._answer if buffers else Places()
+        if self._placed is not self.places.placed:
+            self._place(self.places.placed)
+        return is_new
+
+    def prepare(self) -> bool:
+        """Give memory to what lies apart and is in no buffer; return whether something now lies elsewhere."""
+        missing = [operand for operand in self.updated if operand not in self._placed]
+        if not missing:
+            return False
+        assert self._keeper is not None
+        for operand in missing:
+            if operand not in self._own:
+                self._own[operand] = self._keeper.new_buffer(operand.size_bytes)
+        self._place({**self._placed} | {operand: self._own[operand] for operand in missing})
+        return True
+
+    def fill(self) -> int:
+        """Queue copies of inputs to where they are overwritten; return how many bytes these are."""
+        for operand, buffer in self.places.sources.items():
+            assert self._taker is not None
+            self._taker.fill(operand, buffer)
+        return sum(operand.size_bytes for operand in self.places.sources)
+
+    def view(self, operand: Operand) -> Array | None:
+        """Return an input's or output's memory as the host sees it, None where it does not."""
+        root, start = self._plan.place(operand)
+        if root not in self._plan.apart:
+            return self._execution.memory.view(operand)
+        buffer = self._placed.get(root)
+        return None if buffer is None or buffer.host is None else part_of(buffer.host, start, operand)
+
+    def _found(self, buffers: Mapping[int, Buffer]) -> Places:
         placed = {operand: buffers[tensor] for tensor, operand in self.alone.items() if tensor in buffers}
         used = {tensor: buffers[tensor] for tensor in self.alone if tensor in buffers}
         sources = {}
@@ -73,49 +115,21 @@ class Binding:
                 used[given] = buffers[given]
                 if taken is None or buffers[taken] is not buffers[given]:
                     sources[operand] = buffers[given]
-        if used != self.buffers or placed != self._placed:
-            self.buffers, self.sources = used, sources
-            self._place(placed)
-        return used
+        is_seen = any(operand in placed and tensor not in used for operand, tensor in self._givers.items())
+        return Places(placed, used, sources, is_seen)
 
-    def prepare(self) -> bool:
-        """Give memory to what lies apart and is in no buffer; return whether something now lies elsewhere."""
-        missing = [operand for operand in self.updated if operand not in self._placed]
-        if not missing:
-            return False
-        assert self._keeper is not None
-        for operand in missing:
-            if operand not in self._own:
-                self._own[operand] = self._keeper.new_buffer(operand.size_bytes)
-        self._place(self._placed | {operand: self._own[operand] for operand in missing})
-        return True
-
-    def fill(self) -> int:
-        """Queue copies of inputs to where they are overwritten; return how many bytes these are."""
-        for operand, buffer in self.sources.items():
-            assert self._taker is not None
-            self._taker.fill(operand, buffer)
-        return sum(operand.size_bytes for operand in self.sources)
-
-    def view(self, operand: Operand) -> Array | None:
-        """Return an input's or output's memory as the host sees it, None where it does not."""
-        root, start = self._plan.place(operand)
-        if root not in self._plan.apart:
-            return self._execution.memory.view(operand)
-        buffer = self._placed.get(root)
-        return None if buffer is None or buffer.host is None else part_of(buffer.host, start, operand)
-
-    def _place(self, placed: dict[Operand, Buffer]) -> None:
-        assert self._taker is not None
-        self._taker.use(placed)
+    def _place(self, placed: Mapping[Operand, Buffer]) -> None:
+        if self._taker is not None:
+            self._taker.use(placed)
         self._placed = placed
 
     def _alone(self) -> dict[int, Operand]:
-        plan = self._plan
-        roots = [plan.root(operand) for _, operand in self._named]
+        plan, region = self._plan, self._plan.region
+        named = [*zip(region.inputs, plan.inputs, strict=True), *zip(region.outputs, plan.outputs, strict=True)]
+        roots = [plan.root(operand) for _, operand in named]
         return {
             tensor: root
-            for (tensor, operand), root in zip(self._named, roots, strict=True)
+            for (tensor, operand), root in zip(named, roots, strict=True)
             if roots.count(root) == 1
             and root in plan.arena.offsets
             and plan.place(operand)[1] == 0

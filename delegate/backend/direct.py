@@ -1,6 +1,6 @@
 """Runs of a region whose arrays alias the device's memory: only kernels run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from litecl.delegate.backend.program import Program
 from litecl.delegate.backend.protocols import AtOnce
@@ -40,6 +40,10 @@ class Direct:
         self._number = -1 - program.partition  # differs from the executor's numbers of invokes
         self._cost = Counters(invocation=self._number)
         self._has_states, self._is_alone = bool(program.states), False
+
+    def costs(self, counters: Counters) -> None:
+        """Let every run cost what another one has."""
+        vars(self._cost).update({**vars(counters), "invocation": self._number})
 
     def run(self) -> Values:
         """Run the program, and return the wanted values, which may be the same objects each time."""
@@ -112,3 +116,23 @@ def direct(
         return None
     values = {t: views[t] for t in outputs}
     return Direct(program, run_plan, values, variables, counters, initialise, failed)
+
+
+def on_buffers(
+    program: Program, inputs: Mapping[int, Array], counters: Counters, failed: Callable[[Exception], None]
+) -> Direct | None:
+    """Return the runs of a program on the buffers that it uses now, if nothing but kernels has to be run; else None.
+
+    inputs: what every run reads that is in no buffer. counters: of the last run, which was like those to come.
+    """
+    run_plan, views, buffers = program.at_once_on_buffers, program.output_memory(), program.buffers
+    region, memory = program.plan.region, program.input_memory()
+    read = [t for t in region.inputs if t not in buffers]
+    wanted = [t for t in region.outputs if t not in buffers]
+    if run_plan is None or program.states or program.timed or not program.saved or program.binding.places.sources:
+        return None
+    if not views.keys() >= {*wanted} or any(t not in memory or memory[t] is not inputs.get(t) for t in read):
+        return None
+    made = Direct(program, run_plan, {t: views[t] for t in wanted}, Variables(), counters, None, failed)
+    made.costs(counters)
+    return made

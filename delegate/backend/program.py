@@ -15,7 +15,7 @@ import numpy as np
 from litecl.delegate.backend import fork
 from litecl.delegate.backend.binding import Binding
 from litecl.delegate.backend.errors import host_memory, no_host_memory, place
-from litecl.delegate.backend.protocols import AtOnce, Device, SharesConstants
+from litecl.delegate.backend.protocols import AtOnce, Device, SharesConstants, TakesBuffers
 from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.backend.states import States
 from litecl.delegate.claim.options import CLOptions
@@ -138,6 +138,12 @@ class Program:
         return self._execution.at_once
 
     @property
+    def at_once_on_buffers(self) -> AtOnce | None:
+        """Return the same for the buffers in use."""
+        takes = isinstance(self._execution, TakesBuffers) and self._execution.at_once_on_buffers
+        return self._execution.at_once if takes else None
+
+    @property
     def inputs(self) -> list[Array]:
         """Return the memory of the region's inputs that the host can access."""
         return [view for view in self._views if view is not None]
@@ -213,7 +219,7 @@ class Program:
     @property
     def buffers(self) -> Mapping[int, Buffer]:
         """The buffers in which inputs and outputs lie, by tensor, while the arena does not have them."""
-        return self.binding.buffers
+        return self.binding.places.used
 
     @property
     def has_overwritten(self) -> bool:
@@ -223,13 +229,12 @@ class Program:
     def use(self, buffers: Mapping[int, Buffer]) -> Collection[int]:
         """Let inputs and outputs lie in buffers in the runs that follow; return those that do."""
         with self.lock:
-            used = self.binding.use(buffers)
-            if self.binding.is_seen:
-                self._find_memory()
-            if self.binding.way not in self._ways:
+            if self.binding.use(buffers) and self.binding.way not in self._ways:
                 self._ways.add(self.binding.way)
                 self.saved = False  # what was built for it is to be saved too
-        return used
+            if self.binding.places.is_seen:
+                self._find_memory()
+        return self.binding.places.used.keys()
 
     def _upload(self, inputs: Sequence[Array], counters: Counters) -> None:
         for i, value in enumerate(self._apart(inputs) if self._overwritten else inputs):

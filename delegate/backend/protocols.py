@@ -113,8 +113,12 @@ class TakesBuffers(Protocol):
     def use(self, buffers: Mapping[Operand, Buffer]) -> None:
         """Let these operands, which have memory of their own, lie in these buffers, and all others in the arena again,
         in the runs that follow. What lies apart (``plan.apart``) is in no arena: it is among them before every run.
-        ``at_once`` stays a function for the arena alone. States are turned before every run. Raises DelegateError.
+        States are turned before every run. Raises DelegateError.
         """
+
+    @property
+    def at_once_on_buffers(self) -> bool:
+        """Return whether ``at_once`` runs the plan on the buffers in use; else it does so in the arena alone."""
 
     def fill(self, operand: Operand, buffer: Buffer) -> None:
         """Queue a copy of a buffer to where an operand now lies."""

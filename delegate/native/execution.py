@@ -54,6 +54,8 @@ class NativeExecution:
             self._libraries, self._launches = libraries, min(1, len(program.works))
             self._shifts = self._first_shifts()
             self._buffers: Mapping[Operand, Buffer] = {}
+            self._asked: Mapping[Operand, Buffer] | None = None
+            self._moved = self._outside.copy()  # shifts for what was last asked for
             self._call: AtOnce = _nothing  # the function expects at least one entry
             if program.works:
                 self._record = self._prepare(program, libraries, workers)
@@ -119,12 +121,16 @@ class NativeExecution:
         self._sets, self._outside = shifts[turns], shifts[turns.stop :]
         return shifts
 
+    at_once_on_buffers = True
+
     def use(self, buffers: Mapping[Operand, Buffer]) -> None:
         """See ``TakesBuffers``."""
-        memory = self.memory
-        self._outside[...] = 0
-        for root, buffer in buffers.items():
-            self._shifts[memory.shifts[root]] = memory.shift(root, cast(HostBuffer, buffer))
+        if buffers and buffers is not self._asked:
+            self._asked, self._moved = buffers, np.zeros_like(self._outside)
+            for root, buffer in buffers.items():
+                number, shift = self.memory.shift(root, cast(HostBuffer, buffer))
+                self._moved[number] = shift
+        self._outside[...] = self._moved if buffers else 0
         self._buffers = buffers
 
     def fill(self, operand: Operand, buffer: Buffer) -> None:

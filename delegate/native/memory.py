@@ -120,9 +120,12 @@ class NativeMemory:
         """Return where a root lies in the arena; 0 for one that lies apart."""
         return self._plan.arena.offsets.get(root, 0)
 
-    def shift(self, root: Operand, buffer: HostBuffer) -> int:
-        """Return the shift of something that lies in a buffer rather than in the arena, modulo 2^64."""
-        return (buffer.address - self._address - self._arena_offset(root)) % (1 << 64)
+    def shift(self, root: Operand, buffer: HostBuffer) -> tuple[int, int]:
+        """Return the shift of something that lies in a buffer rather than in the arena, modulo 2^64, and before it its
+        position among those of ``shifts``.
+        """
+        first = next(iter(self.shifts.values()))
+        return self.shifts[root] - first, (buffer.address - self._address - self._arena_offset(root)) % (1 << 64)
 
     def view(self, operand: Operand, turned: bool = False) -> Array | None:
         """Return an operand's memory as an array; None for a constant."""

@@ -19,8 +19,8 @@ _F = np.dtype(np.float32)
 PLACES = pytest.mark.parametrize("cpu", [True, False], ids=["numpy", "delegate"])
 
 
-def caches(*values: float) -> Caches:
-    return Caches({name: np.full((1, 4), value, np.float32) for name, value in zip("ab", values, strict=True)})
+def caches(run: InterpreterRunner, *values: float) -> Caches:
+    return run.caches({name: np.full((1, 4), value, np.float32) for name, value in zip("ab", values, strict=True)})
 
 
 def step(key: str = "step") -> Step:
@@ -51,7 +51,7 @@ def runner(content: Model, cpu: bool) -> InterpreterRunner:
 def test_caches_are_ones_own(cpu: bool, passed_on: bool, returned: bool) -> None:
     """Also where the model returns its input, or one tensor under two names, or its signature names an input."""
     run = runner(made(passed_on=passed_on, returned=returned), cpu)
-    first, second = caches(1, 2), caches(10, 20)
+    first, second = caches(run, 1, 2), caches(run, 10, 20)
     expected = {id(first): [1.0, 2.0], id(second): [10.0, 20.0]}
     for x, held in ((2.0, first), (3.0, second), (4.0, second), (5.0, first), (6.0, first), (7.0, second)):
         a, b = expected[id(held)]
@@ -59,18 +59,18 @@ def test_caches_are_ones_own(cpu: bool, passed_on: bool, returned: bool) -> None
         assert results["y"].tolist() == [[x + a] * 4]
         expected[id(held)] = [a, a] if passed_on else [a + x, b * x]
         for each in (first, second):
-            assert [value.tolist() for value in each.values()] == [[[n] * 4] for n in expected[id(each)]]
+            assert [value.tolist() for value in run.values(each).values()] == [[[n] * 4] for n in expected[id(each)]]
 
 
 @PLACES
 def test_two_signatures_on_the_same_caches(cpu: bool) -> None:
     run = runner(made(passed_on=False, twice=True), cpu)
-    held, others = caches(1, 1), caches(5, 5)
+    held, others = caches(run, 1, 1), caches(run, 5, 5)
     for key, x in (("step", 2.0), ("other", 3.0), ("step", 4.0)):
         run.run(step(key), {"x": np.full((1, 4), x, np.float32)}, held)
         run.run(step(key), {"x": np.full((1, 4), 1, np.float32)}, others)
-    assert [value[0, 0] for value in held.values()] == [10, 24]
-    assert [value[0, 0] for value in others.values()] == [8, 5]
+    assert [value[0, 0] for value in run.values(held).values()] == [10, 24]
+    assert [value[0, 0] for value in run.values(others).values()] == [8, 5]
 
 
 def test_the_device_takes_over_while_a_text_is_generated(tmp_path: Path) -> None:

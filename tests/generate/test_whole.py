@@ -157,7 +157,7 @@ def test_the_loop_in_litert(path: Path) -> None:
     run = litert.get_signature_runner("generate")
     tokens = LM.greedy([7], 25)
     given = {"count": np.int32(25), "position": np.int32(0), "token": np.int32(7)}
-    caches = dict(model.caches())
+    caches = model.values(model.caches())
     found = run(**given, stops=np.full(STOPS, -1, np.int32), **caches)
     assert found["text"][: found["steps"]].tolist() == tokens
     assert found["finite"]

@@ -53,6 +53,7 @@ class CLExecution:
     operands that lie in buffers rather than in the arena.
     """
 
+    at_once_on_buffers = False
     run: Callable[[Counters], None]
     at_once: AtOnce | None
     finish: Callable[[], None]

@@ -9,6 +9,7 @@ import numpy as np
 
 from litecl.compiled.signatures import Names, listed
 from litecl.interpreter import Interpreter
+from litecl.interpreter.delegation import Moved
 from litecl.interpreter.device_run import DeviceRun
 from litecl.interpreter.device_tensor import DeviceTensor
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
@@ -84,7 +85,7 @@ class Exchange:
         if given or taken:
             run = DeviceRun(self._interpreter, subgraph, given, taken)
             passed = run.run({tensor for tensor, _ in outputs} - taken.keys())
-            self._interpreter._count(*run.moved)
+            self._interpreter._count(Moved(*run.moved))
         else:
             self._interpreter._invoke(subgraph)
         for tensor, buffer in outputs:

@@ -67,7 +67,7 @@ class LanguageModel:
 
     def caches(self) -> Caches:
         """Return caches without a token."""
-        return Caches({each.name: np.zeros(each.shape, each.dtype) for each in self._decode.of(Role.CACHE)})
+        return self._runner.caches({name: np.zeros(*spec) for name, spec in self.cache_specs.items()})
 
     @property
     def cache_specs(self) -> dict[str, tuple[Shape, np.dtype[Any]]]:
@@ -84,10 +84,14 @@ class LanguageModel:
         """Bytes of the models on the device."""
         return sum(each.memory_bytes for runner in self._runners for each in runner.delegations)
 
-    def copy(self, caches: Caches) -> Caches:
-        """Return caches that hold the same."""
+    def holding(self, values: Mapping[str, Array]) -> Caches:
+        """Return caches that hold values."""
+        return self._runner.caches(values)
+
+    def values(self, caches: Caches) -> dict[str, Array]:
+        """Return copies of what caches hold."""
         with self._lock:
-            return Caches({name: value.copy() for name, value in caches.items()})
+            return self._runner.values(caches)
 
     def pieces(self, count: int, start: int) -> list[int]:
         """Return into how many tokens at a time a prompt of so many is divided; 1 is a step of decode.

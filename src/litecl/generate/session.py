@@ -14,7 +14,6 @@ from litecl.generate.lexicon import Lexicon
 from litecl.generate.loop import Asked
 from litecl.generate.model import LanguageModel
 from litecl.generate.options import Finish, Generation, GenerationOptions, Piece, Timing
-from litecl.generate.runners import Caches
 from litecl.generate.sampling import choose, log_softmax
 from litecl.generate.text import TextStream
 from litecl.generate.whole import STOPS
@@ -95,14 +94,14 @@ class Session:
         """Return another session with the same tokens, caches and random numbers to come; both go on independently."""
         other = Session(self._model, self._lexicon, self._defaults)
         other._tokens, other._held = [*self._tokens], self._held
-        other._caches = self._model.copy(self._caches)
+        other._caches = self._model.holding(self._model.values(self._caches))
         other._random = deepcopy(self._random)
         return other
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write tokens, caches and random numbers to come to a file, which ``Generator.load`` reads."""
         state = saved.State([*self._tokens], self._held, self._random.bit_generator.state)
-        saved.write(path, self._model.fingerprint, state, self._model.copy(self._caches))
+        saved.write(path, self._model.fingerprint, state, self._model.values(self._caches))
 
     def restore(self, path: str | PathLike[str]) -> None:
         """Become what was saved. Raises ModelError for a file of another model, or that is damaged."""
@@ -115,7 +114,7 @@ class Session:
         if len(state.tokens) > self._model.context_length + 1:
             raise ModelError(f"{path}: {len(state.tokens)} tokens, expected at most {self._model.context_length + 1}")
         self._tokens, self._held, self._random = [*state.tokens], state.held, random
-        self._caches = Caches(caches)
+        self._caches = self._model.holding(caches)
 
     # Parts
 
