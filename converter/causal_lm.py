@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from litecl.converter.embeddings import with_embeddings
 from litecl.interpreter.errors import ConversionError, brief
 from litecl.interpreter.graph import CONTEXT_LENGTH, Array, Model
 from litecl.interpreter.interpreter import Interpreter
@@ -24,11 +25,12 @@ def prefills(cache_length: int, given: Sequence[int] | None) -> list[int]:
 
 
 def checked(model: Model, length: int, logits_of: Callable[[Array], Array], tolerance: float) -> Model:
-    """Return a model with its ``CONTEXT_LENGTH``, after its caches were filled with random tokens.
+    """Return a model with its ``CONTEXT_LENGTH`` and lookups, after its caches were filled with random tokens.
 
     logits_of: the logits [tokens, vocabulary] of a text [tokens] without caches. tolerance: of the largest logit.
     Raises ConversionError where the last logits are others: a layer that mixes tokens was not given a cache.
     """
+    model = replace(model, subgraphs=tuple(map(with_embeddings, model.subgraphs)))
     tokens, expected = _text(length, logits_of)
     scale = float(np.abs(expected).max())
     for position, logits in _steps(model, tokens):

@@ -9,7 +9,6 @@ A transformer of Keras layers reads characters. The converter gives it caches: s
 """
 
 import argparse
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -22,7 +21,7 @@ from keras import layers, ops
 import litecl
 from litecl.converter import Converter, Quantization
 
-WIDTH, HEADS, DEPTH, LENGTH = 128, 4, 3, 128
+WIDTH, HEADS, DEPTH, LENGTH = 128, 4, 2, 128
 FORMS: dict[str, Any] = {
     "float32": None,
     "int8": "int8",
@@ -50,7 +49,9 @@ class Embeddings(layers.Layer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.characters, self.positions = layers.Embedding(128, WIDTH), layers.Embedding(LENGTH, WIDTH)
+        wide = keras.initializers.RandomNormal(stddev=0.3)
+        self.characters = layers.Embedding(128, WIDTH, embeddings_initializer=wide)
+        self.positions = layers.Embedding(LENGTH, WIDTH, embeddings_initializer=wide)
 
     def call(self, tokens: Any) -> Any:
         """Return vectors [batch, tokens, width]."""
@@ -62,11 +63,11 @@ def transformer() -> keras.Model:
     tokens = keras.Input((None,), dtype="int32")
     x = Embeddings()(tokens)
     for _ in range(DEPTH):
-        y = layers.LayerNormalization()(x)
+        y = layers.LayerNormalization(epsilon=1e-5)(x)
         x += layers.MultiHeadAttention(HEADS, WIDTH // HEADS)(y, y, use_causal_mask=True)
-        y = layers.LayerNormalization()(x)
+        y = layers.LayerNormalization(epsilon=1e-5)(x)
         x += layers.Dense(WIDTH)(layers.Dense(4 * WIDTH, activation="gelu")(y))
-    return keras.Model(tokens, layers.Dense(128)(layers.LayerNormalization()(x)))
+    return keras.Model(tokens, layers.Dense(128)(layers.LayerNormalization(epsilon=1e-5)(x)))
 
 
 def documentation() -> np.ndarray:
@@ -76,7 +77,7 @@ def documentation() -> np.ndarray:
 
 def train(model: keras.Model, text: np.ndarray, steps: int, batch: int = 16) -> None:
     """Train to tell each next character."""
-    rate = keras.optimizers.schedules.CosineDecay(0.0, steps, 0.0, warmup_target=3e-3, warmup_steps=steps // 20)
+    rate = keras.optimizers.schedules.CosineDecay(0.0, steps, 0.0, warmup_target=6e-3, warmup_steps=steps // 20)
     model.compile(keras.optimizers.AdamW(rate), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     starts = np.random.default_rng(0).integers(0, len(text) - LENGTH, steps * batch)
     rows = text[starts[:, None] + np.arange(LENGTH + 1)]
@@ -110,9 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     train(model, text[: -20 * LENGTH], args.steps)
     for form, path in export(model, args.folder).items():
         generator = litecl.Generator(path, tokenizer=Characters())
-        start = time.perf_counter()
         result = generator.generate(args.prompt, max_tokens=LENGTH - len(args.prompt), temperature=0.5, seed=1)
-        print(f"--- {form}: {path.stat().st_size / 1e3:.0f} kB, {bits(path, unseen[:LENGTH].tolist()):.2f} bits a character")
+        kilobytes, each = path.stat().st_size / 1e3, bits(path, unseen[:LENGTH].tolist())
+        print(f"--- {form}: {kilobytes:.0f} kB, {each:.2f} bits a character")
         print(f"{args.prompt}{result.text}")
 
 

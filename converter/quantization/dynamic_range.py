@@ -1,14 +1,13 @@
 """Weights in int8, activations in float: operators with weights quantize their input row by row when they run.
 
 Weights are symmetric, with a scale for every output channel where the kernels take that. Tables of GATHER are int8 too,
-and what is gathered is widened; with scales by channel, most are tables of EMBEDDING_LOOKUP. A constant that is also
-read by an operator without integer kernels is widened for that operator.
+and what is gathered is widened. A constant that is also read by an operator without integer kernels is widened for that
+operator.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from litecl.converter.quantization.embeddings import with_embeddings
 from litecl.converter.quantization.formats import Format, stored
 from litecl.converter.quantization.stored_weights import Use, with_stored_weights
 from litecl.interpreter.graph import ABSENT, Node, Subgraph
@@ -66,8 +65,6 @@ def dynamic_range(graph: Subgraph, per_channel: bool, *, narrow: bool = False, b
     narrow: as int4 where only operators that take these read them. block: with a scale for as many elements of the rows
     of FULLY_CONNECTED.
     """
-    if per_channel:
-        graph = with_embeddings(graph, _FEWEST)
     formats = _Formats(graph, per_channel, narrow, block).chosen()
     uses = {
         (number, position): Use(formats[tensor], widened=position not in taken)

@@ -1,6 +1,7 @@
-"""Tables of rows that GATHER reads, as EMBEDDING_LOOKUP reads them: with a scale for every row, and in four bits.
+"""Tables of a language model as EMBEDDING_LOOKUP reads them, which Google's exporter writes: GATHER has fewer kernels.
 
-A language model whose table also makes its logits, by FULLY_CONNECTED, then stores it once, for all its signatures.
+Quantized, they have a scale for every row, and four bits if asked for. A table that also makes the logits, by
+FULLY_CONNECTED, is then stored once, for all signatures.
 """
 
 from collections.abc import Iterator
@@ -16,18 +17,15 @@ from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.schema import TensorType
 
 
-def with_embeddings(graph: Subgraph, fewest: int) -> Subgraph:
-    """Return a subgraph whose GATHERs of rows, by indices of known shape, are EMBEDDING_LOOKUPs.
-
-    fewest: how many elements the constant has at least.
-    """
+def with_embeddings(graph: Subgraph) -> Subgraph:
+    """Return a subgraph whose GATHERs of rows of constants, by indices of known shape, are EMBEDDING_LOOKUPs."""
     tensors = list(graph.tensors)
-    nodes = [new for node in graph.nodes for new in _lookup(tensors, node, fewest)]
+    nodes = [new for node in graph.nodes for new in _lookup(tensors, node)]
     return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))
 
 
-def _lookup(tensors: list[TensorSpec], node: Node, fewest: int) -> Iterator[Node]:
-    if node.op is not GATHER or not _takes_rows(tensors, node, fewest):
+def _lookup(tensors: list[TensorSpec], node: Node) -> Iterator[Node]:
+    if node.op is not GATHER or not _takes_rows(tensors, node):
         yield node
         return
     (table, ids), (output,) = node.inputs, node.outputs
@@ -42,14 +40,13 @@ def _lookup(tensors: list[TensorSpec], node: Node, fewest: int) -> Iterator[Node
     yield _reshape(tensors, rows, output)
 
 
-def _takes_rows(tensors: list[TensorSpec], node: Node, fewest: int) -> bool:
+def _takes_rows(tensors: list[TensorSpec], node: Node) -> bool:
     table, ids = (tensors[index] for index in node.inputs)
     return (
         node.options == GatherOptions()
         and table.data is not None
         and table.type == TensorType.FLOAT32
         and len(table.static_shape) == 2
-        and table.data.size >= fewest
         and ids.type == TensorType.INT32
         and ids.shape is not None
         and ids.shape_signature is None
