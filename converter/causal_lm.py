@@ -5,29 +5,32 @@ from dataclasses import replace
 
 import numpy as np
 
+from litecl.converter.embeddings import with_embeddings
 from litecl.interpreter.errors import ConversionError, brief
 from litecl.interpreter.graph import CONTEXT_LENGTH, Array, Model
 from litecl.interpreter.interpreter import Interpreter
 
+_PREFILLS = (8, 32)
 _LAST = 4  # tokens that are read one by one at the end of the text, with their logits
 
 
-def check_lengths(cache_length: int, prefill_lengths: Sequence[int]) -> list[int]:
+def prefills(cache_length: int, given: Sequence[int] | None) -> list[int]:
     """Return the lengths of prefills in order. Raises ConversionError for those that caches do not hold."""
-    lengths = sorted({*prefill_lengths})
     if cache_length < 2:
         raise ConversionError(f"cache_length: expected at least 2 tokens, got {cache_length}")
+    lengths = [n for n in _PREFILLS if n <= cache_length] if given is None else sorted({*given})
     if lengths and not 2 <= lengths[0] <= lengths[-1] <= cache_length:
-        raise ConversionError(f"prefill_lengths: expected numbers from 2 to {cache_length}, got {[*prefill_lengths]}")
+        raise ConversionError(f"prefill_lengths: expected numbers from 2 to {cache_length}, got {lengths}")
     return lengths
 
 
 def checked(model: Model, length: int, logits_of: Callable[[Array], Array], tolerance: float) -> Model:
-    """Return a model with its ``CONTEXT_LENGTH``, after its caches were filled with random tokens.
+    """Return a model with its ``CONTEXT_LENGTH`` and lookups, after its caches were filled with random tokens.
 
     logits_of: the logits [tokens, vocabulary] of a text [tokens] without caches. tolerance: of the largest logit.
     Raises ConversionError where the last logits are others: a layer that mixes tokens was not given a cache.
     """
+    model = replace(model, subgraphs=tuple(map(with_embeddings, model.subgraphs)))
     tokens, expected = _text(length, logits_of)
     scale = float(np.abs(expected).max())
     for position, logits in _steps(model, tokens):

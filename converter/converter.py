@@ -92,20 +92,21 @@ class Converter(TFLiteAttributes):
 
     @classmethod
     def from_keras_causal_lm(
-        cls, model: Any, cache_length: int, prefill_lengths: Sequence[int] = (8, 32), **options: Unpack[Options]
+        cls, model: Any, cache_length: int, prefill_lengths: Sequence[int] | None = None, **options: Unpack[Options]
     ) -> "Converter":
         """Take a causal language model of Keras 3, and give it caches of keys and values, as Google's exporter does.
 
         model: one of KerasHub (``keras_hub.models.CausalLM``), or one of tokens [batch, tokens] to logits [batch,
         tokens, vocabulary] with causal ``MultiHeadAttention`` or ``GroupQueryAttention``; its masks of padding are
-        not used. cache_length: how many tokens the caches hold. prefill_lengths: how many tokens are read at once.
+        not used. cache_length: how many tokens the caches hold. prefill_lengths: how many tokens are read at once; by
+        default 8 and 32, where the caches hold so many.
 
         The signatures are ``prefill_8``, ``prefill_32``, ... and ``decode``, of ``tokens`` [1, n], ``input_pos`` [n]
         and the caches ``kv_cache_k_0``, ``kv_cache_v_0``, ..., which are outputs too; decode returns ``logits`` [1, 1,
         vocabulary]. The last logits of a text that fills the caches are compared with Keras': other ones are a
         ConversionError.
         """
-        lengths = causal_lm.check_lengths(cache_length, prefill_lengths)
+        lengths = causal_lm.prefills(cache_length, prefill_lengths)
 
         def load(self: Converter) -> dict[str, Module]:
             return _causal_lm().from_keras_causal_lm(model, cache_length, lengths)  # type: ignore[no-any-return]

@@ -2,20 +2,37 @@
 // x columns. x [volumes, depth, height, width, channels]; weights are packed in panels (tile.h), [columns / PANEL]
 // [taps][channels][PANEL]; bias is padded to whole panels; zeros are `channels` zeros, which taps outside of x read.
 // A work-item takes item_rows positions x item_columns columns. residual is read only if has_residual.
-// Macros: MR, NV, PANEL, HALF_WEIGHTS; ACTIVATION (common.h), whose arguments are low and high.
+// Transposed convolutions: a tap meets the element of x that, a stride apart from the next, lies under it, if one does.
+// Macros: MR, NV, PANEL, HALF_WEIGHTS; TRANSPOSED; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 #include <Volume>
 
-// The rows of a tile that lie at a tap.
-INLINE void rows_at(__global const float *rows[MR], __global const float *restrict x, __global const float *restrict zeros,
+// Where the first tap of a window lies, and the element of x at a tap; negative or too large where there is none.
+#ifdef TRANSPOSED
+INLINE int first_of(const int step, __global const Slide *s) { return step + s->pad; }
+INLINE int at_tap(const int first, const int tap, __global const Slide *s) {
+    const int at = first - tap * s->dilation;
+    return at % s->stride == 0 ? at / s->stride : -1;
+}
+#else
+INLINE int first_of(const int step, __global const Slide *s) { return step * s->stride - s->pad; }
+INLINE int at_tap(const int first, const int tap, __global const Slide *s) { return first + tap * s->dilation; }
+#endif
+
+// The rows of a tile that lie at a tap; whether any does.
+INLINE bool rows_at(__global const float *rows[MR], __global const float *restrict x, __global const float *restrict zeros,
                     const int firsts[MR][4], const int z, const int y, const int w, __global const Volume *v) {
+    bool any = false;
     UNROLL for (int r = 0; r < MR; ++r) {
-        const int at_z = firsts[r][1] + z, at_y = firsts[r][2] + y, at_x = firsts[r][3] + w;
+        const int at_z = at_tap(firsts[r][1], z, &v->depth), at_y = at_tap(firsts[r][2], y, &v->height),
+                  at_x = at_tap(firsts[r][3], w, &v->width);
         const bool inside = at_z >= 0 && at_z < v->depth.size && at_y >= 0 && at_y < v->height.size && at_x >= 0 &&
                             at_x < v->width.size;
         const size_t line = ((size_t)firsts[r][0] * v->depth.size + at_z) * v->height.size + at_y;
         rows[r] = inside ? x + (line * v->width.size + at_x) * v->channels : zeros;
+        any |= inside;
     }
+    return any;
 }
 
 OUT_OF_LINE WIDE void conv_3d_tile(__global const float *restrict x, __global const Weight *restrict weights,
@@ -29,9 +46,9 @@ OUT_OF_LINE WIDE void conv_3d_tile(__global const float *restrict x, __global co
     UNROLL for (int r = 0; r < MR; ++r) {
         const int at = MIN(m0 + r, m - 1), line = at / v->width.steps, plane = line / v->height.steps;
         firsts[r][0] = plane / v->depth.steps;
-        firsts[r][1] = plane % v->depth.steps * v->depth.stride - v->depth.pad;
-        firsts[r][2] = line % v->height.steps * v->height.stride - v->height.pad;
-        firsts[r][3] = at % v->width.steps * v->width.stride - v->width.pad;
+        firsts[r][1] = first_of(plane % v->depth.steps, &v->depth);
+        firsts[r][2] = first_of(line % v->height.steps, &v->height);
+        firsts[r][3] = first_of(at % v->width.steps, &v->width);
         to[r] = (m0 + r) * v->columns + n0;
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
     }
@@ -41,9 +58,8 @@ OUT_OF_LINE WIDE void conv_3d_tile(__global const float *restrict x, __global co
     for (int t = 0; t < taps; ++t, panel += v->channels * PANEL) {
         const int line = t / v->width.taps;
         __global const float *rows[MR];
-        rows_at(rows, x, zeros, firsts, line / v->height.taps * v->depth.dilation,
-                line % v->height.taps * v->height.dilation, t % v->width.taps * v->width.dilation, v);
-        multiply_tile(tile, rows, panel, v->channels, &ahead);
+        if (rows_at(rows, x, zeros, firsts, line / v->height.taps, line % v->height.taps, t % v->width.taps, v))
+            multiply_tile(tile, rows, panel, v->channels, &ahead);
     }
     finish_tile(tile, residual, out, to, m - m0, v->columns - n0, has_residual, low, high);
 }

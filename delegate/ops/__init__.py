@@ -26,7 +26,7 @@ GENERAL = Modules(
         "cast": "CAST",
         "concatenation": "CONCATENATION PACK",
         "conv_2d": "CONV_2D",
-        "conv_3d": "CONV_3D",
+        "conv_3d": "CONV_3D CONV_3D_TRANSPOSE",
         "depthwise_conv_2d": "DEPTHWISE_CONV_2D",
         "dilate": "DILATE",
         "fill": "FILL ZEROS_LIKE",

@@ -1,7 +1,11 @@
-"""CONV_3D on the device: tiles of positions and columns, tap by tap."""
+"""CONV_3D and CONV_3D_TRANSPOSE on the device: tiles of positions and columns, tap by tap.
+
+A transposed convolution gathers too: at each output position a tap meets one element of the input, or none. Taps that
+no position of a tile meets are left out, so a stride of s along depth and height costs nothing.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,14 +13,17 @@ import numpy as np
 from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Record, Refusal, Step, Target
 from litecl.delegate.kit import claims
 from litecl.delegate.matmul.product import Packed, Strided, pack, packed, panels
-from litecl.interpreter.graph import TensorSpec
-from litecl.interpreter.kit.window import Window
+from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.conv_3d import CONV_3D, Conv3DOptions, windows
+from litecl.interpreter.ops.conv_3d_transpose import CONV_3D_TRANSPOSE, dilations, offset, strides
 
 
 @dataclass(frozen=True)
 class Slide(Record):
-    """A window along a dimension of ``size``: ``steps`` positions of ``taps`` taps; ``pad`` zeros before the first."""
+    """A window along a dimension of ``size``: ``steps`` positions of ``taps`` taps; ``pad`` zeros before the first.
+
+    Transposed: ``pad`` positions are cut off before the first.
+    """
 
     size: int
     steps: int
@@ -42,39 +49,75 @@ def _claim(options: Conv3DOptions, inputs: claims.Specs, outputs: Sequence[Tenso
     return claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)
 
 
-def _lower(call: Call) -> list[Step]:
-    (x, filter_, bias), (y,), target = call.weighted, call.outputs, call.target
-    (*_, channels, columns), rows = filter_.shape, math.prod(y.shape[:-1])
-    depth = filter_.spec.size // max(1, columns)
-    tile = target.tile_for("conv_3d", rows, columns)
-    weights = _packed(filter_, depth, columns, tile.panel, target)
-    added = packed(bias, 1, columns, tile.panel, target)
+def _claim_transposed(options: Conv3DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    return claims.constant(inputs, weights=1) or _claim(options, inputs[1:], outputs)
+
+
+def _convolved(call: Call) -> list[Step]:
+    x, filter_, bias = call.weighted
     fitted = zip(x.shape[1:4], windows(call.options, x.shape, filter_.shape), strict=True)
-    by_depth, by_height, by_width = (_slide(size, window) for size, window in fitted)
-    volume = Volume(x.shape[0], by_depth, by_height, by_width, channels, columns)
+    slides = [Slide(n, w.output, w.size, w.stride, w.dilation, w.before) for n, w in fitted]
+    return _lower(call, x, bias, slides, lambda columns, panel: _packed(filter_, columns, panel, call.target))
+
+
+def _transposed(call: Call) -> list[Step]:
+    filter_, x, y = call.input(1), call.input(2), call.outputs[0]
+    cut = offset(call.options, y.shape, filter_.shape)
+    window = zip(filter_.shape, strides(call.options), dilations(call.options), cut, strict=False)
+    slides = [Slide(*each[:2], *each[2]) for each in zip(x.shape[1:4], y.shape[1:4], window, strict=True)]
+    weights = filter_.value.swapaxes(3, 4)
+
+    def pack_weights(columns: int, panel: int) -> Packed:
+        return _constant(weights.reshape(-1, columns), panel, call.target)
+
+    bias = call.inputs[3] if len(call.inputs) > 3 else None
+    return _lower(call, x, bias, slides, pack_weights, {"TRANSPOSED": 1})
+
+
+def _lower(
+    call: Call,
+    x: Operand,
+    bias: Operand | None,
+    slides: Sequence[Slide],
+    pack_weights: Callable[[int, int], Packed],
+    defines: Mapping[str, int] | None = None,
+) -> list[Step]:
+    """pack_weights: from the columns and the panel's width. defines: that choose the kind of convolution."""
+    (y,), target, channels = call.outputs, call.target, x.shape[4]
+    columns, rows = y.shape[4], math.prod(y.shape[:-1])
+    depth = channels * math.prod(slide.taps for slide in slides)
+    tile = target.tile_for("conv_3d", rows, columns)
+    weights = pack_weights(columns, tile.panel)
+    added = packed(bias, 1, columns, tile.panel, target)
+    volume = Volume(x.shape[0], *slides, channels, columns)
     grid = target.product("conv_3d", tile, (rows, columns, depth))
     zeros = Const(np.zeros(max(1, channels), np.float32))
     operands = (x, weights.values, added.values, zeros, call.residual or added.values, y, volume)
     numbers = (np.int32(n) for n in (rows, *grid.shares[:2], call.residual is not None))
+    work = 2 * math.prod(x.shape[:-1] if defines else y.shape[:-1]) * columns * depth
     launch = grid.launch(
         "conv_3d",
         (*operands, *numbers, *call.activation.bounds),
-        tile.defines | weights.defines | call.activation.defines,
-        2 * rows * columns * depth,
+        tile.defines | weights.defines | call.activation.defines | (defines or {}),
+        work,
     )
     return [*weights.steps, *added.steps, launch]
 
 
-def _packed(filter_: Operand, depth: int, columns: int, panel: int, target: Target) -> Packed:
+def _packed(filter_: Operand, columns: int, panel: int, target: Target) -> Packed:
     """Return a filter [taps, channels, columns] in panels."""
+    depth = filter_.spec.size // max(1, columns)
     if filter_.data is None:
         scratch, launch = pack(filter_, Strided(1, depth, columns, 0, columns, 1), panel, target)
         return Packed(scratch, (launch,))
-    return Packed(Const(panels(filter_.value.reshape(depth, columns).T, panel, halves=target.half_weights)))
+    return _constant(filter_.value.reshape(depth, columns), panel, target)
 
 
-def _slide(size: int, window: Window) -> Slide:
-    return Slide(size, window.output, window.size, window.stride, window.dilation, window.before)
+def _constant(matrix: Array, panel: int, target: Target) -> Packed:
+    return Packed(Const(panels(matrix.T, panel, halves=target.half_weights)))
 
 
-CL_OPS = (ClOp(CONV_3D, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True),)
+CL_OPS = (
+    ClOp(CONV_3D, claim=_claim, lower=_convolved, fuses_activation=True, fuses_residual=True),
+    ClOp(CONV_3D_TRANSPOSE, claim=_claim_transposed, lower=_transposed, fuses_activation=True, fuses_residual=True),
+)

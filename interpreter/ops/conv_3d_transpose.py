@@ -11,15 +11,17 @@ from litecl.interpreter.ops.transpose_conv import scatter
 
 def offset(options: Conv3DOptions, output: Shape, filter_: Shape) -> Shape:
     """Return what is cut off before the output along depth, height and width, for a filter [d, h, w, out, channels]."""
-    sizes = zip(output[1:4], filter_[:3], _strides(options), _dilations(options), strict=True)
+    sizes = zip(output[1:4], filter_[:3], strides(options), dilations(options), strict=True)
     return tuple(window.fit(options.padding, *size).before for size in sizes)
 
 
-def _strides(options: Conv3DOptions) -> Shape:
+def strides(options: Conv3DOptions) -> Shape:
+    """Return those along depth, height and width."""
     return options.stride_d, options.stride_h, options.stride_w
 
 
-def _dilations(options: Conv3DOptions) -> Shape:
+def dilations(options: Conv3DOptions) -> Shape:
+    """Return those along depth, height and width."""
     return options.dilation_d_factor, options.dilation_h_factor, options.dilation_w_factor
 
 
@@ -47,7 +49,7 @@ def _run(options: Conv3DOptions, inputs: Inputs) -> list[Array]:
     size, filter_, x = require.arrays(inputs, 3)
     output = tuple(int(n) for n in size)
     offsets = offset(options, output, filter_.shape)
-    result = scatter(x, filter_.swapaxes(3, 4), _strides(options), offsets, output, _dilations(options))
+    result = scatter(x, filter_.swapaxes(3, 4), strides(options), offsets, output, dilations(options))
     return [finish(result, inputs, 3, options.fused_activation_function)]
 
 

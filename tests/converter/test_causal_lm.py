@@ -12,13 +12,14 @@ tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
 
 from litecl import Generator  # noqa: E402
-from litecl.converter import Converter  # noqa: E402
+from litecl.converter import Converter, Quantization  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError, ModelError  # noqa: E402
 from litecl.interpreter.file.reader import read as read_file  # noqa: E402
 from litecl.interpreter.file.writer import write  # noqa: E402
 from litecl.interpreter.graph import CONTEXT_LENGTH  # noqa: E402
 from support import keras_causal_lm as nets  # noqa: E402
+from support.command import data, failure  # noqa: E402
 
 L, HEADS, DEPTH, SLOTS = keras.layers, 4, nets.DEPTH, nets.SLOTS
 TOKENS = np.random.default_rng(3).integers(0, nets.WORDS, 28).astype(np.int32)
@@ -76,16 +77,32 @@ def test_signatures(name: str) -> None:
     assert all(len(spec.shape or ()) <= 4 for graph in read_file(content).subgraphs for spec in graph.tensors)
 
 
-@pytest.mark.parametrize("quantize", ["int8", "int4"])
-def test_quantized(quantize: Any) -> None:
-    """LiteRT, numpy and device agree, and the logits are Keras' as far as rounded weights let them be."""
-    model = MODELS["attention"]()
-    content = Converter.from_keras_causal_lm(model, SLOTS, (8,), quantize=quantize).convert()
+QUANTIZED: dict[str, tuple[Any, float, float]] = {  # how, how far runtimes and Keras may be, in the largest logit
+    "int8": ("int8", 1e-3, 0.1),
+    "int4": ("int4", 1e-3, 0.5),
+    "weight-only int8": (Quantization(recipe="weight_only_wi8_afp32"), 1e-5, 0.1),
+    "weight-only int4": (Quantization(recipe="weight_only_wi4_afp32"), 1e-5, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", ["attention", "KerasHub, one cache"])
+@pytest.mark.parametrize("quantize", QUANTIZED)
+def test_quantized(quantize: str, name: str) -> None:
+    """LiteRT, numpy and device agree, and the logits are Keras' as far as rounded weights let them be. The table of
+    words is there once, also where the logits are made of it.
+    """
+    model, (how, between, beside) = MODELS[name](), QUANTIZED[quantize]
+    content = Converter.from_keras_causal_lm(model, SLOTS, (8,), quantize=how).convert()
     expected = nets.logits(model, TOKENS)[8:]
+    scale = np.abs(expected).max()
     made = {kind: nets.read(each, TOKENS, 8)[0] for kind, each in nets.runtimes(content).items()}
-    np.testing.assert_allclose(made["numpy"], made["LiteRT"], atol=1e-3)
-    np.testing.assert_allclose(made["device"], made["LiteRT"], atol=1e-3)
-    assert np.abs(made["LiteRT"] - expected).max() < {"int8": 0.1, "int4": 0.5}[quantize] * np.abs(expected).max()
+    np.testing.assert_allclose(made["numpy"], made["LiteRT"], atol=between * scale)
+    np.testing.assert_allclose(made["device"], made["LiteRT"], atol=between * scale)
+    assert 0 < np.abs(made["LiteRT"] - expected).max() < beside * scale
+    tensors = [spec for graph in read_file(content).subgraphs for spec in graph.tensors]
+    tables = [spec for spec in tensors if spec.data is not None and spec.shape == (nets.WORDS, 4 * DEPTH)]
+    assert {spec.type.name for spec in tables} == {"INT4" if "int4" in quantize else "INT8"}
+    assert len({spec.data.tobytes() for spec in tables}) == (2 if name == "attention" else 1)  # of words, of logits
 
 
 def test_generator(tmp_path: Path) -> None:
@@ -151,6 +168,22 @@ def test_refused(name: str) -> None:
     build, options, message = WRONG[name]
     with pytest.raises(ConversionError, match=message):
         Converter.from_keras_causal_lm(build(), **{"cache_length": SLOTS, "prefill_lengths": (8,)} | options).convert()
+
+
+def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path, out = tmp_path / "model.keras", tmp_path / "model.tflite"
+    model = _small()
+    model.save(path)
+    flags = ("--cache-length", "20", "--quantize", "int4")
+    found = data(capsys, "convert", path, *flags, "-o", out)
+    keys = [signature["key"] for signature in found["signatures"]]
+    assert keys == ["prefill_8", "decode"]
+    generated = Generator(out, cpu=True).generate([3, 4, 5], logits=True, max_tokens=1)
+    expected = nets.logits(model, np.array([3, 4, 5], np.int32))[-1]
+    assert np.abs(np.array(generated.logits) - expected).max() < 0.5 * np.abs(expected).max()
+    assert "--verify: no effect with it" in failure(capsys, "convert", path, *flags, "--verify", "-o", out)
+    told = failure(capsys, "convert", out, "--cache-length", "20", "-o", tmp_path / "other.tflite")
+    assert "--cache-length: expected a .keras or .h5 file" in told
 
 
 def test_attention_is_as_it_was() -> None:

@@ -17,13 +17,18 @@ L = keras.layers
 WORDS, SLOTS, DEPTH = 300, 64, 8
 
 
+@keras.saving.register_keras_serializable()
 class Places(L.Layer):
     """Embeddings of tokens and of their positions, which are counted, or rows of a table."""
 
-    def __init__(self, width: int, counted: bool = True) -> None:
-        super().__init__()
+    def __init__(self, width: int, counted: bool = True, **options: Any) -> None:
+        super().__init__(**options)
+        self.width = width
         self.words, self.counted = L.Embedding(WORDS, width), counted
         self.places = L.Embedding(SLOTS, width, embeddings_initializer="normal")
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "width": self.width, "counted": self.counted}
 
     def build(self, shape: Any) -> None:
         self.words.build(shape)

@@ -1,5 +1,6 @@
 """The examples run, and show what they say."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -33,3 +34,19 @@ def test_custom_op(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "2 of 2 nodes in 1 partition" in printed
     assert "agrees with TensorFlow, in Python and on the device" in printed
+
+
+def test_language_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A smaller one, trained for five steps: it writes the files, and says how well each form tells a text."""
+    main = runpy.run_path(str(_EXAMPLES / "language_model.py"), run_name="language_model")["main"]
+    smaller = {"WIDTH": 32, "DEPTH": 1, "LENGTH": 40, "FORMS": {"float32": None, "int4": "int4"}}
+    main.__globals__.update(smaller)
+    main(["--steps", "5", "--folder", str(tmp_path), "--prompt", "def"])
+    printed = capsys.readouterr().out
+    found = {
+        form: float(each) for form, each in re.findall(r"--- (\w+): \d+ kB, ([\d.]+) bits a character\ndef", printed)
+    }
+    assert found.keys() == smaller["FORMS"].keys()
+    assert 4 < found["float32"] < 8  # of 7 bits, without training
+    assert abs(found["int4"] - found["float32"]) < 0.5
+    assert len([*tmp_path.glob("language_model_*.tflite")]) == 2

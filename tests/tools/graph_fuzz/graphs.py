@@ -28,7 +28,13 @@ _FAMILIES: dict[str, tuple[Family, ...]] = {
     **recurrent.FAMILIES,
     **control.FAMILIES,
     **variables.FAMILIES,
-    "products": (*weighted.FAMILIES["float"], attention.attention, residuals.inverted_residual, volumes.conv_3d),
+    "products": (
+        *weighted.FAMILIES["float"],
+        attention.attention,
+        residuals.inverted_residual,
+        volumes.conv_3d,
+        volumes.conv_3d_transpose,
+    ),
     **pairs.FAMILIES,
 }
 

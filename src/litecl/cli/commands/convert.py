@@ -36,6 +36,7 @@ litecl convert frozen.pb -o model.tflite --inputs x --outputs y
 litecl convert model.keras -o small.tflite --quantize int8 --calibrate samples.npz --verify
 litecl convert float.tflite -o half.tflite --quantize float16
 litecl convert float.tflite -o safe.tflite --fp16-safe --calibrate samples.npz
+litecl convert language_model.keras -o language_model.tflite --cache-length 256 --quantize int4
 """
 
 _FROZEN, _KERAS = (".pb", ".pbtxt"), (".keras", ".h5", ".hdf5")
@@ -69,6 +70,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="recurrent layers as fused operators (default) or loops",
     )
     quantization.arguments(parser)
+    parser.add_argument(
+        "--cache-length",
+        type=positive,
+        metavar="N",
+        help="of a causal language model of Keras: give it caches for N tokens, and signatures prefill_N and decode",
+    )
     parser.add_argument(
         "--fp16-safe",
         action="store_true",
@@ -124,7 +131,7 @@ def _with_generation(args: argparse.Namespace) -> Output:
     """Add a signature to a language model. Raises ConversionError where anything else is asked for."""
     others = (
         *("quantize", "recipe", "fp16_safe", "input_shape", "signature", "inputs", "outputs"),
-        *("verify", "dump_passes"),
+        *("verify", "dump_passes", "cache_length"),
     )
     if ignored := [f"--{name.replace('_', '-')}" for name in others if getattr(args, name)]:
         raise ConversionError(f"--generate: {', '.join(ignored)}: no effect on a language model")
@@ -175,6 +182,8 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
 def _require_source(args: argparse.Namespace) -> None:
     """Raise where there is no such file, or one of no such kind, or flags have no effect on it."""
     source = args.source
+    if args.cache_length is not None:
+        _require_causal_lm(args)
     if is_function(str(source)):
         return
     if not source.exists():
@@ -185,6 +194,14 @@ def _require_source(args: argparse.Namespace) -> None:
         )
     if source.is_file() and source.suffix in _FROZEN and not (args.inputs and args.outputs):
         raise ConversionError(f"{source}: expected --inputs and --outputs with a frozen graph")
+
+
+def _require_causal_lm(args: argparse.Namespace) -> None:
+    """Raise where a source has no caches to give, or flags have no effect on a model that is given some."""
+    if args.source.suffix not in _KERAS:
+        raise ConversionError(f"--cache-length: expected a .keras or .h5 file, got {args.source}")
+    if ignored := [f"--{name.replace('_', '-')}" for name in ("input_shape", "verify") if getattr(args, name)]:
+        raise ConversionError(f"--cache-length: {', '.join(ignored)}: no effect with it")
 
 
 def _converter(args: argparse.Namespace, options: dict[str, Any]) -> Any:
@@ -201,6 +218,8 @@ def _converter(args: argparse.Namespace, options: dict[str, Any]) -> Any:
         return Converter.from_saved_model(source, args.signature, **shapes, **options)
     if source.suffix in _FROZEN:
         return Converter.from_frozen_graph(source, args.inputs, args.outputs, **shapes, **options)
+    if source.suffix in _KERAS and args.cache_length is not None:
+        return Converter.from_keras_causal_lm(load(source), args.cache_length, **options)
     if source.suffix in _KERAS:
         return Converter.from_keras_model(load(source), **shapes, **options)
     if args.input_shape or args.signature or args.verify:

@@ -1,0 +1,65 @@
+"""Tables of a language model as EMBEDDING_LOOKUP reads them, which Google's exporter writes: GATHER has fewer kernels.
+
+Quantized, they have a scale for every row, and four bits if asked for. A table that also makes the logits, by
+FULLY_CONNECTED, is then stored once, for all signatures.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from litecl.interpreter.graph import Node, Subgraph, TensorSpec
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
+from litecl.interpreter.ops.gather import GATHER, GatherOptions
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.schema import TensorType
+
+
+def with_embeddings(graph: Subgraph) -> Subgraph:
+    """Return a subgraph whose GATHERs of rows of constants, by indices of known shape, are EMBEDDING_LOOKUPs."""
+    tensors = list(graph.tensors)
+    nodes = [new for node in graph.nodes for new in _lookup(tensors, node)]
+    return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))
+
+
+def _lookup(tensors: list[TensorSpec], node: Node) -> Iterator[Node]:
+    if node.op is not GATHER or not _takes_rows(tensors, node):
+        yield node
+        return
+    (table, ids), (output,) = node.inputs, node.outputs
+    shape, width = tensors[ids].static_shape, tensors[table].static_shape[1]
+    if len(shape) == 1:
+        yield Node(EMBEDDING_LOOKUP, (ids, table), (output,), NoOptions())
+        return
+    count = int(np.prod(shape))
+    flat, rows = (_push(tensors, index, to) for index, to in ((ids, (count,)), (output, (count, width))))
+    yield _reshape(tensors, ids, flat)
+    yield Node(EMBEDDING_LOOKUP, (flat, table), (rows,), NoOptions())
+    yield _reshape(tensors, rows, output)
+
+
+def _takes_rows(tensors: list[TensorSpec], node: Node) -> bool:
+    table, ids = (tensors[index] for index in node.inputs)
+    return (
+        node.options == GatherOptions()
+        and table.data is not None
+        and table.type == TensorType.FLOAT32
+        and len(table.static_shape) == 2
+        and ids.type == TensorType.INT32
+        and ids.shape is not None
+        and ids.shape_signature is None
+    )
+
+
+def _reshape(tensors: list[TensorSpec], x: int, y: int) -> Node:
+    shape = tensors[y].static_shape
+    tensors.append(TensorSpec(TensorType.INT32, (len(shape),), f"{tensors[y].name}/shape", np.array(shape, np.int32)))
+    return Node(RESHAPE, (x, len(tensors) - 1), (y,), ReshapeOptions(shape))
+
+
+def _push(tensors: list[TensorSpec], like: int, shape: tuple[int, ...]) -> int:
+    """Add a tensor for another one in rows."""
+    tensors.append(replace(tensors[like], shape=shape, name=f"{tensors[like].name}/rows", data=None, quantization=None))
+    return len(tensors) - 1
