@@ -8,9 +8,8 @@ import pytest
 from litecl.converter.quantization.recipes.names import entry
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
-from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Model, TensorSpec
+from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
@@ -19,24 +18,7 @@ from litecl.interpreter.schema import TensorType
 from support import oracle
 from support.build import model, randn
 from support.quantize_models import Net, names_of, run, samples_of
-from support.recipes import by_recipe, entries_of, named_results, network
-
-
-def weights_of(of: Model) -> dict[str, TensorSpec]:
-    """Return the weights of each node by the name of its result, seen through a DEQUANTIZE."""
-    (graph,) = of.subgraphs
-    sources = {node.outputs[0]: node.inputs[0] for node in graph.nodes if node.op.name == "DEQUANTIZE"}
-    with_weights = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "BATCH_MATMUL", "EMBEDDING_LOOKUP")
-    nodes = [node for node in graph.nodes if node.op.name in with_weights]
-    return {graph.tensors[n.outputs[0]].name: graph.tensors[sources.get(n.inputs[1], n.inputs[1])] for n in nodes}
-
-
-def by_peer(of: Model, recipe: Any) -> Model:
-    quantizer = pytest.importorskip("ai_edge_quantizer.quantizer")
-    work = quantizer.Quantizer(bytes(write(of)))
-    work.load_quantization_recipe(recipe)
-    return read(bytes(work.quantize().quantized_model))
-
+from support.recipes import by_peer, by_recipe, entries_of, named_results, network, weights_of
 
 CHOICES: dict[str, list[dict[str, Any]]] = {
     "all": entries_of((".*", "*", 8)),
