@@ -8,6 +8,7 @@ from functools import cached_property
 from litecl.converter.quantization.data import Sample
 from litecl.converter.quantization.difference import Difference
 from litecl.converter.quantization.frontier import Frontier, Point, Sensitivity
+from litecl.converter.quantization.gptq import Moments
 from litecl.converter.quantization.measure import QuantizedRunner
 from litecl.converter.quantization.moments import moments
 from litecl.converter.quantization.recipes.choices import Choice
@@ -52,7 +53,7 @@ class Search:
         return [run(sample) for sample in self.samples[: self.measured]]
 
     @cached_property
-    def moments(self) -> Mapping[int, Mapping[int, Array]]:
+    def moments(self) -> Mapping[int, Mapping[int, Moments]]:
         places = {place for layer in self.layers for way in layer.ways for place in way.chosen}
         dense = [(i, n) for i, n in sorted(places) if self.model.subgraphs[i].nodes[n].op is FULLY_CONNECTED]
         return moments(self.model, {i: [n for j, n in dense if j == i] for i, _ in dense}, self.samples)

@@ -35,6 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=output_file, required=True, metavar="OUT", help="the .tflite file to write"
     )
     quantization.arguments(parser)
+    parser.set_defaults(fp16_safe=False)
 
 
 def run(args: argparse.Namespace) -> Output:
