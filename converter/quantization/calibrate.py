@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from litecl.converter.quantization.cells import cells, watching
 from litecl.converter.quantization.data import Sample
 from litecl.converter.quantization.formats import Format
+from litecl.converter.quantization.gptq import Moments
 from litecl.converter.quantization.observers import Observer, Range
 from litecl.converter.quantization.scales import Affine
 from litecl.converter.quantization.watch import After, Look, Runner
@@ -29,7 +30,7 @@ class Known:
     ranges: dict[int, Range] = field(default_factory=dict)
     scales: dict[int, Affine] = field(default_factory=dict)
     forms: Mapping[int, Format] = field(default_factory=dict)
-    moments: Mapping[int, Array] = field(default_factory=dict)
+    moments: Mapping[int, Moments] = field(default_factory=dict)
     refused: Mapping[int, str] = field(default_factory=dict)
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from litecl.converter.quantization.clipping import nearest
-from litecl.converter.quantization.gptq import compensated
+from litecl.converter.quantization.gptq import Moments, compensated
 from litecl.converter.quantization.scales import Affine, blocks, channels, dequantize, half_scales, integers
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit.types import integer_limits
@@ -39,12 +39,11 @@ class Format:
         return f"{self.type.name.lower()}{'' if self.type == TensorType.FLOAT16 else by}{how}"
 
 
-def stored(spec: TensorSpec, form: Format, moments: Array | None = None, least: Array | None = None) -> TensorSpec:
+def stored(spec: TensorSpec, form: Format, moments: Moments | None = None, least: Array | None = None) -> TensorSpec:
     """Return a float32 constant in a format.
 
-    moments: [depth, depth], the mean products of the inputs that the rows of weights [units, depth] are multiplied
-    with, for "gptq", which without them rounds as "mse" does, and for the weighted errors of the others. least: scales
-    that those of channels must not fall below.
+    moments: of the layer's inputs, for "gptq", which without them rounds as "mse" does, and for the weighted errors of
+    the others. least: scales that those of channels must not fall below.
     """
     assert spec.data is not None
     if form.type == TensorType.FLOAT16:
@@ -63,12 +62,12 @@ def bits_of(type_: TensorType) -> int:
     return {of: bits for bits, of in TYPES.items()}.get(type_, 16)
 
 
-def _clipped(spec: TensorSpec, form: Format, moments: Array | None, least: Array | None) -> TensorSpec:
+def _clipped(spec: TensorSpec, form: Format, moments: Moments | None, least: Array | None) -> TensorSpec:
     """Return integers of which the largest may stand for larger magnitudes, if that makes the error smaller."""
     assert spec.data is not None
     rows = _rows(spec.data, form)
     last = integer_limits(form.type)[1]
-    masses = None if moments is None else _masses(np.diag(moments), form, len(rows))
+    masses = None if moments is None else _masses(np.diag(moments.products), form, len(rows))
     scale = nearest(rows, last, "octav" if form.method == "octav" else "mse", masses)
     if least is not None:
         scale = np.maximum(scale, least).astype(np.float32)

@@ -3,6 +3,9 @@
 Algorithm: Frantar et al., "GPTQ" (2023), section 3, with the columns in the order of their inputs' squares.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from litecl.interpreter.graph import Array
@@ -11,13 +14,32 @@ _DAMPING = 0.01  # of the mean square of the inputs, so that few samples do not 
 _ABREAST = 128  # columns after which the others are updated at once
 
 
-def compensated(weights: Array, steps: Array, last: int, moments: Array) -> Array:
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The mean products of the inputs that the rows of weights [units, depth] are multiplied with.
+
+    products: [depth, depth], float64.
+    """
+
+    products: Array
+
+    @cached_property
+    def order(self) -> Array:
+        """The columns, those of the largest inputs first."""
+        return np.argsort(-np.diag(self.products), kind="stable")
+
+    @cached_property
+    def factor(self) -> Array:
+        """The upper Cholesky factor of the inverse of the damped products, in that order."""
+        return _factor(self.products[np.ix_(self.order, self.order)])
+
+
+def compensated(weights: Array, steps: Array, last: int, moments: Moments) -> Array:
     """Return the integers of ``weights`` [units, depth], whole numbers from ``-last`` to ``last`` as float64.
 
-    steps: the scale of every weight, of the same shape. moments: [depth, depth], the mean products of the inputs.
+    steps: the scale of every weight, of the same shape.
     """
-    order = np.argsort(-np.diag(moments), kind="stable")
-    factor = _factor(moments[np.ix_(order, order)])
+    order, factor = moments.order, moments.factor
     left, steps = weights[:, order].copy(), steps[:, order]
     rounded = np.empty_like(left)
     for start in range(0, left.shape[1], _ABREAST):
@@ -34,9 +56,8 @@ def compensated(weights: Array, steps: Array, last: int, moments: Array) -> Arra
     return result
 
 
-def _factor(moments: Array) -> Array:
-    """Return the upper Cholesky factor of the inverse of damped moments."""
-    damped = moments.astype(np.float64).copy()
+def _factor(products: Array) -> Array:
+    damped = products.astype(np.float64).copy()
     diagonal = np.diag(damped).copy()
     mean = float(diagonal.mean()) or 1.0
     np.fill_diagonal(damped, np.where(diagonal > 0, diagonal, mean) + _DAMPING * mean)

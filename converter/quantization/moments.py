@@ -5,25 +5,23 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from litecl.converter.quantization.data import Sample
+from litecl.converter.quantization.gptq import Moments
 from litecl.converter.quantization.watch import Look, Runner
 from litecl.interpreter.graph import Array, Model
 
 _AT_ONCE_BYTES = 1 << 30
 
-Moments = Mapping[int, Array]
-"""[depth, depth] by node, float64."""
-
 
 def moments(
     model: Model, wanted: Mapping[int, Sequence[int]], samples: Sequence[Sample]
-) -> dict[int, dict[int, Array]]:
+) -> dict[int, dict[int, Moments]]:
     """Return the mean of ``x[i] * x[j]`` over the rows ``x`` that dense layers read, by subgraph and node.
 
     wanted: the nodes, by subgraph; those in subgraphs that no sample enters, as in bodies of loops, have none.
     """
     entries = {signature.subgraph for signature, _ in samples}
     nodes = [(index, n) for index, numbers in wanted.items() if index in entries for n in numbers]
-    found: dict[int, dict[int, Array]] = {index: {} for index in wanted}
+    found: dict[int, dict[int, Moments]] = {index: {} for index in wanted}
     for group in _groups(model, nodes):
         sums = {place: _Sum() for place in group}
         looks: dict[int, dict[int | None, list[tuple[list[int], Look]]]] = {index: {} for index, _ in group}
@@ -35,7 +33,7 @@ def moments(
             run(sample)
         for (index, n), total in sums.items():
             if total.count:
-                found[index][n] = np.asarray(total.sum) / total.count
+                found[index][n] = Moments(np.asarray(total.sum) / total.count)
     return found
 
 

@@ -1,5 +1,6 @@
 """The one declaration of how a model is quantized."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
@@ -53,6 +54,10 @@ class Quantization:
     recipe: a recipe of litert-quantizer (ai-edge-quantizer), which says what is quantized and how: a list of entries,
         the path of a JSON file with one, or a name such as "dynamic_wi4b32_afp32". It takes the place of ``weights``,
         ``activations``, ``per_channel``, ``block`` and ``skip``.
+    budget: the size of the file, in bytes or as "40MB" or "40MiB"; ``min_sqnr_db``: the lowest ratio of signal to error
+        of any output, in decibels. One of them chooses the bits of each layer by the error that it makes on ``data``.
+        The recipe is in the report. Weights stay integers where LiteRT has kernels, and are widened elsewhere.
+    weight_only: with one of these, widen all weights, so that only they are rounded.
     strict: raise ConversionError if an operator would stay in float, as TFLITE_BUILTINS_INT8 does.
     sensitivity: measure the error of each layer alone, for the report, at one run of the model per layer.
     measured: the number of samples for the report's errors.
@@ -61,6 +66,9 @@ class Quantization:
     weights: Weights = "int8"
     activations: Literal["int8", "int16"] | None = None
     recipe: Any = None
+    budget: int | str | None = None
+    min_sqnr_db: float | None = None
+    weight_only: bool = False
     data: Data | str | None = None
     samples: int | None = None
     method: Literal["minmax", "moving_average", "percentile", "mse"] = "minmax"
@@ -99,9 +107,11 @@ class Quantization:
                 raise ConversionError(f"quantize: expected {name} of at least 1, got {value}")
 
     def _check_types(self) -> None:
-        if self.recipe is not None:
+        if self.recipe is not None or self.searches:
             self._check_recipe()
             return
+        if self.weight_only:
+            raise ConversionError("quantize: weight_only needs a budget or min_sqnr_db; weight-only recipes say it")
         if self.block is not None and (self.weights != "int4" or not self.per_channel):
             raise ConversionError('quantize: block needs weights="int4", with per_channel')
         if self.activations is None:
@@ -119,10 +129,41 @@ class Quantization:
                     f"got {brief(repr(getattr(self, name)))}"
                 )
 
+    @property
+    def searches(self) -> bool:
+        """True if the bits of each layer are searched for."""
+        return self.budget is not None or self.min_sqnr_db is not None
+
+    @property
+    def budget_bytes(self) -> int | None:
+        """The budget in bytes."""
+        return None if self.budget is None else _bytes(self.budget)
+
     def _check_recipe(self) -> None:
+        if (self.recipe is not None) + (self.budget is not None) + (self.min_sqnr_db is not None) > 1:
+            raise ConversionError("quantize: expected one of recipe, budget and min_sqnr_db")
+        if self.searches and self.data is None:
+            raise ConversionError("quantize: budget and min_sqnr_db need representative data: pass data=...")
+        if self.budget is not None:
+            _bytes(self.budget)
+        if self.min_sqnr_db is not None and not -100 < self.min_sqnr_db < 200:
+            raise ConversionError(f"quantize: expected min_sqnr_db from -100 to 200, got {self.min_sqnr_db}")
         given = [f.name for f in fields(self) if f.name in _NOT_WITH_RECIPE and getattr(self, f.name) != f.default]
         if given:
             raise ConversionError(f"quantize: {', '.join(given)}: no effect with a recipe, whose entries say that")
+
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?I?B?)\s*")
+
+
+def _bytes(size: int | str) -> int:
+    """Return a size in bytes, from a number or a text such as "40MB"."""
+    match = _SIZE.fullmatch(str(size).upper())
+    number = int(float(match[1]) * _UNITS.get(match[2], 0)) if match is not None else 0
+    if number < 1:
+        raise ConversionError(f"quantize: expected budget as bytes or like '40MB' or '40MiB', got {brief(repr(size))}")
+    return number
 
 
 def declared(how: Quantization | Weights | None) -> Quantization | None:

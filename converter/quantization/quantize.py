@@ -23,6 +23,7 @@ from litecl.converter.quantization.recipes.choices import borders
 from litecl.converter.quantization.recipes.notes import unused
 from litecl.converter.quantization.recipes.read import recipe_of
 from litecl.converter.quantization.recipes.recipe import Recipe
+from litecl.converter.quantization.recipes.search import Search
 from litecl.converter.quantization.report import QuantizationReport
 from litecl.converter.quantization.substitute import with_integer_kernels, with_wide_constants
 from litecl.interpreter.errors import ConversionError
@@ -38,6 +39,8 @@ def quantize(model: Model, how: Quantization | None) -> tuple[Model, Quantizatio
     if how is None:
         return without_grids(model), None
     wide = with_wide_constants(model)
+    if how.searches:
+        return _searched(wide, how, signed=bool(model.signatures))
     if how.recipe is not None:
         return _by_recipe(wide, how, recipe_of(how.recipe), signed=bool(model.signatures))
     if how.activations is None and how.weights == "int8" and is_trained(wide):
@@ -53,6 +56,17 @@ def _with_narrow_weights(graph: Subgraph, how: Quantization) -> Subgraph:
     if how.weights == "float16":
         return halves(graph)
     return dynamic_range(graph, how.per_channel, narrow=how.weights == "int4", block=how.block)
+
+
+def _searched(model: Model, how: Quantization, *, signed: bool) -> tuple[Model, QuantizationReport]:
+    """Return a model with the bits of each layer that a size or an error asks for, and the report."""
+    floats = with_constant_weights(without_grids(model))
+    search = Search(floats, samples(how, floats), how.measured, how.weight_only)
+    budget = how.budget_bytes
+    found = search.for_ratio(how.min_sqnr_db or 0.0) if budget is None else search.for_size(budget)
+    plain = replace(how, recipe=list(found.recipe), budget=None, min_sqnr_db=None, weight_only=False, strict=False)
+    made, report = _by_recipe(floats, plain, recipe_of(plain.recipe), signed=signed)
+    return made, replace(report, frontier=found, notes=())
 
 
 def _by_recipe(model: Model, how: Quantization, recipe: Recipe, *, signed: bool) -> tuple[Model, QuantizationReport]:

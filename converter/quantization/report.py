@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from litecl.converter.quantization.frontier import Frontier
+
 SCHEMA_VERSION = 1
 
 
@@ -71,7 +73,8 @@ class QuantizationReport:
 
     layers: a row for every result of a node on floats. outputs: the whole model's difference from the one in float.
     samples: how many were used for ranges. measured: how many for errors. weights: what a recipe stores in fewer bits
-    next to activations in float. notes: on what a recipe asks for and could not have.
+    next to activations in float. notes: on what a recipe asks for and could not have. frontier: the outcome of a search
+    for bits.
     """
 
     layers: tuple[Layer, ...] = ()
@@ -80,6 +83,7 @@ class QuantizationReport:
     measured: int = 0
     weights: tuple[StoredWeights, ...] = ()
     notes: tuple[str, ...] = ()
+    frontier: Frontier | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data; infinite ratios are None, as JSON has no infinity."""
@@ -98,6 +102,7 @@ class QuantizationReport:
     def __str__(self) -> str:
         integers = [layer for layer in self.layers if layer.reason is None]
         lines = [f"note: {note}" for note in self.notes]
+        lines += [] if self.frontier is None else [str(self.frontier)]
         lines += self._weights()
         if self.layers:
             count = f"{len(integers)} of {len(self.layers)}"

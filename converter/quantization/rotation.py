@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 
+from litecl.converter.quantization.gptq import Moments
 from litecl.interpreter.graph import Array, TensorSpec
 
 
@@ -36,7 +37,7 @@ def rotated(spec: TensorSpec, size: int) -> TensorSpec:
     return replace(spec, data=blocks.astype(np.float32).reshape(spec.data.shape))
 
 
-def rotated_moments(moments: Array, size: int) -> Array:
+def rotated_moments(moments: Moments, size: int) -> Moments:
     """Return the mean products of rotated inputs."""
-    matrix = np.kron(np.eye(len(moments) // size), hadamard(size).astype(np.float64))
-    return np.asarray(matrix.T @ moments @ matrix)
+    matrix = np.kron(np.eye(len(moments.products) // size), hadamard(size).astype(np.float64))
+    return Moments(matrix.T @ moments.products @ matrix)

@@ -10,33 +10,33 @@ from dataclasses import replace
 import numpy as np
 
 from litecl.converter.quantization.formats import Format, stored, widened
+from litecl.converter.quantization.gptq import Moments
 from litecl.interpreter.graph import Array, TensorSpec
 
 _POWERS = np.linspace(0.0, 1.0, 11)
 _GAIN = 0.98  # of the error without: less is not worth a product for each row
 
 
-def factors(spec: TensorSpec, form: Format, moments: Array) -> Array | None:
-    """Return the factors of the channels of weights [units, depth], as float32 [depth]; None if none are better.
-
-    moments: [depth, depth], the mean products of the inputs.
-    """
+def factors(spec: TensorSpec, form: Format, moments: Moments) -> Array | None:
+    """Return the factors of the channels of weights [units, depth], as float32 [depth]; None if none are better."""
     assert spec.data is not None
-    least = _error(spec, form, moments, np.ones(len(moments)))
+    least = _error(spec, form, moments, np.ones(len(moments.products)))
     best, bound = None, least * _GAIN
-    for scale in _candidates(spec.data.astype(np.float64), np.diag(moments)):
+    for scale in _candidates(spec.data.astype(np.float64), np.diag(moments.products)):
         error = _error(spec, form, moments, scale)
         if error < bound:
             best, bound = scale.astype(np.float32), error
     return best
 
 
-def scaled(spec: TensorSpec, scale: Array, moments: Array) -> tuple[TensorSpec, Array]:
+def scaled(spec: TensorSpec, scale: Array, moments: Moments) -> tuple[TensorSpec, Moments]:
     """Return weights that are multiplied by the factors of their channels, and the moments of inputs divided by
     these.
     """
     assert spec.data is not None
-    return replace(spec, data=(spec.data * scale).astype(np.float32)), moments / np.outer(scale, scale)
+    return replace(spec, data=(spec.data * scale).astype(np.float32)), Moments(
+        moments.products / np.outer(scale, scale)
+    )
 
 
 def _candidates(weights: Array, squares: Array) -> Sequence[Array]:
@@ -47,10 +47,10 @@ def _candidates(weights: Array, squares: Array) -> Sequence[Array]:
     return [np.clip(scale / np.exp(np.log(scale).mean()), 1e-4, 1e4) for scale in found]
 
 
-def _error(spec: TensorSpec, form: Format, moments: Array, scale: Array) -> float:
+def _error(spec: TensorSpec, form: Format, moments: Moments, scale: Array) -> float:
     """Return the mean squared error of the layer's results: the trace of ``e @ moments @ e.T``."""
     assert spec.data is not None
     plain = replace(form, method="minmax") if form.method == "gptq" else form
     changed, divided = scaled(spec, scale.astype(np.float32), moments)
     rest = (widened(stored(changed, plain, divided)) / scale - spec.data).astype(np.float64)
-    return float(((rest @ moments) * rest).sum())
+    return float(((rest @ moments.products) * rest).sum())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from litecl.converter.quantization.formats import Format
 from litecl.converter.versions import version_of
@@ -9,6 +10,8 @@ from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.gather import GATHER
 from litecl.interpreter.ops.quantize import DEQUANTIZE
+from litecl.interpreter.ops.unary import RELU, RELU6, RELU_N1_TO_1, TANH
+from litecl.interpreter.schema import ActivationFunctionType
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,13 @@ class Use:
     form: Format
     widened: bool = False
 
+
+_ACTIVATIONS = {
+    ActivationFunctionType.RELU: RELU,
+    ActivationFunctionType.RELU6: RELU6,
+    ActivationFunctionType.RELU_N1_TO_1: RELU_N1_TO_1,
+    ActivationFunctionType.TANH: TANH,
+}
 
 Uses = Mapping[tuple[int, int], Use]
 """By node and position. GATHER's table is gathered as it is stored, and what is gathered is widened."""
@@ -34,6 +44,10 @@ def with_stored_weights(
     outputs: the formats of constants that the subgraph returns widened.
     """
     return _Rewrite(graph, uses, store, outputs or {}).run()
+
+
+def _activation(node: Node) -> Any:
+    return getattr(node.options, "fused_activation_function", None)
 
 
 class _Rewrite:
@@ -68,6 +82,8 @@ class _Rewrite:
             inputs[position] = (self._widened if use.widened else self._narrow)(inputs[position], use.form)
         if node.op is GATHER and not all(use.widened for use in uses.values()):
             yield from self._gathered(replace(node, inputs=tuple(inputs)))
+        elif any(use.form.block for use in uses.values()) and _activation(node) in _ACTIVATIONS:
+            yield from self._activated(replace(node, inputs=tuple(inputs)))
         else:
             yield self._versioned(replace(node, inputs=tuple(inputs)))
 
@@ -78,6 +94,14 @@ class _Rewrite:
         narrow = self._push(replace(spec, type=table.type, quantization=table.quantization, name=name))
         yield self._versioned(replace(node, outputs=(narrow,)))
         yield self._node(DEQUANTIZE, (narrow,), (output,))
+
+    def _activated(self, node: Node) -> Iterator[Node]:
+        """Return a node and its activation: LiteRT's own kernels for blocks of weights do not apply a fused one."""
+        (output,) = node.outputs
+        inner = self._push(replace(self._tensors[output], name=f"{self._tensors[output].name}/linear"))
+        options = replace(node.options, fused_activation_function=ActivationFunctionType.NONE)
+        yield self._versioned(replace(node, outputs=(inner,), options=options))
+        yield self._node(_ACTIVATIONS[_activation(node)], (inner,), (output,))
 
     def _narrow(self, tensor: int, form: Format) -> int:
         """Return the stored form of a constant."""

@@ -192,11 +192,22 @@ def encode(root: Record, identifier: bytes, size_hint_bytes: int = 1024) -> memo
     Raises ModelError where the file would pass the 2 GiB that a FlatBuffer can hold.
     """
     try:
-        builder = flatbuffers.Builder(min(size_hint_bytes, flatbuffers.Builder.MAX_BUFFER_SIZE))
+        builder = _Builder(min(size_hint_bytes, flatbuffers.Builder.MAX_BUFFER_SIZE))
         builder.Finish(_encode_table(builder, root), identifier)
     except flatbuffers.builder.BuilderSizeError:
         raise ModelError("the model exceeds the 2 GiB of a FlatBuffer") from None
     return memoryview(builder.Bytes)[builder.Head() :]
+
+
+class _Builder(flatbuffers.Builder):  # type: ignore[misc]
+    """A builder that remembers the vectors that it has written: those of the same bytes are one.
+
+    LiteRT wants a zero point for every scale, which are zeros most often, and as many as other layers have.
+    """
+
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__(size_bytes)
+        self.written: dict[tuple[str, bytes], int] = {}
 
 
 def _encode_table(builder: Any, record: Record) -> int:
@@ -231,11 +242,17 @@ def _encode_target(builder: Any, field: Field, value: Any) -> int:
 
 def _encode_scalars(builder: Any, values: Array, alignment: int) -> int:
     flat = np.ascontiguousarray(values).reshape(-1)
+    key = (flat.dtype.str, b"" if alignment else flat.tobytes())
+    if not alignment and key in builder.written:
+        return int(builder.written[key])
     builder.StartVector(flat.itemsize, flat.size, max(flat.itemsize, alignment))
     head = builder.head - flat.nbytes
     builder.Bytes[head : builder.head] = flat.view(np.uint8).data
     builder.head = head
-    return int(builder.EndVector())
+    offset = int(builder.EndVector())
+    if not alignment:
+        builder.written[key] = offset
+    return offset
 
 
 def _encode_offsets(builder: Any, field: Field, values: list[Any]) -> int:

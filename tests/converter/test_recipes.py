@@ -8,35 +8,17 @@ import pytest
 from litecl.converter.quantization.recipes.names import entry
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
-from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Model, TensorSpec
+from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.quantize import quantize as as_integers
-from litecl.interpreter.schema import TensorType
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support import oracle
 from support.build import model, randn
 from support.quantize_models import Net, names_of, run, samples_of
-from support.recipes import by_recipe, entries_of, named_results, network
-
-
-def weights_of(of: Model) -> dict[str, TensorSpec]:
-    """Return the weights of each node by the name of its result, seen through a DEQUANTIZE."""
-    (graph,) = of.subgraphs
-    sources = {node.outputs[0]: node.inputs[0] for node in graph.nodes if node.op.name == "DEQUANTIZE"}
-    with_weights = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "BATCH_MATMUL", "EMBEDDING_LOOKUP")
-    nodes = [node for node in graph.nodes if node.op.name in with_weights]
-    return {graph.tensors[n.outputs[0]].name: graph.tensors[sources.get(n.inputs[1], n.inputs[1])] for n in nodes}
-
-
-def by_peer(of: Model, recipe: Any) -> Model:
-    quantizer = pytest.importorskip("ai_edge_quantizer.quantizer")
-    work = quantizer.Quantizer(bytes(write(of)))
-    work.load_quantization_recipe(recipe)
-    return read(bytes(work.quantize().quantized_model))
-
+from support.recipes import by_peer, by_recipe, entries_of, named_results, network, weights_of
 
 CHOICES: dict[str, list[dict[str, Any]]] = {
     "all": entries_of((".*", "*", 8)),
@@ -131,6 +113,18 @@ def test_blocks_run_in_xnnpack() -> None:
     ((feed,),) = samples_of(of, 1)
     (got,), (wanted,) = run(Interpreter(content), [feed]), oracle.run(content, [feed], oracle.RESOLVERS["default"])
     np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("function", ["RELU", "RELU6", "RELU_N1_TO_1"])
+def test_activations_behind_blocks_are_nodes_of_their_own(function: str) -> None:
+    """LiteRT's optimised kernel for blocks leaves out a fused one."""
+    g = Net()
+    options = FullyConnectedOptions(fused_activation_function=ActivationFunctionType[function])
+    of = model(g.build(g.op(FULLY_CONNECTED, [g.input((2, 64)), g.const(randn(g.rng, 16, 64)), None], options)))
+    after, _ = by_recipe(of, "dynamic_wi4b32_afp32")
+    assert names_of(after) == ["FULLY_CONNECTED", function]
+    for resolver in (oracle.WITH_OPTIMISED_KERNELS, oracle.RESOLVERS["default"]):
+        _assert_same(of, after, resolver)
 
 
 def test_weights_without_a_symmetric_range() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -48,14 +49,38 @@ def test_by_a_file_with_a_report(path: Path, capsys: pytest.CaptureFixture[str])
     assert "int4 by GPTQ" in printed and "SQNR" in printed
 
 
+@pytest.mark.parametrize(("flag", "value"), [("--budget", "12kb"), ("--min-sqnr", "20")])
+def test_a_search(flag: str, value: str, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The recipe makes the same file again, and the picture is a picture."""
+    out, recipe, picture = (path.parent / name for name in ("out.tflite", "recipe.json", "frontier.svg"))
+    arguments = ("quantize", path, flag, value, "--calibrate", path.parent / "samples.npz", "-o", out)
+    found = data(capsys, *arguments, "--save-recipe", recipe, "--frontier", picture)
+    chosen = found["quantization"]["frontier"]["chosen"]
+    assert chosen["size_bytes"] == out.stat().st_size and chosen["sqnr_db"] >= 20
+    root = ElementTree.fromstring(picture.read_text())
+    assert len(root.findall("{http://www.w3.org/2000/svg}circle")) == len(found["quantization"]["frontier"]["points"])
+    again = path.parent / "again.tflite"
+    data(capsys, "quantize", path, "--recipe", recipe, "--calibrate", path.parent / "samples.npz", "-o", again)
+    assert again.read_bytes() == out.read_bytes()
+    assert "(chosen)" in text(capsys, *arguments)
+
+
 def test_errors(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = path.parent / "out.tflite"
+    out, samples = path.parent / "out.tflite", path.parent / "samples.npz"
     for arguments, message in (
-        ((), "expected --recipe or --quantize"),
-        (("--recipe", "dynamic_wi8_afp32", "--quantize", "int8"), "--recipe, --quantize: expected one of them"),
+        ((), "expected --recipe, --quantize, --budget or --min-sqnr"),
+        (
+            ("--recipe", "dynamic_wi8_afp32", "--quantize", "int8"),
+            "--quantize, --recipe, --budget, --min-sqnr: expected one of them",
+        ),
         (("--recipe", "static_wi8_ai8"), "this recipe needs representative data"),
         (("--recipe", "dynamic_wi8_afp32", "--block", "32"), "block: no effect with a recipe"),
         (("--recipe", path), "expected JSON"),
+        (("--budget", "9KB"), "--budget, --min-sqnr: expected --calibrate DATA.npz with them"),
+        (("--budget", "9 KB", "--min-sqnr", "30"), "expected one of them"),
+        (("--recipe", "dynamic_wi8_afp32", "--save-recipe", out), "--save-recipe: no effect without --budget or"),
+        (("--budget", "9XB", "--calibrate", samples), "expected budget as bytes or like '40MB' or '40MiB', got '9XB'"),
+        (("--budget", "900", "--calibrate", samples), "budget of 900 bytes: the smallest file has"),
     ):
         assert message in " ".join(failure(capsys, "quantize", path, "-o", out, *arguments).split())
     assert not out.exists()

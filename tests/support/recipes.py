@@ -4,11 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from litecl.converter import Quantization
 from litecl.converter.quantization.quantize import quantize
 from litecl.converter.quantization.recipes.names import entry
-from litecl.interpreter.graph import Model
+from litecl.interpreter.file.reader import read
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.ops import unary
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
@@ -54,3 +57,19 @@ def entries_of(*entries: tuple[str, str, int], **options: Any) -> list[dict[str,
         else {"regex": regex, "operation": op, "algorithm_key": "no_quantize"}
         for regex, op, bits in entries
     ]
+
+
+def weights_of(of: Model) -> dict[str, TensorSpec]:
+    """Return the weights of each node by the name of its result, seen through a DEQUANTIZE."""
+    (graph,) = of.subgraphs
+    sources = {node.outputs[0]: node.inputs[0] for node in graph.nodes if node.op.name == "DEQUANTIZE"}
+    with_weights = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "BATCH_MATMUL", "EMBEDDING_LOOKUP")
+    nodes = [node for node in graph.nodes if node.op.name in with_weights]
+    return {graph.tensors[n.outputs[0]].name: graph.tensors[sources.get(n.inputs[1], n.inputs[1])] for n in nodes}
+
+
+def by_peer(of: Model, recipe: Any) -> Model:
+    quantizer = pytest.importorskip("ai_edge_quantizer.quantizer")
+    work = quantizer.Quantizer(bytes(write(of)))
+    work.load_quantization_recipe(recipe)
+    return read(bytes(work.quantize().quantized_model))

@@ -133,6 +133,30 @@ def _lstm() -> Any:
     return keras.Sequential([keras.Input((32, 4)), L.LSTM(32), L.Dense(_CLASSES)])
 
 
+def _stacked_lstms() -> Any:
+    layers = [L.Bidirectional(L.LSTM(24, return_sequences=True)), L.LSTM(48)]
+    return keras.Sequential([keras.Input((32, 4)), *layers, L.Dense(32, activation="relu"), L.Dense(_CLASSES)])
+
+
+def _cnn() -> Any:
+    layers: list[Any] = [keras.Input((_SMALL, _SMALL, 3))]
+    for channels in (32, 64, 128):
+        layers += [L.Conv2D(channels, 3, padding="same", activation="relu"), L.BatchNormalization(), L.MaxPooling2D()]
+    return keras.Sequential([*layers, L.Flatten(), L.Dense(128, activation="relu"), L.Dense(_CLASSES)])
+
+
+def _vit() -> Any:
+    """Return a vision transformer: patches of 8 by 8 pixels, three blocks of 64 channels."""
+    image = keras.Input((_SMALL, _SMALL, 3))
+    x = L.Reshape((16, 64))(L.Conv2D(64, 8, 8)(L.Rescaling(1 / 64, -2.0)(image)))
+    x = x + L.Embedding(16, 64)(keras.ops.arange(16, dtype="int32"))
+    for _ in range(3):
+        y = L.LayerNormalization()(x)
+        x = x + L.MultiHeadAttention(4, 16)(y, y)
+        x = x + L.Dense(64)(L.Dense(128, activation="gelu")(L.LayerNormalization()(x)))
+    return keras.Model(image, L.Dense(_CLASSES)(L.GlobalAveragePooling1D()(L.LayerNormalization()(x))))
+
+
 def _transformer() -> Any:
     tokens = keras.Input((24,), dtype="int32")
     places = keras.ops.arange(24, dtype="int32")
@@ -145,6 +169,12 @@ def _transformer() -> Any:
 
 
 _A = keras.applications
+
+
+def _mobile_net_v3(**options: Any) -> Any:
+    return _A.MobileNetV3Small(minimalistic=False, **options)
+
+
 TASKS: Mapping[str, Task] = {
     task.name: task
     for task in (
@@ -162,6 +192,10 @@ TASKS: Mapping[str, Task] = {
             calibrated=256,
         ),
         Task("LSTM", _lstm, _signals, 900, batch=64, rate=6e-3),
+        Task("LSTMs", _stacked_lstms, _signals, 500, batch=64, rate=4e-3),
+        Task("CNN", _cnn, _pixels, 250),
+        Task("MobileNetV3", _network(_mobile_net_v3, _SMALL, 0.9, dropout=0.0), _pixels, 250, warm=30, norm=1.0),
+        Task("ViT", _vit, _pixels, 700, rate=2e-3, warm=50),
         Task("transformer", _transformer, _tokens, 1200, rate=2e-3),
     )
 }

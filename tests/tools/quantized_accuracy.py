@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measure(trained: Trained, kind: _Kind) -> tuple[Row, Any]:
     """Return the row of a trained model, and the converter's report on its layers."""
     samples = [[x[None]] for x in trained.calibration]
-    model = _of_one(trained.model)
+    model = of_one(trained.model)
     converter = Converter.from_keras_model(model, quantize=Quantization(activations=kind, data=samples))
     content = converter.convert()
     report = converter.report.quantization
@@ -139,7 +139,7 @@ def measure(trained: Trained, kind: _Kind) -> tuple[Row, Any]:
     return row, report
 
 
-def _of_one(model: Any) -> Any:
+def of_one(model: Any) -> Any:
     """Return a model for batches of one: the peer makes no integers of shapes that are open."""
     x = keras.Input(model.inputs[0].shape[1:], batch_size=1, dtype=model.inputs[0].dtype)
     return keras.Model(x, model(x))

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from litecl.converter.quantization.cells import cells
 from litecl.converter.quantization.data import Sample
 from litecl.converter.quantization.formats import Format
+from litecl.converter.quantization.gptq import Moments
 from litecl.converter.quantization.moments import moments
 from litecl.converter.quantization.recipes.choices import choices, entry_of, integer_form
 from litecl.converter.quantization.recipes.recipe import Algorithm, Mode, Recipe
 from litecl.converter.quantization.recipes.weights import narrowed
 from litecl.converter.quantization.report import StoredWeights
-from litecl.interpreter.graph import Array, Model, Subgraph
+from litecl.interpreter.graph import Model, Subgraph
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 
 _LEFT = "the recipe leaves it in float"
@@ -57,7 +58,7 @@ def _selection(graph: Subgraph, recipe: Recipe) -> Selection:
     return Selection(forms, frozenset(measured), len(graph.tensors))
 
 
-def moments_of(model: Model, chosen: Sequence[Selection], used: Sequence[Sample]) -> list[dict[int, Array]]:
+def moments_of(model: Model, chosen: Sequence[Selection], used: Sequence[Sample]) -> list[dict[int, Moments]]:
     """Return the moments of the inputs of nodes on integers, by subgraph and the first tensor that a node writes."""
     numbers = {
         index: {

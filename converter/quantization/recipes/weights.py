@@ -7,6 +7,7 @@ import numpy as np
 
 from litecl.converter.quantization.difference import Difference
 from litecl.converter.quantization.formats import Format, stored, widened
+from litecl.converter.quantization.gptq import Moments
 from litecl.converter.quantization.inserted import Inserted
 from litecl.converter.quantization.recipes.choices import Choice
 from litecl.converter.quantization.recipes.recipe import Algorithm
@@ -15,7 +16,7 @@ from litecl.converter.quantization.rotation import rotated, rotated_moments, rot
 from litecl.converter.quantization.scaling import factors, scaled
 from litecl.converter.quantization.stored_weights import Use, with_stored_weights
 from litecl.interpreter.file.storage import stored_bytes
-from litecl.interpreter.graph import ABSENT, Array, Node, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 
@@ -29,7 +30,7 @@ class Narrowed:
     notes: tuple[str, ...]
 
 
-def narrowed(graph: Subgraph, chosen: Mapping[int, Choice], moments: Mapping[int, Array]) -> Narrowed:
+def narrowed(graph: Subgraph, chosen: Mapping[int, Choice], moments: Mapping[int, Moments]) -> Narrowed:
     """Return a subgraph whose weights are stored as chosen, by the numbers of nodes.
 
     moments: of the inputs of dense layers, by number.
@@ -39,16 +40,16 @@ def narrowed(graph: Subgraph, chosen: Mapping[int, Choice], moments: Mapping[int
 
 
 class _Weights:
-    def __init__(self, graph: Subgraph, chosen: Mapping[int, Choice], moments: Mapping[int, Array]) -> None:
+    def __init__(self, graph: Subgraph, chosen: Mapping[int, Choice], moments: Mapping[int, Moments]) -> None:
         self._chosen = chosen
         self._inserted = Inserted(graph)
-        self._moments: dict[int, Array] = {}  # by number, of inputs as they are changed
+        self._moments: dict[int, Moments] = {}  # by number, of inputs as they are changed
         self._rows: dict[tuple[int, Format], StoredWeights] = {}
         self._notes: list[str] = []
         for number, choice in chosen.items():
             self._prepare(number, graph.nodes[number], choice, moments.get(number))
 
-    def _prepare(self, number: int, node: Node, choice: Choice, moments: Array | None) -> None:
+    def _prepare(self, number: int, node: Node, choice: Choice, moments: Moments | None) -> None:
         """Rotate or scale the weights of a node, and its input with them, if its entry says so."""
         wanted = choice.entry.config.block
         if wanted and not choice.form.block:
@@ -61,7 +62,7 @@ class _Weights:
         if moments is not None:
             self._moments[number] = moments
 
-    def _rotate(self, number: int, node: Node, choice: Choice, moments: Array | None) -> Array | None:
+    def _rotate(self, number: int, node: Node, choice: Choice, moments: Moments | None) -> Moments | None:
         spec = self._inserted.tensors[node.inputs[1]]
         size = rotation_size(spec.static_shape[-1], choice.entry.config.largest_rotation)
         dense = node.op is FULLY_CONNECTED
@@ -77,7 +78,7 @@ class _Weights:
             self._inserted.rotate_output(number, size, custom=custom)
         return None if moments is None else rotated_moments(moments, size)
 
-    def _scale(self, number: int, node: Node, choice: Choice, moments: Array) -> Array:
+    def _scale(self, number: int, node: Node, choice: Choice, moments: Moments) -> Moments:
         spec, x = (self._inserted.tensors[t] for t in (node.inputs[1], node.inputs[0]))
         fits = x.shape is not None and x.shape[-1:] == spec.static_shape[-1:]
         scale = factors(spec, choice.form, moments) if fits else None
@@ -98,10 +99,11 @@ class _Weights:
             if position < len(graph.nodes[places[number]].inputs)
             and graph.nodes[places[number]].inputs[position] != ABSENT
         }
-        moments: dict[int, Array] = {}
+        moments: dict[int, Moments] = {}
         for number, own in self._moments.items():
             weights = graph.nodes[places[number]].inputs[1]
-            moments[weights] = own if weights not in moments else moments[weights] + own
+            known = moments.get(weights)
+            moments[weights] = own if known is None else Moments(known.products + own.products)
         readers = {graph.nodes[n].inputs[p]: graph.nodes[n] for n, p in uses}
 
         def store(tensor: int, form: Format) -> TensorSpec:

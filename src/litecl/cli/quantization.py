@@ -1,6 +1,7 @@
 """The quantization flags of ``litecl convert`` and ``quantize``, each an option of ``Quantization``."""
 
 import argparse
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from litecl.interpreter.errors import ConversionError
+from litecl.report.draw.frontier import frontier
 
 _TYPES = ("float32", "int8", "uint8", "int16")
 _BORDER = "the type of {}s of a model with integer activations (default: float32)"
@@ -47,6 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE|NAME",
         help="quantize as a recipe of litert-quantizer says: a JSON file, or a name like dynamic_wi4b32_afp32",
     )
+    _search_arguments(parser)
     parser.add_argument(
         "--per-tensor",
         action="store_true",
@@ -75,6 +78,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _search_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--budget", metavar="SIZE", help="choose the bits of each layer for a file of up to this size, such as 40MB"
+    )
+    parser.add_argument(
+        "--min-sqnr",
+        dest="min_sqnr_db",
+        type=float,
+        metavar="DB",
+        help="choose the bits of each layer for the smallest file whose outputs keep this ratio of signal to error",
+    )
+    parser.add_argument(
+        "--weight-only", action="store_true", help="with --budget or --min-sqnr, widen all weights to floats"
+    )
+    parser.add_argument(
+        "--save-recipe", type=Path, metavar="FILE.json", help="write the bits that were chosen as a recipe"
+    )
+    parser.add_argument("--frontier", type=Path, metavar="FILE.svg", help="draw the best errors by size to this file")
+
+
 def _flag(name: str) -> str:
     return str(_OF_ACTIVATIONS.get(name, {}).get("flag", f"--{name.replace('_', '-')}"))
 
@@ -92,11 +115,21 @@ def quantization(args: argparse.Namespace) -> Any:
     given = {name: getattr(args, name) for name in _OF_ACTIVATIONS if getattr(args, name) is not None}
     if "skip" in given:
         given["skip"] = tuple(given["skip"])
-    if args.recipe is not None:
+    wanted = {
+        name: getattr(args, name) for name in ("recipe", "budget", "min_sqnr_db") if getattr(args, name) is not None
+    }
+    searches = bool(wanted.keys() - {"recipe"})
+    without = [flag for flag in ("weight_only", "save_recipe", "frontier") if getattr(args, flag) and not searches]
+    if without:
+        flags = ", ".join(f"--{flag.replace('_', '-')}" for flag in without)
+        raise ConversionError(f"{flags}: no effect without --budget or --min-sqnr")
+    if wanted:
         data = None if args.calibrate is None else str(args.calibrate)
-        if args.quantize is not None:
-            raise ConversionError("--recipe, --quantize: expected one of them")
-        return Quantization(recipe=args.recipe, data=data, **of_weights, **given)
+        if args.quantize is not None or len(wanted) > 1:
+            raise ConversionError("--quantize, --recipe, --budget, --min-sqnr: expected one of them")
+        if searches and data is None:
+            raise ConversionError("--budget, --min-sqnr: expected --calibrate DATA.npz with them")
+        return Quantization(**wanted, weight_only=args.weight_only, data=data, **of_weights, **given)
     if args.calibrate is None or (args.fp16_safe and args.quantize in (None, "float16")):
         if args.quantize == "int16":
             raise ConversionError("integer activations need --calibrate DATA.npz")
@@ -111,11 +144,18 @@ def quantization(args: argparse.Namespace) -> Any:
     return Quantization(activations=args.quantize, data=str(args.calibrate), **of_weights, **given)
 
 
-def write_report(path: Path | None, report: Any) -> None:
-    """Write the report of a quantization, as JSON (.json) or text."""
-    if path is not None and report is not None:
-        text = report.to_json() if path.suffix == ".json" else f"{report}\n"
-        path.write_text(text, encoding="utf-8")
+def write_files(args: argparse.Namespace, report: Any) -> None:
+    """Write the report of a quantization, as JSON (.json) or text, and the recipe and the picture of a search."""
+    if report is None:
+        return
+    if args.quantize_report is not None:
+        text = report.to_json() if args.quantize_report.suffix == ".json" else f"{report}\n"
+        args.quantize_report.write_text(text, encoding="utf-8")
+    if args.save_recipe is not None:
+        args.save_recipe.write_text(f"{json.dumps(report.frontier.recipe, indent=2)}\n", encoding="utf-8")
+    if args.frontier is not None:
+        picture = frontier(report.to_dict()["frontier"], args.output.stem)
+        args.frontier.write_text(picture, encoding="utf-8")
 
 
 def notes_of(report: Any) -> list[Text]:

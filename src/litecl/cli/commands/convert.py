@@ -17,7 +17,7 @@ from rich.text import Text
 from litecl.cli import quantization
 from litecl.cli.command import Output, output_file, positive, shape_argument
 from litecl.cli.functions import functions, is_function
-from litecl.cli.quantization import notes_of, write_report
+from litecl.cli.quantization import notes_of, write_files
 from litecl.cli.quiet import load_tensorflow
 from litecl.cli.sources import Difference, differences
 from litecl.cli.summaries import summary_view
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> Output:
     with _passes() as told:
         content, conversion, found = _converted(args, told)
         args.output.write_bytes(content)
-    write_report(args.quantize_report, conversion.quantization)
+    write_files(args, conversion.quantization)
     summary = summarize(read(content))
     data = {"output": str(args.output), "size_bytes": len(content), **asdict(summary)}
     data["conversion"] = conversion.to_dict()

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from litecl.cli import quantization
 from litecl.cli.command import Output, model_argument, output_file
-from litecl.cli.quantization import notes_of, write_report
+from litecl.cli.quantization import notes_of, write_files
 from litecl.cli.tables import size, table
 from litecl.interpreter.errors import ConversionError
 
@@ -23,6 +23,8 @@ EXAMPLES = """\
 litecl quantize float.tflite --recipe dynamic_wi8_afp32 -o small.tflite
 litecl quantize float.tflite --recipe recipe.json --calibrate samples.npz -o small.tflite
 litecl quantize float.tflite --quantize int4 --block 32 -o small.tflite
+litecl quantize float.tflite --budget 40MB --calibrate samples.npz -o small.tflite --save-recipe recipe.json
+litecl quantize float.tflite --min-sqnr 30 --calibrate samples.npz -o small.tflite --frontier frontier.svg
 """
 
 
@@ -33,6 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=output_file, required=True, metavar="OUT", help="the .tflite file to write"
     )
     quantization.arguments(parser)
+    parser.set_defaults(fp16_safe=False)
 
 
 def run(args: argparse.Namespace) -> Output:
@@ -41,20 +44,22 @@ def run(args: argparse.Namespace) -> Output:
 
     how = quantization.quantization(args)
     if how is None:
-        raise ConversionError("expected --recipe or --quantize")
+        raise ConversionError("expected --recipe, --quantize, --budget or --min-sqnr")
     before = Path(args.model).stat().st_size
     converter = Converter.from_tflite(args.model, how)
     content = converter.convert()
     args.output.write_bytes(content)
     report = converter.report.quantization
-    write_report(args.quantize_report, report)
+    write_files(args, report)
     data: dict[str, Any] = {"output": str(args.output), "float_bytes": before, "size_bytes": len(content)}
     data["quantization"] = None if report is None else report.to_dict()
     view: list[RenderableType] = [
         Text(f"{args.output}: {size(len(content))}, before {size(before)}"),
         *notes_of(report),
     ]
-    if report is not None and report.weights:
+    if report is not None and report.frontier is not None:
+        view.append(Text(str(report.frontier)))
+    elif report is not None and report.weights:
         view.append(_weights_view(report.weights))
     if report is not None:
         view += [Text(f"output {o.name} of {o.signature}: SQNR {o.sqnr_db:.1f} dB") for o in report.outputs]

@@ -1,0 +1,119 @@
+"""The layers of a model whose bits are searched for, and the entries that store each in some number of bits."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from litecl.converter.quantization.recipes.choices import Choice, choices, scope_of
+from litecl.converter.quantization.recipes.names import entry
+from litecl.converter.quantization.recipes.read import recipe_of
+from litecl.converter.quantization.recipes.recipe import Recipe
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph
+from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
+
+Place = tuple[int, int]
+"""A subgraph and the number of a node."""
+
+_FORMS: tuple[tuple[int, int], ...] = ((8, 0), (4, 32), (4, 64), (4, 128), (4, 0), (2, 0))
+_NAMES = {"TRANSPOSE_CONV": "CONV_2D_TRANSPOSE"}
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to store a layer's weights: the entries of a recipe, and what these make of each node."""
+
+    name: str
+    entries: tuple[dict[str, Any], ...]
+    chosen: Mapping[Place, Choice]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Nodes that are stored alike, because they share weights or names, and the ways to store them."""
+
+    name: str
+    ways: tuple[Way, ...]
+
+
+def layers_of(model: Model, *, widened: bool) -> list[Layer]:
+    """Return the layers of a model that have weights. The first way of each leaves it in float.
+
+    widened: whether all weights are widened to floats; otherwise those alone that no kernel multiplies as integers.
+    """
+    return [layer for group in _groups(model) if len((layer := _layer(model, group, widened)).ways) > 1]
+
+
+def _groups(model: Model) -> Iterator[list[Place]]:
+    """Return the nodes that have weights, those together that share a tensor or a scope."""
+    halves = recipe_of([_half(".*", "*")])
+    groups: list[tuple[set[object], list[Place]]] = []
+    for index, graph in enumerate(model.subgraphs):
+        for number in choices(graph, halves):
+            node = graph.nodes[number]
+            keys: set[object] = {(node.op.name, scope_of(graph, node))}
+            constants = (graph.tensors[t].data for t in node.inputs if t != ABSENT)
+            keys |= {_address(data) for data in constants if data is not None and data.size > 1}
+            places = [(index, number)]
+            for others in [group for group in groups if group[0] & keys]:
+                groups.remove(others)
+                keys |= others[0]
+                places = [*others[1], *places]
+            groups.append((keys, places))
+    yield from (places for _, places in groups)
+
+
+def _layer(model: Model, places: list[Place], widened: bool) -> Layer:
+    nodes = [(model.subgraphs[i], model.subgraphs[i].nodes[n]) for i, n in places]
+    ways = [Way("float", (), {})]
+    halves = tuple(_half(_regex(graph, node), _name(node)) for graph, node in dict.fromkeys(nodes))
+    ways.append(_way(model, places, "float16", halves))
+    for bits, block in _FORMS:
+        for wide in (False, True) if not widened else (True,):
+            entries = tuple(_entry(graph, node, bits, block, wide) for graph, node in nodes)
+            way = _way(
+                model, places, f"int{bits}{f' by {block}' if block else ''}{' widened' if wide else ''}", entries
+            )
+            if way.chosen.keys() == set(places) and all(c.form.block == block for c in way.chosen.values()):
+                ways.append(way)
+                break
+    return Layer(
+        _scope(nodes[0]), tuple(way for way in ways if way.name == "float" or way.chosen.keys() == set(places))
+    )
+
+
+def _way(model: Model, places: list[Place], name: str, entries: tuple[dict[str, Any], ...]) -> Way:
+    unique = tuple({str(e): e for e in entries}.values())
+    recipe: Recipe = recipe_of(list(unique))
+    found = {i: choices(model.subgraphs[i], recipe) for i in {i for i, _ in places}}
+    return Way(name, unique, {place: found[place[0]][place[1]] for place in places if place[1] in found[place[0]]})
+
+
+def _entry(graph: Subgraph, node: Node, bits: int, block: int, wide: bool) -> dict[str, Any]:
+    algorithm = "GPTQ" if node.op is FULLY_CONNECTED else "min_max_uniform_quantize" if bits == 8 else "MSE"
+    algorithm = "min_max_uniform_quantize" if node.op is BATCH_MATMUL else algorithm
+    return entry(bits, block, algorithm, regex=_regex(graph, node), operation=_name(node), widened=wide)
+
+
+def _half(regex: str, operation: str) -> dict[str, Any]:
+    made = entry(8, algorithm="float_casting", regex=regex, operation=operation, widened=True)
+    made["op_config"]["weight_tensor_config"] = {"num_bits": 16, "dtype": "FLOAT"}
+    return made
+
+
+def _address(data: Array) -> int:
+    """Return where an array begins: subgraphs that share a buffer have arrays of their own."""
+    return int(data.__array_interface__["data"][0])
+
+
+def _regex(graph: Subgraph, node: Node) -> str:
+    return f"^{re.escape(scope_of(graph, node))}$"
+
+
+def _name(node: Node) -> str:
+    return _NAMES.get(node.op.name, node.op.name)
+
+
+def _scope(of: tuple[Subgraph, Node]) -> str:
+    return f"{of[1].op.name} {scope_of(*of).rstrip(';')}"
