@@ -9,14 +9,14 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from litecl.delegate.delegation import CLDelegation
 from litecl.delegate.progress import BuildStep, Progress, told_to
 from litecl.delegate.report import Counters, DelegationReport, NodeRow, WarmUp
-from litecl.interpreter.buffers import Buffer
-from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.delegation import OnTheHost
+from litecl.interpreter.graph import Model
 
 Made = Callable[[], CLDelegation]
 
@@ -28,14 +28,11 @@ class _NotWanted(BaseException):
     """Nobody waits for what is being built. It is no Exception, so that nothing takes it for a failure."""
 
 
-class Warming:
+class Warming(OnTheHost):
     """The delegation of a model while another one is built, which takes over between two invokes.
 
     made: makes a delegation that is not prepared yet. progress: the user's listener, called in the thread.
     """
-
-    memory_bytes = 0
-    usable = True
 
     def __init__(self, original: Model, made: Made, progress: Progress | None) -> None:
         self.model = original
@@ -82,37 +79,6 @@ class Warming:
 
     def _warm_up(self) -> WarmUp:
         return WarmUp(self._step.done, self._step.total, self._runs, time.perf_counter() - self._start_s)
-
-    def input_memory(self, subgraph: int) -> Mapping[int, Array]:
-        """See ``Delegation.input_memory``."""
-        return {}
-
-    def copied_inputs(self, subgraph: int) -> Collection[int]:
-        """See ``Delegation.copied_inputs``."""
-        return ()
-
-    def use(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Collection[int]:
-        """See ``Delegation.use``."""
-        return ()
-
-    def updates(self, subgraph: int) -> Mapping[int, int]:
-        """See ``Delegation.updates``."""
-        return {}
-
-    def surely_ends(self, subgraph: int) -> bool:
-        """See ``Delegation.surely_ends``."""
-        return False
-
-    def new_buffer(self, size_bytes: int) -> Buffer | None:
-        """See ``Delegation.new_buffer``."""
-        return None
-
-    def takes(self, buffer: Buffer) -> bool:
-        """See ``Delegation.takes``."""
-        return False
-
-    def count(self, given_bytes: int, returned_bytes: int) -> None:
-        """See ``Delegation.count``."""
 
     def report(self) -> DelegationReport:
         """Return how far it is: the CPU runs every node."""

@@ -114,6 +114,44 @@ class Delegation(Protocol):
         """Return what ran where and why, including the counters of the last invoke."""
 
 
+class OnTheHost:
+    """The part of a delegation that concerns a device, of one that has none."""
+
+    memory_bytes = 0
+    usable = True
+
+    def input_memory(self, subgraph: int) -> Mapping[int, Array]:
+        """See ``Delegation.input_memory``."""
+        return {}
+
+    def copied_inputs(self, subgraph: int) -> Collection[int]:
+        """See ``Delegation.copied_inputs``."""
+        return ()
+
+    def use(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Collection[int]:
+        """See ``Delegation.use``."""
+        return ()
+
+    def updates(self, subgraph: int) -> Mapping[int, int]:
+        """See ``Delegation.updates``."""
+        return {}
+
+    def surely_ends(self, subgraph: int) -> bool:
+        """See ``Delegation.surely_ends``."""
+        return False
+
+    def new_buffer(self, size_bytes: int) -> Buffer | None:
+        """See ``Delegation.new_buffer``."""
+        return None
+
+    def takes(self, buffer: Buffer) -> bool:
+        """See ``Delegation.takes``."""
+        return False
+
+    def count(self, given_bytes: int, returned_bytes: int) -> None:
+        """See ``Delegation.count``."""
+
+
 @runtime_checkable
 class Preliminary(Protocol):
     """A delegation that another one takes over from, which is being prepared meanwhile."""

@@ -1,6 +1,6 @@
 """A delegate that emulates a device with 16-bit floats: every operator of floats, of every subgraph."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -11,7 +11,7 @@ from litecl.delegate.claim.options import KeptNode
 from litecl.delegate.report import Counters, DelegationReport, NodeRow
 from litecl.halves.kernels import IN_HALVES
 from litecl.halves.sums import BLOCK, Sums, largest_lost, rounded
-from litecl.interpreter.buffers import Buffer
+from litecl.interpreter.delegation import OnTheHost
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
@@ -124,44 +124,11 @@ def _are_floats(inputs: Inputs) -> bool:
 
 
 @dataclass(frozen=True)
-class Emulated:
+class Emulated(OnTheHost):
     """A model whose nodes compute in halves (``Delegation``)."""
 
     model: Model
     mode: Mode
-    memory_bytes: int = 0
-    usable: bool = True
-
-    def input_memory(self, subgraph: int) -> Mapping[int, Array]:
-        """See ``Delegation.input_memory``."""
-        return {}
-
-    def copied_inputs(self, subgraph: int) -> Collection[int]:
-        """See ``Delegation.copied_inputs``."""
-        return ()
-
-    def use(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Collection[int]:
-        """See ``Delegation.use``."""
-        return ()
-
-    def updates(self, subgraph: int) -> Mapping[int, int]:
-        """See ``Delegation.updates``."""
-        return {}
-
-    def surely_ends(self, subgraph: int) -> bool:
-        """See ``Delegation.surely_ends``."""
-        return False
-
-    def new_buffer(self, size_bytes: int) -> Buffer | None:
-        """See ``Delegation.new_buffer``."""
-        return None
-
-    def takes(self, buffer: Buffer) -> bool:
-        """See ``Delegation.takes``."""
-        return False
-
-    def count(self, given_bytes: int, returned_bytes: int) -> None:
-        """See ``Delegation.count``."""
 
     def report(self) -> DelegationReport:
         """Return that the CPU runs every node."""
