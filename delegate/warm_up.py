@@ -34,9 +34,6 @@ class Warming(OnTheHost):
     made: makes a delegation that is not prepared yet. progress: the user's listener, called in the thread.
     """
 
-    memory_bytes = 0
-    usable = True
-
     def __init__(self, original: Model, made: Made, progress: Progress | None) -> None:
         self.model = original
         self._made, self._progress = made, progress

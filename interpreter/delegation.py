@@ -136,6 +136,9 @@ class Delegation(Protocol):
 class OnTheHost:
     """The answers of a delegation that has no memory but the host's."""
 
+    memory_bytes = 0
+    usable = True
+
     def input_memory(self, subgraph: int) -> Mapping[int, Array]:
         """See ``Delegation``, as for the others."""
         return {}

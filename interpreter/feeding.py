@@ -70,10 +70,15 @@ def _bfloat16() -> np.dtype[Any]:
     return found
 
 
+def fits(shape: Sequence[int], declared: Sequence[int]) -> bool:
+    """Return whether a shape is one that is declared, where -1 is any number."""
+    return len(shape) == len(declared) and all(m in (n, -1) for n, m in zip(shape, declared, strict=True))
+
+
 def check_strict(spec: TensorSpec, shape: Shape) -> None:
     """Raise ShapeError for a shape that an input's signature does not allow."""
     signature = spec.static_shape if spec.shape_signature is None else spec.shape_signature
-    if len(shape) != len(signature) or any(a not in (-1, b) for a, b in zip(signature, shape, strict=False)):
+    if not fits(shape, signature):
         raise ShapeError(f"resize: {spec.name!r} has the signature {list(signature)}, got {list(shape)}")
 
 

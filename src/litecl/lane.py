@@ -8,7 +8,7 @@ import numpy as np
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError, ShapeError
-from litecl.interpreter.feeding import texts, told_apart
+from litecl.interpreter.feeding import fits, texts, told_apart
 from litecl.interpreter.graph import Array, Shape
 
 Results = dict[str, Any]
@@ -27,11 +27,11 @@ class _Input:
 
         Raises ShapeError for a value that does not fit.
         """
-        if _fits(value.shape, self.shape):
+        if fits(value.shape, self.shape):
             return None
-        if value.ndim and self.shape and _fits(value.shape[1:], self.shape[1:]):
+        if value.ndim and self.shape and fits(value.shape[1:], self.shape[1:]):
             return self.shape[0]
-        if value.ndim and _fits(value.shape[1:], self.shape):
+        if value.ndim and fits(value.shape[1:], self.shape):
             return 0
         raise ShapeError(f"input {name!r}: expected rows of shape {[*self.shape[1:]]}, got {[*value.shape]}")
 
@@ -114,7 +114,3 @@ class Lane:
 def _shape(details: Mapping[str, Any]) -> Shape:
     """Return a tensor's shape, with -1 for dimensions that are open."""
     return tuple(int(n) for n in details["shape_signature"]) or tuple(int(n) for n in details["shape"])
-
-
-def _fits(shape: Shape, open_: Shape) -> bool:
-    return len(shape) == len(open_) and all(m in (n, -1) for n, m in zip(shape, open_, strict=True))

@@ -13,7 +13,7 @@ _SCHEMA = 1
 _MOST, _MOST_NOTE = 4000, 1000  # characters of a message and of a note: somebody's data may be in it
 
 
-def tell(error: Exception, *, as_json: bool) -> None:
+def tell(error: Exception, exit_code: int, *, as_json: bool) -> None:
     """Tell a failure of the command: its type, its message and its notes."""
     from rich.console import Console
     from rich.markup import escape
@@ -27,7 +27,7 @@ def tell(error: Exception, *, as_json: bool) -> None:
     for note in notes:
         console.print(f"  {note}", markup=False)
     if as_json:
-        _print_json(type(error).__name__, message, notes, FAILED)
+        _print_json(type(error).__name__, message, notes, exit_code)
 
 
 def refuse(usage: str, command: str, fault: str, *, as_json: bool) -> NoReturn:

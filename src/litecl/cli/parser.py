@@ -47,14 +47,14 @@ def _run(args: argparse.Namespace) -> int:
         discard_output()
         return FAILED
     except (LiteclError, OSError) as error:
-        tell(error, as_json=args.json)
-        return FAILED
+        tell(error, args.failed, as_json=args.json)
+        return int(args.failed)
     try:
         _print(output, json=args.json)
     except OSError as error:
         discard_output()
         if not isinstance(error, BrokenPipeError):  # a reader such as `head` that has enough is no fault
-            tell(error, as_json=False)
+            tell(error, FAILED, as_json=False)
         return FAILED
     return int(output.exit_code)
 
@@ -126,7 +126,8 @@ class _Parser(argparse.ArgumentParser):
 def parser(commands: Mapping[str, Any]) -> argparse.ArgumentParser:
     """Return a parser that knows the names of all subcommands, and the arguments of those that have been imported.
 
-    Each of these has ``EXAMPLES``, a command a line, with which its help ends.
+    Each of these has ``EXAMPLES``, a command a line, with which its help ends, and may have ``FAILED``, the exit code
+    of an error.
     """
     made = _Parser(
         prog="litecl", description="Convert, inspect, run and measure TensorFlow Lite models on GPUs and processors."
@@ -141,5 +142,5 @@ def parser(commands: Mapping[str, Any]) -> argparse.ArgumentParser:
         if name in commands:
             under.epilog = f"examples:\n{indent(commands[name].EXAMPLES, '  ')}"
             commands[name].arguments(under)
-            under.set_defaults(run=commands[name].run)
+            under.set_defaults(run=commands[name].run, failed=getattr(commands[name], "FAILED", FAILED))
     return made

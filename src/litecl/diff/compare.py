@@ -1,36 +1,54 @@
 """Two models side by side: their nodes, their tensors, and what they compute on the same inputs."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from litecl.diff.describe import of_ends, of_node, of_signatures
+from litecl.diff.facts import Facts
+from litecl.diff.merge import Merged, merged
 from litecl.diff.pair import Pair, pairs
 from litecl.diff.values import error, real_inputs, values_of
+from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
-from litecl.interpreter.graph import ABSENT, Array, Model, Node, Quantization, Subgraph, TensorSpec
+from litecl.interpreter.graph import Array, Model, callees_of
 
-Source = str | PathLike[str] | bytes
+Source = str | PathLike[str] | bytes | Model
 
 
 @dataclass(frozen=True)
 class Changed:
-    """A node that both models have. a, b: its number in each. what: what differs, each as "field: one -> other"."""
+    """A node that both models have. a, b: its number in each. what: what differs, each as "field: one -> other".
+
+    subgraphs: of each model, that the node is in.
+    """
 
     a: int
     b: int
     op: str
     name: str
     what: tuple[str, ...]
+    subgraphs: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """Nodes of one model that stand for nodes of the other: fused, split, or computed in another way."""
+
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    ops_a: tuple[str, ...]
+    ops_b: tuple[str, ...]
+    subgraphs: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Results of a node of both models. relative: the root of the mean square of the difference of its first
-    result, relative to that of the first model's; quantized results are compared as the real numbers that they are.
+    """Results of a node of both models, with all that is fused into it. relative: the root of the mean square of the
+    difference of its first result, relative to that of the first model's; quantized results are compared as the real
+    numbers that they are.
     """
 
     a: int
@@ -42,13 +60,17 @@ class Layer:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two models. only_a, only_b: nodes that one of them has, by number, as "operator name". outputs: the error of each
-    output, as ``Layer.relative``. inputs: what differs of inputs and outputs.
+    """Two models. only_a, only_b: nodes that one of them has, as "operator name" by number, which begins with that of a
+    subgraph beyond the first ("1:4"). replaced: nodes that others stand for. counts: of operators of which the models
+    have not equally many. layers: of the first subgraph. outputs: the error of each output, as ``Layer.relative``.
+    ends: what differs of inputs, outputs and signatures.
     """
 
-    only_a: Mapping[int, str]
-    only_b: Mapping[int, str]
+    only_a: Mapping[str, str]
+    only_b: Mapping[str, str]
+    replaced: tuple[Replaced, ...]
     changed: tuple[Changed, ...]
+    counts: Mapping[str, tuple[int, int]]
     layers: tuple[Layer, ...]
     outputs: tuple[float, ...]
     ends: tuple[str, ...]
@@ -56,136 +78,117 @@ class Difference:
     @property
     def same_structure(self) -> bool:
         """True if nodes, tensors and constants are the same."""
-        return not (self.only_a or self.only_b or self.changed or self.ends)
+        return not (self.only_a or self.only_b or self.replaced or self.changed or self.ends)
+
+    def is_within(self, relative: float) -> bool:
+        """Return whether the structure is the same, and no output differs by more than an error."""
+        return self.same_structure and all(error <= relative for error in self.outputs)
 
 
 def diff_models(a: Source, b: Source, inputs: Mapping[str, Array] | None = None, *, seed: int = 0) -> Difference:
     """Compare two models, node by node, then layer by layer on the same inputs.
 
-    inputs: of the first model, by name, as it takes them; those not given are random, by ``seed``. The second model
-    gets the same real numbers, in the types of its own inputs. Raises ModelError for files that are no models, and
-    ShapeError where their inputs have other shapes or another number.
+    Nodes are matched by what leads to them and what they lead to, then by names. inputs: of the first model, by name,
+    as it takes them; those not given are random, by ``seed``. The second model gets the same real numbers, in the types
+    of its own inputs. Raises ModelError for files that are no models, and ShapeError where their inputs have other
+    shapes or another number.
     """
-    contents = [source if isinstance(source, bytes) else Path(source).read_bytes() for source in (a, b)]
-    models = [read(content) for content in contents]
+    models = [source if isinstance(source, Model) else read(source) for source in (a, b)]
+    runtimes = [Interpreter(model, experimental_preserve_all_tensors=True) for model in models]
+    given = real_inputs(models, runtimes, inputs or {}, seed)
+    values = [values_of(*each) for each in zip(models, runtimes, given, strict=True)]
+    compared = list(_compared(models, values))
     first, second = (model.subgraphs[0] for model in models)
-    found = pairs(first, second)
-    given = real_inputs(contents, inputs or {}, seed)
-    values = [values_of(content, own) for content, own in zip(contents, given, strict=True)]
-    layers = tuple(_layers(found, first, second, values))
     outputs = zip(first.outputs, second.outputs, strict=False)
+    counts = [Counter(node.op.name for graph in model.subgraphs for node in graph.nodes) for model in models]
     return Difference(
-        only_a=_others(first, [i for i, _ in found]),
-        only_b=_others(second, [j for _, j in found]),
-        changed=tuple(_changed(found, models)),
-        layers=layers,
+        only_a={place: name for part in compared for place, name in part.only(0)},
+        only_b={place: name for part in compared for place, name in part.only(1)},
+        replaced=tuple(row for part in compared for row in part.replaced()),
+        changed=tuple(row for part in compared for row in part.changed()),
+        counts={op: (counts[0][op], counts[1][op]) for op in counts[0] | counts[1] if counts[0][op] != counts[1][op]},
+        layers=tuple(compared[0].layers(values)),
         outputs=tuple(error(values[0].get(s), values[1].get(t)) for s, t in outputs),
-        ends=tuple(_ends(first, second)),
+        ends=(*of_ends(first, second), *of_signatures(*models)),
     )
 
 
-def _others(graph: Subgraph, paired: Sequence[int]) -> dict[int, str]:
-    taken = {*paired}
-    return {i: _named(graph, node) for i, node in enumerate(graph.nodes) if i not in taken}
+def _compared(models: Sequence[Model], values: Sequence[Mapping[int, Array]]) -> Iterator["_Graphs"]:
+    """Return the first subgraphs compared, those of signatures, and what nodes that are the same run."""
+    keys = [{s.key: s.subgraph for s in model.signatures} for model in models]
+    waiting = [(0, 0), *((keys[0][key], keys[1][key]) for key in keys[0] if key in keys[1])]
+    seen: set[Pair] = set()
+    while waiting:
+        numbers = waiting.pop(0)
+        if numbers not in seen:
+            seen.add(numbers)
+            made = _Graphs(models, numbers, values if numbers == (0, 0) else ({}, {}))
+            yield made
+            waiting += made.called()
 
 
-def _named(graph: Subgraph, node: Node) -> str:
-    return f"{node.op.name} {_name(graph, node)}".strip()
+class _Graphs:
+    """A subgraph of each model. numbers: theirs. values: of their tensors, as far as they are known."""
+
+    def __init__(self, models: Sequence[Model], numbers: Pair, values: Sequence[Mapping[int, Array]]) -> None:
+        self._numbers = numbers
+        self._of = [Facts(model.subgraphs[number]) for model, number in zip(models, numbers, strict=True)]
+        self._pairs = pairs(*self._of)
+        self._merged = merged(self._of[0], self._of[1], self._pairs, values)
+
+    def _node(self, side: int, number: int) -> Any:
+        return self._of[side].graph.nodes[number]
+
+    def called(self) -> list[Pair]:
+        """Return the subgraphs that nodes that are the same run."""
+        return [
+            callees
+            for i, j in self._pairs
+            for callees in zip(callees_of(self._node(0, i)), callees_of(self._node(1, j)), strict=False)
+        ]
+
+    def only(self, side: int) -> Iterator[tuple[str, str]]:
+        """Return the nodes that one side has, with their places."""
+        of, prefix = self._of[side], f"{self._numbers[side]}:" if self._numbers[side] else ""
+        taken = {pair[side] for pair in self._pairs}
+        taken |= {i for whole in self._merged for i in (whole.a, whole.b)[side]}
+        for i, node in enumerate(of.graph.nodes):
+            if i not in taken:
+                yield f"{prefix}{i}", f"{node.op.name} {of.name(i)}".strip()
+
+    def replaced(self) -> Iterator[Replaced]:
+        """Return the nodes that others stand for."""
+        for whole in self._merged:
+            of_a, of_b = (self._ops(side, own) for side, own in enumerate((whole.a, whole.b)))
+            yield Replaced(whole.a, whole.b, of_a, of_b, self._numbers)
+
+    def _ops(self, side: int, nodes: Sequence[int]) -> tuple[str, ...]:
+        return tuple(self._node(side, i).op.name for i in nodes)
+
+    def changed(self) -> Iterator[Changed]:
+        """Return the nodes that are the same, of which something differs."""
+        a, b = (of.graph for of in self._of)
+        for i, j in self._pairs:
+            what = tuple(of_node(a, a.nodes[i], b, b.nodes[j]))
+            if what:
+                yield Changed(i, j, a.nodes[i].op.name, self._of[0].name(i), what, self._numbers)
+
+    def layers(self, values: Sequence[Mapping[int, Array]]) -> Iterator[Layer]:
+        """Return how far results are apart, those of merged nodes in place of the results within."""
+        instead = {pair: whole for whole in self._merged for pair in self._pairs if _holds(whole, pair)}
+        rows = [*self._pairs, *((w.a[-1], w.b[-1]) for w in self._merged if w not in instead.values())]
+        replacing = {(w.a[-1], w.b[-1]): w for w in self._merged}
+        for i, j in sorted(rows):
+            whole = instead.get((i, j)) or replacing.get((i, j))
+            made = self._results(i, j) if whole is None else whole.results
+            if made is not None and made[0] in values[0] and made[1] in values[1]:
+                relative = error(values[0][made[0]], values[1][made[1]])
+                yield Layer(i, j, self._node(0, i).op.name, self._of[0].name(i), relative)
+
+    def _results(self, i: int, j: int) -> Pair | None:
+        a, b = self._node(0, i).outputs, self._node(1, j).outputs
+        return (a[0], b[0]) if a and b else None
 
 
-def _name(graph: Subgraph, node: Node) -> str:
-    return graph.tensors[node.outputs[0]].name if node.outputs else ""
-
-
-def _layers(found: Sequence[Pair], a: Subgraph, b: Subgraph, values: Sequence[Mapping[int, Array]]) -> Iterator[Layer]:
-    for i, j in found:
-        of_a, of_b = a.nodes[i], b.nodes[j]
-        if of_a.outputs and of_b.outputs and of_a.outputs[0] in values[0] and of_b.outputs[0] in values[1]:
-            relative = error(values[0][of_a.outputs[0]], values[1][of_b.outputs[0]])
-            yield Layer(i, j, of_a.op.name, _name(a, of_a), relative)
-
-
-def _changed(found: Sequence[Pair], models: Sequence[Model]) -> Iterator[Changed]:
-    a, b = (model.subgraphs[0] for model in models)
-    for i, j in found:
-        what = tuple(_of_node(a, a.nodes[i], b, b.nodes[j]))
-        if what:
-            yield Changed(i, j, a.nodes[i].op.name, _name(a, a.nodes[i]), what)
-
-
-def _of_node(a: Subgraph, of_a: Node, b: Subgraph, of_b: Node) -> Iterator[str]:
-    if of_a.version != of_b.version:
-        yield f"version: {of_a.version} -> {of_b.version}"
-    yield from _of_options(of_a.options, of_b.options)
-    yield from _of_operands(a, of_a, b, of_b)
-    for position, (s, t) in enumerate(zip(of_a.outputs, of_b.outputs, strict=False)):
-        yield from (f"result {position}: {text}" for text in _of_tensor(a.tensors[s], b.tensors[t]))
-
-
-def _of_operands(a: Subgraph, of_a: Node, b: Subgraph, of_b: Node) -> Iterator[str]:
-    """Tell of constants; of what nodes compute is told with these."""
-    if len(of_a.inputs) != len(of_b.inputs):
-        yield f"operands: {len(of_a.inputs)} -> {len(of_b.inputs)}"
-    for position, (s, t) in enumerate(zip(of_a.inputs, of_b.inputs, strict=False)):
-        if s == ABSENT or t == ABSENT:
-            if s != t:
-                yield f"operand {position}: {_given(s)} -> {_given(t)}"
-        elif a.tensors[s].data is not None or b.tensors[t].data is not None:
-            yield from (f"operand {position}: {text}" for text in _of_tensor(a.tensors[s], b.tensors[t]))
-
-
-def _given(tensor: int) -> str:
-    return "absent" if tensor == ABSENT else "given"
-
-
-def _of_options(a: Any, b: Any) -> Iterator[str]:
-    if type(a) is not type(b) or not is_dataclass(a):
-        if a != b:
-            yield f"options: {a} -> {b}"
-        return
-    for field in fields(a):
-        one, other = getattr(a, field.name), getattr(b, field.name)
-        if one != other:
-            yield f"{field.name}: {_text(one)} -> {_text(other)}"
-
-
-def _text(value: Any) -> str:
-    return value.name if hasattr(value, "name") else str(value)
-
-
-def _of_tensor(a: TensorSpec, b: TensorSpec) -> Iterator[str]:
-    if a.type != b.type:
-        yield f"{a.type.name} -> {b.type.name}"
-    if a.shape != b.shape:
-        yield f"shape {_shape(a.shape)} -> {_shape(b.shape)}"
-    if (one := _quantized(a.quantization)) != (other := _quantized(b.quantization)):
-        yield f"quantization {one} -> {other}"
-    if (a.data is None) != (b.data is None):
-        yield "constant -> computed" if b.data is None else "computed -> constant"
-    elif a.data is not None and b.data is not None and a.type == b.type and a.data.shape == b.data.shape:
-        apart = int((a.data != b.data).sum())
-        if apart:
-            yield f"{apart} of {a.data.size} elements"
-
-
-def _shape(shape: Sequence[int] | None) -> str:
-    return "unknown" if shape is None else str([*shape])
-
-
-def _quantized(by: Quantization | None) -> str:
-    if by is None or not by.scale.size:
-        return "none"
-    scales, zeros = np.asarray(by.scale).reshape(-1), np.asarray(by.zero_point).reshape(-1)
-    low, high, zero = float(scales.min()), float(scales.max()), int(zeros[0]) if zeros.size else 0
-    if scales.size == 1:
-        return f"{low:.6g} at {zero}"
-    return f"{low:.6g} to {high:.6g} along {by.quantized_dimension} at {zero}"
-
-
-def _ends(a: Subgraph, b: Subgraph) -> Iterator[str]:
-    for kind, one, other in (("inputs", a.inputs, b.inputs), ("outputs", a.outputs, b.outputs)):
-        if len(one) != len(other):
-            yield f"{kind}: {len(one)} -> {len(other)}"
-        for s, t in zip(one, other, strict=False):
-            for text in _of_tensor(a.tensors[s], b.tensors[t]):
-                yield f"{kind[:-1]} {a.tensors[s].name}: {text}"
+def _holds(whole: Merged, pair: Pair) -> bool:
+    return pair[0] in whole.a and pair[1] in whole.b

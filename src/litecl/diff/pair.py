@@ -1,54 +1,134 @@
-"""Which node of one graph is which node of another, whatever their numbers."""
+"""Which node of one graph is which node of another, whatever their numbers and names."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from difflib import SequenceMatcher
 
-from litecl.interpreter.graph import Node, Subgraph
+from litecl.diff.facts import Facts
+from litecl.interpreter.graph import ABSENT
 
 Pair = tuple[int, int]
-_Key = Callable[[Subgraph, Node], str]
+_Key = Callable[[Facts, int], Hashable]
 
 
-def pairs(a: Subgraph, b: Subgraph) -> list[Pair]:
-    """Return the nodes that are the same in both graphs, in the order of the first.
+def pairs(a: Facts, b: Facts) -> list[Pair]:
+    """Return the nodes that are the same in both graphs, in the order of the first; of one operator each.
 
-    Nodes of one operator whose results have the same name are the same, wherever they stand. Of the others, those are
-    the same that form the longest common sequence of operators and shapes of results, then of operators alone.
+    First come nodes with the same structure before and behind them, then on one of these sides, where no other node
+    has it, or the constants or the name tell which is which; then those of a name that no other has; then those that
+    are next to nodes that are the same; and of the rest the longest common sequence of operators and shapes.
     """
-    found = _by_name(a, b)
+    found: list[Pair] = []
+    for key in (_whole_and_constants, _whole_and_name, _whole):
+        found += _agreeing(a, b, found, key)
+    for key in (_before_and_name, _before, _after_and_name, _after, _name):
+        found += _agreeing(a, b, found, key, most=1)
+        found += _next_to(a, b, found)
+    for key in (_before, _after):
+        found += _agreeing(a, b, found, key)
+        found += _next_to(a, b, found)
     for key in (_shaped, _operator):
-        rest = [_rest(graph, {pair[side] for pair in found}) for side, graph in enumerate((a, b))]
-        found += _in_sequence(a, b, rest[0], rest[1], key)
+        found += _in_sequence(a, b, found, key)
     return sorted(found)
 
 
-def _rest(graph: Subgraph, taken: Collection[int]) -> list[int]:
-    return [i for i in range(len(graph.nodes)) if i not in taken]
+def _rest(of: Facts, taken: Collection[int]) -> list[int]:
+    return [i for i in range(len(of.graph.nodes)) if i not in taken]
 
 
-def _by_name(a: Subgraph, b: Subgraph) -> list[Pair]:
-    """Pair nodes by the name of their first result, where it is the only one of that name."""
-    of_a, of_b = _unique(a), _unique(b)
-    both = [(of_a[name], of_b[name]) for name in of_a if name in of_b]
-    return [(i, j) for i, j in both if a.nodes[i].op.name == b.nodes[j].op.name]
+def _by(of: Facts, taken: Collection[int], key: _Key) -> dict[Hashable, list[int]]:
+    found: dict[Hashable, list[int]] = {}
+    for i in _rest(of, taken):
+        found.setdefault((of.graph.nodes[i].op.name, key(of, i)), []).append(i)
+    return found
 
 
-def _unique(graph: Subgraph) -> dict[str, int]:
-    names = [graph.tensors[node.outputs[0]].name if node.outputs else "" for node in graph.nodes]
-    counts = Counter(names)
-    return {name: i for i, name in enumerate(names) if name and counts[name] == 1}
+def _agreeing(a: Facts, b: Facts, done: Sequence[Pair], key: _Key, most: int | None = None) -> list[Pair]:
+    """Pair the nodes of a key that as many nodes of both graphs have, in order. most: of how many."""
+    of_a, of_b = (_by(of, {pair[side] for pair in done}, key) for side, of in enumerate((a, b)))
+    both = [(nodes, of_b[value]) for value, nodes in of_a.items() if value in of_b]
+    return [pair for x, y in both if len(x) == len(y) <= (most or len(x)) for pair in zip(x, y, strict=True)]
 
 
-def _in_sequence(a: Subgraph, b: Subgraph, of_a: Sequence[int], of_b: Sequence[int], key: _Key) -> list[Pair]:
-    keys = [key(a, a.nodes[i]) for i in of_a], [key(b, b.nodes[i]) for i in of_b]
-    blocks = SequenceMatcher(None, *keys, autojunk=False).get_matching_blocks()
-    return [(of_a[block.a + k], of_b[block.b + k]) for block in blocks for k in range(block.size)]
+def _next_to(a: Facts, b: Facts, done: Sequence[Pair]) -> list[Pair]:
+    """Pair nodes of one operator that compute, or are the only ones of theirs to read, what pairs read or compute."""
+    found, waiting = [], [*done]
+    taken = [{pair[side] for pair in done} for side in range(2)]
+    while waiting:
+        i, j = waiting.pop(0)
+        for x, y in (*_sources(a, b, i, j), *_readers(a, b, i, j)):
+            if x in taken[0] or y in taken[1] or a.graph.nodes[x].op.name != b.graph.nodes[y].op.name:
+                continue
+            taken[0].add(x)
+            taken[1].add(y)
+            found.append((x, y))
+            waiting.append((x, y))
+    return found
 
 
-def _shaped(graph: Subgraph, node: Node) -> str:
-    return f"{node.op.name} {[graph.tensors[t].shape for t in node.outputs]}"
+def _sources(a: Facts, b: Facts, i: int, j: int) -> list[Pair]:
+    operands = zip(a.graph.nodes[i].inputs, b.graph.nodes[j].inputs, strict=False)
+    made = [(a.producer(s), b.producer(t)) for s, t in operands if ABSENT not in (s, t)]
+    return [(s[0], t[0]) for s, t in made if s is not None and t is not None and s[1] == t[1]]
 
 
-def _operator(graph: Subgraph, node: Node) -> str:
-    return node.op.name
+def _readers(a: Facts, b: Facts, i: int, j: int) -> Iterator[Pair]:
+    for s, t in zip(a.graph.nodes[i].outputs, b.graph.nodes[j].outputs, strict=False):
+        of_a, of_b = _by_operator(a, s), _by_operator(b, t)
+        for name, x in of_a.items():
+            y = of_b.get(name, set())
+            if len(x) == len(y) == 1:
+                yield next(iter(x)), next(iter(y))
+
+
+def _by_operator(of: Facts, tensor: int) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for reader, _ in of.readers.get(tensor, ()):
+        found.setdefault(of.graph.nodes[reader].op.name, set()).add(reader)
+    return found
+
+
+def _in_sequence(a: Facts, b: Facts, done: Sequence[Pair], key: _Key) -> list[Pair]:
+    rest = [_rest(of, {pair[side] for pair in done}) for side, of in enumerate((a, b))]
+    keys = [[(of.graph.nodes[i].op.name, key(of, i)) for i in own] for of, own in zip((a, b), rest, strict=True)]
+    blocks = SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_matching_blocks()
+    return [(rest[0][block.a + k], rest[1][block.b + k]) for block in blocks for k in range(block.size)]
+
+
+def _whole_and_constants(of: Facts, i: int) -> Hashable:
+    return of.before[i], of.after[i], of.constants[i]
+
+
+def _whole_and_name(of: Facts, i: int) -> Hashable:
+    return of.before[i], of.after[i], of.name(i)
+
+
+def _whole(of: Facts, i: int) -> Hashable:
+    return of.before[i], of.after[i]
+
+
+def _before_and_name(of: Facts, i: int) -> Hashable:
+    return of.before[i], of.name(i)
+
+
+def _before(of: Facts, i: int) -> Hashable:
+    return of.before[i]
+
+
+def _after_and_name(of: Facts, i: int) -> Hashable:
+    return of.after[i], of.name(i)
+
+
+def _after(of: Facts, i: int) -> Hashable:
+    return of.after[i]
+
+
+def _name(of: Facts, i: int) -> Hashable:
+    return of.name(i) or ("", i, id(of))
+
+
+def _shaped(of: Facts, i: int) -> Hashable:
+    return tuple(of.graph.tensors[t].shape for t in of.graph.nodes[i].outputs)
+
+
+def _operator(of: Facts, i: int) -> Hashable:
+    return ""

@@ -7,12 +7,10 @@ import numpy as np
 
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, ShapeError
-from litecl.interpreter.file.reader import read
-from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.feeding import fits
+from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.ops.quantize import dequantize
 from litecl.perf.feeds import labels, named_inputs, prepare
-
-_NARROW = ("int8", "uint8", "int16")
 
 
 def real(value: Array, spec: TensorSpec) -> Array:
@@ -25,7 +23,7 @@ def real(value: Array, spec: TensorSpec) -> Array:
 
 def _is_quantized(spec: TensorSpec) -> bool:
     by = spec.quantization
-    return spec.dtype.name in _NARROW and by is not None and bool(by.scale.size) and not by.block_size
+    return spec.dtype.kind in "iu" and by is not None and bool(by.scale.size) and not by.block_size
 
 
 def error(a: Array | None, b: Array | None) -> float:
@@ -42,17 +40,19 @@ def error(a: Array | None, b: Array | None) -> float:
     return float(np.sqrt(np.mean(np.square(apart)))) / size if size and np.isfinite(apart).all() else np.inf
 
 
-def real_inputs(contents: Sequence[bytes], inputs: Mapping[str, Array], seed: int) -> list[list[Array]]:
+def real_inputs(
+    models: Sequence[Model], runtimes: Sequence[Interpreter], inputs: Mapping[str, Array], seed: int
+) -> list[list[Array]]:
     """Return the inputs of two models: the second gets the real numbers of the first's.
 
     Raises ModelError for an unknown name, ShapeError where the models' inputs differ in number or shape.
     """
-    details = [Interpreter(model_content=content).get_input_details() for content in contents]
+    details = [runtime.get_input_details() for runtime in runtimes]
     found = named_inputs(details[0], inputs, seed)
     if len(details[0]) != len(details[1]):
         raise ShapeError(f"expected models of as many inputs, got {len(details[0])} and {len(details[1])}")
     first = [found[name] for name in labels(details[0])]
-    a, b = ([graph.tensors[t] for t in graph.inputs] for graph in (read(content).subgraphs[0] for content in contents))
+    a, b = ([graph.tensors[t] for t in graph.inputs] for graph in (model.subgraphs[0] for model in models))
     numbers = [real(value, spec) for value, spec in zip(first, a, strict=True)]
     return [first, [_as(value, spec) for value, spec in zip(numbers, b, strict=True)]]
 
@@ -60,7 +60,7 @@ def real_inputs(contents: Sequence[bytes], inputs: Mapping[str, Array], seed: in
 def _as(value: Array, spec: TensorSpec) -> Array:
     """Return real numbers as elements of a tensor. Raises ShapeError."""
     shape = spec.shape_signature or spec.shape
-    if shape is not None and not _fits(value.shape, shape):
+    if shape is not None and not fits(value.shape, shape):
         raise ShapeError(f"input {spec.name!r}: expected {[*value.shape]} as in the other model, got {[*shape]}")
     if not _is_quantized(spec) or value.dtype.kind != "f":
         return value.astype(spec.dtype)
@@ -70,14 +70,9 @@ def _as(value: Array, spec: TensorSpec) -> Array:
     return np.clip(scaled, bounds.min, bounds.max).astype(spec.dtype)
 
 
-def _fits(given: Sequence[int], declared: Sequence[int]) -> bool:
-    return len(given) == len(declared) and all(n in (-1, m) for m, n in zip(given, declared, strict=True))
-
-
-def values_of(content: bytes, given: Sequence[Array]) -> dict[int, Array]:
-    """Return the real numbers of all tensors that a model computes on some inputs, by index, by the interpreter."""
-    runtime = Interpreter(model_content=content, experimental_preserve_all_tensors=True)
-    graph = read(content).subgraphs[0]
+def values_of(model: Model, runtime: Interpreter, given: Sequence[Array]) -> dict[int, Array]:
+    """Return the real numbers of all tensors that a model computes on some inputs, by index. runtime: keeps them."""
+    graph = model.subgraphs[0]
     prepare(runtime, dict(zip(labels(runtime.get_input_details()), given, strict=True)))
     runtime.invoke()
     found = {}

@@ -129,8 +129,6 @@ class Emulated(OnTheHost):
 
     model: Model
     mode: Mode
-    memory_bytes: int = 0
-    usable: bool = True
 
     def report(self) -> DelegationReport:
         """Return that the CPU runs every node."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.feeding import fits
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import Details, labels
 
@@ -112,8 +113,7 @@ def _require_shape(value: Array, label: str, detail: Details) -> None:
     """Raise ShapeError unless a value has the input's shape, but for the dimensions that the model leaves open."""
     shape = tuple(int(n) for n in detail["shape"])
     open_ = tuple(int(n) for n in detail.get("shape_signature", shape)) or shape
-    fits = len(value.shape) == len(open_) and all(n == m or m == -1 for n, m in zip(value.shape, open_, strict=True))
-    if value.shape != shape and not fits:
+    if value.shape != shape and not fits(value.shape, open_):
         raise ShapeError(
             f"input {label!r}: expected shape {[*open_]}, got {[*value.shape]}; "
             f"--shape {label}={','.join(map(str, value.shape))} sets this shape"

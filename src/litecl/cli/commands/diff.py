@@ -1,25 +1,32 @@
 """``litecl diff``: the differences of two models."""
 
 import argparse
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, input_arguments, inputs, model_file
-from litecl.cli.tables import number, table, titled
-from litecl.diff.compare import Difference, diff_models
+from litecl.cli.command import Output, input_arguments, inputs, model_file, output_file
+from litecl.cli.tables import number, table, titled, to_json
+from litecl.diff.compare import diff_models
+from litecl.diff.page import numbers, page, verdict
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.reader import read
 
 HELP = "compare two models: nodes, tensors, constants, and each layer's results on the same inputs"
 EXAMPLES = """\
 litecl diff a.tflite b.tflite
 litecl diff a.tflite b.tflite --relative 0.01       # exit code 0 up to this error
+litecl diff float.tflite int8.tflite -o diff.html   # a page
 litecl diff a.tflite b.tflite --input image=photo.jpg
 litecl diff a.tflite b.tflite --shape x=8,4 --random 7 --json
 """
+FAILED = 2  # the exit code of an error: 1 says that the models differ
+_ENDINGS = (".html", ".json")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,45 +41,77 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="allowed relative RMS error of outputs for exit code 0 (default: 0)",
     )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=_page_file,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="write a page (.html) or its figures (.json); may be repeated",
+    )
+
+
+def _page_file(text: str) -> Path:
+    path = output_file(text)
+    if path.suffix.lower() not in _ENDINGS:
+        raise argparse.ArgumentTypeError(f"{text}: expected a name that ends in {' or '.join(_ENDINGS)}")
+    return path
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Compare two models. The exit code is 1 if their structure differs, or an output by more than ``--relative``."""
-    a, b = (Path(path).read_bytes() for path in (args.a, args.b))
-    found = diff_models(a, b, inputs(args, Interpreter(model_content=a)))
-    data = {"a": str(args.a), "b": str(args.b), "same_structure": found.same_structure, **asdict(found)}
-    differs = not found.same_structure or any(not relative <= args.relative for relative in found.outputs)
-    return Output(data, _view(found), int(differs))
+    """Compare two models. The exit code is 0 if they are the same, 1 if their structure differs or an output by more
+    than ``--relative``, and 2 if they cannot be compared.
+    """
+    a, b = read(args.a), read(args.b)
+    found = diff_models(a, b, inputs(args, Interpreter(a)))
+    head = {"a": str(args.a), "b": str(args.b), "relative": args.relative, "same_structure": found.same_structure}
+    data = {**head, **asdict(found)}
+    written = to_json(data)
+    for path in args.output:
+        text = page(json.loads(written)) if path.suffix.lower() == ".html" else written + "\n"
+        path.write_text(text, encoding="utf-8")
+    told = [*_view(data), *(Text(str(path)) for path in args.output)]
+    return Output(data, told, int(not found.is_within(args.relative)))
 
 
-def _view(found: Difference) -> list[RenderableType]:
-    view: list[RenderableType] = [*map(Text, found.ends)]
-    view += [_only(name, nodes) for name, nodes in (("only in A", found.only_a), ("only in B", found.only_b)) if nodes]
-    if found.changed:
-        changed = table("node", "operator", "name", "difference, A -> B")
-        for row in found.changed:
-            changed.add_row(_numbers(row.a, row.b), row.op, _short(row.name), "\n".join(row.what))
-        view.append(titled("changed", changed))
-    layers = table("node", "operator", "name", "relative error")
-    for layer in found.layers:
-        if layer.relative:
-            layers.add_row(_numbers(layer.a, layer.b), layer.op, _short(layer.name), number(layer.relative))
-    if layers.row_count:
-        view.append(titled("results that differ, on the same inputs", layers))
-    outputs = ", ".join(number(relative) for relative in found.outputs)
-    structure = "the same structure" if found.same_structure else "structures differ"
-    return [*view, Text(f"{structure}; relative errors of the outputs: {outputs}")]
+def _view(data: Mapping[str, Any]) -> list[RenderableType]:
+    view: list[RenderableType] = [*map(Text, data["ends"])]
+    only = ("A", data["only_a"]), ("B", data["only_b"])
+    view += [_rows(f"only in {side}", ("node", "operator"), list(nodes.items())) for side, nodes in only if nodes]
+    if data["replaced"]:
+        columns = "nodes of A", "operators", "nodes of B", "operators"
+        view.append(_rows("fused, split or replaced", columns, list(map(_replaced, data["replaced"]))))
+    if data["changed"]:
+        columns = "node", "operator", "name", "difference, A -> B"
+        view.append(_rows("changed", columns, list(map(_changed, data["changed"]))))
+    layers = [row for row in data["layers"] if row["relative"]]
+    if layers:
+        columns = "node", "operator", "name", "relative error"
+        view.append(_rows("results that differ, on the same inputs", columns, list(map(_layer, layers))))
+    return [*view, Text("; ".join(verdict(data)))]
 
 
-def _only(title: str, nodes: Mapping[int, str]) -> RenderableType:
-    made = table("node", "operator")
-    for node, name in nodes.items():
-        made.add_row(str(node), name)
+def _rows(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> RenderableType:
+    made = table(*columns)
+    for row in rows:
+        made.add_row(*row)
     return titled(title, made)
 
 
-def _numbers(a: int, b: int) -> str:
-    return str(a) if a == b else f"{a} -> {b}"
+def _replaced(row: Mapping[str, Any]) -> tuple[str, ...]:
+    sides = zip((row["a"], row["b"]), (row["ops_a"], row["ops_b"]), row["subgraphs"], strict=True)
+    return tuple(cell for nodes, ops, graph in sides for cell in (numbers(nodes, graph), ", ".join(ops)))
+
+
+def _changed(row: Mapping[str, Any]) -> tuple[str, ...]:
+    places = [numbers([row[side]], graph) for side, graph in zip("ab", row["subgraphs"], strict=True)]
+    return " -> ".join(dict.fromkeys(places)), row["op"], _short(row["name"]), "\n".join(row["what"])
+
+
+def _layer(row: Mapping[str, Any]) -> tuple[str, ...]:
+    place = str(row["a"]) if row["a"] == row["b"] else f"{row['a']} -> {row['b']}"
+    return place, row["op"], _short(row["name"]), number(row["relative"])
 
 
 def _short(name: str) -> str:

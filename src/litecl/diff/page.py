@@ -1,0 +1,76 @@
+"""The page of two models side by side."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from litecl.report.sheet import Part, Sheet, drawn, sheet
+
+_LIMIT = 0.01  # the relative error from which on a layer is red, where no other is allowed
+
+
+def page(data: Mapping[str, Any]) -> str:
+    """Return a difference as HTML. data: as the command's JSON has it."""
+    errors = [{**layer, "node": layer["a"], "error": layer["relative"]} for layer in data["layers"]]
+    limit = data["relative"] or _LIMIT
+    parts = (
+        Part("Error of each layer", lead="On the same inputs, relative RMS.", picture=drawn(errors, limit))
+        if any(layer["relative"] != 0 for layer in data["layers"])
+        else Part(""),
+        Part("Inputs, outputs and signatures", ("what differs, A → B",), tuple((text,) for text in data["ends"])),
+        Part("Operators", ("operator", "A", "B"), tuple((op, str(a), str(b)) for op, (a, b) in data["counts"].items())),
+        Part("Fused, split or replaced", ("nodes of A", "operators", "nodes of B", "operators"), _replaced(data)),
+        Part("Only in A", ("node", "operator"), tuple(data["only_a"].items())),
+        Part("Only in B", ("node", "operator"), tuple(data["only_b"].items())),
+        Part("Changed", ("node", "operator", "name", "what differs, A → B"), tuple(map(_changed, data["changed"]))),
+        Part("Layers", ("node of A", "node of B", "operator", "name", "relative error"), _layers(data["layers"])),
+    )
+    told = tuple(f"{line[0].upper()}{line[1:]}." for line in verdict(data))
+    return sheet(Sheet("litecl diff", f"{data['a']} → {data['b']}", told, parts))
+
+
+def verdict(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the outcome in phrases: of the structure, and of the outputs."""
+    counts = {
+        "changed": len(data["changed"]),
+        "fused, split or replaced": len(data["replaced"]),
+        "only in A": len(data["only_a"]),
+        "only in B": len(data["only_b"]),
+    }
+    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    structure = "the same structure" if data["same_structure"] else f"structures differ: {told or 'inputs or outputs'}"
+    outputs = ", ".join(error(value) for value in data["outputs"])
+    return structure, f"relative errors of the outputs: {outputs or 'none'}"
+
+
+def error(value: float | None) -> str:
+    """Return a relative error; JSON has none for what is not finite."""
+    return "not comparable" if value is None or value == float("inf") else f"{value:.4g}"
+
+
+def numbers(nodes: Sequence[int], subgraph: int) -> str:
+    """Return nodes of a subgraph, adjacent ones as a range."""
+    prefix = f"{subgraph}:" if subgraph else ""
+    adjacent = len(nodes) > 2 and nodes[-1] - nodes[0] == len(nodes) - 1
+    return f"{prefix}{nodes[0]} to {nodes[-1]}" if adjacent else ", ".join(f"{prefix}{node}" for node in nodes)
+
+
+def _replaced(data: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        (
+            numbers(row["a"], row["subgraphs"][0]),
+            ", ".join(row["ops_a"]),
+            numbers(row["b"], row["subgraphs"][1]),
+            ", ".join(row["ops_b"]),
+        )
+        for row in data["replaced"]
+    )
+
+
+def _changed(row: Mapping[str, Any]) -> tuple[str, ...]:
+    places = [numbers([row[side]], subgraph) for side, subgraph in zip("ab", row["subgraphs"], strict=True)]
+    return " → ".join(dict.fromkeys(places)), row["op"], row["name"], "\n".join(row["what"])
+
+
+def _layers(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], ...]:
+    differing = (row for row in rows if row["relative"] != 0)
+    return tuple((str(r["a"]), str(r["b"]), r["op"], r["name"], error(r["relative"])) for r in differing)
