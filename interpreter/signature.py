@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from litecl.interpreter.details import TensorDetails
 from litecl.interpreter.device_run import DeviceRun, Runs
 from litecl.interpreter.device_tensor import DeviceTensor, DeviceTensors
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
@@ -45,7 +46,7 @@ class Runnable(Runs, Protocol):
     def _count(self, given_bytes: int, returned_bytes: int) -> None:
         """Count what was copied from a call's arguments and to its results."""
 
-    def _details(self, tensor: int, subgraph: int) -> dict[str, Any]:
+    def _details(self, tensor: int, subgraph: int) -> TensorDetails:
         """Return TFLite's dictionary for a tensor."""
 
 
@@ -177,11 +178,11 @@ class SignatureRunner:
         self._interpreter._count(given_bytes, returned_bytes)
         return found
 
-    def get_input_details(self) -> dict[str, dict[str, Any]]:
+    def get_input_details(self) -> dict[str, TensorDetails]:
         """TFLite's dictionary for every input, by name."""
         return {name: self._interpreter._details(t, self._subgraph_index) for name, t in self._inputs.items()}
 
-    def get_output_details(self) -> dict[str, dict[str, Any]]:
+    def get_output_details(self) -> dict[str, TensorDetails]:
         """TFLite's dictionary for every output, by name."""
         return {name: self._interpreter._details(t, self._subgraph_index) for name, t in self._outputs}
 
