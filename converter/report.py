@@ -7,6 +7,7 @@ from typing import Any
 
 from litecl.converter.quantization.report import QuantizationReport, Rescaled
 from litecl.interpreter.graph import Model
+from litecl.interpreter.html import block, folded, paragraph, table
 
 _MOST = 8  # operators that a warning names
 
@@ -95,6 +96,18 @@ class ConversionReport:
     def to_dict(self) -> Mapping[str, Any]:
         """Return the report as plain data."""
         return {**asdict(self), "quantization": None if self.quantization is None else self.quantization.to_dict()}
+
+    def _repr_html_(self) -> str:
+        """Return the report as HTML, which notebooks show."""
+        head = f"{sum(self.subgraphs)} operators in {len(self.subgraphs)} subgraphs, {self.size_bytes:,} bytes"
+        passes = ((name, f"{1e3 * duration_s:.1f}") for name, duration_s in self.passes.items())
+        return block(
+            paragraph(head),
+            *(() if self.warning is None else (paragraph(self.warning, "warning"),)),
+            table(("operator", "nodes"), sorted(self.operators.items())),
+            folded("passes", table(("pass", "ms"), passes), opened=False),
+            "" if self.quantization is None else self.quantization._repr_html_(),
+        )
 
     def __str__(self) -> str:
         lines = [f"{sum(self.subgraphs)} operators in {len(self.subgraphs)} subgraphs, {self.size_bytes} bytes"]

@@ -5,12 +5,13 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from litecl.delegate.naming import counted
 from litecl.delegate.tuning import Tiled
 from litecl.interpreter.delegation import Moved
 from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.frames import Library, frame
 
 _LOG = logging.getLogger("litecl")
 _said: set[str] = set()
@@ -56,6 +57,10 @@ class TensorRow:
     shape: tuple[int, ...] | None
     size_bytes: int
     constant: bool
+
+    def __str__(self) -> str:
+        shape = "?" if self.shape is None else ",".join(map(str, self.shape))
+        return f"{self.name or self.tensor} {self.type}[{shape}]"
 
 
 @dataclass(frozen=True)
@@ -297,6 +302,12 @@ class DelegationReport:
         data = asdict(self) | {"warnings": self.warnings}
         data["counters"].pop("invocation")
         return json.dumps(data)
+
+    def frame(
+        self, rows: Literal["nodes", "partitions", "kernels", "copies"] = "nodes", library: Library | None = None
+    ) -> Any:
+        """Return rows as a data frame of pandas or polars (``frames.frame``). Raises MissingExtra without either."""
+        return frame(getattr(self, rows), library)
 
     def _repr_html_(self) -> str:
         """Return the report as HTML, which notebooks show."""

@@ -1,17 +1,11 @@
 """The delegation report as HTML without scripts, for notebooks."""
 
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Sequence
 from typing import Any
 
 from litecl.delegate.naming import counted
+from litecl.interpreter.html import block, folded, paragraph, table
 
-_STYLE = """<style>
-.litecl table{border-collapse:collapse;margin:.3em 0 .8em}
-.litecl th,.litecl td{border:1px solid #8886;padding:.15em .5em;text-align:left;vertical-align:top}
-.litecl .warning{color:#b00;font-weight:bold}
-.litecl .cpu td{background:#f802}
-</style>"""
 _OPEN_UP_TO = 60  # nodes: longer lists are folded
 
 
@@ -20,84 +14,49 @@ def html(report: Any) -> str:  # a DelegationReport, whose module imports this o
     cost = report.counters
     head = (
         f"{report.claimed} of {counted(len(report.nodes), 'node')} in {counted(len(report.partitions), 'region')} on "
-        f"<b>{escape(report.device)}</b>; built in {report.build_s:.2f} s, {counted(report.cache_hits, 'program')} "
-        "from the cache"
+        f"{report.device}; built in {report.build_s:.2f} s, {counted(report.cache_hits, 'program')} from the cache"
     )
     invoke = (
-        f"<p>last invoke: {counted(cost.kernel_launches, 'launch')}, {counted(cost.host_syncs, 'wait')}, "
-        f"{_size(cost.bytes_to_device)} to the device, {_size(cost.bytes_to_host)} to the host</p>"
+        f"last invoke: {counted(cost.kernel_launches, 'launch')}, {counted(cost.host_syncs, 'wait')}, "
+        f"{_size(cost.bytes_to_device)} to the device, {_size(cost.bytes_to_host)} to the host"
     )
-    warnings = "".join(f'<p class="warning">{escape(line)}</p>' for line in report.warnings)
-    left = [row for row in report.nodes if not row.claimed]
-    return (
-        f'{_STYLE}<div class="litecl"><p>{head}</p>{warnings}{invoke if cost.any else ""}'
-        f"{_partitions(report.partitions)}"
-        f"{_nodes('Nodes on the CPU', left)}{_nodes('All nodes', report.nodes)}</div>"
+    return block(
+        paragraph(head),
+        *(paragraph(line, "warning") for line in report.warnings),
+        *((paragraph(invoke),) if cost.any else ()),
+        table(_REGION, map(_region, report.partitions)),
+        _nodes("Nodes on the CPU", [row for row in report.nodes if not row.claimed]),
+        _nodes("All nodes", report.nodes),
     )
 
 
-def _partitions(rows: Sequence[Any]) -> str:
-    columns = ("region", "nodes", "launches", "arena", "constants", "operations", "runs as", "loops", "kernels")
-    return _table(
-        columns,
-        (
-            (
-                "",
-                (
-                    f"{row.partition} (subgraph {row.subgraph})",
-                    str(len(row.nodes)),
-                    str(row.launches),
-                    _size(row.arena_bytes),
-                    _size(row.constant_bytes),
-                    f"{row.flops:,}",
-                    str(row.manner),
-                    "; ".join(row.loops),
-                    ", ".join(row.kernels),
-                ),
-            )
-            for row in rows
-        ),
-    )
+_REGION = ("region", "nodes", "launches", "arena", "constants", "operations", "runs as", "loops", "kernels")
+_NODE = ("node", "operator", "where", "reason", "kernels", "inputs", "outputs")
+
+
+def _region(row: Any) -> Sequence[object]:
+    sizes = _size(row.arena_bytes), _size(row.constant_bytes), f"{row.flops:,}"
+    texts = row.manner, "; ".join(row.loops), ", ".join(row.kernels)
+    return f"{row.partition} (subgraph {row.subgraph})", len(row.nodes), row.launches, *sizes, *texts
 
 
 def _nodes(title: str, rows: Sequence[Any]) -> str:
     if not rows:
         return ""
-    columns = ("node", "operator", "where", "reason", "kernels", "inputs", "outputs")
-    lines = (
-        (
-            "" if row.claimed else "cpu",
-            (
-                f"{row.subgraph}:{row.node}",
-                row.op,
-                "CPU" if not row.claimed else "device" if row.partition is None else f"region {row.partition}",
-                row.reason,
-                ", ".join(row.kernels),
-                "\n".join(map(_tensor, row.inputs)),
-                "\n".join(map(_tensor, row.outputs)),
-            ),
-        )
-        for row in rows
-    )
-    opened = " open" if len(rows) <= _OPEN_UP_TO else ""
-    return f"<details{opened}><summary>{title} ({len(rows)})</summary>{_table(columns, lines)}</details>"
+    made = table(_NODE, map(_node, rows), ["" if row.claimed else "cpu" for row in rows])
+    return folded(f"{title} ({len(rows)})", made, opened=len(rows) <= _OPEN_UP_TO)
+
+
+def _node(row: Any) -> Sequence[object]:
+    where = "CPU" if not row.claimed else "device" if row.partition is None else f"region {row.partition}"
+    tensors = ("\n".join(map(_tensor, each)) for each in (row.inputs, row.outputs))
+    return f"{row.subgraph}:{row.node}", row.op, where, row.reason, ", ".join(row.kernels), *tensors
 
 
 def _tensor(row: Any) -> str:
     shape = "?" if row.shape is None else ",".join(map(str, row.shape))
     constant = ", constant" if row.constant else ""
     return f"{row.name or row.tensor} {row.type}[{shape}], {_size(row.size_bytes)}{constant}"
-
-
-def _table(columns: Sequence[str], lines: Iterable[tuple[str, Sequence[str]]]) -> str:
-    """Return a table. lines: the class of a row and its cells, whose line breaks stay."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    body = "".join(f'<tr class="{kind}">{"".join(map(_cell, cells))}</tr>' for kind, cells in lines)
-    return f"<table><tr>{head}</tr>{body}</table>"
-
-
-def _cell(text: str) -> str:
-    return f"<td>{escape(text).replace(chr(10), '<br>')}</td>"
 
 
 def _size(size_bytes: float) -> str:

@@ -1,5 +1,6 @@
 """TensorFlow Lite models and their meaning: the model graph, its file format and the CPU reference runtime."""
 
+from litecl.interpreter.details import OpDetails, TensorDetails
 from litecl.interpreter.device_tensor import DeviceTensor, DeviceTensors
 from litecl.interpreter.interpreter import Interpreter
 from litecl.interpreter.loading import Delegate, load_delegate
@@ -14,8 +15,10 @@ __all__ = [
     "DeviceTensors",
     "Interpreter",
     "InterpreterWithCustomOps",
+    "OpDetails",
     "OpResolverType",
     "SignatureRunner",
+    "TensorDetails",
     "checkpoint_ops",
     "load_delegate",
 ]

@@ -45,6 +45,10 @@ class Report(Protocol):
         """Every region on the device."""
 
     @property
+    def device(self) -> str:
+        """The device's name; "none" where there is none."""
+
+    @property
     def counters(self) -> Any:
         """The cost of the last invoke."""
 

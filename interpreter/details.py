@@ -1,9 +1,11 @@
 """The dictionaries in which TFLite's Python interpreter describes tensors."""
 
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
+from litecl.interpreter import tensor
 from litecl.interpreter.feeding import seen_dtype
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.schema import TensorType
@@ -11,7 +13,64 @@ from litecl.interpreter.schema import TensorType
 _DTYPES = {TensorType.STRING: np.bytes_, TensorType.RESOURCE: np.object_, TensorType.VARIANT: np.object_}
 
 
-def tensor_details(index: int, spec: TensorSpec) -> dict[str, Any]:
+class QuantizationParameters(TypedDict):
+    """How integers stand for real numbers, (q - zero_point) * scale; both arrays are empty where they do not.
+
+    scales: float32, one or as many as ``quantized_dimension`` is long; float16 of blocks. zero_points: int32.
+    """
+
+    scales: npt.NDArray[np.floating[Any]]
+    zero_points: npt.NDArray[np.int32]
+    quantized_dimension: int
+    block_size: int
+
+
+class DimensionMetadata(TypedDict):
+    """One dimension of a sparse tensor, dense (format 0) or compressed (format 1)."""
+
+    format: int
+    dense_size: NotRequired[int]
+    array_segments: NotRequired[npt.NDArray[np.int32]]
+    array_indices: NotRequired[npt.NDArray[np.int32]]
+
+
+class SparsityParameters(TypedDict, total=False):
+    """How a sparse tensor is stored; without keys for one that is not sparse."""
+
+    traversal_order: npt.NDArray[np.int32]
+    block_map: npt.NDArray[np.int32]
+    dim_metadata: list[DimensionMetadata]
+
+
+class TensorDetails(TypedDict):
+    """A tensor as TFLite's interpreter describes it.
+
+    shape, shape_signature: int32; the signature has -1 for dimensions that are open. dtype: a type of numpy's scalars.
+    quantization: scale and zero point of a whole tensor, (0.0, 0) for any other.
+    """
+
+    name: str
+    index: int
+    shape: npt.NDArray[np.int32]
+    shape_signature: npt.NDArray[np.int32]
+    dtype: type[Any]
+    quantization: tuple[float, int]
+    quantization_parameters: QuantizationParameters
+    sparsity_parameters: SparsityParameters
+
+
+class OpDetails(TypedDict):
+    """An operator of a model, with its tensors by index and the types of those that are there."""
+
+    index: int
+    op_name: str
+    inputs: npt.NDArray[np.int32]
+    outputs: npt.NDArray[np.int32]
+    operand_types: list[type[Any]]
+    result_types: list[type[Any]]
+
+
+def tensor_details(index: int, spec: TensorSpec) -> TensorDetails:
     """One tensor in the form of ``tf.lite.Interpreter.get_tensor_details``."""
     quantization = spec.quantization
     scales, zeros = _parameters(quantization)
@@ -44,19 +103,23 @@ def _parameters(quantization: Quantization | None) -> tuple[Array, Array]:
     return scales.astype(np.float16), (zeros if zeros.any() else zeros[:0]).astype(np.int32)
 
 
-def _sparsity(spec: TensorSpec) -> dict[str, Any]:
+def _sparsity(spec: TensorSpec) -> SparsityParameters:
     if spec.sparsity is None:
         return {}
-    return {
+    found: SparsityParameters = {
         "traversal_order": np.array(spec.sparsity.traversal_order, np.int32),
-        **({"block_map": np.array(spec.sparsity.block_map, np.int32)} if spec.sparsity.block_map else {}),
-        "dim_metadata": [
-            {"format": 0, "dense_size": d.dense_size}
-            if d.segments is None
-            else {"format": 1, "array_segments": _int32(d.segments), "array_indices": _int32(d.indices)}
-            for d in spec.sparsity.dimensions
-        ],
+        "dim_metadata": [_dimension(dimension) for dimension in spec.sparsity.dimensions],
     }
+    if spec.sparsity.block_map:
+        found["block_map"] = np.array(spec.sparsity.block_map, np.int32)
+    return found
+
+
+def _dimension(dimension: tensor.DimensionMetadata) -> DimensionMetadata:
+    if dimension.segments is None:
+        return {"format": 0, "dense_size": dimension.dense_size}
+    segments, indices = _int32(dimension.segments), _int32(dimension.indices)
+    return {"format": 1, "array_segments": segments, "array_indices": indices}
 
 
 def _int32(values: Array | None) -> Array:

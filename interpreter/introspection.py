@@ -9,7 +9,7 @@ import numpy as np
 
 from litecl.interpreter.arguments import index
 from litecl.interpreter.delegation import Delegation, Moved, Report
-from litecl.interpreter.details import tensor_details
+from litecl.interpreter.details import OpDetails, TensorDetails, tensor_details
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Array, Model, Shape, Subgraph, TensorSpec
 from litecl.interpreter.shown import html, line, source_name, state
@@ -54,18 +54,18 @@ class Introspection:
         """Return the number of subgraphs."""
         return len(self._model.subgraphs)
 
-    def get_input_details(self) -> list[dict[str, Any]]:
+    def get_input_details(self) -> list[TensorDetails]:
         """Return name, index, shape, shape signature, dtype and quantization of every input, in TFLite's dictionaries.
 
         After ``resize_tensor_input`` the shape is the new one at once.
         """
         return [self._details(t) for t in self._model.subgraphs[0].inputs]
 
-    def get_output_details(self) -> list[dict[str, Any]]:
+    def get_output_details(self) -> list[TensorDetails]:
         """Return the same for every output; a shape not known before run time is the declared one until then."""
         return [self._details(t) for t in self._model.subgraphs[0].outputs]
 
-    def get_tensor_details(self, subgraph_index: int = 0) -> list[dict[str, Any]]:
+    def get_tensor_details(self, subgraph_index: int = 0) -> list[TensorDetails]:
         """Return the same for every tensor of a subgraph. Raises ModelError for a subgraph that does not exist."""
         graph = self._graph(subgraph_index)
         return [self._details(t, subgraph_index) for t in range(len(graph.tensors))]
@@ -79,18 +79,18 @@ class Introspection:
         signatures = sorted(self._model.signatures, key=lambda signature: signature.key)
         return {s.key: {"inputs": _sorted(s.inputs), "outputs": _sorted(s.outputs)} for s in signatures}
 
-    def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> dict[str, Any]:
+    def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> TensorDetails:
         """Return TFLite's dictionary for one tensor. Raises ModelError for one that does not exist."""
         tensor, graph = index("tensor_index", tensor_index), self._graph(subgraph_index)
         if not 0 <= tensor < len(graph.tensors):
             raise ModelError(f"tensor {tensor} out of range for {len(graph.tensors)} tensors")
         return self._details(tensor, subgraph_index)
 
-    def _get_ops_details(self) -> list[dict[str, Any]]:
+    def _get_ops_details(self) -> list[OpDetails]:
         """Return a dictionary for every operator of subgraph 0: name, tensors, and types of these."""
         return [self._get_op_details(position) for position in range(len(self._model.subgraphs[0].nodes))]
 
-    def _get_op_details(self, op_index: int) -> dict[str, Any]:
+    def _get_op_details(self, op_index: int) -> OpDetails:
         """Return the dictionary of the operator at a position. Raises ModelError where there is none."""
         nodes, position = self._model.subgraphs[0].nodes, index("op_index", op_index)
         if not 0 <= position < len(nodes):
@@ -132,7 +132,7 @@ class Introspection:
             raise ModelError(f"subgraph {number} out of range for {len(graphs)} subgraphs")
         return graphs[number]
 
-    def _details(self, tensor: int, subgraph: int = 0) -> dict[str, Any]:
+    def _details(self, tensor: int, subgraph: int = 0) -> TensorDetails:
         spec = self._specs[subgraph][tensor]
         return tensor_details(tensor, replace(spec, shape=self._shape(tensor, subgraph)))
 

@@ -2,20 +2,15 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import PurePath
 from typing import Any
 
 from litecl.interpreter.delegation import Report
 from litecl.interpreter.errors import brief
+from litecl.interpreter.html import block, paragraph, table
 
 _MOST_TENSORS = 4  # of inputs or outputs in a line
 _MOST_NAME = 60
-_STYLE = """<style>
-.litecl table{border-collapse:collapse;margin:.3em 0 .8em}
-.litecl th,.litecl td{border:1px solid #8886;padding:.15em .5em;text-align:left;vertical-align:top}
-</style>"""
-
 Details = Sequence[Mapping[str, Any]]
 
 
@@ -42,10 +37,9 @@ def state(nodes: int, report: Report | None, *, allocated: bool) -> str:
 
 def html(title: str, inputs: Details, outputs: Details, report: Report | None) -> str:
     """Return the same as HTML, with a row for every input and output, and the delegate's report."""
-    rows = "".join(_row(kind, one) for kind, many in (("input", inputs), ("output", outputs)) for one in many)
-    table = f"<table><tr><th></th><th>name</th><th>type</th><th>shape</th></tr>{rows}</table>"
+    rows = [_row(kind, one) for kind, many in (("input", inputs), ("output", outputs)) for one in many]
     told = "" if report is None else report._repr_html_()
-    return f'{_STYLE}<div class="litecl"><p>{escape(title)}</p>{table}</div>{told}'
+    return block(paragraph(title), table(("", "name", "type", "shape"), rows)) + told
 
 
 def _tensors(details: Details) -> str:
@@ -53,9 +47,8 @@ def _tensors(details: Details) -> str:
     return ", ".join(names + (["..."] if len(details) > _MOST_TENSORS else [])) or "nothing"
 
 
-def _row(kind: str, one: Mapping[str, Any]) -> str:
-    cells = kind, str(one["name"]), _type(one), _shape(one)
-    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+def _row(kind: str, one: Mapping[str, Any]) -> Sequence[str]:
+    return kind, str(one["name"]), _type(one), _shape(one)
 
 
 def _type(one: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from litecl.interpreter.delegation import Moved
+from litecl.interpreter.details import TensorDetails
 from litecl.interpreter.device_run import DeviceRun
 from litecl.interpreter.device_tensor import DeviceTensor, DeviceTensors
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
@@ -48,7 +49,7 @@ class Runnable(Runs, Protocol):
     def _count(self, moved: Moved) -> None:
         """Count what a call has copied."""
 
-    def _details(self, tensor: int, subgraph: int) -> dict[str, Any]:
+    def _details(self, tensor: int, subgraph: int) -> TensorDetails:
         """Return TFLite's dictionary for a tensor."""
 
 
@@ -181,11 +182,11 @@ class SignatureRunner:
         interpreter._count(replace(moved, returned=moved.returned + returned))
         return found
 
-    def get_input_details(self) -> dict[str, dict[str, Any]]:
+    def get_input_details(self) -> dict[str, TensorDetails]:
         """TFLite's dictionary for every input, by name."""
         return {name: self._interpreter._details(t, self._subgraph_index) for name, t in self._inputs.items()}
 
-    def get_output_details(self) -> dict[str, dict[str, Any]]:
+    def get_output_details(self) -> dict[str, TensorDetails]:
         """TFLite's dictionary for every output, by name."""
         return {name: self._interpreter._details(t, self._subgraph_index) for name, t in self._outputs}
 

@@ -11,7 +11,7 @@ from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.interpreter.feeding import told_apart
 from litecl.interpreter.graph import Array
 
-Details = dict[str, Any]
+Details = Mapping[str, Any]
 
 
 class Runtime(Protocol):
@@ -20,10 +20,10 @@ class Runtime(Protocol):
     def allocate_tensors(self) -> None:
         """Prepares the model for the shapes of its inputs."""
 
-    def get_input_details(self) -> list[Details]:
+    def get_input_details(self) -> Sequence[Details]:
         """Name, index, shape and dtype of every input."""
 
-    def get_output_details(self) -> list[Details]:
+    def get_output_details(self) -> Sequence[Details]:
         """Return the same for every output."""
 
     def resize_tensor_input(self, input_index: int, tensor_size: npt.ArrayLike, /) -> None:

@@ -4,9 +4,11 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from litecl.converter.quantization.frontier import Frontier
+from litecl.interpreter.frames import Library, frame
+from litecl.interpreter.html import block, paragraph, table
 
 SCHEMA_VERSION = 1
 
@@ -99,6 +101,23 @@ class QuantizationReport:
         known = [layer for layer in self.layers if _harm(layer) is not None]
         return sorted(known, key=lambda layer: _harm(layer) or 0.0)
 
+    def frame(self, rows: Literal["layers", "outputs", "weights"] = "layers", library: Library | None = None) -> Any:
+        """Return rows as a data frame of pandas or polars (``frames.frame``). Raises MissingExtra without either."""
+        return frame(getattr(self, rows), library)
+
+    def _repr_html_(self) -> str:
+        """Return the report as HTML, which notebooks show."""
+        integers = [layer for layer in self.layers if layer.reason is None]
+        floats = [layer for layer in self.layers if layer.reason is not None]
+        return block(
+            paragraph(f"{len(integers)} of {len(self.layers)} results became integers, from {self.samples} samples"),
+            *map(paragraph, self.notes),
+            table(("output", "signature", "error", "SQNR"), map(_output, self.outputs)),
+            table(_LAYER, map(_row, integers)),
+            table(("in float", "name", "reason"), ((x.op, x.name, x.reason) for x in floats)),
+            table(_WEIGHTS, map(_weight, self.weights)),
+        )
+
     def __str__(self) -> str:
         integers = [layer for layer in self.layers if layer.reason is None]
         lines = [f"note: {note}" for note in self.notes]
@@ -109,8 +128,7 @@ class QuantizationReport:
             lines.append(f"{count} results in float became integers, from {self.samples} samples")
         lines += [f"output {o.name} of {o.signature}: error {o.error:.3g}, SQNR {_db(o.sqnr_db)}" for o in self.outputs]
         if integers:
-            header = ("op", "range", "scale", "zero", "saturated", "SQNR", "alone", "output", "name")
-            lines += _aligned([header, *(_row(layer) for layer in integers)])
+            lines += _aligned([_LAYER, *(_row(layer) for layer in integers)])
         lines += [f"in float: {x.op} {x.name}: {x.reason}" for x in self.layers if x.reason is not None]
         return "\n".join(lines)
 
@@ -118,9 +136,20 @@ class QuantizationReport:
         if not self.weights:
             return []
         before, after = sum(w.float_bytes for w in self.weights), sum(w.stored_bytes for w in self.weights)
-        rows = [(w.op, w.form, str(w.float_bytes), str(w.stored_bytes), _db(w.sqnr_db), w.name) for w in self.weights]
-        header = ("op", "stored as", "bytes before", "after", "SQNR", "name")
-        return [f"{len(rows)} constants of {before} bytes became {after} bytes", *_aligned([header, *rows])]
+        rows = [_WEIGHTS, *map(_weight, self.weights)]
+        return [f"{len(self.weights)} constants of {before} bytes became {after} bytes", *_aligned(rows)]
+
+
+_LAYER = ("op", "range", "scale", "zero", "saturated", "SQNR", "alone", "output", "name")
+_WEIGHTS = ("op", "stored as", "bytes before", "after", "SQNR", "name")
+
+
+def _output(row: Output) -> tuple[str, ...]:
+    return (row.name, row.signature, f"{row.error:.3g}", _db(row.sqnr_db))
+
+
+def _weight(row: StoredWeights) -> tuple[str, ...]:
+    return (row.op, row.form, str(row.float_bytes), str(row.stored_bytes), _db(row.sqnr_db), row.name)
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -89,7 +89,8 @@ def _lower(
     tile = target.tile_for("conv_3d", rows, columns)
     weights = pack_weights(columns, tile.panel)
     added = packed(bias, 1, columns, tile.panel, target)
-    volume = Volume(x.shape[0], *slides, channels, columns)
+    depth_slide, height_slide, width_slide = slides
+    volume = Volume(x.shape[0], depth_slide, height_slide, width_slide, channels, columns)
     grid = target.product("conv_3d", tile, (rows, columns, depth))
     zeros = Const(np.zeros(max(1, channels), np.float32))
     operands = (x, weights.values, added.values, zeros, call.residual or added.values, y, volume)
@@ -98,7 +99,7 @@ def _lower(
     launch = grid.launch(
         "conv_3d",
         (*operands, *numbers, *call.activation.bounds),
-        tile.defines | weights.defines | call.activation.defines | (defines or {}),
+        tile.defines | weights.defines | call.activation.defines | dict(defines or {}),
         work,
     )
     return [*weights.steps, *added.steps, launch]

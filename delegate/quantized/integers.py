@@ -280,7 +280,7 @@ class Bounds:
 
     def defines(self, type_: TensorType) -> dict[str, str | int | float]:
         """Return the macro for results whose bounds are those of their type (kernels_cl/quantized.h)."""
-        limits = np.iinfo(type_.dtype)
+        limits: Any = np.iinfo(type_.dtype)
         return {"SATURATED": 1} if (self.low, self.high) == (limits.min, limits.max) else {}
 
 

@@ -44,7 +44,8 @@ class Lane:
         self.interpreter.allocate_tensors()
         keys = self.interpreter.get_signature_list()
         if signature is None and len(keys) != 1:
-            given, results = self.interpreter.get_input_details(), self.interpreter.get_output_details()
+            given: Sequence[Mapping[str, Any]] = self.interpreter.get_input_details()
+            results: Sequence[Mapping[str, Any]] = self.interpreter.get_output_details()
             self.subgraph = 0
         else:
             runner = self.interpreter.get_signature_runner(signature)
@@ -58,7 +59,7 @@ class Lane:
             zip(told_apart([d["name"] for d in results]), [int(d["index"]) for d in results], strict=True)
         )
         self.results = {name: (_shape(d), np.dtype(d["dtype"])) for name, d in zip(self.outputs, results, strict=True)}
-        self.device = "none" if not delegates else self.interpreter.delegation_report().device  # type: ignore[attr-defined]
+        self.device = "none" if not delegates else self.interpreter.delegation_report().device
 
     def run(self, batch: Mapping[str, Any]) -> Results:
         """Run a batch, in as many invokes as it takes."""

@@ -17,6 +17,7 @@ from litecl.delegate.devices import devices
 from litecl.delegate.required import require_all
 from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.interpreter.graph import Array, Shape
+from litecl.interpreter.html import block, paragraph, table
 from litecl.lane import Lane, Results
 
 Batch = Mapping[str, Any] | Array | Sequence[Any]
@@ -111,6 +112,16 @@ class Predictor:
         """Run a batch in all memory that there is, so that no later one of its shape has to be prepared for."""
         for lane in self._lanes:
             lane.run(self._named(batch))
+
+    def _repr_html_(self) -> str:
+        """Return inputs and outputs as HTML, which notebooks show."""
+        rows = [
+            (kind, name, dtype, f"[{','.join(map(str, shape))}]")
+            for kind, tensors in (("input", self.inputs), ("output", self.results))
+            for name, (shape, dtype) in tensors.items()
+        ]
+        told = paragraph(f"Predictor on {', '.join(self.devices)}")
+        return block(told, table(("", "name", "type", "shape"), rows))
 
     def submit(self, batch: Batch) -> "Future[Results]":
         """Begin a batch in a thread and return at once; ``result()`` waits. Leave its arrays alone until then.

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from litecl.interpreter.errors import LiteclError, ModelError, ShapeError
-from litecl.jobs.given import Pixels, load_inputs
+from litecl.jobs.given import Media, load_inputs
 from litecl.perf.feeds import labels, random_inputs
 
 RNG = np.random.default_rng(31)
@@ -105,7 +105,7 @@ def test_images_become_inputs_as_in_label_image(dtype: Any, expected: Any, tmp_p
 
 def test_pixels_of_other_ranges(tmp_path: Path) -> None:
     pixels = _image(tmp_path / "cat.png", 2, 2)
-    found = load_inputs([str(tmp_path / "cat.png")], [detail("x", 1, 2, 2, 3)], Pixels(0, 255))["x"]
+    found = load_inputs([str(tmp_path / "cat.png")], [detail("x", 1, 2, 2, 3)], Media(0, 255))["x"]
     np.testing.assert_allclose(found[0], pixels / 255, rtol=1e-6)
 
 

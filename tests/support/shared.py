@@ -42,3 +42,10 @@ def invoked(*kinds: str) -> list[RealModel]:
     """The models of some kinds that LiteRT loads and invokes."""
     wanted = [row for row in rows() if row["litert_invokes"] == "True" and row["kind"] in kinds]
     return [RealModel(row["file"], row["kind"], row["litert_note"]) for row in wanted]
+
+
+def model_file(name: str) -> Path:
+    """Return a model's file. Skips where it is missing."""
+    if not (MODELS / name).is_file():
+        pytest.skip(f"../shared/models/{name} is not beside this checkout")
+    return MODELS / name

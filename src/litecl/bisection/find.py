@@ -16,6 +16,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.html import block, paragraph, table
 from litecl.perf.feeds import named_inputs
 
 Verdict = Literal["right", "fault", "rounding"]
@@ -44,6 +45,18 @@ class Bisection:
     growth: tuple[Growth, ...] = ()
     notes: tuple[str, ...] = ()
     halves: Survey | None = None
+
+    def _repr_html_(self) -> str:
+        """Return the verdict as HTML, which notebooks show."""
+        fault = () if self.fault is None else zip(self.fault.nodes, self.fault.ops, strict=True)
+        growth = ((each.node, each.op, f"{each.size:.3g}") for each in self.growth)
+        return block(
+            paragraph(f"{self.suspect} against {self.reference}: {self.verdict}"),
+            *(() if self.output is None else (paragraph(f"output {self.output.output}: {self.output.text}"),)),
+            table(("wrong given right inputs", "operator"), fault),
+            table(("node", "operator", "error behind it"), growth),
+            *map(paragraph, self.notes),
+        )
 
 
 def bisect(

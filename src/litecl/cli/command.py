@@ -21,7 +21,7 @@ from litecl.delegate.report import DelegationReport
 from litecl.delegate.required import require_all
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
-from litecl.jobs.given import Pixels, load_inputs
+from litecl.jobs.given import Media, load_inputs
 from litecl.perf.feeds import Runtime, labels, random_inputs
 
 A_MODEL = "a .tflite file, or hf://OWNER/REPOSITORY/FILE"
@@ -65,7 +65,7 @@ def input_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[NAME=]FILE",
-        help="the value of an input: a .npy, .npz or .raw file, an image, or a folder with one of them per input "
+        help="the value of an input: a .npy, .npz or .raw file, an image, a .wav file, or a folder with one per input "
         "(default: random)",
     )
     shape_argument(parser, "--shape")
@@ -78,6 +78,13 @@ def input_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--std", type=float, default=127.5, help="divisor of the pixels (default: 127.5, like the mean)"
     )
+    parser.add_argument(
+        "--rate", type=positive, default=16000, metavar="HZ", help="of the sound that the model takes (default: 16000)"
+    )
+    parser.add_argument(
+        "--features", metavar="FILE", help="a .tflite model that makes the features of a sound, window by window"
+    )
+    parser.add_argument("--hop-ms", type=float, default=20.0, metavar="MS", help="from window to window (default: 20)")
     parser.add_argument("--random", type=int, default=0, metavar="SEED", help="seed of random inputs (default: 0)")
 
 
@@ -105,8 +112,13 @@ def inputs(args: argparse.Namespace, runtime: Runtime) -> dict[str, Array]:
     """Give inputs the shapes that were asked for, and return the values of all: those given, and random ones."""
     resize(runtime, args.shape)
     details = runtime.get_input_details()
-    pixels = Pixels(args.mean, args.std)
-    return random_inputs(details, args.random) | load_inputs(args.input, details, pixels)
+    media = media_of(args)
+    return random_inputs(details, args.random) | load_inputs(args.input, details, media)
+
+
+def media_of(args: argparse.Namespace) -> Media:
+    """Return how files of images and sounds are to be read."""
+    return Media(args.mean, args.std, args.rate, args.features, args.hop_ms)
 
 
 def resize(runtime: Runtime, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> None:

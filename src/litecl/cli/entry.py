@@ -1,5 +1,7 @@
 """One signature of a model, with the methods of an interpreter."""
 
+from collections.abc import Sequence
+
 import numpy.typing as npt
 
 from litecl.interpreter import Interpreter
@@ -18,13 +20,13 @@ class Entry:
         self._runner = None if key is None else interpreter.get_signature_runner(key)
         self.subgraph = 0 if self._runner is None else self._runner._subgraph_index
 
-    def get_input_details(self) -> list[Details]:
+    def get_input_details(self) -> Sequence[Details]:
         """See ``Runtime``, as for the others."""
         if self._runner is None:
             return self.interpreter.get_input_details()
         return [{**details, "name": name} for name, details in self._runner.get_input_details().items()]
 
-    def get_output_details(self) -> list[Details]:
+    def get_output_details(self) -> Sequence[Details]:
         """Describe the outputs."""
         if self._runner is None:
             return self.interpreter.get_output_details()

@@ -9,11 +9,10 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, device_options, positive, progress
+from litecl.cli.command import Output, device_options, media_of, positive, progress
 from litecl.cli.tables import table
 from litecl.interpreter.errors import ModelError
 from litecl.jobs.engines import ENGINES
-from litecl.jobs.given import Pixels
 from litecl.jobs.job import Done, Job
 
 _SHOWN = 10  # inputs without a result
@@ -91,7 +90,7 @@ def _job(args: argparse.Namespace) -> Job:
         rows=args.rows,
         batch=args.batch,
         part=args.part,
-        pixels=Pixels(args.mean, args.std),
+        media=media_of(args),
         options={**options, "buffers": 2},
     )
 

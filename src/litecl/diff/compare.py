@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 from litecl.diff.describe import of_ends, of_node, of_signatures
 from litecl.diff.facts import Facts
@@ -13,7 +13,9 @@ from litecl.diff.pair import Pair, pairs
 from litecl.diff.values import error, real_inputs, values_of
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
+from litecl.interpreter.frames import Library, frame
 from litecl.interpreter.graph import Array, Model, callees_of
+from litecl.interpreter.html import block, paragraph, table
 
 Source = str | PathLike[str] | bytes | Model
 
@@ -83,6 +85,29 @@ class Difference:
     def is_within(self, relative: float) -> bool:
         """Return whether the structure is the same, and no output differs by more than an error."""
         return self.same_structure and all(error <= relative for error in self.outputs)
+
+    def frame(self, rows: Literal["layers", "changed"] = "layers", library: Library | None = None) -> Any:
+        """Return rows as a data frame of pandas or polars (``frames.frame``). Raises MissingExtra without either."""
+        return frame(getattr(self, rows), library)
+
+    def _repr_html_(self) -> str:
+        """Return the comparison as HTML, which notebooks show."""
+        ones = [("first", n, name) for n, name in self.only_a.items()]
+        ones += [("second", n, name) for n, name in self.only_b.items()]
+        return block(
+            paragraph(f"The structures are {'equal' if self.same_structure else 'different'}."),
+            *map(paragraph, self.ends),
+            table(("only in the", "node", "operator"), ones),
+            table(
+                ("node", "of the other", "operator", "name", "differs"),
+                ((c.a, c.b, c.op, c.name, "\n".join(c.what)) for c in self.changed),
+            ),
+            table(("output", "relative error"), ((n, f"{e:.3g}") for n, e in enumerate(self.outputs))),
+            table(
+                ("node", "of the other", "operator", "name", "relative error"),
+                ((x.a, x.b, x.op, x.name, f"{x.relative:.3g}") for x in self.layers),
+            ),
+        )
 
 
 def diff_models(a: Source, b: Source, inputs: Mapping[str, Array] | None = None, *, seed: int = 0) -> Difference:

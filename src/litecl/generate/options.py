@@ -8,6 +8,7 @@ from litecl.generate.drawing import MOST
 from litecl.generate.sampling import Sampling
 from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.graph import Array
+from litecl.interpreter.html import block, paragraph
 
 Finish = Literal["", "stop token", "stop sequence", "max_tokens", "context"]
 
@@ -146,6 +147,11 @@ class Generation:
             tuple(log_probs) or None,
             tuple(logits) or None,
         )
+
+    def _repr_html_(self) -> str:
+        """Return the text and its speed as HTML, which notebooks show."""
+        speed = f"{len(self.tokens)} tokens, {self.timing.decode_tokens_per_s:.1f} a second; {self.finish}"
+        return block(paragraph(self.text), paragraph(speed))
 
     def __str__(self) -> str:
         return self.text

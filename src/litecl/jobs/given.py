@@ -1,4 +1,4 @@
-"""Values of inputs as a user gives them: arrays in files, raw bytes, images, and folders of these."""
+"""Values of inputs as a user gives them: arrays in files, raw bytes, images, sounds, and folders of these."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,20 +10,26 @@ import numpy as np
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.feeding import fits
 from litecl.interpreter.graph import Array
+from litecl.jobs.audio import Features, as_input, read_wav
 from litecl.perf.feeds import Details, labels
 
 _COLOURS = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's modes, by channels
 
 
 @dataclass(frozen=True)
-class Pixels:
-    """How pixels of 0 to 255 become an input of floats: (pixel - mean) / std, as in TensorFlow Lite's label_image.
+class Media:
+    """How images and sounds become values of inputs.
 
-    Inputs of uint8 get the pixels as they are, those of int8 less 128.
+    Pixels of 0 to 255 become floats as (pixel - mean) / std, as in TensorFlow Lite's label_image; inputs of uint8 get
+    them as they are, those of int8 less 128. rate: the samples a second that the model expects of a sound. features: a
+    model's file that makes features of a sound, every hop_ms (``audio.Features``).
     """
 
     mean: float = 127.5
     std: float = 127.5
+    rate: int = 16000
+    features: str | None = None
+    hop_ms: float = 20.0
 
     def of(self, image: Array, dtype: np.dtype[Any]) -> Array:
         """Return an image of uint8 as values of an input's type. Raises ModelError for any other type."""
@@ -36,18 +42,18 @@ class Pixels:
         raise ModelError(f"an image cannot be the value of an input of {dtype}")
 
 
-def load_inputs(given: Sequence[str], details: Sequence[Details], pixels: Pixels | None = None) -> dict[str, Array]:
+def load_inputs(given: Sequence[str], details: Sequence[Details], media: Media | None = None) -> dict[str, Array]:
     """Return arrays by label for arguments NAME=FILE; FILE alone where it says which inputs it has, or there is one.
 
-    A file is .npy, .npz (arrays by name), raw bytes (.raw, .bin) or an image; a folder has a file for each input.
-    Raises ModelError for an unknown name or an unreadable file, ShapeError for a shape that does not fit.
+    A file is .npy, .npz (arrays by name), raw bytes (.raw, .bin), a sound (.wav) or an image; a folder has a file for
+    each input. Raises ModelError for an unknown name or an unreadable file, ShapeError for a shape that does not fit.
     """
     by_label = dict(zip(labels(details), details, strict=True))
     files = (pair for argument in given for pair in _assignments(argument, [*by_label]))
-    return {label: _load(path, label, by_label[label], pixels or Pixels()) for label, path in files}
+    return {label: _load(path, label, by_label[label], media or Media()) for label, path in files}
 
 
-def load_all(path: Path, details: Sequence[Details], pixels: Pixels) -> dict[str, Array]:
+def load_all(path: Path, details: Sequence[Details], media: Media) -> dict[str, Array]:
     """Return the value of every input by label from one file: of several inputs from an .npz file.
 
     Raises ModelError and ShapeError.
@@ -56,7 +62,7 @@ def load_all(path: Path, details: Sequence[Details], pixels: Pixels) -> dict[str
     named = _in_file(path, [*by_label])
     if {label for label, _ in named} != {*by_label}:
         raise ModelError(f"{path}: expected a value for each of {[*by_label]}, got {[label for label, _ in named]}")
-    values = {label: _load(path, label, by_label[label], pixels) for label, _ in named}
+    values = {label: _load(path, label, by_label[label], media) for label, _ in named}
     for label, value in values.items():
         wanted = np.dtype(by_label[label]["dtype"])
         if wanted.kind not in "OS" and value.dtype != wanted:
@@ -64,10 +70,10 @@ def load_all(path: Path, details: Sequence[Details], pixels: Pixels) -> dict[str
     return values
 
 
-def _load(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:
+def _load(path: Path, label: str, detail: Details, media: Media) -> Array:
     """Return the value of one input from a file. Raises ModelError and ShapeError."""
     suffix = path.suffix.lower()
-    value = _READERS.get(suffix, _image)(path, label, detail, pixels)
+    value = _READERS.get(suffix, _image)(path, label, detail, media)
     _require_shape(value, label, detail)
     return value
 
@@ -120,7 +126,7 @@ def _require_shape(value: Array, label: str, detail: Details) -> None:
         )
 
 
-def _npy(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:
+def _npy(path: Path, label: str, detail: Details, media: Media) -> Array:
     try:
         value = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
@@ -137,7 +143,7 @@ def _opened(path: Path) -> Any:
         raise ModelError(f"{path}: not a .npz file: {error}") from error
 
 
-def _npz(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:
+def _npz(path: Path, label: str, detail: Details, media: Media) -> Array:
     with _opened(path) as arrays:
         names = arrays.files
         if label not in names and len(names) != 1:
@@ -145,7 +151,7 @@ def _npz(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:
         return np.asarray(arrays[label if label in names else names[0]])
 
 
-def _raw(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:
+def _raw(path: Path, label: str, detail: Details, media: Media) -> Array:
     """Return bytes as an array of the input's type and shape; one open dimension follows from their number."""
     content, dtype = path.read_bytes(), np.dtype(detail["dtype"])
     shape = [int(n) for n in detail["shape"]]
@@ -158,7 +164,7 @@ def _raw(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:
     return np.frombuffer(content, dtype).reshape(shape)
 
 
-def _image(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:
+def _image(path: Path, label: str, detail: Details, media: Media) -> Array:
     """Return an image with the size and the channels of an input [1, height, width, channels], or channels first."""
     shape = [int(n) for n in detail["shape"]]
     signature = [int(n) for n in detail.get("shape_signature", shape)] or shape
@@ -168,7 +174,7 @@ def _image(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:
     *_, height, width = shape if first else shape[:3]
     fixed = -1 not in (signature[2:] if first else signature[1:3])
     array = _pixels_of(path, _COLOURS[shape[1 if first else 3]], (width, height) if fixed else None)
-    value = pixels.of(array.reshape(*array.shape[:2], -1), np.dtype(detail["dtype"]))
+    value = media.of(array.reshape(*array.shape[:2], -1), np.dtype(detail["dtype"]))
     return np.ascontiguousarray(np.moveaxis(value, -1, 0) if first else value)[None]
 
 
@@ -188,9 +194,17 @@ def _pixels_of(path: Path, mode: str, size: tuple[int, int] | None) -> Array:
     return np.asarray(image, np.uint8)
 
 
-_READERS: Mapping[str, Callable[[Path, str, Details, Pixels], Array]] = {
+def _sound(path: Path, label: str, detail: Details, media: Media) -> Array:
+    sound = read_wav(path, media.rate)
+    if media.features is not None:
+        return Features(media.features, media.rate, media.hop_ms).of(sound, detail, str(path))
+    return as_input(sound, detail, media.rate, str(path))
+
+
+_READERS: Mapping[str, Callable[[Path, str, Details, Media], Array]] = {
     ".npy": _npy,
     ".npz": _npz,
     ".raw": _raw,
     ".bin": _raw,
+    ".wav": _sound,
 }

@@ -17,7 +17,7 @@ import numpy as np
 
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, Shape
-from litecl.jobs.given import Pixels, load_all
+from litecl.jobs.given import Media, load_all
 from litecl.predictor import Predictor
 
 ITEM = "item"  # the array of a part that says which inputs its rows are of
@@ -39,7 +39,7 @@ class Job:
     rows: bool = False
     batch: int = 1
     part: int = 1024
-    pixels: Pixels = field(default_factory=Pixels)
+    media: Media = field(default_factory=Media)
     options: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -182,7 +182,7 @@ def _batch(job: Job, predictor: Predictor, items: range, faults: dict[int, Excep
     values = []
     for i in items:
         try:
-            values.append(load_all(Path(job.files[i]), details, job.pixels))
+            values.append(load_all(Path(job.files[i]), details, job.media))
         except (ModelError, OSError) as error:
             faults[i] = error
     if not values:

@@ -9,6 +9,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
+from litecl.cli.answers import answer_arguments, answers, refuse_with_many
 from litecl.cli.command import (
     Output,
     device_arguments,
@@ -16,21 +17,26 @@ from litecl.cli.command import (
     input_arguments,
     inputs,
     model_argument,
+    output_file,
     progress,
     require_device,
 )
 from litecl.cli.entry import Entry
 from litecl.cli.many import many, many_arguments, require_inputs
-from litecl.cli.tables import number, report_data, shape, table, titled
+from litecl.cli.tables import number, report_data, shape, table, titled, to_json
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import labels, outputs_of, prepare, save_outputs
+from litecl.perf.timeline import Timeline
 
 HELP = "run a model once and show its outputs, or run it on batches of inputs"
 EXAMPLES = """\
 litecl run model.tflite                               # on random inputs
-litecl run model.tflite --input photo.jpg -o results
+litecl run model.tflite --input photo.jpg --labels labels.txt --top 3
+litecl run detector.tflite --input photo.jpg --draw boxes.png --least 0.4
+litecl run yamnet.tflite --input speech.wav --profile-to trace.json
 litecl run model.tflite --input x=x.npy --shape x=8,4 --signature serving_default
 litecl run model.tflite --device pocl --require-device
 litecl run model.tflite --inputs 'images/*.jpg' --batch 16 --devices all -o results
@@ -45,6 +51,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="write every output to this folder as a .npy file"
     )
+    answer_arguments(parser)
+    parser.add_argument(
+        "--profile-to", type=output_file, metavar="FILE.json", help="write a timeline of this run, for ui.perfetto.dev"
+    )
     device_arguments(parser, cpu=True)
     many_arguments(parser)
 
@@ -52,23 +62,32 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Output:
     """Run a model once, or on many inputs."""
     if args.inputs:
+        refuse_with_many(args)
         return many(args)
     require_inputs(args)
+    if args.profile_to is not None and args.cpu:
+        raise ModelError("--profile-to: expected a device, got --cpu")
+    timeline = Timeline()
     with progress("preparing and running", None) as bar:
-        delegates = [] if args.cpu else [CLDelegate(**device_options(args), progress=bar.building)]
-        interpreter = Interpreter(args.model, delegates=delegates)
+        options = device_options(args) | {"profile": args.profile_to is not None}
+        delegates = [] if args.cpu else [CLDelegate(**options, progress=bar.building)]
+        interpreter = Interpreter(args.model, delegates=delegates, listeners=[timeline] if args.profile_to else [])
         entry = Entry(interpreter, args.signature)
         prepare(entry, inputs(args, entry))
         require_device(args, None if args.cpu else DelegationReport.of(interpreter))
         entry.invoke()
     require_device(args, None if args.cpu else DelegationReport.of(interpreter))
-    names = labels(entry.get_output_details())
-    values = [_value(name, value) for name, value in zip(names, outputs_of(entry), strict=True)]
+    details = entry.get_output_details()
+    arrays = outputs_of(entry)
+    values = [_value(name, value) for name, value in zip(labels(details), arrays, strict=True)]
     data: dict[str, Any] = {"model": str(args.model), "outputs": values, "delegation": None, "files": []}
-    view = [_values("outputs", values)]
+    view = [_values("outputs", values), *answers(args, interpreter, list(zip(details, arrays, strict=True)), data)]
     if args.output is not None:
         data["files"] = [str(path) for path in save_outputs(entry, args.output)]
         view += [Text(path) for path in data["files"]]
+    if args.profile_to is not None:
+        args.profile_to.write_text(to_json(timeline.trace(interpreter)), encoding="utf-8")
+        view.append(Text(f"{args.profile_to}: open it at https://ui.perfetto.dev"))
     if not args.cpu:
         delegation = DelegationReport.of(interpreter)
         data["delegation"] = report_data(delegation)

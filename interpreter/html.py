@@ -1,0 +1,42 @@
+"""Tables and texts as HTML without scripts, for what notebooks show."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+_STYLE = """<style>
+.litecl table{border-collapse:collapse;margin:.3em 0 .8em}
+.litecl th,.litecl td{border:1px solid #8886;padding:.15em .5em;text-align:left;vertical-align:top}
+.litecl .warning{color:#b00;font-weight:bold}
+.litecl .cpu td{background:#f802}
+</style>"""
+
+
+def block(*parts: str) -> str:
+    """Return parts of HTML together, with the style of their tables."""
+    return f'{_STYLE}<div class="litecl">{"".join(parts)}</div>'
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    """Return a text as a paragraph, of a class, whose line breaks stay."""
+    return f"<p{f' class={chr(34)}{kind}{chr(34)}' if kind else ''}>{_broken(text)}</p>"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], kinds: Iterable[str] = ()) -> str:
+    """Return a table, or nothing without rows. kinds: the class of each row, if rows have one."""
+    lines = [[str(cell) for cell in row] for row in rows]
+    classes = [f' class="{kind}"' if kind else "" for kind in kinds] or [""] * len(lines)
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(
+        f"<tr{kind}>{''.join(f'<td>{_broken(cell)}</td>' for cell in line)}</tr>"
+        for kind, line in zip(classes, lines, strict=True)
+    )
+    return f"<table><tr>{head}</tr>{body}</table>" if lines else ""
+
+
+def folded(title: str, content: str, *, opened: bool) -> str:
+    """Return content that unfolds."""
+    return f"<details{' open' if opened else ''}><summary>{escape(title)}</summary>{content}</details>"
+
+
+def _broken(text: str) -> str:
+    return escape(text).replace("\n", "<br>")

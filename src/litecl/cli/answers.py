@@ -1,0 +1,97 @@
+"""Outputs of ``litecl run`` as people read them: flags, and the tables of classes and boxes."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from litecl.cli.boxes import Detection, detections, draw
+from litecl.cli.classes import labels_of, top
+from litecl.cli.command import output_file, positive
+from litecl.cli.tables import table, titled
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Array
+from litecl.perf.feeds import Details
+
+_TOP = 5  # classes, where their names are known
+_MOST_ROWS = 16  # of one output, in a table
+
+
+def answer_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    group = parser.add_argument_group("answers")
+    group.add_argument(
+        "--labels", type=Path, metavar="FILE", help="names of classes, a line each (default: those in the model's file)"
+    )
+    group.add_argument("--top", type=positive, metavar="K", help="show the K likeliest classes (with labels: 5)")
+    group.add_argument(
+        "--draw", type=output_file, metavar="FILE.png", help="write the input image with the boxes of a detector"
+    )
+    group.add_argument("--least", type=float, default=0.5, metavar="SCORE", help="of the boxes to show (default: 0.5)")
+
+
+def refuse_with_many(args: argparse.Namespace) -> None:
+    """Raise ModelError for flags of one run."""
+    given = [name for name in ("labels", "top", "draw", "profile_to") if getattr(args, name) is not None]
+    if given:
+        raise ModelError(f"--inputs: --{', --'.join(given).replace('_', '-')} have no effect with it")
+
+
+def answers(
+    args: argparse.Namespace, interpreter: Interpreter, results: Sequence[tuple[Details, Array]], data: dict[str, Any]
+) -> list[RenderableType]:
+    """Add the likeliest classes and the boxes to the data of a run, and return their tables."""
+    names = labels_of(Path(args.model), args.labels)
+    found = detections(interpreter, names, args.least) if args.signature is None else None
+    if args.draw is not None:
+        if found is None:
+            raise ModelError("--draw: expected a model that ends in TFLite_Detection_PostProcess")
+        draw(_image_given(args), found, args.draw)
+    if found is not None:
+        data["detections"] = [asdict(each) for each in found]
+        return [_boxes(found, args.least)] + ([Text(str(args.draw))] if args.draw is not None else [])
+    if names is None and args.top is None:
+        return []
+    views, count = list[RenderableType](), args.top or _TOP
+    for value, (detail, array) in zip(data["outputs"], results, strict=True):
+        if (rows := top(array, detail, names, count)) is not None:
+            value["top"] = rows
+            views.append(_classes(value["name"], rows))
+    if not views and args.labels is not None and names is not None:
+        sizes = ", ".join(str(array.shape[-1] if array.ndim else 0) for _, array in results)
+        raise ModelError(
+            f"--labels: {names.source} has {names.count} names, expected as many as an output has: {sizes}"
+        )
+    return views
+
+
+def _image_given(args: argparse.Namespace) -> Path:
+    """Return the one file that is given as an input. Raises ModelError for another number of files."""
+    files = [Path(argument.rpartition("=")[2]) for argument in args.input]
+    if len(files) != 1 or not files[0].is_file():
+        raise ModelError("--draw: expected --input with one image")
+    return files[0]
+
+
+def _classes(name: str, rows: Sequence[Sequence[dict[str, Any]]]) -> RenderableType:
+    """Return the likeliest classes of an output, with a column for the row where it has several."""
+    several = len(rows) > 1
+    made = table(*(("row",) if several else ()), "class", "score", "index")
+    for number, row in enumerate(rows[:_MOST_ROWS]):
+        for one in row:
+            made.add_row(*((str(number),) if several else ()), one["label"], f"{one['score']:.4f}", str(one["index"]))
+    left = len(rows) - _MOST_ROWS
+    return titled(f"likeliest classes of {name}" + (f", {left} rows left out" if left > 0 else ""), made)
+
+
+def _boxes(found: Sequence[Detection], least: float) -> RenderableType:
+    made: Table = table("class", "score", "left", "top", "right", "bottom")
+    for each in found:
+        made.add_row(each.label, f"{each.score:.4f}", *(f"{edge:.3f}" for edge in each.box))
+    return titled(f"{len(found)} boxes with a score of at least {least:g}", made)

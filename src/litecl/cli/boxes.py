@@ -1,0 +1,72 @@
+"""The boxes that an object detector finds, and the image with them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from litecl.cli.classes import Labels
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError
+
+_DETECTOR = "TFLite_Detection_PostProcess"
+_BACKGROUND = ("???", "background")  # names of a first class that boxes are not counted from
+_COLOURS = ("#e6194b", "#3cb44b", "#4363d8", "#f58231", "#911eb4", "#008080", "#9a6324", "#808000")
+
+
+@dataclass(frozen=True)
+class Detection:
+    """A box that was found: left, top, right and bottom as shares of the image."""
+
+    label: str
+    index: int
+    score: float
+    box: tuple[float, float, float, float]
+
+
+def detections(interpreter: Interpreter, labels: Labels | None, least: float) -> list[Detection] | None:
+    """Return the boxes that a detector has found with at least a score, the best first; None for another model."""
+    outputs = next((op["outputs"] for op in interpreter._get_ops_details() if op["op_name"] == _DETECTOR), None)
+    if outputs is None or not {*map(int, outputs)} <= {detail["index"] for detail in interpreter.get_output_details()}:
+        return None
+    boxes, classes, scores, count = (interpreter.get_tensor(int(index)) for index in outputs)
+    found = []
+    for row in range(int(count.reshape(-1)[0])):
+        index, score = int(classes.reshape(-1)[row]), float(scores.reshape(-1)[row])
+        top_, left, bottom, right = (float(edge) for edge in boxes.reshape(-1, 4)[row])
+        if score >= least:
+            found.append(Detection(_object(labels, index), index, score, (left, top_, right, bottom)))
+    return sorted(found, key=lambda each: -each.score)
+
+
+def _object(labels: Labels | None, index: int) -> str:
+    """Return a detected class's name: they are counted from the first that is no background."""
+    if labels is None:
+        return str(index)
+    return labels.name(index + (labels.name(0) in _BACKGROUND))
+
+
+def draw(image: Path, found: Sequence[Detection], output: Path) -> None:
+    """Write an image with boxes and names. Raises ModelError without Pillow, or for a file that is no image."""
+    try:
+        from PIL import Image, ImageDraw, UnidentifiedImageError
+    except ModuleNotFoundError as error:
+        raise ModelError("--draw needs Pillow: pip install 'litecl[images]'") from error
+    try:
+        with Image.open(image) as opened:
+            picture = opened.convert("RGB")
+    except UnidentifiedImageError as error:
+        raise ModelError(f"--draw: {image}: expected an image") from error
+    pen, (width, height) = ImageDraw.Draw(picture), picture.size
+    line = max(2, width // 200)
+    for each in reversed(found):
+        left, top_, right, bottom = (share * size for share, size in zip(each.box, (width, height) * 2, strict=True))
+        (left, right), (top_, bottom) = sorted((left, right)), sorted((top_, bottom))
+        colour, text = _COLOURS[each.index % len(_COLOURS)], f"{each.label} {each.score:.2f}"
+        pen.rectangle((left, top_, right, bottom), outline=colour, width=line)
+        at = left + line, max(0.0, top_ - 14)
+        pen.rectangle(pen.textbbox(at, text), fill=colour)
+        pen.text(at, text, fill="white")
+    try:
+        picture.save(output)
+    except (ValueError, KeyError) as error:
+        raise ModelError(f"--draw {output}: expected a name that ends in .png or .jpg") from error
