@@ -13,6 +13,14 @@
 
 #pragma OPENCL FP_CONTRACT ON
 
+// Without it LLVM splits 512-bit vectors for processors on which it prefers 256 bits. On the processor's own back end all
+// functions have it: LLVM sets itself up anew, for half a millisecond, for every width that functions of a file have.
+#if defined(__AVX512F__) || defined(LITECL_NATIVE) && defined(__x86_64__)
+#define WIDE __attribute__((min_vector_width(512)))
+#else
+#define WIDE
+#endif
+
 // A kernel is written KERNEL void name(ITEM arguments...) and gets its index in dimension d from ITEM_INDEX(d). It is
 // built in several ways: as a __kernel that is launched, or, with LITECL_REGION, as a function that the kernel of a
 // whole region calls for one work-item after another (region.cl), with the index as an argument. With LITECL_GUARDED it
@@ -22,11 +30,15 @@
 // of launching it, but functions that are not inlined only once. On a GPU all are inlined, as most compilers do anyway:
 // where a kernel has barriers, Mesa's llvmpipe loses the values that lie around the call of a function.
 #ifdef LITECL_CPU
+#ifdef LITECL_NATIVE
+#define INLINED WIDE
+#else
 #define INLINED
+#endif
 #define OUT_OF_LINE __attribute__((noinline)) static
 // A function that several files of a region have, each the same by that name: the linker keeps one.
 #if defined(LITECL_REGION) && defined(LITECL_NATIVE)
-#define SHARED __attribute__((noinline, weak, visibility("hidden")))
+#define SHARED WIDE __attribute__((noinline, weak, visibility("hidden")))
 #else
 #define SHARED OUT_OF_LINE
 #endif
@@ -38,13 +50,6 @@
 #define SHARED OUT_OF_LINE
 #define LOCAL_ITEM get_local_id(0)
 #define LOCAL_ITEMS get_local_size(0)
-#endif
-
-// Without it LLVM splits 512-bit vectors for processors on which it prefers 256 bits.
-#ifdef __AVX512F__
-#define WIDE __attribute__((min_vector_width(512)))
-#else
-#define WIDE
 #endif
 
 #ifdef LITECL_REGION

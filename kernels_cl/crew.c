@@ -4,6 +4,7 @@
 // them taken runs its region alone, as it would without any. Nothing depends on them: the leading thread does alone
 // whatever no helper has begun. This is C, of a library that a process loads once and never unloads.
 #include "float_mode.h"
+#include <NativeCall>
 
 #define EXPORTED __attribute__((visibility("default")))
 #define LINE __attribute__((aligned(64)))
@@ -18,13 +19,13 @@ static struct {
     LINE int run;                    // the number of runs begun and ended: odd during one
     LINE int inside;                 // helpers that are in the run
     LINE int asleep;                 // helpers that sleep, or are about to
-    LINE WorkAlong function;         // of the run
-    const ulong *call;
+    LINE const ulong *call;          // of the run (NativeCall)
     LINE int helpers;                // threads that have been started
 } crew;
 
 #define GET(field) __atomic_load_n(&crew.field, __ATOMIC_SEQ_CST)
 #define SET(field, value) __atomic_store_n(&crew.field, value, __ATOMIC_SEQ_CST)
+#define WORK_ALONG(call, worker) ((WorkAlong)(__UINTPTR_TYPE__)(call)[NATIVE_CALL_ALONG])(call, worker)
 #define ADD(field, value) __atomic_fetch_add(&crew.field, value, __ATOMIC_SEQ_CST)
 
 #if defined(_WIN32)
@@ -86,8 +87,8 @@ static void wake_all(void) {}
 // Nothing of a run is touched once `lead` has returned, so its memory may be released. All these operations have one
 // order, the same for every thread. A helper counts itself in `inside` before it looks whether the run is still on; the
 // leader ends the run before it looks who is inside. If the helper has found the run on, it did so before the end, so
-// the leader finds it inside and waits, and nobody else leads and overwrites `function` and `call` meanwhile. If it has
-// not, it touches neither. A helper that comes while a later run is on has counted itself for nothing, and comes again.
+// the leader finds it inside and waits, and nobody else leads and overwrites `call` meanwhile. If it has
+// not, it does not touch it. A helper that comes while a later run is on has counted itself for nothing, and comes again.
 static void *serve(void *argument) {
     const int worker = (int)(long long)argument;
     int last = 0, waited = 0;
@@ -97,7 +98,7 @@ static void *serve(void *argument) {
         const int run = GET(run);
         if (run % 2 && run != last) {
             ADD(inside, 1);
-            if (GET(run) == run) crew.function(crew.call, worker);
+            if (GET(run) == run) WORK_ALONG(crew.call, worker);
             ADD(inside, -1);
             last = run;
             waited = 0;
@@ -121,14 +122,13 @@ EXPORTED int take(void) {
            __atomic_compare_exchange_n(&crew.taken, &nobody, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-// Runs a region with the helpers that come. number: where the region's own workers read which run it is.
-EXPORTED void lead(WorkAlong function, const ulong *call, ulong *number) {
-    crew.function = function;
+// Runs a region with the helpers that come.
+EXPORTED void lead(ulong *call) {
     crew.call = call;
-    *number = (ulong)GET(run) + 1;
+    call[NATIVE_CALL_NUMBER] = (ulong)GET(run) + 1;
     ADD(run, 1);
     if (GET(asleep)) wake_all();
-    function(call, 0);
+    WORK_ALONG(call, 0);
     ADD(run, 1);
     for (int waited = 0; GET(inside); ++waited) rest(waited);
     SET(taken, 0);

@@ -169,9 +169,10 @@ INLINE void compute_pixels(__global const uchar *restrict x, __global const char
 #endif
             add_rows(sums, &rows, w, zeros, d, left, 1);
         }
-        UNROLL for (int t = 0; t < PIXELS; ++t)
-            if (t < g->out_width)
-                finish_pixel(out + t * g->channels + c0, sums[t], stage + c0 / 4, d, g->channels - c0);
+        intv held[PIXELS][4];  // which, unlike sums, may be indexed
+        UNROLL for (int t = 0; t < PIXELS; ++t) UNROLL for (int q = 0; q < 4; ++q) held[t][q] = sums[t][q];
+        ROLL_FIRST(t, MIN(PIXELS, g->out_width), PIXELS)
+            finish_pixel(out + t * g->channels + c0, held[t], stage + c0 / 4, d, g->channels - c0);
     }
 }
 

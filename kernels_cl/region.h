@@ -6,7 +6,7 @@
 #include <RegionSize>
 
 #if defined(LITECL_NATIVE)
-#define CALLED __attribute__((visibility("default")))
+#define CALLED WIDE __attribute__((visibility("default")))
 #elif defined(LITECL_CPU)
 #define CALLED __attribute__((noinline))
 #else

@@ -1,5 +1,7 @@
-// How the processor's own back end runs a region: functions of a shared library, which region_native.c calls with the
-// numbers of NativeCall (delegate/native/execution.py).
+// How the processor's own back end runs a region: a function of a shared library, which the host calls with the numbers
+// of NativeCall (delegate/native/execution.py): with helpers where they are free (crew.c), else alone.
+#include "float_mode.h"
+#include "gate.h"
 #include <NativeCall>
 
 #define GIVEN(name) call[NATIVE_CALL_##name]
@@ -19,7 +21,7 @@ static void forget_times(const Region *r) {
 }
 
 // The whole region by the calling thread alone.
-HIDDEN void run_alone(__global const ulong *call) {
+static void run_alone(__global const ulong *call) {
     Region region = region_of(call);
     region.workers = 1;
     forget_times(&region);
@@ -27,7 +29,7 @@ HIDDEN void run_alone(__global const ulong *call) {
 }
 
 // Before workers share a region.
-HIDDEN void clear_progress(__global const ulong *call) {
+static void clear_progress(__global const ulong *call) {
     const Region region = region_of(call);
     const int places = region.works[region.count - 1].place + 1;
     const int lines = LAUNCH_LINES + places * (region.workers + 1);
@@ -36,10 +38,31 @@ HIDDEN void clear_progress(__global const ulong *call) {
     for (int i = 0; i < lines; ++i) region.launch[i * LINE] = 0;
 }
 
-// One worker's part of a region.
-HIDDEN void work_along(__global const ulong *call, const int worker) {
+// One worker's part of a region, which the crew's helpers call.
+__attribute__((visibility("default"))) void work_along(__global const ulong *call, const int worker) {
     const Region region = region_of(call);
     if (worker < region.workers)
         work_through(&region, region.launch + LAUNCH_LINES * LINE, region.count, worker, region.workers
                      TIMED(COMMA region.stamps));
+}
+
+typedef int (*Take)(void);
+typedef void (*Lead)(__global ulong *call);
+
+static void run_together(__global ulong *call) {
+    if (GIVEN(WORKERS) == 1 || !((Take)(size_t)GIVEN(TAKE))()) {
+        run_alone(call);
+        return;
+    }
+    clear_progress(call);
+    ((Lead)(size_t)GIVEN(LEAD))(call);
+}
+
+__attribute__((visibility("default"))) void run_region(__global ulong *call) {
+    int *gate = (int *)(size_t)GIVEN(GATE);
+    const FloatMode before = enter_float_mode();
+    leave_gate(gate);
+    run_together(call);
+    if (float_mode() != before) set_float_mode(before);
+    enter_gate(gate);
 }

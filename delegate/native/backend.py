@@ -9,11 +9,12 @@ from litecl.delegate.backend.protocols import Description, FoundDevice
 from litecl.delegate.backend.sources import Defines
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.cpu.target import CpuTarget
-from litecl.delegate.native import clang, compiler
+from litecl.delegate.native import compiler
 from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.execution import NativeExecution
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.native.memory import ALIGNMENT, ConstantPool
+from litecl.delegate.native.processes import processors
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter import limits
@@ -123,7 +124,7 @@ class Native:
     def devices(self, directory: Path | None = None) -> list[FoundDevice]:
         """Return the processor, if there is a compiler for it."""
         found = self._compiler(directory)
-        return [] if found is None else [NativeFound(found, clang.processors())]
+        return [] if found is None else [NativeFound(found, processors())]
 
     def candidates(
         self,
@@ -140,7 +141,7 @@ class Native:
         found = self._compiler(directory)
         if found is None:
             raise DeviceNotFound(compiler.MISSING)
-        most = clang.processors()
+        most = processors()
         whole = NativeFound(found, most)
         suitable = 1 if demand.flops < tuned(whole).small_flops else most
         yield NativeFound(found, min(demand.num_threads or suitable, most))

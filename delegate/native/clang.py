@@ -4,18 +4,17 @@ A child process can be ended at any time, and needs nothing of the thread that w
 address space.
 """
 
-import os
 import re
 import subprocess
 import tempfile
-import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from litecl.delegate.native.loading import NO_FOLDER
+from litecl.delegate.native.processes import NO_WINDOW, Product, Task, run_all, shares
 from litecl.interpreter.errors import KernelBuildError
 
 _OPENCL = (
@@ -31,18 +30,35 @@ _OPTIMISED = ("-O1", "-fvectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "
 _COMMON = (*_OPTIMISED, "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-w")
 _LANGUAGES = {".cl": _OPENCL, ".c": ("-x", "c", "-ffreestanding")}
 OPTIONS = *_COMMON, *(option for language in _LANGUAGES.values() for option in language)
-_NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # of Windows, where a child then hears no Ctrl-C either
-_POLL_S = 0.002
-_MOST_SAID = 10_000  # characters
+_MACRO = "-D"
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A source to compile. name: of the file, whose ending tells the language. options: its macros."""
+    """A source to compile. name: of the file, whose ending tells the language. options: its macros, and others."""
 
     name: str
     source: str
     options: tuple[str, ...] = ()
+
+    @property
+    def suffix(self) -> str:
+        """Return the ending of its name."""
+        return Path(self.name).suffix
+
+    @property
+    def text(self) -> str:
+        """Return its source with its macros, as a process compiles sources that have different ones."""
+        macros = (option.removeprefix(_MACRO) for option in self.options if option.startswith(_MACRO))
+        return "".join(f"#define {macro.replace('=', ' ', 1)}\n" for macro in macros) + self.source
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Return its options other than macros."""
+        return tuple(option for option in self.options if not option.startswith(_MACRO))
+
+    def __str__(self) -> str:
+        return f"{self.name} with {' '.join(self.options)}"
 
 
 @dataclass(frozen=True)
@@ -120,9 +136,13 @@ class Compiler:
         Raises KernelBuildError with the compiler's messages. Whatever ends this, no process is left.
         """
         with folder() as place:
-            paths = [place / f"{number}.o" for number in range(len(units))]
-            commands = [(self._compiling(unit, path), unit) for unit, path in zip(units, paths, strict=True)]
-            for number in _run_all(commands, place):
+            tasks = [
+                self._task({number: units[number] for number in share}, place)
+                for alike in _alike(units)
+                for share in shares(alike)
+            ]
+            paths = {product.number: product.path for task in tasks for product in task.products}
+            for number in run_all(tasks):
                 yield number, paths[number].read_bytes()
 
     def link(self, objects: Sequence[bytes]) -> bytes:
@@ -140,15 +160,26 @@ class Compiler:
             self._run((*linker, how, "-o", str(made), *written(objects, place)))
             return made.read_bytes()
 
-    def _compiling(self, unit: Unit, path: Path) -> tuple[str, ...]:
-        language = _LANGUAGES[Path(unit.name).suffix]
-        return *self.command, *self.target, *_COMMON, *language, *unit.options, "-c", "-o", str(path), "-"
+    def _task(self, units: Mapping[int, Unit], place: Path) -> Task:
+        """Return the command that compiles sources of one language and with the same options but for macros.
+
+        Asked to check the syntax, clang's driver names no file for the object: each then lies beside its source. It
+        passes its own source, the last one, on behind the others.
+        """
+        sources = {number: _source(place / str(number), unit) for number, unit in units.items()}
+        *others, last = map(str, sources.values())
+        alike = next(iter(units.values()))
+        options = (*self.target, *_COMMON, *_LANGUAGES[alike.suffix], *alike.others)
+        together = (word for source in others for word in ("-Xclang", source))
+        command = (*self.command, *options, "-fsyntax-only", "-Xclang", "-emit-obj", *together, last)
+        products = (Product(number, source.with_suffix(".o"), str(units[number])) for number, source in sources.items())
+        return Task(command, tuple(products), place / f"{min(units)}.log")
 
     def _run(self, command: Sequence[str]) -> tuple[str, str]:
         """Return what a short command writes to stdout and stderr. Raises KernelBuildError."""
         try:
             ran = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, check=False, creationflags=_NO_WINDOW
+                command, stdin=subprocess.DEVNULL, capture_output=True, check=False, creationflags=NO_WINDOW
             )
         except OSError as error:
             raise KernelBuildError(f"{command[0]}: {error.strerror}") from error
@@ -175,61 +206,17 @@ def written(objects: Sequence[bytes], place: Path) -> list[str]:
     return [str(path) for path in paths]
 
 
-@dataclass(frozen=True)
-class _Job:
-    """A compiler that runs. number: of its source. log: where its messages go."""
-
-    process: "subprocess.Popen[bytes]"
-    number: int
-    unit: Unit
-    log: Path
+def _alike(units: Sequence[Unit]) -> Iterable[list[int]]:
+    """Return the numbers of units that one process can compile together."""
+    alike = dict[tuple[str, tuple[str, ...]], list[int]]()
+    for number, unit in enumerate(units):
+        alike.setdefault((unit.suffix, unit.others), []).append(number)
+    return alike.values()
 
 
-def _run_all(commands: Sequence[tuple[tuple[str, ...], Unit]], folder: Path) -> Iterator[int]:
-    """Run compilers, as many at a time as there are processors, and yield the number of each that is done; end all of
-    them if one fails, or at an interrupt.
-    """
-    waiting, running = list(enumerate(commands))[::-1], list[_Job]()
-    try:
-        while waiting or running:
-            while waiting and len(running) < processors():
-                number, (command, unit) = waiting.pop()
-                running.append(_started(command, number, unit, folder))
-            time.sleep(_POLL_S)
-            for job in [job for job in running if job.process.poll() is not None]:
-                if job.process.returncode:
-                    raise KernelBuildError(_fault(job))
-                running.remove(job)
-                yield job.number
-    finally:
-        for job in running:
-            job.process.kill()
-        for job in running:
-            job.process.wait()
-
-
-def _started(command: Sequence[str], number: int, unit: Unit, folder: Path) -> _Job:
-    """Start a compiler on a source, which it reads from a file, lest it waits for us."""
-    source, log = folder / f"{number}.source", folder / f"{number}.log"
-    source.write_text(unit.source, encoding="utf-8")
-    try:
-        with source.open("rb") as given, log.open("wb") as said:
-            process = subprocess.Popen(
-                command, stdin=given, stdout=said, stderr=said, start_new_session=True, creationflags=_NO_WINDOW
-            )
-            return _Job(process, number, unit, log)
-    except OSError as error:
-        raise KernelBuildError(f"{command[0]}: {error.strerror}") from error
-
-
-def _fault(job: _Job) -> str:
-    """Return what a compiler that failed has said, or how it ended."""
-    said = job.log.read_text(errors="replace", encoding="utf-8")[:_MOST_SAID]
-    code = job.process.returncode
-    ended = f"ended by signal {-code}" if code < 0 else f"exit status {code}"
-    return f"{job.unit.name} with {' '.join(job.unit.options)}: the compiler failed ({ended}):\n{said}"
-
-
-def processors() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _source(place: Path, unit: Unit) -> Path:
+    """Write a source to a folder; return its path. It has the same name always, as objects have that name too."""
+    place.mkdir()
+    path = place / f"source{unit.suffix}"
+    path.write_text(unit.text, encoding="utf-8")
+    return path

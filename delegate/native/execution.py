@@ -93,10 +93,11 @@ class NativeExecution:
         if workers > 1:
             helpers = crew(libraries)
             helpers.hire(workers - 1)
-            call[NativeCall.DOOR], call[NativeCall.TAKE], call[NativeCall.LEAD] = (
+            call[NativeCall.DOOR], call[NativeCall.TAKE], call[NativeCall.LEAD], call[NativeCall.ALONG] = (
                 helpers.door,
                 helpers.take,
                 helpers.lead,
+                _address(library, "work_along"),
             )
         self._held = library, call, *tables.values()  # the function keeps none of what it is told the addresses of
         address = _address(library, "run_region")

@@ -18,7 +18,7 @@ from litecl.delegate.plan.region_program import RegionProgram
 from litecl.delegate.progress import logged, phase, slow, tell
 
 _MORE_PASSES = {"copy.cl", "region.cl"}  # rows that are short, and of no known step; the table of a small region
-_PRELUDE, _ENTRY, _CREW, _RUNTIME = "native.h", "region_native.c", "crew.c", "runtime.c"
+_PRELUDE, _CREW, _RUNTIME = "native.h", "crew.c", "runtime.c"
 # Functions that variants of kernels share, in files of their own, by the header that declares them: the macros of those
 # files.
 _SHARED = {"gather_patches": ("T", "WIDTH", "WORDS")}
@@ -54,7 +54,7 @@ class Libraries:
             unit = self._unit(f"{variant.kernel}.cl", variant.macros, after=callers)
             units |= {unit: None, **dict.fromkeys(self._shared(unit, variant.macros))}
         macros = {"LITECL_REGION": 1, **({"LITECL_TIMED": 1} if timed else {})}
-        return [*units, self._unit("region.cl", macros), Unit(_ENTRY, source_of(_ENTRY)), *self._runtime()]
+        return [*units, self._unit("region.cl", macros), *self._runtime()]
 
     def _shared(self, unit: Unit, defines: Defines) -> Iterator[Unit]:
         """Yield the files with functions that a kernel file declares."""

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
-from litecl.delegate.native import clang, features, pack
+from litecl.delegate.native import features, pack
 from litecl.delegate.native.backend import NativeFound
 from litecl.delegate.native.clang import Compiler, Facts, Unit
 from litecl.delegate.native.kinds import KINDS, Kind, described, here
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.native.pack import Pack, Packed
+from litecl.delegate.native.processes import processors
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.errors import DelegateError, KernelBuildError
 
@@ -61,7 +62,7 @@ def packed_device(programs: str | PathLike[str], demand: Demand) -> PackedFound:
     """
     found = pack.read(Path(programs))
     packed = _fitting(found, here(), features.missing)
-    threads = clang.processors()
+    threads = processors()
     suitable = 1 if demand.flops < Tuning().small_flops else threads
     most = min(demand.num_threads or suitable, threads)
     facts = Facts(packed.version, packed.processor, packed.macros)  # of the compiler, which is not there

@@ -67,8 +67,9 @@ class NativeCall(IntEnum):
     """The arguments of a region's function (kernels_cl/region_native.h), in units of 8 bytes: addresses, then
     numbers.
 
-    FUNCTIONS: of the addresses of functions, by number. DOOR, TAKE, LEAD: of the crew (kernels_cl/crew.c), unless there
-    is one worker. TIMES: where the times of steps begin behind progress. NUMBER: of the run, which the crew writes.
+    FUNCTIONS: of the addresses of functions, by number. DOOR, TAKE, LEAD: of the crew (kernels_cl/crew.c), and ALONG:
+    of what its helpers call, unless there is one worker. TIMES: where the times of steps begin behind progress. NUMBER:
+    of the run, which the crew writes.
     GATE: before Python's lock (kernels_cl/gate.h), or 0.
     """
 
@@ -82,11 +83,12 @@ class NativeCall(IntEnum):
     DOOR = 7
     TAKE = 8
     LEAD = 9
-    COUNT = 10
-    WORKERS = 11
-    TIMES = 12
-    NUMBER = 13
-    GATE = 14
+    ALONG = 10
+    COUNT = 11
+    WORKERS = 12
+    TIMES = 13
+    NUMBER = 14
+    GATE = 15
 
 
 class Shift(IntEnum):

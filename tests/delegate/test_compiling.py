@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -141,6 +142,46 @@ def test_what_a_compiler_says_is_in_the_error() -> None:
     unit = Unit("wrong.cl", source_of("native.h") + '#line 1 "wrong.cl"\nvoid f() { nothing_there(); }\n', ("-DVW=8",))
     with pytest.raises(KernelBuildError, match=r"(?s)wrong\.cl with -DVW=8.*wrong\.cl:1.*nothing_there"):
         _found().compile([unit])
+
+
+def _sources(bodies: dict[str, str]) -> list[Unit]:
+    """Kernel files of one function each, with a macro that differs."""
+    prelude = source_of("native.h")
+    return [
+        Unit(f"{name}.cl", f'{prelude}#line 1 "{name}.cl"\nvoid {name}(void) {{ {body} }}\n', (f"-DVW={2 << n % 4}",))
+        for n, (name, body) in enumerate(bodies.items())
+    ]
+
+
+@pytest.mark.parametrize("wrong", range(5))
+def test_an_error_is_of_its_own_source(monkeypatch: pytest.MonkeyPatch, wrong: int) -> None:
+    """No matter which others its process compiles: those before it are made."""
+    monkeypatch.setattr("litecl.delegate.native.processes.processors", lambda: 1)
+    units = _sources({f"f{n}": "nothing_there();" if n == wrong else "" for n in range(5)})
+    made = list[int]()
+    with pytest.raises(KernelBuildError, match=rf"(?s)^f{wrong}\.cl with -DVW.*f{wrong}\.cl:1.*nothing_there"):
+        made.extend(number for number, _ in _found().compiled(units))
+    assert made == [*range(wrong)]
+
+
+def test_a_process_compiles_several_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All processors have some; what comes of a source does not depend on the others."""
+    units, started = _sources({f"f{n}": f"volatile int x = {n} + VW;" for n in range(7)}), list[object]()
+    real = subprocess.Popen
+
+    def popen(*args: Any, **options: Any) -> "subprocess.Popen[bytes]":
+        started.append(args)
+        return real(*args, **options)
+
+    monkeypatch.setattr("subprocess.Popen", popen)
+    alone = [_found().compile([unit])[0] for unit in units]
+    assert len(started) == len(units) == len({*alone})
+    for processors in (1, 2, 5, 50):
+        monkeypatch.setattr("litecl.delegate.native.processes.processors", lambda count=processors: count)
+        started.clear()
+        assert _found().compile(units) == alone
+        assert len(started) == min(processors, len(units))
+        assert _found().compile(units[::-1]) == alone[::-1]
 
 
 def test_a_compiler_that_is_gone_is_an_error_or_the_cpu_takes_over(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ int main(int count, char **args) {
         call[DOOR] = (uint64_t)((void *(*)(void))function(crew, "door"))();
         call[TAKE] = (uint64_t)function(crew, "take");
         call[LEAD] = (uint64_t)function(crew, "lead");
+        call[ALONG] = (uint64_t)function(region, "work_along");
         if (hired != workers - 1) {
             printf("%d helpers, expected %d\n", hired, workers - 1);
             return 3;
