@@ -39,7 +39,7 @@ def load(raw: Array, type_: TensorType, shape: Shape) -> Array:
     if raw.nbytes != expected:
         raise ModelError(f"buffer: expected {expected} bytes for {type_.name}{list(shape)}, got {raw.nbytes}")
     if type_ in _BITS:
-        return _remembered(_unpacked(raw, _BITS[type_], type_.dtype), type_, raw)[:count].reshape(shape)
+        return _remembered(_unpacked(raw, _BITS[type_], type_.dtype)[:count], type_, raw).reshape(shape)
     return raw.view(type_.dtype).reshape(shape)
 
 
