@@ -25,9 +25,8 @@ from litecl.delegate.region import constant_bytes, large_inputs, partition_rows,
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, WarmUp, summary, warn
 from litecl.delegate.report_details import kernel_name, with_details
 from litecl.delegate.tuning import Demand
-from litecl.delegate.user_buffers import Allotted, OnBuffers
+from litecl.delegate.user_buffers import OnBuffers
 from litecl.interpreter import limits
-from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, LimitError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec, callees_of, entries, reached
 
@@ -56,8 +55,6 @@ class CLDelegation(OnBuffers):
     _called: set[int] = field(default_factory=set)  # subgraphs that nodes run
     # by subgraph: input_memory, copied_inputs
     _shared: dict[int, tuple[dict[int, Array], set[int]]] = field(default_factory=dict)
-    _buffers: dict[int, Sequence[tuple[Program, Collection[int]]]] = field(default_factory=dict)  # see OnBuffers
-    _asked: dict[int, tuple[int, Mapping[int, Buffer] | None, Allotted]] = field(default_factory=dict)
     _build_s: float = 0.0
     _cache_hits: int = 0
     _phases: dict[str, float] = field(default_factory=dict)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
+from litecl.delegate.counters import Counters as Counters
 from litecl.delegate.naming import counted
 from litecl.delegate.tuning import Tiled
-from litecl.interpreter.delegation import Moved
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.frames import Library, frame
 
@@ -150,48 +150,6 @@ class CopyRow:
     start_ms: float
     duration_ms: float
     size_bytes: int
-
-
-_ENDED = -(1 << 62)  # no number of an invoke
-
-
-@dataclass
-class Counters:
-    """The cost of the last invoke, counted while it runs.
-
-    bytes_to_device, bytes_to_host: copied for regions. bytes_on_device: copied between tensors that stay on the device.
-    bytes_given, bytes_returned: copied from the arguments of a signature's call, and to its results.
-    """
-
-    kernel_launches: int = 0
-    host_syncs: int = 0
-    bytes_to_device: int = 0
-    bytes_to_host: int = 0
-    bytes_on_device: int = 0
-    bytes_given: int = 0
-    bytes_returned: int = 0
-    invocation: int = field(default=-1, repr=False)
-
-    @property
-    def any(self) -> bool:
-        """Return whether there was an invoke with a region, which has a launch or is waited for."""
-        return bool(self.kernel_launches or self.host_syncs)
-
-    def begin(self, invocation: int) -> None:
-        """Start from zero if this is not the invoke that was counted last."""
-        if invocation != self.invocation:
-            self.clear()
-            self.invocation = invocation
-
-    def end(self, moved: Moved) -> None:
-        """Add what a signature's call has copied itself; any invoke after it is counted anew."""
-        self.bytes_given, self.bytes_returned, self.invocation = moved.given, moved.returned, _ENDED
-        self.bytes_on_device += moved.within
-
-    def clear(self) -> None:
-        """Start from zero."""
-        self.kernel_launches = self.host_syncs = self.bytes_to_device = self.bytes_to_host = 0
-        self.bytes_on_device = self.bytes_given = self.bytes_returned = 0
 
 
 @dataclass(frozen=True)

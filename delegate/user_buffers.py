@@ -24,8 +24,6 @@ class OnBuffers:
     _device: Device | None
     _programs: dict[int, Program]
     _called: set[int]  # subgraphs that nodes run
-    _buffers: dict[int, Sequence[tuple[Program, Collection[int]]]]  # tensors that may lie in some, by subgraph
-    _asked: dict[int, tuple[int, Mapping[int, Buffer] | None, Allotted]]  # what was last asked for, by subgraph
 
     def new_buffer(self, size_bytes: int) -> Buffer | None:
         """See ``Delegation.new_buffer``."""
@@ -34,6 +32,16 @@ class OnBuffers:
     def takes(self, buffer: Buffer) -> bool:
         """See ``Delegation.takes``."""
         return self._keeper is not None and self._keeper.takes(buffer)
+
+    @cached_property
+    def _buffers(self) -> dict[int, Sequence[tuple[Program, Collection[int]]]]:
+        """The regions of subgraphs, each with the tensors that may lie in buffers."""
+        return {}
+
+    @cached_property
+    def _asked(self) -> dict[int, tuple[int, Mapping[int, Buffer] | None, Allotted]]:
+        """The buffers that were last asked for, by subgraph: how many regions there were, and what each got."""
+        return {}
 
     @cached_property
     def _keeper(self) -> KeepsTensors | None:

@@ -112,7 +112,7 @@ class TakesBuffers(Protocol):
 
     def use(self, buffers: Mapping[Operand, Buffer]) -> None:
         """Let these operands, which have memory of their own, lie in these buffers, and all others in the arena again,
-        in the runs that follow. What lies apart (``plan.apart``) is in no arena: it is among them before every run.
+        in the runs that follow. Operands that lie apart (``plan.apart``), in no arena, are among them in every run.
         States are turned before every run. Raises DelegateError.
         """
 

@@ -1,12 +1,16 @@
 """Elements of a tensor as stored in a ``.tflite`` buffer: packed small integers, strings, plain numbers."""
 
 import math
+from weakref import ref
 
 import numpy as np
 
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.schema import TensorType
+
+# Bytes that unpacked elements were loaded from, by their address as long as they are there.
+_LOADED: dict[int, tuple[ref[Array], TensorType, int, Array]] = {}
 
 _BITS = {TensorType.INT4: 4, TensorType.UINT4: 4, TensorType.INT2: 2}
 
@@ -35,19 +39,35 @@ def load(raw: Array, type_: TensorType, shape: Shape) -> Array:
     if raw.nbytes != expected:
         raise ModelError(f"buffer: expected {expected} bytes for {type_.name}{list(shape)}, got {raw.nbytes}")
     if type_ in _BITS:
-        return _unpacked(raw, _BITS[type_], type_.dtype)[:count].reshape(shape)
+        return _remembered(_unpacked(raw, _BITS[type_], type_.dtype)[:count], type_, raw).reshape(shape)
     return raw.view(type_.dtype).reshape(shape)
 
 
 def store(values: Array, type_: TensorType) -> Array:
-    """Return the bytes that hold the elements, a view of ``values`` if they are stored unchanged."""
+    """Return the bytes that hold the elements: those that they were loaded from, or a view of ``values`` if they are
+    stored unchanged, or else new ones.
+    """
     if type_ == TensorType.STRING:
         return _string_buffer(values)
     if type_ in _BITS:
-        return _packed(values, _BITS[type_])
+        loaded = _LOADED.get(_address(values))
+        is_whole = loaded is not None and values.flags.c_contiguous and loaded[1:3] == (type_, values.size)
+        return loaded[3] if loaded is not None and is_whole else _packed(values, _BITS[type_])
     if values.dtype != type_.dtype:
         raise ModelError(f"constant: expected {type_.dtype} for {type_.name}, got {values.dtype}")
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+
+
+def _remembered(values: Array, type_: TensorType, raw: Array) -> Array:
+    """Return unpacked elements, which nobody may change, as it is known what they were loaded from."""
+    values.flags.writeable = False
+    address, owner = _address(values), values if values.base is None else values.base
+    _LOADED[address] = ref(owner, lambda dead: _LOADED.pop(address, None)), type_, values.size, raw
+    return values
+
+
+def _address(values: Array) -> int:
+    return int(values.__array_interface__["data"][0])
 
 
 def _unpacked(raw: Array, bits: int, dtype: np.dtype[np.generic]) -> Array:

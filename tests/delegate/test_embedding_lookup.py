@@ -11,9 +11,11 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate.ops.hybrid.embedding_lookup import CL_OPS
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
+from litecl.interpreter.ops.unary import ABS
 from litecl.interpreter.schema import TensorType as T
 from support import devices
 from support.build import Graph, model
@@ -95,3 +97,26 @@ def test_refused(scales: int) -> None:
     refusal = cl_op.claim(NoOptions(), [TensorSpec(T.INT32, (2,)), table], [TensorSpec(T.FLOAT32, (2, 6))])
     assert refusal is not None
     assert "scales" in refusal.reason
+
+
+@pytest.mark.parametrize("type_", [T.INT4, T.INT2])
+@pytest.mark.parametrize("columns", [4095, 4096])
+def test_a_table_stays_in_the_file(type_: T, columns: int) -> None:
+    """Packed elements are looked up in the bytes that were read; of records, which have none, they are packed."""
+    g, rng = Graph(), np.random.default_rng(4)
+    positions = g.input(_POSITIONS.shape, T.INT32)
+    spec, floats = Table(type_, columns, 1).made(rng)
+    g.tensors.append(spec)
+    floats_ = TensorSpec(T.FLOAT32, (_POSITIONS.size, columns))
+    (rows,) = g.node(EMBEDDING_LOOKUP, [positions, len(g.tensors) - 1], [floats_], NoOptions())
+    y = g.op(ABS, [rows], NoOptions())
+    content = write(model(g.build(y)))
+    size = -(-_ROWS * columns * (4 if type_ == T.INT4 else 2) // 8)
+    for given, is_copied in ((content, False), (bytearray(content), False), (model(g.build(y)), True)):
+        interpreter = Interpreter(given, delegates=[CLDelegate(device="native", strict=True)])
+        interpreter.allocate_tensors()
+        (row,) = interpreter.delegation_report().partitions
+        assert (row.constant_bytes >= size) == is_copied
+        interpreter.set_tensor(positions, _POSITIONS)
+        interpreter.invoke()
+        np.testing.assert_allclose(interpreter.get_tensor(y), np.abs(floats[_POSITIONS]), rtol=1e-6)

@@ -9,7 +9,7 @@ from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.unary import ABS
 from litecl.interpreter.schema import TensorType as T
-from support.build import Graph, model
+from support.build import Graph, model, randn
 
 SHAPE = (1, 2, 1024, 16)  # 128 KiB
 
@@ -38,3 +38,17 @@ def updated(cache: Array, update: Array, at: int) -> Array:
 
 def start(at: int) -> Array:
     return np.array([0, 0, at, 0], np.int32)
+
+
+def feeds(rng: np.random.Generator, which: int, at: int) -> dict[str, Array]:
+    """The inputs of a signature but the cache."""
+    return {"update": randn(rng, 1, 2, (3, 1)[which], 16), "start": start(at)}
+
+
+def named_alike(rows: int = 1) -> bytes:
+    """A signature of two caches, each an input and an output of one name."""
+    g = Graph("s0")
+    k, v, update, at = g.input(SHAPE), g.input(SHAPE), g.input((1, 2, rows, 16)), g.input((4,), T.INT32)
+    new = [g.op(DYNAMIC_UPDATE_SLICE, [cache, update, at], NoOptions()) for cache in (k, v)]
+    inputs, outputs = {"k": k, "v": v, "update": update, "start": at}, dict(zip("kv", new, strict=True))
+    return write(model(g.build(*new), signatures=[Signature("s0", inputs, outputs, 0)]))

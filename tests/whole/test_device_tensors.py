@@ -1,8 +1,5 @@
 """Tensors that stay on the device between the calls of signatures: the same values as arrays, and nothing is copied."""
 
-from collections.abc import Sequence
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,18 +7,17 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 from ai_edge_litert.interpreter import OpResolverType
 
-from litecl.compiled_model import CompiledModel
 from litecl.delegate import CLDelegate
-from litecl.interpreter import DeviceTensor, DeviceTensors, Interpreter
-from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
+from litecl.interpreter import DeviceTensor, Interpreter
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array, Signature
+from litecl.interpreter.graph import Signature
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.schema import TensorType as T
 from support import devices
 from support.build import Graph, model, randn
-from support.cache_models import SHAPE, signatures, start, updated
+from support.cache_models import SHAPE, feeds, named_alike, signatures, start, updated
 
 REFERENCE = OpResolverType.BUILTIN_REF
 _CL = devices.tested()[0]
@@ -46,11 +42,6 @@ def opened(content: bytes, options: dict[str, Any] | None, **more: Any) -> Inter
     interpreter = Interpreter(content, delegates=delegates, **more)
     interpreter.allocate_tensors()
     return interpreter
-
-
-def feeds(rng: np.random.Generator, which: int, at: int) -> dict[str, Array]:
-    """The inputs of a signature but the cache."""
-    return {"update": randn(rng, 1, 2, (3, 1)[which], 16), "start": start(at)}
 
 
 @everywhere
@@ -94,15 +85,6 @@ def test_by_name(options: dict[str, Any] | None) -> None:
             np.testing.assert_array_equal(caches[name].read(), wanted[name])
             assert not np.array_equal(value, wanted[name])
         arrays = {name: wanted[name] for name in arrays}
-
-
-def named_alike(rows: int = 1) -> bytes:
-    """A signature of two caches, each an input and an output of one name."""
-    g = Graph("s0")
-    k, v, update, at = g.input(SHAPE), g.input(SHAPE), g.input((1, 2, rows, 16)), g.input((4,), T.INT32)
-    new = [g.op(DYNAMIC_UPDATE_SLICE, [cache, update, at], NoOptions()) for cache in (k, v)]
-    inputs, outputs = {"k": k, "v": v, "update": update, "start": at}, dict(zip("kv", new, strict=True))
-    return write(model(g.build(*new), signatures=[Signature("s0", inputs, outputs, 0)]))
 
 
 @everywhere
@@ -188,37 +170,6 @@ def test_beside_arrays(options: dict[str, Any] | None) -> None:
         np.testing.assert_array_equal(tensor.read(), value)
 
 
-@pytest.mark.parametrize("options", [_MODES["native"], _MODES["OpenCL"]], ids=["native", "OpenCL"])
-def test_between_interpreters(options: dict[str, Any]) -> None:
-    """Models on one device pass a tensor on without a copy."""
-    first, second = (opened(signatures(n), options) for n in (3, 1))
-    rng, tensor, value = np.random.default_rng(7), DeviceTensor(SHAPE), np.zeros(SHAPE, np.float32)
-    for at, interpreter in ((0, first), (3, second), (4, second), (5, first)):
-        given = feeds(rng, int(interpreter is second), at)
-        interpreter.get_signature_runner().run({"cache": tensor, **given}, {"new": tensor})
-        value = updated(value, given["update"], at)
-        np.testing.assert_array_equal(tensor.read(), value)
-        assert at == 0 or interpreter.delegation_report().counters.bytes_given < _BYTES
-    first.close()
-    np.testing.assert_array_equal(tensor.read(), value)
-
-
-def test_from_numpy_to_a_device_and_back() -> None:
-    """A tensor of the host's moves to a device's memory, and numpy's kernels read it there."""
-    rng, tensor, value = np.random.default_rng(8), DeviceTensor(SHAPE), np.zeros(SHAPE, np.float32)
-    for at, mode in enumerate(("numpy", "native", "OpenCL", "numpy", "OpenCL")):
-        given = feeds(rng, 1, at)
-        opened(signatures(3, 1), _MODES[mode]).get_signature_runner("s1").run(
-            {"cache": tensor, **given}, {"new": tensor}
-        )
-        value = updated(value, given["update"], at)
-        np.testing.assert_array_equal(tensor.read(), value)
-    native = opened(signatures(3, 1), _MODES["native"]).get_signature_runner("s1")
-    with pytest.raises(ModelError, match="another OpenCL context"):
-        native.run({"cache": tensor, **feeds(rng, 1, 9)}, {"new": tensor})
-    np.testing.assert_array_equal(tensor.read(), value)
-
-
 @everywhere
 def test_all_tensors_preserved_and_limits(options: dict[str, Any] | None) -> None:
     for more in ({"experimental_preserve_all_tensors": True}, {"memory_limit": 1 << 30}, {"time_limit": 60.0}):
@@ -247,105 +198,3 @@ def test_the_device_takes_over() -> None:
         if at > 20 and interpreter.delegation_report().claimed:
             break
     np.testing.assert_array_equal(caches["v"].read(), value)
-
-
-@pytest.mark.parametrize("options", [_MODES["native"], _MODES["OpenCL"]], ids=["native", "OpenCL"])
-def test_compiled_models_take_them(options: dict[str, Any]) -> None:
-    """One for both, or two in turns, in the place of buffers."""
-    delegate = CLDelegate(strict=True, **options)
-    compiled = CompiledModel(Interpreter(named_alike(), delegates=[delegate]), None)  # type: ignore[arg-type]
-    rng, value = np.random.default_rng(11), np.zeros(SHAPE, np.float32)
-    caches = DeviceTensors({name: DeviceTensor(SHAPE) for name in "kv"})
-    other = caches.fork()
-    inputs = compiled.create_input_buffers(0)
-    for at, (given, taken) in enumerate(pairwise([caches, caches, other, caches, caches])):
-        update = randn(rng, 1, 2, 1, 16)
-        inputs[2].write(update)
-        inputs[3].write(start(at))
-        compiled.run_by_index(0, [given["k"], given["v"], *inputs[2:]], [taken["k"], taken["v"]])
-        before, value = value, updated(value, update, at)
-        for tensor in taken.values():
-            np.testing.assert_array_equal(tensor.read(), value)
-        for tensor in given.values() if given is not taken else ():
-            np.testing.assert_array_equal(tensor.read(), before)
-        assert at < 2 or compiled.delegation_report().counters.bytes_to_device < _BYTES
-
-
-def test_what_does_not_fit() -> None:
-    interpreter = opened(signatures(3, 1), _MODES["native"])
-    runner, rng = interpreter.get_signature_runner("s1"), np.random.default_rng(12)
-    given, good = feeds(rng, 1, 4), DeviceTensor.of(randn(rng, *SHAPE))
-    value, closed = good.read(), DeviceTensor(SHAPE)
-    closed.close()
-    wrong: Sequence[tuple[type[Exception], str, Any, Any]] = (
-        (ShapeError, "has the signature", DeviceTensor((1, 2, 1023, 16)), good),
-        (ShapeError, "expected a DeviceTensor of float32", DeviceTensor(SHAPE, np.int32), good),
-        (ShapeError, "expected a DeviceTensor of float32", good, DeviceTensor((1, 2, 1023, 16))),
-        (ShapeError, "expected a DeviceTensor of float32", good, DeviceTensor(SHAPE, np.float16)),
-        (ModelError, "closed", closed, good),
-        (ModelError, "closed", good, closed),
-        (ArgumentError, "expected a DeviceTensor, got ndarray", good, np.zeros(SHAPE, np.float32)),
-    )
-    for kind, message, cache, new in wrong:
-        with pytest.raises(kind, match=message):
-            runner.run({"cache": cache, **given}, {"new": new})
-    with pytest.raises(ModelError, match=r"expected outputs among \['new', 'y'\], got \['other'\]"):
-        runner.run({"cache": good, **given}, {"other": good})
-    with pytest.raises(ModelError, match="expected inputs"):
-        runner.run({"cache": good}, {"new": good})
-    np.testing.assert_array_equal(good.read(), value)
-    runner.run({"cache": good, **given}, {"new": good})
-    np.testing.assert_array_equal(good.read(), updated(value, given["update"], 4))
-
-
-def test_tensors_alone() -> None:
-    with pytest.raises(ShapeError, match="negative"):
-        DeviceTensor((2, -1))
-    for dtype in (np.object_, "S"):
-        with pytest.raises(ShapeError, match="expected a type of numbers"):
-            DeviceTensor((2,), dtype)
-    for arguments in (((2.5,),), ((2,), "nothing")):
-        with pytest.raises(ArgumentError):
-            DeviceTensor(*arguments)  # type: ignore[arg-type]
-    tensor = DeviceTensor((2, 3), np.int8)
-    assert (tensor.read().tolist(), tensor.nbytes) == ([[0] * 3] * 2, 6)
-    for value in (np.zeros((3, 2), np.int8), np.zeros((2, 3), np.int16)):
-        with pytest.raises(ShapeError, match=r"write: expected int8\[2, 3\]"):
-            tensor.write(value)
-    tensor.close()
-    with pytest.raises(ModelError, match="closed"):
-        tensor.read()
-    runner = opened(signatures(1), None).get_signature_runner()
-    assert runner.device_tensors() == {}
-    assert {name: t.dtype for name, t in runner.device_tensors("cache", "start").items()} == {
-        "cache": np.float32,
-        "start": np.int32,
-    }
-    with pytest.raises(ModelError, match="'other' is none of"):
-        runner.device_tensor("other")
-
-
-@pytest.mark.parametrize("options", [_MODES["native"], _MODES["OpenCL"]], ids=["native", "OpenCL"])
-def test_fork_save_and_load(options: dict[str, Any], tmp_path: Path) -> None:
-    """Each set goes on by itself."""
-    runner, rng = opened(named_alike(), options).get_signature_runner(), np.random.default_rng(13)
-    caches, value = runner.device_tensors(), np.zeros(SHAPE, np.float32)
-    update = randn(rng, 1, 2, 1, 16)
-    runner(update=update, start=start(0), **caches)
-    value = updated(value, update, 0)
-    caches.save(tmp_path / "caches.npz")
-    others = caches.fork(), DeviceTensors.load(tmp_path / "caches.npz")
-    assert [others[1].nbytes, [*others[1]]] == [2 * _BYTES, ["k", "v"]]
-    for at, each in enumerate((caches, *others), 1):
-        update = randn(rng, 1, 2, 1, 16)
-        runner(update=update, start=start(at), **each)
-        for tensor in each.values():
-            np.testing.assert_array_equal(tensor.read(), updated(value, update, at))
-    (tmp_path / "cut.npz").write_bytes((tmp_path / "caches.npz").read_bytes()[:-4000])
-    (tmp_path / "text").write_text("no tensors")
-    np.savez(tmp_path / "other.npz", a=np.zeros(3))
-    for name in ("cut.npz", "text", "other.npz"):
-        with pytest.raises(ModelError, match="no tensors that can be read"):
-            DeviceTensors.load(tmp_path / name)
-    with pytest.raises(FileNotFoundError):
-        DeviceTensors.load(tmp_path / "absent")

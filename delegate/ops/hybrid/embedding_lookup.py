@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Operand, Refusal, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import pixels
 from litecl.delegate.ops.gather import outside
@@ -42,7 +42,7 @@ def _lower(call: Call) -> list[Step]:
     share = pixels("embedding_lookup", lookup.spec.size, inner, call.target, work=inner)
     sizes = (np.int32(size) for size in (rows, inner, block, row_scales))
     args: tuple[Arg, ...] = (
-        table if bits == 8 else Const(store(hybrid.integers(table), table.spec.type)),
+        table if bits == 8 else _packed(table),
         Const(scales),
         lookup,
         *call.outputs,
@@ -50,6 +50,14 @@ def _lower(call: Call) -> list[Step]:
         *sizes,
     )
     return [share.launch("embedding_lookup", args, {"BITS": bits})]
+
+
+def _packed(table: Operand) -> Operand | Const:
+    """Return the bytes of a table as stored: the file's own if they are there and do not change."""
+    stored = store(hybrid.integers(table), table.spec.type)
+    if stored.flags.writeable:
+        return Const(stored)
+    return Operand(TensorSpec(TensorType.UINT8, stored.shape, table.spec.name, stored))
 
 
 CL_OPS = (ClOp(EMBEDDING_LOOKUP, claim=_claim, lower=_lower),)
