@@ -62,7 +62,7 @@ def with_a_division() -> bytes:
         {"device": _CL},
         {"num_threads": 1, "deny_ops": ["LSTM"]},
     ],
-    ids=str,
+    ids=["interpreter", "one thread", "two threads", "OpenCL", "a part on the CPU"],
 )
 def test_a_node_of_the_cpu_that_fails(options: dict[str, Any] | None) -> None:
     """Caches and states are as before the run, and it can be run again."""
