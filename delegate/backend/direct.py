@@ -73,13 +73,14 @@ class Direct:
         cost.bytes_to_host = counters.bytes_to_host
 
     def _guarded(self) -> None:
-        if self._has_states or self._counters.invocation != self._number:
+        counters = self._counters
+        if counters.invocation != self._number or counters.bytes_to_device != self._cost.bytes_to_device:
             self._count()
         self._program.copied = ()
         with self._program.lock:
             try:
                 if self._has_states:
-                    self._states.restore(self._variables, self._counters)
+                    self._states.restore(self._variables, counters)
                 faster = self._run_plan()
             except BaseException as error:
                 self._program.abandon(error)
