@@ -2,9 +2,13 @@
 
 No file has this operator: the pass ``attention`` finds it. A few rows of queries read keys and values as they are; more
 rows are multiplied in tiles, for which the keys are packed, and values that are in columns are transposed.
+JOINED_ATTENTION has keys and values in two tensors each, such as a cache before it is written to, and what is new.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step, or_else
 from litecl.delegate.cpu.target import CpuCall, filled
@@ -14,6 +18,7 @@ from litecl.delegate.kit.schedule import Tile
 from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.matmul.attention import AttentionOptions, attention, begins, booleans, flops, values_in_rows
 from litecl.delegate.ops.gpu import attention as gpu
+from litecl.interpreter.graph import TensorSpec
 
 _FEW_ROWS = 16  # of queries, for which packing keys does not pay
 _ROWS_AT_ONCE = 4  # which share what is read of keys and values that are not packed
@@ -77,9 +82,34 @@ def _panels(call: Call) -> tuple[Scratch, Tile, list[Launch]]:
     return packed, tile, copies
 
 
+def _joined(call: Call) -> list[Step]:
+    """Return attention after launches that join keys, and values: inputs are queries, both keys, both values, mask."""
+    o: AttentionOptions = call.options
+    queries, mask = call.inputs[0], call.inputs[5:]
+    steps: list[Step] = []
+    joined = [
+        _side_by_side(call, parts, axis, steps)
+        for parts, axis in (((1, 2), -2 if o.keys_in_rows else -1), ((3, 4), -2 if o.values_in_rows else -1))
+    ]
+    return [*steps, *ATTENTION.steps(replace(call, inputs=[queries, *joined, *mask]))]
+
+
+def _side_by_side(call: Call, parts: tuple[int, int], axis: int, steps: list[Step]) -> Operand:
+    """Return two inputs as one along an axis. steps: to which their copies are added."""
+    first, second = (call.input(i) for i in parts)
+    shape = [*first.shape]
+    shape[axis] += second.shape[axis]
+    whole = Operand(TensorSpec(first.spec.type, tuple(shape)))
+    places = np.split(view(shape), [first.shape[axis]], axis)
+    for part, place in zip((first, second), places, strict=True):
+        steps.append(copy(part, view(part.shape), whole, place, bits(part.spec), call.target))
+    return whole
+
+
 ATTENTION = ClOp(
     composed("ATTENTION", AttentionOptions),
     claim=takes(*FLOAT),
     cpu=_on_cpu,
     gpu=or_else(gpu.attention, gpu.turned(_lower)),
 )
+JOINED_ATTENTION = ClOp(composed("JOINED_ATTENTION", AttentionOptions), claim=takes(*FLOAT), lower=_joined)

@@ -11,6 +11,7 @@ from litecl.delegate.plan.passes.in_place import in_place
 from litecl.delegate.plan.passes.joins import joins
 from litecl.delegate.plan.passes.layer_norms import rms_norms
 from litecl.delegate.plan.passes.pads import pads
+from litecl.delegate.plan.passes.parts import parts
 from litecl.delegate.plan.passes.rope import rope
 from litecl.delegate.plan.passes.weight_only import weight_only
 
@@ -19,6 +20,7 @@ Observer = Callable[[str, RegionGraph], None]
 
 PASSES: tuple[Pass, ...] = (
     in_place,
+    parts,
     coordinates,
     weight_only,
     rope,

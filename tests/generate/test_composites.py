@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from litecl.interpreter.graph import Array, Model, Node, Subgraph
 from litecl.interpreter.ops.binary import ADD, SUB, AddOptions
 from litecl.interpreter.ops.control import STABLEHLO_COMPOSITE
 from litecl.interpreter.ops.unary import COS, SIN
+from support import devices
 from support.shared import SHARED
 
 LLM = SHARED / "llm"
@@ -67,8 +69,8 @@ def reference(model: bytes) -> Steps:
     return Steps(LiteRT(model_content=model, experimental_op_resolver_type=OpResolverType.BUILTIN_REF))
 
 
-def on_device(model: bytes) -> Steps:
-    steps = Steps(Interpreter(model, delegates=[CLDelegate(strict=True)]))
+def on_device(model: bytes, **options: Any) -> Steps:
+    steps = Steps(Interpreter(model, delegates=[CLDelegate(**{"strict": True, **options})]))
     assert all(row.claimed for row in steps.made.delegation_report().nodes)
     return steps
 
@@ -87,6 +89,14 @@ def test_logits_and_caches_of_many_steps() -> None:
         check(one, other, PREFILL, position, seed=position)
     for position in range(16, 76):
         check(one, other, DECODE, position, seed=position)
+
+
+def test_kernels_of_gpus(tmp_path: Path) -> None:
+    with devices.in_tiles("large tiles", tmp_path) as options:
+        one, other = reference(content()), on_device(content(), **options)
+        check(one, other, PREFILL, 0, seed=1)
+        for position in (8, 9, 130):
+            check(one, other, DECODE, position, seed=position)
 
 
 @pytest.mark.parametrize("position", [0, 122, 123, 124, 130, 131, 1000, -1, -20, 2**31 - 9])

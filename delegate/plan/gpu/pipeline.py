@@ -11,11 +11,12 @@ from litecl.delegate.plan.passes.inverted import inverted
 from litecl.delegate.plan.passes.joins import joins
 from litecl.delegate.plan.passes.layer_norms import layer_norms
 from litecl.delegate.plan.passes.pads import pads
+from litecl.delegate.plan.passes.parts import parts
 from litecl.delegate.plan.passes.rope import rope
 from litecl.delegate.plan.passes.separable import separable
 from litecl.delegate.plan.pipeline import Pass
 
 GPU_PASSES: tuple[Pass, ...] = (
-    *(in_place, coordinates, rope, attention, heads, layer_norms, pads, epilogues),
+    *(in_place, parts, coordinates, rope, attention, heads, layer_norms, pads, epilogues),
     *(gates, separable, inverted, chains, joins),
 )

@@ -5,27 +5,44 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from litecl.delegate.kit.claims import integers
 from litecl.delegate.matmul.attention import AttentionOptions
 from litecl.delegate.ops import batch_matmul, softmax
-from litecl.delegate.ops.attention import ATTENTION
+from litecl.delegate.ops.attention import ATTENTION, JOINED_ATTENTION
 from litecl.delegate.plan.fusion import Found, fuse, matching, without_unread
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.delegate.plan.masks import repeated
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.match import Any, Behind, Pattern
 from litecl.interpreter.ops.binary import ADD, DIV, MUL
+from litecl.interpreter.ops.concatenation import CONCATENATION
 from litecl.interpreter.ops.reshape import RESHAPE
 from litecl.interpreter.ops.select import SELECT_V2
+from litecl.interpreter.ops.slice import SLICE
 
 (_PRODUCT,), _SOFTMAX = batch_matmul.CL_OPS, softmax.CL_OPS[0]
 _SCORES = Behind((RESHAPE, ADD, MUL, DIV, SELECT_V2), Pattern(_PRODUCT, [Any("queries"), Any("keys")]))
 _WEIGHTS = Behind((RESHAPE,), Pattern(_SOFTMAX, [_SCORES]))
 _ATTENTION = Pattern(_PRODUCT, [_WEIGHTS, Any("values")])
+_JOINED = Pattern(
+    CONCATENATION, [Pattern(_PRODUCT, [Any("queries"), Any(keys)]) for keys in ("keys", "more keys")], name="joined"
+)
+_PARTED = Pattern(_SOFTMAX, [Behind((ADD, MUL, DIV, SELECT_V2), _JOINED)], name="weights")
+_OF_TWO = Pattern(
+    ADD,
+    [
+        Pattern(_PRODUCT, [Pattern(SLICE, [_PARTED, Any("begin"), ...]), Any("values")]),
+        Pattern(_PRODUCT, [Pattern(SLICE, [Any("weights"), Any("more begin"), ...]), Any("more values")]),
+    ],
+)
 
 
 def attention(graph: RegionGraph) -> RegionGraph:
-    """Fuse BATCH_MATMUL of floats, a scale, a mask that is added or that chooses, SOFTMAX and BATCH_MATMUL."""
-    return without_unread(graph, fuse(graph, matching(_ATTENTION, _attention)))
+    """Fuse BATCH_MATMUL of floats, a scale, a mask that is added or that chooses, SOFTMAX and BATCH_MATMUL; also where
+    keys and values are in two tensors.
+    """
+    rules = matching(_ATTENTION, _attention), matching(_OF_TWO, _of_two)
+    return without_unread(graph, fuse(graph, *rules))
 
 
 @dataclass(frozen=True)
@@ -62,6 +79,55 @@ def _attention(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode
     )
     inputs = operands if scores.mask is None else (*operands, repeated(graph, scores.mask, last))
     return last.behind(first, *between, kernel=ATTENTION, inputs=inputs, options=options)
+
+
+def _of_two(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode | None:
+    """Return the node for products with two tensors of keys, one softmax, and products with two of values."""
+    joined, softmax = (graph.producer(found[name]) for name in ("joined", "weights"))
+    values = None if joined is None else _values(graph, found, joined)
+    if joined is None or softmax is None or values is None or not last.is_plain:
+        return None
+    scores = _scores(graph, joined, found.nodes[found.nodes.index(softmax) : found.nodes.index(joined)][::-1])
+    with_keys, others = [graph.producer(t) for t in joined.inputs], [n for n in found.nodes if graph.is_a(n, _PRODUCT)]
+    in_rows = {node.node.options.adj_y for node in others if node in with_keys}
+    in_columns = {node.node.options.adj_y for node in others if node not in with_keys}
+    plain = all(node.is_plain and not node.node.options.adj_x for node in others)
+    if scores is None or len(in_rows) != 1 or len(in_columns) != 1 or not plain:
+        return None
+    options = AttentionOptions(
+        scale=scores.scale,
+        keys_in_rows=in_rows.pop(),
+        values_in_rows=not in_columns.pop(),
+        batch=scores.seen,
+        seen=scores.seen,
+        shown=scores.shown,
+        fill=scores.fill,
+    )
+    mask = () if scores.mask is None else (repeated(graph, scores.mask, last),)
+    inputs = (found["queries"], found["keys"], found["more keys"], *values, *mask)
+    return last.behind(*dict.fromkeys(found.nodes[1:]), kernel=JOINED_ATTENTION, inputs=inputs, options=options)
+
+
+def _values(graph: RegionGraph, found: Found, joined: RegionNode) -> tuple[int, int] | None:
+    """Return the values of the first and of the second keys; None if weights are cut elsewhere than scores are joined,
+    or if operands broadcast.
+    """
+    *batch, rows, _ = whole = _shape(graph, found["joined"])
+    first, second = (_shape(graph, t) for t in joined.inputs)
+    by_start: dict[int, int] = {}
+    for begin, values in (("begin", "values"), ("more begin", "more values")):
+        start = graph.value(found[begin])
+        if start is None or any(integers(start)[:-1]):
+            return None
+        by_start[integers(start)[-1]] = found[values]
+    cuts = [node for node in found.nodes if graph.is_a(node, SLICE)]
+    cut = {(integers(graph.value(node.inputs[1]))[-1], _shape(graph, node.outputs[0])) for node in cuts}
+    along = joined.is_plain and joined.node.options.axis % len(whole) == len(whole) - 1
+    operands = (found[name] for name in ("queries", "keys", "more keys", "values", "more values"))
+    alike = all(_shape(graph, t)[:-2] == tuple(batch) for t in operands) and first[-2] == second[-2] == rows
+    if not along or not alike or cut != {(0, first), (first[-1], second)}:
+        return None
+    return by_start[0], by_start[first[-1]]
 
 
 def _scores(graph: RegionGraph, first: RegionNode, nodes: Sequence[RegionNode]) -> _Scores | None:
