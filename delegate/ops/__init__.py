@@ -32,6 +32,7 @@ GENERAL = Modules(
         "fill": "FILL ZEROS_LIKE",
         "fully_connected": "FULLY_CONNECTED",
         "gather": "GATHER EMBEDDING_LOOKUP GATHER_ND ONE_HOT",
+        "hadamard": "aeq.hadamard_rotation",
         "lstm": "LSTM",
         "pad": "PAD PADV2 MIRROR_PAD",
         "pool_2d": "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D",

@@ -37,7 +37,12 @@ def _run(options: HadamardRotationOptions, inputs: Inputs) -> list[Array]:
         pairs = result.reshape(-1, 2, half)
         result = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1)
         half *= 2
-    return [result.reshape(x.shape) * (np.float32(1) / np.sqrt(np.float32(size)))]
+    return [result.reshape(x.shape) * scale_of(size)]
+
+
+def scale_of(size: int) -> np.float32:
+    """Return the factor of every element, which makes the matrix of a size orthogonal."""
+    return np.float32(1) / np.sqrt(np.float32(size))
 
 
 HADAMARD_ROTATION = Op("aeq.hadamard_rotation", options=HadamardRotationOptions, infer=_infer, run=_run, custom=True)

@@ -9,6 +9,7 @@ from litecl.interpreter.op import Op
 from litecl.interpreter.ops import reduce
 from litecl.interpreter.ops.arg_max import ARG_MAX, ARG_MIN, ArgMaxOptions, ArgMinOptions
 from litecl.interpreter.ops.cumsum import CUMSUM, CumsumOptions
+from litecl.interpreter.ops.hadamard import HADAMARD_ROTATION, HadamardRotationOptions
 from litecl.interpreter.ops.l2_normalization import L2_NORMALIZATION, L2NormOptions
 from litecl.interpreter.ops.log_softmax import LOG_SOFTMAX
 from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D, Pool2DOptions
@@ -41,6 +42,14 @@ def pool(s: Sketch) -> None:
     size, stride = s.one_of((2, 2), (3, 3), (1, 1), (2, 3), (5, 5)), s.one_of((1, 1), (2, 2), (2, 1), (3, 3))
     activation = fused(s, s.spec(x).type)
     s.op(op, [x], Pool2DOptions(s.one_of(*Padding), stride[1], stride[0], size[1], size[0], activation), _as(s, x))
+
+
+def hadamard(s: Sketch) -> None:
+    """aeq.hadamard_rotation of rows, in one block or several."""
+    x = s.pick(T.FLOAT32, rank=range(2, 4))
+    width = s.shape_of(x)[-1]
+    sizes = [1 << i for i in range(11) if width % (1 << i) == 0]
+    s.op(HADAMARD_ROTATION, [x], HadamardRotationOptions(s.one_of(*sizes), (1, -1)))
 
 
 def resize(s: Sketch) -> None:
@@ -109,5 +118,5 @@ def softmax(s: Sketch) -> None:
 
 FAMILIES = {
     "windows": (pool, pool, resize),
-    "reductions": (reduction, reduction, along, softmax),
+    "reductions": (reduction, reduction, along, softmax, hadamard),
 }
