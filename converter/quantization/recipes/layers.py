@@ -9,6 +9,7 @@ from litecl.converter.quantization.recipes.choices import Choice, choices, scope
 from litecl.converter.quantization.recipes.names import entry
 from litecl.converter.quantization.recipes.read import recipe_of
 from litecl.converter.quantization.recipes.recipe import Recipe
+from litecl.converter.quantization.stored_weights import stateful
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
@@ -67,10 +68,12 @@ def _groups(model: Model) -> Iterator[list[Place]]:
 def _layer(model: Model, places: list[Place], widened: bool) -> Layer:
     nodes = [(model.subgraphs[i], model.subgraphs[i].nodes[n]) for i, n in places]
     ways = [Way("float", (), {})]
+    safe = not any(stateful(graph) for graph, _ in nodes)
     halves = tuple(_half(_regex(graph, node), _name(node)) for graph, node in dict.fromkeys(nodes))
-    ways.append(_way(model, places, "float16", halves))
+    if safe:
+        ways.append(_way(model, places, "float16", halves))
     for bits, block in _FORMS:
-        for wide in (False, True) if not widened else (True,):
+        for wide in (True,) * safe if widened else (False, True)[: 1 + safe]:
             entries = tuple(_entry(graph, node, bits, block, wide) for graph, node in nodes)
             way = _way(
                 model, places, f"int{bits}{f' by {block}' if block else ''}{' widened' if wide else ''}", entries
