@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from litecl.converter.quantization.moments import has_moments
 from litecl.converter.quantization.recipes.choices import Choice, choices, scope_of
 from litecl.converter.quantization.recipes.names import entry
 from litecl.converter.quantization.recipes.read import recipe_of
@@ -12,6 +13,7 @@ from litecl.converter.quantization.recipes.recipe import Recipe
 from litecl.converter.quantization.stored_weights import stateful
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
+from litecl.interpreter.ops.conv_2d import CONV_2D
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 
 Place = tuple[int, int]
@@ -74,7 +76,7 @@ def _layer(model: Model, places: list[Place], widened: bool) -> Layer:
         ways.append(_way(model, places, "float16", halves))
     for bits, block in _FORMS:
         for wide in (True,) * safe if widened else (False, True)[: 1 + safe]:
-            entries = tuple(_entry(graph, node, bits, block, wide) for graph, node in nodes)
+            entries = tuple(e for graph, node in nodes for e in _entries(graph, node, bits, block, wide))
             way = _way(
                 model, places, f"int{bits}{f' by {block}' if block else ''}{' widened' if wide else ''}", entries
             )
@@ -93,10 +95,17 @@ def _way(model: Model, places: list[Place], name: str, entries: tuple[dict[str, 
     return Way(name, unique, {place: found[place[0]][place[1]] for place in places if place[1] in found[place[0]]})
 
 
-def _entry(graph: Subgraph, node: Node, bits: int, block: int, wide: bool) -> dict[str, Any]:
-    algorithm = "GPTQ" if node.op is FULLY_CONNECTED else "min_max_uniform_quantize" if bits == 8 else "MSE"
-    algorithm = "min_max_uniform_quantize" if node.op is BATCH_MATMUL else algorithm
-    return entry(bits, block, algorithm, regex=_regex(graph, node), operation=_name(node), widened=wide)
+def _entries(graph: Subgraph, node: Node, bits: int, block: int, wide: bool) -> tuple[dict[str, Any], ...]:
+    """Return the entries for a node, of which the last counts where its algorithm is known.
+
+    The peer has no GPTQ of convolutions, and skips such an entry for all operators, but refuses one for CONV_2D.
+    """
+    regex, plain = _regex(graph, node), "min_max_uniform_quantize" if bits == 8 or node.op is BATCH_MATMUL else "MSE"
+    if node.op is FULLY_CONNECTED:
+        return (entry(bits, block, "GPTQ", regex=regex, operation=_name(node), widened=wide),)
+    first = entry(bits, block, plain, regex=regex, operation=_name(node), widened=wide)
+    compensated = entry(bits, block, "GPTQ", regex=f"(?:{regex})", widened=wide)
+    return (first, compensated) if node.op is CONV_2D and has_moments(graph, node) else (first,)
 
 
 def _half(regex: str, operation: str) -> dict[str, Any]:
