@@ -244,7 +244,8 @@ def test_errors_of_convolutions(stride: int) -> None:
 
     errors = {}
     for key in ("MSE", "GPTQ"):
-        after, report = by_recipe(of, [entry(4, algorithm=key, widened=True)], data=images(1, 20))
+        recipe = [entry(4, operation="CONV_2D", algorithm=key, widened=True)]
+        after, report = by_recipe(of, recipe, data=images(1, 20))
         assert not report.notes
         fed = images(2, 10)
         exact, got = (np.concatenate([run(Interpreter(m), x)[0] for x in fed]) for m in (of, after))

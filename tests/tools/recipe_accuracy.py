@@ -5,9 +5,9 @@
 Networks are trained for about a minute on something made up (``support.trained_models``) and converted to float files.
 Both quantizers make files of these by the same recipes and the same samples. LiteRT, with XNNPACK as users get it, runs
 them on samples that they have not seen. Then litecl chooses the bits of each layer for the sizes of the peer's files of
-8 and of 4 bits. The exit code is 1 if a file of ours is larger than the peer's and not more exact, or more than half a point less
-accurate at the same size, if a budget is exceeded or missed by more than 1 %, or if interpreter or device compute
-something else than LiteRT.
+8 and of 4 bits. The exit code is 1 if a file of ours is larger than the peer's and not more exact, or more than half a
+point less accurate at the same size, if a budget is exceeded or missed by more than 1 %, or if interpreter or device
+compute something else than LiteRT.
 """
 
 import argparse

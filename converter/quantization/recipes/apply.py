@@ -9,7 +9,7 @@ from litecl.converter.quantization.formats import Format
 from litecl.converter.quantization.gptq import Moments
 from litecl.converter.quantization.moments import has_moments, moments
 from litecl.converter.quantization.recipes.choices import choices, entry_of, integer_form
-from litecl.converter.quantization.recipes.recipe import Algorithm, Mode, Recipe
+from litecl.converter.quantization.recipes.recipe import Mode, Recipe
 from litecl.converter.quantization.recipes.weights import narrowed
 from litecl.converter.quantization.report import StoredWeights
 from litecl.interpreter.graph import Model, Subgraph
@@ -52,7 +52,7 @@ def _selection(graph: Subgraph, recipe: Recipe) -> Selection:
         entry = entry_of(graph, node, recipe)
         if entry is not None and entry.config.mode is Mode.STATIC and node.outputs:
             forms[node.outputs[0]] = integer_form(node, entry)
-            if entry.algorithm is Algorithm.GPTQ and has_moments(graph, node):
+            if entry.compensates and has_moments(graph, node):
                 measured.add(node.outputs[0])
     return Selection(forms, frozenset(measured), len(graph.tensors))
 
@@ -82,7 +82,7 @@ def with_narrow_weights(
         index: [
             n
             for n, choice in of.items()
-            if choice.entry.algorithm.measures and has_moments(model.subgraphs[index], model.subgraphs[index].nodes[n])
+            if choice.entry.measures and has_moments(model.subgraphs[index], model.subgraphs[index].nodes[n])
         ]
         for index, of in enumerate(chosen)
     }

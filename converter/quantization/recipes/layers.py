@@ -50,10 +50,10 @@ def layers_of(model: Model, *, widened: bool) -> list[Layer]:
 
 def _groups(model: Model) -> Iterator[list[Place]]:
     """Return the nodes that have weights, those together that share a tensor or a scope."""
-    halves = recipe_of([_half(".*", "*")])
+    bytes_ = recipe_of([entry(8, widened=True)])
     groups: list[tuple[set[object], list[Place]]] = []
     for index, graph in enumerate(model.subgraphs):
-        for number in choices(graph, halves):
+        for number in choices(graph, bytes_):
             node = graph.nodes[number]
             keys: set[object] = {(node.op.name, scope_of(graph, node))}
             constants = (graph.tensors[t].data for t in node.inputs if t != ABSENT)
@@ -76,7 +76,7 @@ def _layer(model: Model, places: list[Place], widened: bool) -> Layer:
         ways.append(_way(model, places, "float16", halves))
     for bits, block in _FORMS:
         for wide in (True,) * safe if widened else (False, True)[: 1 + safe]:
-            entries = tuple(e for graph, node in nodes for e in _entries(graph, node, bits, block, wide))
+            entries = tuple(_entry(graph, node, bits, block, wide) for graph, node in nodes)
             way = _way(
                 model, places, f"int{bits}{f' by {block}' if block else ''}{' widened' if wide else ''}", entries
             )
@@ -95,17 +95,14 @@ def _way(model: Model, places: list[Place], name: str, entries: tuple[dict[str, 
     return Way(name, unique, {place: found[place[0]][place[1]] for place in places if place[1] in found[place[0]]})
 
 
-def _entries(graph: Subgraph, node: Node, bits: int, block: int, wide: bool) -> tuple[dict[str, Any], ...]:
-    """Return the entries for a node, of which the last counts where its algorithm is known.
-
-    The peer has no GPTQ of convolutions, and skips such an entry for all operators, but refuses one for CONV_2D.
-    """
-    regex, plain = _regex(graph, node), "min_max_uniform_quantize" if bits == 8 or node.op is BATCH_MATMUL else "MSE"
-    if node.op is FULLY_CONNECTED:
-        return (entry(bits, block, "GPTQ", regex=regex, operation=_name(node), widened=wide),)
-    first = entry(bits, block, plain, regex=regex, operation=_name(node), widened=wide)
-    compensated = entry(bits, block, "GPTQ", regex=f"(?:{regex})", widened=wide)
-    return (first, compensated) if node.op is CONV_2D and has_moments(graph, node) else (first,)
+def _entry(graph: Subgraph, node: Node, bits: int, block: int, wide: bool) -> dict[str, Any]:
+    """Return the entry for a node, which the peer reads too: it ignores that errors are to be compensated."""
+    plain = bits == 8 or node.op is BATCH_MATMUL
+    algorithm = "GPTQ" if node.op is FULLY_CONNECTED else "min_max_uniform_quantize" if plain else "MSE"
+    made = entry(bits, block, algorithm, regex=_regex(graph, node), operation=_name(node), widened=wide)
+    if node.op is CONV_2D and has_moments(graph, node):
+        made["op_config"]["weight_tensor_config"]["algorithm_params"] = {"compensate": True}
+    return made
 
 
 def _half(regex: str, operation: str) -> dict[str, Any]:
