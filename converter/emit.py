@@ -128,17 +128,26 @@ class _Emitter:
         options = _OPTIONS[node.op](*map(self._program.add, node.bodies)) if node.bodies else node.options
         return Node(node.op, inputs, outputs, options, version=node.op.versions.start)
 
+    def _unique(self, name: str) -> str:
+        """Return a name that no tensor has: litert-quantizer refuses a file in which two have one."""
+        found, count = name, self._names.get(name, 0)
+        while count and found in self._names:
+            found = f"{name}_{count}"
+            count += 1
+        self._names[name] = max(count, 1)
+        self._names.setdefault(found, 1)
+        return found
+
     def add(self, value: Value, name: str) -> int:
         """Add a tensor for a value and return its index."""
-        count = self._names.get(name, 0)
-        self._names[name] = count + 1
+        name = self._unique(name)
         shape = None if value.shape is None else tuple(1 if d is None else d for d in value.shape)
         signature = None if value.shape is None or None not in value.shape else _signature(value.shape)
         self._tensors.append(
             TensorSpec(
                 value.type,
                 shape,
-                f"{name}_{count}" if count else name,
+                name,
                 None if value.data is None else np.asarray(value.data, order="C"),
                 quantization=None if value.grid is None else _rounded(value.grid),
                 shape_signature=signature,

@@ -74,9 +74,10 @@ def _clipped(spec: TensorSpec, form: Format, moments: Moments | None, least: Arr
     if form.block:
         scale = half_scales(scale)
     by = _affine(scale, spec, form)
-    if form.method == "gptq" and moments is not None and spec.data.ndim == 2:
-        steps = np.broadcast_to(_spread(scale.astype(np.float64), form, spec.data.shape), spec.data.shape)
-        values = compensated(spec.data.astype(np.float64), steps, last, moments)
+    if form.method == "gptq" and moments is not None:
+        matrix = spec.data.reshape(len(spec.data), -1).astype(np.float64)
+        steps = np.broadcast_to(_spread(scale.astype(np.float64), form, matrix.shape), matrix.shape)
+        values = compensated(matrix, steps, last, moments).reshape(spec.data.shape)
     else:
         exact = rows / scale.astype(np.float64).reshape(-1, 1)
         values = _back(np.rint(exact).clip(-last, last), spec.data, form)

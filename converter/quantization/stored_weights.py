@@ -6,6 +6,7 @@ from typing import Any
 
 from litecl.converter.quantization.formats import Format
 from litecl.converter.versions import version_of
+from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.gather import GATHER
@@ -44,6 +45,26 @@ def with_stored_weights(
     outputs: the formats of constants that the subgraph returns widened.
     """
     return _Rewrite(graph, uses, store, outputs or {}).run()
+
+
+def stateful(graph: Subgraph) -> Node | None:
+    """Return an operator with states next to open dimensions, where LiteRT does not widen constants rightly.
+
+    It widens a constant once. When an input is resized, so are states, and the widened constants, which lie in the same
+    memory, move without being computed again.
+    """
+    open_ = any(graph.tensors[t].shape_signature is not None for t in graph.inputs)
+    return next((n for n in graph.nodes if open_ and isinstance(n.op, Op) and n.op.states), None)
+
+
+def check_states(graph: Subgraph, what: str) -> None:
+    """Raise ConversionError where widened constants would make wrong results. what: they are."""
+    found = stateful(graph)
+    if found is not None:
+        raise ConversionError(
+            f"{what} and {found.op.name} cannot be combined if an input has an open dimension: give "
+            'input_shapes, or convert with quantize="int8" or lstm="while"'
+        )
 
 
 def _activation(node: Node) -> Any:

@@ -129,3 +129,34 @@ def test_dense_layers_with_a_scale_for_every_block() -> None:
     assert errors[32] < errors[None] / 2
     with pytest.raises(ConversionError, match='block needs weights="int4"'):
         Quantization(block=32)
+
+
+@pytest.mark.parametrize("recipe", ["dynamic_wi8_afp32", "weight_only_wi8_afp32", "weight_only_wi4_afp32"])
+@pytest.mark.parametrize("name", _MODELS)
+def test_recipes_of_keras_models(name: str, recipe: str) -> None:
+    """Recurrent layers, and those in loops, are quantized too."""
+    model, whole = _in_float(name)
+    converter = Converter.from_keras_model(model, quantize=Quantization(recipe=recipe))
+    content = converter.convert()
+    assert converter.report.quantization is not None and not converter.report.quantization.notes
+    assert len(content) < len(whole) / 1.3
+    values = feeds(model, 1, 1)
+    expected, (wanted, *others) = np.asarray(model(*values, training=False)), runtimes(content)
+    (result,) = invoke(wanted, values)
+    np.testing.assert_allclose(
+        result, expected, rtol=0, atol=(0.4 if "wi4" in recipe else 0.05) * np.abs(expected).max()
+    )
+    for runtime in others:
+        np.testing.assert_allclose(invoke(runtime, values)[0], result, rtol=0, atol=2e-5 * np.abs(result).max())
+
+
+def test_recipes_of_lstms_of_any_batch() -> None:
+    model = randomise(stack(L.LSTM(24), shape=(5, 12)))
+    values = feeds(model, 3, 0)
+    with pytest.raises(ConversionError, match=r"widened and UNIDIRECTIONAL_SEQUENCE_LSTM.*input_shapes"):
+        Converter.from_keras_model(model, quantize=Quantization(recipe="weight_only_wi8_afp32")).convert()
+    for how in (Quantization(recipe="dynamic_wi8_afp32"), Quantization(min_sqnr_db=25, data=values)):
+        content = Converter.from_keras_model(model, quantize=how).convert()
+        expected = np.asarray(model(*values, training=False))
+        for runtime in runtimes(content):
+            np.testing.assert_allclose(invoke(runtime, values)[0], expected, rtol=0, atol=0.1 * np.abs(expected).max())

@@ -14,6 +14,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
@@ -227,3 +228,28 @@ def test_factors_cancel_out() -> None:
     feed = _inputs(2, 1, 64)
     (wanted,), (got,) = run(Interpreter(of), [feed]), oracle.run(write(after), [feed])
     np.testing.assert_allclose(got, wanted, rtol=0, atol=0.01 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_errors_of_convolutions(stride: int) -> None:
+    """GPTQ of patches: against LiteRT, and better than rounding on images that it has not seen."""
+    g = Net()
+    weights = randn(g.rng, 24, 3, 3, 8)
+    options = Conv2DOptions(stride_w=stride, stride_h=stride)
+    of = model(g.build(g.op(CONV_2D, [g.input((1, 9, 7, 8)), g.const(weights), g.const(randn(g.rng, 24))], options)))
+
+    def images(seed: int, count: int) -> list[list[Array]]:
+        flat = _inputs(seed, count * 63, 8) + np.float32(0.5)
+        return [[image[None]] for image in flat.reshape(count, 9, 7, 8)]
+
+    errors = {}
+    for key in ("MSE", "GPTQ"):
+        recipe = [entry(4, operation="CONV_2D", algorithm=key, widened=True)]
+        after, report = by_recipe(of, recipe, data=images(1, 20))
+        assert not report.notes
+        fed = images(2, 10)
+        exact, got = (np.concatenate([run(Interpreter(m), x)[0] for x in fed]) for m in (of, after))
+        errors[key] = float(np.square(exact - got).sum())
+        (wanted,) = oracle.run(write(after), fed[0])
+        np.testing.assert_allclose(got[:1], wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+    assert errors["GPTQ"] < errors["MSE"] * 0.8

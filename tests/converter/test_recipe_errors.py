@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from litecl.converter import Quantization
+from litecl.converter.emit import emit
+from litecl.converter.graph import Function, Module, constant
 from litecl.converter.quantization.recipes.names import entry, named
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.writer import write
@@ -88,3 +91,11 @@ def test_a_recipe_from_a_file(tmp_path: Path) -> None:
     path.write_text("[{]")
     with pytest.raises(ConversionError, match=r"recipe.json: expected JSON"):
         by_recipe(network(), path)
+
+
+def test_names_of_tensors_are_unique() -> None:
+    """The peer refuses a file in which two tensors have one name."""
+    values = [constant(np.full(2, i, np.float32), name) for i, name in enumerate(["a", "a", "a_1", "a", "b", "a_1"])]
+    module = Module(Function("main", [], list(values)), [], [f"y{i}" for i in range(len(values))])
+    (graph,) = emit({"serving_default": module}).subgraphs
+    assert [spec.name for spec in graph.tensors] == ["a", "a_1", "a_1_1", "a_2", "b", "a_1_2"]

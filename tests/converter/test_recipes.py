@@ -53,6 +53,20 @@ def test_weights_are_those_of_the_peer(recipe: list[dict[str, Any]]) -> None:
         assert np.mean(ours[name].data != spec.data) < 0.01  # type: ignore[arg-type]
 
 
+ALGORITHMS = ("MSE", "OCTAV", "DECOMPOSED_HADAMARD_ROTATION", "HADAMARD_ROTATION")
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_an_algorithm_is_for_the_operators_that_the_peer_has_it_for(algorithm: str, first: bool) -> None:
+    of, narrow = network(), entries_of(("", "*", 4), algorithm=algorithm)
+    recipe = [*entries_of((".*", "*", 8)), *narrow] if first else narrow
+    ours, theirs = weights_of(by_recipe(of, recipe)[0]), weights_of(by_peer(of, recipe))
+    assert {name: ours[name].type.name for name in ours if name in theirs} == {
+        name: theirs[name].type.name for name in theirs if name in ours
+    }
+
+
 NAMES = [
     *("dynamic_wi8_afp32", "dynamic_wi4_afp32", "dynamic_wi2c_afp32", "dynamic_wi4b32_afp32", "dynamic_wi4_hr_afp32"),
     *("weight_only_wi8_afp32", "weight_only_wi4_afp32", "weight_only_wi2_afp32"),

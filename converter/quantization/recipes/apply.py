@@ -7,13 +7,12 @@ from litecl.converter.quantization.cells import cells
 from litecl.converter.quantization.data import Sample
 from litecl.converter.quantization.formats import Format
 from litecl.converter.quantization.gptq import Moments
-from litecl.converter.quantization.moments import moments
+from litecl.converter.quantization.moments import has_moments, moments
 from litecl.converter.quantization.recipes.choices import choices, entry_of, integer_form
-from litecl.converter.quantization.recipes.recipe import Algorithm, Mode, Recipe
+from litecl.converter.quantization.recipes.recipe import Mode, Recipe
 from litecl.converter.quantization.recipes.weights import narrowed
 from litecl.converter.quantization.report import StoredWeights
 from litecl.interpreter.graph import Model, Subgraph
-from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 
 _LEFT = "the recipe leaves it in float"
 
@@ -53,7 +52,7 @@ def _selection(graph: Subgraph, recipe: Recipe) -> Selection:
         entry = entry_of(graph, node, recipe)
         if entry is not None and entry.config.mode is Mode.STATIC and node.outputs:
             forms[node.outputs[0]] = integer_form(node, entry)
-            if entry.algorithm is Algorithm.GPTQ and node.op is FULLY_CONNECTED:
+            if entry.compensates and has_moments(graph, node):
                 measured.add(node.outputs[0])
     return Selection(forms, frozenset(measured), len(graph.tensors))
 
@@ -81,7 +80,9 @@ def with_narrow_weights(
     chosen = [choices(graph, recipe) for graph in model.subgraphs]
     wanted = {
         index: [
-            n for n, choice in of.items() if choice.entry.algorithm.measures and _is_dense(model.subgraphs[index], n)
+            n
+            for n, choice in of.items()
+            if choice.entry.measures and has_moments(model.subgraphs[index], model.subgraphs[index].nodes[n])
         ]
         for index, of in enumerate(chosen)
     }
@@ -102,10 +103,6 @@ def with_narrow_weights(
         rows,
         (*notes, *(n for o in made for n in o.notes)),
     )
-
-
-def _is_dense(graph: Subgraph, number: int) -> bool:
-    return graph.nodes[number].op is FULLY_CONNECTED
 
 
 def _name(graph: Subgraph, number: int) -> str:

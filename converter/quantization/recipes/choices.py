@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from litecl.converter.quantization.dynamic_range import TABLE, WEIGHTS, Weights, given
 from litecl.converter.quantization.formats import TYPES, Format, Method
-from litecl.converter.quantization.recipes.recipe import INPUT, OUTPUT, Algorithm, Entry, Mode, Recipe
+from litecl.converter.quantization.recipes.recipe import ALL, INPUT, OUTPUT, Algorithm, Entry, Mode, Recipe
 from litecl.converter.quantization.rules import RULES
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph
 from litecl.interpreter.op import ControlOp, Op
@@ -35,8 +35,19 @@ _METHODS: Mapping[Algorithm, Method] = {
     Algorithm.MIN_MAX: "minmax",
     Algorithm.HALVES: "minmax",
     Algorithm.OCTAV: "octav",
-    Algorithm.GPTQ: "gptq",
 }
+_DENSE = frozenset({FULLY_CONNECTED})
+_WINDOWS = frozenset({CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV})
+_ALL_OF: Mapping[Algorithm, frozenset[Op | ControlOp]] = {
+    Algorithm.HALVES: _DENSE | _WINDOWS | {EMBEDDING_LOOKUP},
+    Algorithm.MSE: _DENSE | _WINDOWS | {EMBEDDING_LOOKUP},
+    Algorithm.GPTQ: _DENSE,
+    Algorithm.AWQ: _DENSE,
+    Algorithm.OSCAR: _DENSE,
+    Algorithm.HADAMARD: _DENSE | {EMBEDDING_LOOKUP},
+    Algorithm.DECOMPOSED_HADAMARD: _DENSE | {EMBEDDING_LOOKUP},
+}
+"""The operators that an entry for all of them (``*``) is for, by an algorithm that the peer has not for all."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +107,7 @@ def integer_nodes(graph: Subgraph, recipe: Recipe) -> dict[int, Format]:
 def integer_form(node: Node, entry: Entry) -> Format:
     """Return the format of the weights of a node on integers."""
     axis = next(iter(RULES[node.op].weights.values()), None) if entry.config.per_channel else None
-    return Format(TYPES[entry.config.bits], axis, method=_METHODS.get(entry.algorithm, "mse"))
+    return Format(TYPES[entry.config.bits], axis, method=_method(entry))
 
 
 def borders(model: Model, recipe: Recipe) -> tuple[str, str]:
@@ -123,6 +134,8 @@ def _suits(graph: Subgraph, node: Node, entry: Entry) -> bool:
     """Return whether there are kernels for a node as an entry wants it."""
     if entry.config.mode is None:
         return True
+    if entry.operation == ALL and WEIGHTS.get(node.op) and node.op not in _ALL_OF.get(entry.algorithm, {node.op}):
+        return False
     if entry.config.mode is Mode.STATIC:
         rule = RULES.get(node.op)
         bits = _INTEGERS.get(node.op, (8,))
@@ -153,7 +166,11 @@ def _form(graph: Subgraph, node: Node, entry: Entry) -> Format | None:
     if block and (specs[0].static_shape[-1] % block or len(specs[0].static_shape) != 2):
         block = 0
     axis = _axis(graph, node, widened) if config.per_channel else None
-    return Format(TYPES[config.bits], axis, block, config.symmetric, _METHODS.get(entry.algorithm, "mse"))
+    return Format(TYPES[config.bits], axis, block, config.symmetric, _method(entry))
+
+
+def _method(entry: Entry) -> Method:
+    return "gptq" if entry.compensates else _METHODS.get(entry.algorithm, "mse")
 
 
 def _blocks(node: Node, bits: int, widened: bool) -> bool:

@@ -5,12 +5,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from litecl.converter.quantization.moments import has_moments
 from litecl.converter.quantization.recipes.choices import Choice, choices, scope_of
 from litecl.converter.quantization.recipes.names import entry
 from litecl.converter.quantization.recipes.read import recipe_of
 from litecl.converter.quantization.recipes.recipe import Recipe
+from litecl.converter.quantization.stored_weights import stateful
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
+from litecl.interpreter.ops.conv_2d import CONV_2D
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 
 Place = tuple[int, int]
@@ -47,10 +50,10 @@ def layers_of(model: Model, *, widened: bool) -> list[Layer]:
 
 def _groups(model: Model) -> Iterator[list[Place]]:
     """Return the nodes that have weights, those together that share a tensor or a scope."""
-    halves = recipe_of([_half(".*", "*")])
+    bytes_ = recipe_of([entry(8, widened=True)])
     groups: list[tuple[set[object], list[Place]]] = []
     for index, graph in enumerate(model.subgraphs):
-        for number in choices(graph, halves):
+        for number in choices(graph, bytes_):
             node = graph.nodes[number]
             keys: set[object] = {(node.op.name, scope_of(graph, node))}
             constants = (graph.tensors[t].data for t in node.inputs if t != ABSENT)
@@ -67,10 +70,12 @@ def _groups(model: Model) -> Iterator[list[Place]]:
 def _layer(model: Model, places: list[Place], widened: bool) -> Layer:
     nodes = [(model.subgraphs[i], model.subgraphs[i].nodes[n]) for i, n in places]
     ways = [Way("float", (), {})]
+    safe = not any(stateful(graph) for graph, _ in nodes)
     halves = tuple(_half(_regex(graph, node), _name(node)) for graph, node in dict.fromkeys(nodes))
-    ways.append(_way(model, places, "float16", halves))
+    if safe:
+        ways.append(_way(model, places, "float16", halves))
     for bits, block in _FORMS:
-        for wide in (False, True) if not widened else (True,):
+        for wide in (True,) * safe if widened else (False, True)[: 1 + safe]:
             entries = tuple(_entry(graph, node, bits, block, wide) for graph, node in nodes)
             way = _way(
                 model, places, f"int{bits}{f' by {block}' if block else ''}{' widened' if wide else ''}", entries
@@ -91,9 +96,13 @@ def _way(model: Model, places: list[Place], name: str, entries: tuple[dict[str, 
 
 
 def _entry(graph: Subgraph, node: Node, bits: int, block: int, wide: bool) -> dict[str, Any]:
-    algorithm = "GPTQ" if node.op is FULLY_CONNECTED else "min_max_uniform_quantize" if bits == 8 else "MSE"
-    algorithm = "min_max_uniform_quantize" if node.op is BATCH_MATMUL else algorithm
-    return entry(bits, block, algorithm, regex=_regex(graph, node), operation=_name(node), widened=wide)
+    """Return the entry for a node, which the peer reads too: it ignores that errors are to be compensated."""
+    plain = bits == 8 or node.op is BATCH_MATMUL
+    algorithm = "GPTQ" if node.op is FULLY_CONNECTED else "min_max_uniform_quantize" if plain else "MSE"
+    made = entry(bits, block, algorithm, regex=_regex(graph, node), operation=_name(node), widened=wide)
+    if node.op is CONV_2D and has_moments(graph, node):
+        made["op_config"]["weight_tensor_config"]["algorithm_params"] = {"compensate": True}
+    return made
 
 
 def _half(regex: str, operation: str) -> dict[str, Any]:

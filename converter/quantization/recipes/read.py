@@ -15,7 +15,6 @@ from litecl.interpreter.schema import TensorType
 
 _BLOCKS = {f"BLOCKWISE_{size}": size for size in (32, 64, 128, 256)}
 _RENAMED = {"CONV_2D_TRANSPOSE": "TRANSPOSE_CONV", "CUSTOM_OP": "CUSTOM"}
-_PARAMETERS = ("max_hadamard_size",)
 
 
 def recipe_of(given: Any) -> Recipe:
@@ -165,7 +164,8 @@ def _weights(fields: _Fields, algorithm: Algorithm, mode: Mode) -> dict[str, Any
     symmetric = fields.one_of("symmetric", (True, False) if plain else (True,), True)
     fields.one_of("dtype", ("FLOAT",) if halves else ("INT",), "INT")
     parameters = fields.within("algorithm_params") or fields
-    largest = parameters.take(_PARAMETERS[0], lambda n: isinstance(n, int) and n >= 0, "a number of at least 0", 0)
+    largest = parameters.take("max_hadamard_size", lambda n: isinstance(n, int) and n >= 0, "a number of at least 0", 0)
+    compensates = parameters.flag("compensate", False)
     parameters.refuse_others()
     fields.refuse_others()
     return {
@@ -174,6 +174,7 @@ def _weights(fields: _Fields, algorithm: Algorithm, mode: Mode) -> dict[str, Any
         "block": size,
         "symmetric": symmetric,
         "largest_rotation": largest,
+        "compensates": compensates,
     }
 
 

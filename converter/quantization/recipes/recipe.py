@@ -47,11 +47,6 @@ class Algorithm(Enum):
         """True if inputs and weights are rotated first."""
         return self in (Algorithm.HADAMARD, Algorithm.DECOMPOSED_HADAMARD)
 
-    @property
-    def measures(self) -> bool:
-        """True if it needs representative data."""
-        return self is Algorithm.GPTQ or self.scales
-
 
 @dataclass(frozen=True)
 class Config:
@@ -60,7 +55,8 @@ class Config:
     mode: None if nothing is quantized. bits: of weights; 16 are halves. activations: the type of activations, in
     static mode. per_channel, block: whether each output channel, or each ``block`` elements of one, has a scale.
     symmetric: whether weights have no zero points. least: the fewest elements of weights that are quantized.
-    largest_rotation: the largest size of a Hadamard matrix, 0 for any.
+    largest_rotation: the largest size of a Hadamard matrix, 0 for any. compensates: whether columns make up for the
+    errors of earlier ones, as in GPTQ, with whatever scales the algorithm finds.
     """
 
     mode: Mode | None = None
@@ -71,6 +67,7 @@ class Config:
     symmetric: bool = True
     least: int = 0
     largest_rotation: int = 0
+    compensates: bool = False
 
     def __str__(self) -> str:
         if self.mode is None:
@@ -95,6 +92,16 @@ class Entry:
     config: Config
     number: int = 0
 
+    @property
+    def compensates(self) -> bool:
+        """True if columns of weights make up for the errors of earlier ones."""
+        return self.algorithm is Algorithm.GPTQ or self.config.compensates
+
+    @property
+    def measures(self) -> bool:
+        """True if it needs representative data."""
+        return self.config.mode is Mode.STATIC or self.compensates or self.algorithm.scales
+
     def fits(self, operation: str, scope: str) -> bool:
         """Return whether the entry is one for an operator with outputs of some names."""
         return self.operation in (ALL, operation) and re.search(self.regex, scope) is not None
@@ -114,7 +121,7 @@ class Recipe:
     @property
     def measures(self) -> bool:
         """True if the recipe needs representative data."""
-        return any(e.config.mode is Mode.STATIC or e.algorithm.measures for e in self.entries)
+        return any(entry.measures for entry in self.entries)
 
     @property
     def activations(self) -> TensorType | None:

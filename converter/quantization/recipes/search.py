@@ -10,7 +10,7 @@ from litecl.converter.quantization.difference import Difference
 from litecl.converter.quantization.frontier import Frontier, Point, Sensitivity
 from litecl.converter.quantization.gptq import Moments
 from litecl.converter.quantization.measure import QuantizedRunner
-from litecl.converter.quantization.moments import moments
+from litecl.converter.quantization.moments import has_moments, moments
 from litecl.converter.quantization.recipes.choices import Choice
 from litecl.converter.quantization.recipes.knapsack import Choices, Option, choices_of
 from litecl.converter.quantization.recipes.layers import Layer, Place, layers_of
@@ -19,7 +19,6 @@ from litecl.converter.quantization.watch import Runner
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model
-from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 
 _POINTS = 9  # of the frontier, that are measured
 _ROUNDS = 8  # of steps towards a size or an error
@@ -55,8 +54,11 @@ class Search:
     @cached_property
     def moments(self) -> Mapping[int, Mapping[int, Moments]]:
         places = {place for layer in self.layers for way in layer.ways for place in way.chosen}
-        dense = [(i, n) for i, n in sorted(places) if self.model.subgraphs[i].nodes[n].op is FULLY_CONNECTED]
-        return moments(self.model, {i: [n for j, n in dense if j == i] for i, _ in dense}, self.samples)
+        wanted: dict[int, list[int]] = {}
+        for i, n in sorted(places):
+            if has_moments(self.model.subgraphs[i], self.model.subgraphs[i].nodes[n]):
+                wanted.setdefault(i, []).append(n)
+        return moments(self.model, wanted, self.samples)
 
     @cached_property
     def whole(self) -> int:

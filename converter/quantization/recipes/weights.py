@@ -14,11 +14,12 @@ from litecl.converter.quantization.recipes.recipe import Algorithm
 from litecl.converter.quantization.report import StoredWeights
 from litecl.converter.quantization.rotation import rotated, rotated_moments, rotation_size
 from litecl.converter.quantization.scaling import factors, scaled
-from litecl.converter.quantization.stored_weights import Use, with_stored_weights
+from litecl.converter.quantization.stored_weights import Use, check_states, with_stored_weights
 from litecl.interpreter.file.storage import stored_bytes
 from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
+from litecl.interpreter.ops.quantize import DEQUANTIZE
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,8 @@ class _Weights:
             self._rows[tensor, form] = _row(readers[tensor], spec, made, form)
             return made
 
+        if any(use.widened for use in uses.values()) or any(node.op is DEQUANTIZE for node in graph.nodes):
+            check_states(graph, "weights that are widened")
         done = with_stored_weights(graph, uses, store)
         return Narrowed(done, tuple(self._rows.values()), tuple(self._notes))
 
