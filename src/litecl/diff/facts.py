@@ -20,7 +20,7 @@ def changes_type(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class Facts:
-    """A graph with the structure around each of its nodes. Nodes that only change the type of numbers are looked through."""
+    """A graph with the structure around its nodes. Nodes that only change the type of numbers are looked through."""
 
     graph: Subgraph
     _made: Mapping[int, Result] = field(init=False)
