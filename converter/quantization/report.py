@@ -184,7 +184,7 @@ def _finite(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Rescaled:
-    """What was done so that a model is safe in halves. By name of a result: ``powers``, the power of two by which it is
+    """The changes that make a model safe in halves. By name of a result: ``powers``, the power of two by which it is
     divided now; ``left``, the largest magnitude of what still exceeds 32768, half of what halves hold, because no power
     of two can be moved there exactly. is_random: whether the inputs were random. undone: why nothing was changed, "" if
     that was not so.

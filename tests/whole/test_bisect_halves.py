@@ -147,8 +147,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (found["suspect"], found["verdict"], found["fault"]["ops"]) == ("fp16-both", "fault", ["SUM"])
     kept = found["halves"]["keep_float"]
     assert [finding["op"] for finding in found["halves"]["findings"] if finding["name"] in kept] == ["SUM", "MUL"]
-    assert main(arguments) == 1
+    page = tmp_path / "page.html"
+    assert main([*arguments, "--page", str(page)]) == 1
     said = capsys.readouterr().out
+    assert "SUM (node 0) is wrong given right inputs." in page.read_text()
+    assert "a partial sum of" in page.read_text()
     assert f"Keep in float32: {','.join(kept)}" in said
     assert "passes 65,504" in said
     run = ["run", str(path), "--input", str(feed), "--precision", "fp16", "--cache", str(tmp_path / "cache")]

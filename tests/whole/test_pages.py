@@ -91,7 +91,14 @@ _PAGES = (
     Page("docs/native.md", r"one kernel \(from model\.pack, for "),
     Page("docs/scaling.md", r"^\(200, 10\)$(?s:.*)^200$", ("images",), (LONG,)),
     Page("docs/verify.md", r"\{'pass': \d+\}$", marks=(LONG,)),
-    Page("docs/bisect.md", r"^right$", ("float.tflite", "int8.tflite", "before.tflite", "after.tflite"), (LONG,)),
+    Page("docs/bisect.md", r"^right$", marks=(LONG,)),
+    Page("docs/half_precision.md", r"^SUM: a result of 94,080 passes 65,504: (?s:.*)^inf$(?s:.*)^(30|29\.9|30\.0)"),
+    Page(
+        "docs/diff.md",
+        r"^False \{'SIN': \(1, 2\)\}$",
+        ("float.tflite", "int8.tflite", "before.tflite", "after.tflite"),
+        (LONG,),
+    ),
     Page(
         "docs/reports.md",
         r"^4 of 5 nodes in 1 partition(?s:.*)^0 4 SOFTMAX denied by deny_ops$(?s:.*)^All 5 nodes run on the device\.",

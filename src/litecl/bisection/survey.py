@@ -1,4 +1,4 @@
-"""What half precision does to each operator of a model, and which nodes must stay in float32."""
+"""The effect of half precision on each operator of a model, and the nodes that must stay in float32."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Finding:
-    """What halves do to a node that is given right inputs, in all of its runs.
+    """The effect of halves on a node that is given right inputs, in all of its runs.
 
     result, sum, operand: the largest number of its results, of its partial sums and of its operands that a half does
     not hold (beyond 65504); 0 where there is none. elements: results that are not 0; below: those of them below 6.1e-5,

@@ -1,4 +1,4 @@
-"""What half precision does to a model, as a table and as JSON."""
+"""The effect of half precision on a model, as a table and as JSON."""
 
 from dataclasses import asdict
 from typing import Any

@@ -1,4 +1,4 @@
-"""What tells nodes of a graph apart, whatever their numbers and names: what is before them, and behind them."""
+"""The structure around the nodes of a graph, which tells them apart whatever their numbers and names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ def changes_type(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class Facts:
-    """A graph with the structure around each of its nodes. What changes the type of numbers only is looked through."""
+    """A graph with the structure around its nodes. Nodes that only change the type of numbers are looked through."""
 
     graph: Subgraph
     _made: Mapping[int, Result] = field(init=False)
@@ -36,7 +36,7 @@ class Facts:
         return tensor
 
     def producer(self, tensor: int) -> Result | None:
-        """Return what computes a tensor's numbers; None for an input or a constant."""
+        """Return the node that computes a tensor's numbers; None for an input or a constant."""
         return self._made.get(self.source(tensor))
 
     @cached_property
@@ -56,7 +56,7 @@ class Facts:
 
     @cached_property
     def before(self) -> list[str]:
-        """What leads to each node: operators and operands, from the inputs on."""
+        """The structure before each node: operators and operands, from the inputs on."""
         inputs = {t: position for position, t in enumerate(self.graph.inputs)}
         found: list[str] = []
 
@@ -73,7 +73,7 @@ class Facts:
 
     @cached_property
     def after(self) -> list[str]:
-        """What each node leads to: operators that read its results, up to the outputs."""
+        """The structure behind each node: operators that read its results, up to the outputs."""
         found = [""] * len(self.graph.nodes)
         for i in reversed(range(len(found))):
             node, uses = self.graph.nodes[i], []

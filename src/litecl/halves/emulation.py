@@ -39,12 +39,12 @@ Look = Callable[[Ran], None]
 
 @dataclass(frozen=True)
 class Emulation:
-    """``Interpreter(model, delegates=[Emulation("both")])`` computes what a device with 16-bit floats does.
+    """A delegate that emulates a device with 16-bit floats: ``Interpreter(model, delegates=[Emulation("both")])``.
 
     mode: "storage" rounds what nodes read and write (activations, weights, inputs and outputs), and computes in
         float32; "sums" adds up in halves what convolutions, matrix products, poolings, means, softmax and the like add
-        up, of operands that are halves; "both" does both. What an operator computes otherwise is one step in float32.
-        Recurrent cells, and products with integer weights, have no sums in halves.
+        up, of operands that are halves; "both" does both. All else in an operator is one step in float32. Recurrent
+        cells, and products with integer weights, have no sums in halves.
     keep_float: the nodes that stay in float32, with what they write, as for ``CLDelegate``.
     block: how many products are added up at once (``Sums``).
     look: called for each run of a node. The results of float32 are then handed on, so that every node has right inputs.

@@ -1,6 +1,7 @@
 """``litecl bisect``: the first operator of a model that a runtime computes wrong."""
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from rich.text import Text
 
 from litecl.bisection.case import command, write_case
 from litecl.bisection.find import Bisection, bisect
+from litecl.bisection.page import page
 from litecl.bisection.runners import EMULATED
 from litecl.bisection.search import Fault
 from litecl.bisection.tolerance import Error
@@ -19,10 +21,11 @@ from litecl.cli.command import (
     input_arguments,
     inputs,
     model_argument,
+    output_file,
     progress,
 )
 from litecl.cli.halves import halves_data, halves_view
-from litecl.cli.tables import number, shape, table, titled
+from litecl.cli.tables import number, shape, table, titled, to_json
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 
@@ -32,7 +35,7 @@ litecl bisect model.tflite                                  # litecl's device ag
 litecl bisect model.tflite --suspect litert --reference litert-reference
 litecl bisect model.tflite --input image=photo.jpg --relative 1e-3
 litecl bisect model.tflite --suspect pocl -o smallest       # write the smallest faulty model
-litecl bisect model.tflite --fp16 both                      # an emulated GPU with 16-bit floats
+litecl bisect model.tflite --fp16 both --page halves.html   # an emulated GPU with 16-bit floats
 """
 _RUNTIMES = (
     "device (litecl's), a device's name, litert, litert-reference (LiteRT's reference kernels), interpreter, or an "
@@ -68,6 +71,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="write the smallest faulty model to this folder"
     )
+    parser.add_argument("--page", type=output_file, metavar="FILE.html", help="write the result as a page")
     device_arguments(parser)
 
 
@@ -92,13 +96,11 @@ def run(args: argparse.Namespace) -> Output:
     files = [] if found.fault is None or args.output is None else write_case(found, args.output)
     again = command(found, args.output) if files else ""
     data = _data(found) | {"files": [*map(str, files)], "command": again}
-    told = [
-        *_view(found),
-        *halves_view(found.halves),
-        *(Text(str(path)) for path in files),
-        *([Text(f"To reproduce: {again}")] if again else []),
-    ]
-    return Output(data, told, int(found.verdict != "right"))
+    if args.page is not None:
+        args.page.write_text(page(str(args.model), json.loads(to_json(data))), encoding="utf-8")
+        files.append(args.page)
+    written = [Text(str(path)) for path in files] + ([Text(f"To reproduce: {again}")] if again else [])
+    return Output(data, [*_view(found), *halves_view(found.halves), *written], int(found.verdict != "right"))
 
 
 def _data(found: Bisection) -> dict[str, Any]:
