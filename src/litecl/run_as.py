@@ -14,7 +14,7 @@ from litecl.interpreter.errors import LiteclError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a script as the main program, with its own arguments."""
     args = _parser().parse_args(arguments)
-    options = {"cpu": True} if args.cpu else {"device": args.device}
+    options = {"cpu": True} if args.cpu else {"device": args.device, "always": args.always}
     try:
         for package in args.packages or [name for name in PACKAGES if name != "tensorflow"]:
             litecl.install_as(package, **options)
@@ -22,12 +22,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
     sys.argv = [args.script, *args.arguments]
+    try:
+        _run(args)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.partition(".")[0] == "tensorflow":
+            error.add_note("TensorFlow is not installed; litecl stands in for its tf.lite with: --as tensorflow")
+        raise
+    return 0
+
+
+def _run(args: argparse.Namespace) -> None:
     if args.module:
         runpy.run_module(args.script, run_name="__main__", alter_sys=True)
     else:
         sys.path.insert(0, str(Path(args.script).resolve().parent))
         runpy.run_path(args.script, run_name="__main__")
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -42,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--device", type=_device, help="an index or a fragment of a name from `litecl devices`")
     place.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
+    parser.add_argument("--always", action="store_true", help="use the device even if the program asks for no delegate")
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
     parser.add_argument("script", metavar="SCRIPT")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER)

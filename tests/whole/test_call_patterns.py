@@ -155,3 +155,79 @@ def test_programs_that_look_under_run_as(tmp_path: Path) -> None:
         [sys.executable, "-m", "litecl.run_as", "--cpu", str(script)], capture_output=True, text=True, check=False
     )
     assert ran.stdout == f"{DELEGATED}\n", ran.stderr
+
+
+TENSORFLOW_IMPORTS = (
+    "from tensorflow.lite.python.interpreter import Interpreter",  # EdjeElectronics' scripts, frigate
+    "from tensorflow.lite.python import interpreter; Interpreter = interpreter.Interpreter",
+    "import tensorflow.lite.python.interpreter as i; Interpreter = i.Interpreter",
+    "from tensorflow.lite import Interpreter",
+    "from tensorflow import lite; Interpreter = lite.Interpreter",  # birdnetlib
+    "import tensorflow.lite as tflite; Interpreter = tflite.Interpreter",  # basic-pitch
+    "import tensorflow as tf; Interpreter = tf.lite.Interpreter",
+    "import tensorflow.compat.v1 as tf; Interpreter = tf.lite.Interpreter",
+    "import tensorflow.compat.v2 as tf; Interpreter = tf.lite.Interpreter",  # wav2x
+    "from tensorflow.compat.v1 import lite; Interpreter = lite.Interpreter",
+)
+NO_TENSORFLOW = """
+import sys
+from importlib.abc import MetaPathFinder
+class Missing(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in ("tensorflow", "keras"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Missing())
+"""
+
+
+def _printed(tmp_path: Path, program: str, before: str = "", *flags: str) -> "subprocess.CompletedProcess[str]":
+    """Run a program under run_as, after what is to happen first."""
+    (tmp_path / "program.py").write_text(program)
+    start = f"{before}\nfrom litecl.run_as import main\nmain({[*flags, 'program.py']!r})\n"
+    command = [sys.executable, "-c", start]
+    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("missing", [True, pytest.param(False, marks=pytest.mark.tensorflow)], ids=["missing", "there"])
+def test_every_way_to_tensorflows_interpreter_leads_to_litecls(missing: bool, tmp_path: Path) -> None:
+    """None is left that runs TensorFlow Lite and says nothing of it."""
+    program = "\n".join(f"{statement}\nprint(Interpreter.__module__)" for statement in TENSORFLOW_IMPORTS)
+    done = _printed(tmp_path, program, NO_TENSORFLOW if missing else "", "--as", "tensorflow", "--cpu")
+    assert done.stdout.splitlines()[-len(TENSORFLOW_IMPORTS) :] == [DELEGATED] * len(TENSORFLOW_IMPORTS), done.stderr
+
+
+def test_names_of_tensorflow_are_as_before_once_it_is_undone() -> None:
+    before = {name for name in sys.modules if name.startswith("tensorflow")}
+    if importlib.util.find_spec("tensorflow") is not None and "tensorflow" not in before:
+        pytest.skip("would load TensorFlow")
+    with litecl.install_as("tensorflow", cpu=True):
+        lite = importlib.import_module("tensorflow.lite")
+        assert lite.Interpreter.__module__ == DELEGATED
+    if "tensorflow" not in before:
+        assert not [name for name in sys.modules if name.startswith("tensorflow")]
+    else:
+        assert importlib.import_module("tensorflow").lite.Interpreter.__module__ != DELEGATED
+
+
+def test_a_program_that_needs_tensorflow_is_told_how_to_do_without(tmp_path: Path) -> None:
+    done = _printed(tmp_path, "import tensorflow as tf\n", NO_TENSORFLOW)
+    assert "ModuleNotFoundError" in done.stderr and "its tf.lite with: --as tensorflow" in done.stderr
+    done = _printed(tmp_path, "import no_such_module\n")
+    assert "--as tensorflow" not in done.stderr
+
+
+def test_a_program_that_wants_no_delegate_is_told_how_to_have_one(models: Path) -> None:
+    program = """
+from tflite_runtime.interpreter import Interpreter, OpResolverType
+for _ in range(2):
+    kind = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    interpreter = Interpreter("classifier.tflite", experimental_op_resolver_type=kind)
+    interpreter.allocate_tensors()
+print("device" in repr(interpreter))
+"""
+    plain = _printed(models, program)
+    assert plain.stdout == "False\n" and plain.stderr.count("run_as --always") == 1, plain.stderr
+    always = _printed(models, program, "", "--always")
+    assert always.stdout == "True\n" and "--always" not in always.stderr, always.stderr
+    cpu = _printed(models, program, "", "--cpu")
+    assert cpu.stdout == "False\n" and "--always" not in cpu.stderr, cpu.stderr

@@ -4,6 +4,7 @@ import logging
 import sys
 from contextlib import ExitStack
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -20,9 +21,14 @@ _COMPILED = {
 PACKAGES = {
     "ai_edge_litert": _INTERPRETER | _COMPILED,
     "tflite_runtime": _INTERPRETER,
-    "tensorflow": {"lite": "litecl.drop_in.tensorflow_lite"},
+    "tensorflow": {
+        "lite.python.interpreter": "litecl.drop_in.interpreter",  # before lite itself is replaced
+        **dict.fromkeys(("compat.v1.lite", "compat.v2.lite", "lite"), "litecl.drop_in.tensorflow_lite"),
+    },
 }
 """The packages that litecl can stand in for: which of its modules take the place of which of theirs."""
+
+_NOT_OF_A_DELEGATE = ("cpu", "always")
 
 _VERSIONS = {"ai_edge_litert": "2.1.0", "tflite_runtime": "2.14.0", "tensorflow": "2.20.0"}
 """The versions whose interfaces these modules have, for programs that ask for one where the package is absent."""
@@ -35,14 +41,17 @@ def install(package: str, options: dict[str, Any]) -> ExitStack:
     from litecl.delegate.claim.options import CLOptions
     from litecl.drop_in import interpreter
 
-    CLOptions(**{name: value for name, value in options.items() if name != "cpu"})  # checked here, not at first use
+    CLOptions(
+        **{name: value for name, value in options.items() if name not in _NOT_OF_A_DELEGATE}
+    )  # checked here, not at first use
     undo = ExitStack()
     undo.callback(interpreter.DEFAULTS.update, dict(interpreter.DEFAULTS))
     undo.callback(interpreter.DEFAULTS.clear)
     interpreter.DEFAULTS.update(options)
     root = _root(package, undo)
-    for name, ours in PACKAGES[package].items():
-        _replace(root, name, import_module(ours), undo)
+    modules = {name: import_module(ours) for name, ours in PACKAGES[package].items()}  # one looks at what it replaces
+    for name, ours in modules.items():
+        _replace(root, name, ours, undo)
     return undo
 
 
@@ -61,14 +70,34 @@ def _root(package: str, undo: ExitStack) -> ModuleType:
 
 def _replace(root: ModuleType, name: str, ours: ModuleType, undo: ExitStack) -> None:
     """Make a module of ours the submodule of a package, and remember what was there."""
-    full = f"{root.__name__}.{name}"
+    *parents, last = name.split(".")
+    holder, path = root, root.__name__
+    for each in parents:
+        path = f"{path}.{each}"
+        holder = _package(holder, each, path, undo)
+    full = f"{path}.{last}"
     before = sys.modules.get(full)
     if before is not None and before is not ours and root.__name__ != "tensorflow":
         _LOG.warning("%s was already imported: modules that imported names from it keep them", full)
-    undo.callback(_restore, sys.modules, full, before)
-    undo.callback(_restore, root.__dict__, name, root.__dict__.get(name))
-    sys.modules[full] = ours
-    setattr(root, name, ours)
+    _put(holder, last, full, ours, undo)
+
+
+def _package(holder: ModuleType, name: str, full: str, undo: ExitStack) -> ModuleType:
+    """Return a package within a package; an empty one where there is none."""
+    try:
+        return import_module(full)
+    except ImportError:
+        made = ModuleType(full)
+        made.__spec__, made.__path__ = ModuleSpec(full, None, is_package=True), []
+        _put(holder, name, full, made, undo)
+        return made
+
+
+def _put(holder: ModuleType, name: str, full: str, module: ModuleType, undo: ExitStack) -> None:
+    undo.callback(_restore, sys.modules, full, sys.modules.get(full))
+    undo.callback(_restore, holder.__dict__, name, holder.__dict__.get(name))
+    sys.modules[full] = module
+    setattr(holder, name, module)
 
 
 def _restore(names: dict[str, Any], name: str, before: Any) -> None:

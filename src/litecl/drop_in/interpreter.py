@@ -15,7 +15,10 @@ from litecl.interpreter.resolver import resolver
 __all__ = ["Delegate", "Interpreter", "InterpreterWithCustomOps", "OpResolverType", "SignatureRunner", "load_delegate"]
 
 DEFAULTS: dict[str, Any] = {}
-"""Keywords of the ``CLDelegate`` of an interpreter without delegates; "cpu": True means no delegate."""
+"""Keywords of the ``CLDelegate`` of an interpreter without delegates.
+
+"cpu": True means no delegate. "always": True means one even if the program asks for none.
+"""
 
 _WITH_DELEGATE = (OpResolverType.AUTO, OpResolverType.BUILTIN)
 
@@ -34,11 +37,7 @@ class Interpreter(plain.Interpreter):
         **keywords: Any,
     ) -> None:
         delegates = experimental_delegates
-        if (
-            not delegates
-            and not keywords.get("delegates")
-            and resolver(experimental_op_resolver_type) in _WITH_DELEGATE
-        ):
+        if not delegates and not keywords.get("delegates") and _may_have_delegate(experimental_op_resolver_type):
             delegates = _default(num_threads)
         super().__init__(
             model_path,
@@ -59,10 +58,26 @@ class InterpreterWithCustomOps(Interpreter):
         super().__init__(**arguments)
 
 
+def _may_have_delegate(asked: OpResolverType) -> bool:
+    """Return whether a program lets its interpreter have a delegate; if it does not, say once how it gets one."""
+    kind = resolver(asked)
+    if kind in _WITH_DELEGATE or DEFAULTS.get("always"):
+        return True
+    if kind == OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES and not DEFAULTS.get("cpu"):
+        from litecl.delegate.report import warn
+
+        warn(
+            "the program asks for an interpreter without a delegate (BUILTIN_WITHOUT_DEFAULT_DELEGATES), so its models "
+            "run on numpy; `python -m litecl.run_as --always` or install_as(..., always=True) runs them on the device"
+        )
+    return False
+
+
 def _default(num_threads: Any) -> list[Any] | None:
     from litecl.delegate import CLDelegate
 
     options = dict(DEFAULTS)
+    options.pop("always", None)
     if options.pop("cpu", False):
         return None
     if isinstance(num_threads, int) and num_threads > 0:

@@ -14,6 +14,9 @@ experimental = SimpleNamespace(**{**_rest, "OpResolverType": OpResolverType, "lo
 
 
 def __getattr__(name: str) -> Any:
+    submodule = sys.modules.get(f"tensorflow.lite.{name}")
+    if submodule is not None and not hasattr(_lite, name):
+        return submodule
     if _lite is None:
         raise AttributeError(f"litecl replaces tensorflow.lite, and has no {name!r} there")
     return getattr(_lite, name)

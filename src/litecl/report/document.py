@@ -1,5 +1,6 @@
 """The contents of a report: a model on devices, each with the parts of ``facts``."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,7 +68,8 @@ class Run:
 class Report:
     """A model on devices, and beside other runtimes. header: that of ``environment.header``.
 
-    load_after: the load average once all was measured. earlier: what has changed since another report.
+    load_after: the load average once all was measured. earlier: what has changed since another report. sources: of the
+    kernels that were launched, by name.
     """
 
     header: dict[str, Any]
@@ -77,3 +79,4 @@ class Report:
     notes: tuple[str, ...] = field(default=())
     load_after: float | None = None
     earlier: Earlier | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)

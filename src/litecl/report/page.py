@@ -1,5 +1,6 @@
 """The page: a report's data through a template, with pictures. One file, which fetches nothing."""
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +57,9 @@ def page(data: Mapping[str, Any]) -> str:
         "subgraphs_of": _subgraphs,
         "worst_of": _worst,
     }
-    return made.get_template("report.html").render(report=data, **look())
+    return made.get_template("report.html").render(
+        report=data, graph_data=_for_script(_graph_data(data)), graph_script=_template("graph.js"), **look()
+    )
 
 
 def environment() -> Environment:
@@ -72,8 +75,35 @@ def environment() -> Environment:
 
 def look() -> dict[str, Markup]:
     """Return the style and the script of every page."""
-    style, script = ((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
-    return {"style": Markup(style), "script": Markup(script)}
+    return {"style": _template("style.css"), "script": _template("script.js")}
+
+
+def _template(name: str) -> Markup:
+    return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
+
+
+def _for_script(data: Any) -> Markup:
+    """Return data as JSON that ends no script it is in."""
+    return Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))
+
+
+def _graph_data(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what the script of the graph needs of each run, which is also what it compares with another report."""
+    return [
+        {
+            "median": run["latency"]["median_ms"],
+            "nodes": [
+                {
+                    "place": ":".join(map(str, node["place"])),
+                    "name": node["outputs"][0]["name"] if node["outputs"] else "",
+                    "kernels": list(dict.fromkeys(name.partition(":")[0] for name in node["kernels"])),
+                    **{key: node[key] for key in ("op", "where", "ms")},
+                }
+                for node in run["nodes"]
+            ],
+        }
+        for run in data["runs"]
+    ]
 
 
 def figure(data: Mapping[str, Any], path: str, unit: str) -> Markup:
@@ -116,6 +146,7 @@ def sections(data: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("model", "Model", True),
         ("machine", "Machine", True),
         ("d0-nodes", "Nodes", True),
+        ("kernels", "Kernels", data["sources"]),
     )
     return [(name, words) for name, words, shown in rows if shown]
 

@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from statistics import median
 
+from litecl import kernels_cl
 from litecl.delegate.cl_op import Launch
 from litecl.delegate.claim.control import FOLDED
 from litecl.delegate.plan.plan import Plan
@@ -13,7 +15,10 @@ from litecl.perf.trace import Trace
 from litecl.perf.trace_events import Span
 from litecl.report.collect.advice import lift
 from litecl.report.collect.watched import Watched
+from litecl.report.document import Run
 from litecl.report.facts import LaunchFacts, Merged, NodeFacts, Place, Refused, Tensor
+
+_KERNELS = Path(kernels_cl.__file__).parent
 
 
 def on_host(watched: Watched, invokes: Sequence[Sequence[Span]]) -> dict[Place, float]:
@@ -48,6 +53,13 @@ def nodes_of(
         _node(row, times.get(place := (row.subgraph, row.node), 0.0), total_ms, launched.get(place, ()))
         for row in report.nodes
     )
+
+
+def sources(runs: Iterable[Run]) -> dict[str, str]:
+    """Return the source of every kernel of litecl's that nodes are launched by, by name."""
+    names = {name.partition(":")[0] for run in runs for node in run.nodes for name in node.kernels}
+    files = {name: _KERNELS / f"{name}.cl" for name in sorted(names)}
+    return {name: path.read_text(encoding="utf-8") for name, path in files.items() if path.is_file()}
 
 
 def _launched(launch: Launch) -> str:

@@ -17,6 +17,7 @@ from litecl.perf.timing import Stats, in_turns
 from litecl.report.collect import earlier
 from litecl.report.collect.accuracy import first_departure, layers_accuracy, outputs_accuracy, peer_steps
 from litecl.report.collect.model import model_of
+from litecl.report.collect.nodes import sources
 from litecl.report.collect.run import Beside, Prepared, prepared, run_of
 from litecl.report.collect.start import starts
 from litecl.report.document import Report, Run
@@ -71,7 +72,7 @@ def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doin
     since = None
     if wanted.before is not None and old is not None:
         since = earlier.earlier_of(wanted.before.name, old, told, model, runs)
-    return Report(told, model, tuple(runs), tuple(beside), doubtful, load(), since)
+    return Report(told, model, tuple(runs), tuple(beside), doubtful, load(), since, sources(runs))
 
 
 def _reference(content: bytes, inputs: Mapping[str, Array]) -> list[Array]:

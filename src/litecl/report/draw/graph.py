@@ -82,7 +82,8 @@ def _node(node: Mapping[str, Any], places: Layout, position: int, most: float) -
         + (" hot" if node["share"] / most > 0.55 else "")
         + (" into" if node["into"] else "")
     )
-    return tag("g", content, class_=kind, style=heat)
+    subgraph, number_ = node["place"]
+    return tag("g", content, class_=kind, style=heat, data_place=f"{subgraph}:{number_}")
 
 
 def _name(op: str, large: bool) -> str:
