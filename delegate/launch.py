@@ -6,6 +6,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -86,6 +87,11 @@ Arg = Operand | Const | Scratch | Local | np.generic | Record | tuple[Record, ..
 """An argument of a launch. In a plan records, and tuples of one kind of them, have become constants."""
 
 
+def is_users(kernel: str) -> bool:
+    """Return whether a kernel file is a user's: its name is an absolute path."""
+    return Path(kernel).is_absolute()
+
+
 @dataclass(frozen=True, eq=False)
 class Launch:
     """One kernel launch.
@@ -108,6 +114,11 @@ class Launch:
     apart: bool = False
     unit: Literal["", "matrix", "halves"] = ""
     tiled: Tiled | None = None
+
+    @property
+    def is_users(self) -> bool:
+        """Return whether the kernel is a user's."""
+        return is_users(self.kernel)
 
     @property
     def waits(self) -> bool:

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from litecl import kernels_cl
+from litecl.delegate.launch import is_users
 from litecl.delegate.plan.headers import header
 from litecl.interpreter.errors import KernelBuildError
 
@@ -18,7 +19,7 @@ def source_of(name: str) -> str:
     """Return a kernel file with every header and shared record in place of its #include, and correct line numbers.
     litecl's own files are read once; a user's, which have absolute paths, may change. Raises KernelBuildError.
     """
-    return _expanded(name) if Path(name).is_absolute() else _own(name)
+    return _expanded(name) if is_users(name) else _own(name)
 
 
 @cache

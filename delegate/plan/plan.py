@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 
 from litecl.delegate.analysis.explicit import Explicit
 from litecl.delegate.cl_op import DeviceOp, Operand, Scratch, Target
@@ -67,7 +66,7 @@ class Plan:
     @property
     def has_kernels_of_users(self) -> bool:
         """Return whether it launches kernels of files that are not litecl's."""
-        return any(Path(work.launch.kernel).is_absolute() for work in self.works)
+        return any(work.launch.is_users for work in self.works)
 
     @property
     def control(self) -> tuple[Branch | Loop, ...]:

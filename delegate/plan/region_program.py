@@ -9,11 +9,11 @@ the cache.
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Launch, Local, Operand
+from litecl.delegate.launch import is_users
 from litecl.delegate.plan.region_tables import Control, Entry
 from litecl.delegate.plan.steps import Branch, Loop, Part, Steps, Work, works_of
 from litecl.interpreter.graph import Array
@@ -47,7 +47,7 @@ class Variant:
     @property
     def is_users(self) -> bool:
         """True if the kernel is a user's, which may ask for what OpenCL C knows of groups (kernels_cl/users.h)."""
-        return Path(self.kernel).is_absolute()
+        return is_users(self.kernel)
 
     @property
     def macros(self) -> dict[str, str | int | float]:

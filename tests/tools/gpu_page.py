@@ -21,7 +21,6 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from litecl.delegate import CLDelegate, disk
@@ -33,7 +32,7 @@ from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
 from litecl.perf import peak
 from litecl.perf.environment import header, named
-from litecl.perf.feeds import random_inputs
+from litecl.perf.feeds import outputs_of, prepare, random_inputs
 from litecl.perf.tiles import tuned_model
 from litecl.perf.timing import in_turns
 from tools.gpu.models import SUBJECTS, Subject
@@ -100,8 +99,7 @@ def row(
     """Measure a model at a batch: first whether it is right, then how fast it is."""
     content = (subject.small if is_small else subject.make)(batch)
     ours = _prepared(content, [CLDelegate(**options, strict=True)])
-    got = _outputs(ours)
-    expected = _outputs(_prepared(content, []))
+    got, expected = outputs_of(ours), outputs_of(_prepared(content, []))
     peers, others = ready(content, _feeds(content), expected)
     guarded = {name: Guarded(peer) for name, peer in peers.items()}
     stats, *theirs = in_turns([ours.invoke, *(peer.run for peer in guarded.values())], runs)
@@ -118,7 +116,6 @@ def _kernels(content: bytes, options: dict[str, Any], peaks: Peaks | None) -> tu
     """Return the figures of each kernel, or why there are none."""
     try:
         profiled = _prepared(content, [CLDelegate(**options, strict=True, profile=True)])
-        profiled.invoke()
         profiled.invoke()
         return _figures(DelegationReport.of(profiled).kernels, peaks), ""
     except Exception as error:  # the times of the whole are worth having
@@ -143,16 +140,9 @@ def _feeds(content: bytes) -> list[Array]:
 
 def _prepared(content: bytes, delegates: Sequence[CLDelegate]) -> Interpreter:
     interpreter = Interpreter(model_content=content, delegates=delegates)
-    interpreter.allocate_tensors()
-    details = interpreter.get_input_details()
-    for detail, value in zip(details, random_inputs(details, seed=0).values(), strict=True):
-        interpreter.set_tensor(detail["index"], value)
-    return interpreter
-
-
-def _outputs(interpreter: Interpreter) -> list[Array]:
+    prepare(interpreter, random_inputs(interpreter.get_input_details(), seed=0))
     interpreter.invoke()
-    return [np.asarray(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
+    return interpreter
 
 
 def _figures(rows: Sequence[KernelRow], peaks: Peaks | None) -> tuple[KernelFigure, ...]:

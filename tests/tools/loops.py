@@ -24,6 +24,7 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.report import DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
+from litecl.perf.feeds import outputs_of
 from litecl.perf.timing import PAUSE_S
 
 _RUNS = 15
@@ -196,14 +197,10 @@ def measure(subject: Subject) -> Row:
             runtime.set_tensor(detail["index"], value)
     for runtime in (ours, litert):
         runtime.invoke()
-    difference = max(map(_difference, _outputs(ours), _outputs(litert)))
+    difference = max(map(_difference, outputs_of(ours), outputs_of(litert)))
     times = [(_time_us(ours), _time_us(litert)) for _ in range(_RUNS)]
     ours_us, litert_us = (min(side) for side in zip(*times, strict=True))
     return Row(subject.name, subject.iterations, ours_us, litert_us, difference, DelegationReport.of(ours))
-
-
-def _outputs(runtime: Any) -> list[Array]:
-    return [np.asarray(runtime.get_tensor(detail["index"])) for detail in runtime.get_output_details()]
 
 
 def _difference(got: Array, expected: Array) -> float:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from litecl.generate import parts
 from litecl.generate.model import length_of
-from litecl.generate.signatures import lookups, steps
+from litecl.generate.signatures import steps
 from litecl.generate.whole import Lookup, looped
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
@@ -26,7 +26,7 @@ def with_generation(path: Path, most: int) -> Model:
     for entry in decode.inputs:
         if entry.name in found.embedders:
             embedder = Interpreter(read(found.embedders[entry.name].content, found.embedders[entry.name].find))
-            tables[entry.name] = Lookup(embedder.model, lookups(embedder)[-1].with_sizes(1, 0))
+            tables[entry.name] = Lookup.of(embedder)
     if not 1 <= most <= slots:
         raise ModelError(f"expected from 1 to {slots} tokens, which the caches hold, got {most}")
     sized = decode.with_sizes(1, slots)

@@ -56,7 +56,7 @@ class LanguageModel:
         self._may_pad = _keep_all(self._decode, self._slots)
         self._runner = run(interpreter)
         self._embedders = {name: Embedder(name, run(given), lookups(given)) for name, given in embedders.items()}
-        tables = {name: Lookup(given.model, lookups(given)[-1].with_sizes(1, 0)) for name, given in embedders.items()}
+        tables = {name: Lookup.of(given) for name, given in embedders.items()}
         length = self.context_length
         self._looped = partial(Loop, interpret, interpreter.model, self._decode, tables, length, sliding_window)
         self._loops: dict[bool, Loop] = {}  # one that draws tokens, and one that does not

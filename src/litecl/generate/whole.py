@@ -5,13 +5,15 @@ Constants are those of the file: nothing is copied.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from litecl.generate import drawing
 from litecl.generate.builder import Builder
 from litecl.generate.feeding import hidden
-from litecl.generate.signatures import Entry, Role, Step
+from litecl.generate.signatures import Entry, Role, Step, lookups
+from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Model, Node, Signature, Subgraph, TensorSpec, reached
 from litecl.interpreter.ops.arg_max import ARG_MAX, ArgMaxOptions
@@ -39,6 +41,11 @@ class Lookup:
 
     model: Model
     step: Step
+
+    @classmethod
+    def of(cls, embedder: Interpreter) -> Self:
+        """Return what an embedder computes for one token."""
+        return cls(embedder.model, lookups(embedder)[-1].with_sizes(1, 0))
 
 
 def looped(
