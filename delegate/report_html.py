@@ -18,7 +18,9 @@ def html(report: Any) -> str:  # a DelegationReport, whose module imports this o
     )
     invoke = (
         f"last invoke: {counted(cost.kernel_launches, 'launch')}, {counted(cost.host_syncs, 'wait')}, "
-        f"{_size(cost.bytes_to_device)} to the device, {_size(cost.bytes_to_host)} to the host"
+        f"{_size(cost.bytes_to_device)} to the device, {_size(cost.bytes_to_host)} to the host, "
+        f"{_size(cost.bytes_on_device)} on the device; {_size(cost.bytes_given)} from a call's arguments, "
+        f"{_size(cost.bytes_returned)} to its results"
     )
     return block(
         paragraph(head),

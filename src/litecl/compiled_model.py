@@ -168,7 +168,8 @@ class CompiledModel:
     def create_input_buffers(self, signature_index: int) -> list[TensorBuffer]:
         """Return a buffer for every input of a signature, with the input's current shape."""
         entry = self._entry(signature_index)
-        return [self._exchange.input_buffer(entry.subgraph, tensor) for _, tensor in entry.inputs]
+        with self._lock:  # no run is using the memory that a buffer may get
+            return [self._exchange.input_buffer(entry.subgraph, tensor) for _, tensor in entry.inputs]
 
     def create_output_buffers(self, signature_index: int) -> list[TensorBuffer]:
         """Return a buffer for every output of a signature."""
@@ -178,7 +179,9 @@ class CompiledModel:
     def create_input_buffer_by_name(self, signature_key: str, input_name: str) -> TensorBuffer:
         """Return a buffer for one input. Raises ModelError for an unknown name."""
         entry = self._entry(signature_key)
-        return self._exchange.input_buffer(entry.subgraph, entry.inputs[called("input", input_name, entry.inputs)][1])
+        tensor = entry.inputs[called("input", input_name, entry.inputs)][1]
+        with self._lock:
+            return self._exchange.input_buffer(entry.subgraph, tensor)
 
     def create_output_buffer_by_name(self, signature_key: str, output_name: str) -> TensorBuffer:
         """Return a buffer for one output."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,8 @@ from litecl.interpreter.device_tensor import DeviceTensor
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Array, Shape
 
+Guard = AbstractContextManager[Any]
+
 
 class TensorBuffer:
     """Host memory with a type and a shape. Buffers of a ``CompiledModel`` alias the device's memory if possible.
@@ -20,8 +23,9 @@ class TensorBuffer:
     array: the memory itself, without a copy; it has the latest run's values only until the next run.
     """
 
-    def __init__(self, array: Array, *, is_users: bool = False) -> None:
+    def __init__(self, array: Array, *, is_users: bool = False, guard: Guard | None = None) -> None:
         self._memory: Array | None = array
+        self._guard = nullcontext() if guard is None else guard  # held while memory is exchanged, read and written
         self.is_users = is_users  # and not to be exchanged for other memory
 
     @classmethod
@@ -116,10 +120,12 @@ class TensorBuffer:
         return value if num_elements is None else value.reshape(-1)[:num_elements]
 
     def _put(self, value: Array) -> None:
-        self.array[...] = value
+        with self._guard:
+            self.array[...] = value
 
     def _got(self) -> Array:
-        return self.array.copy()
+        with self._guard:
+            return self.array.copy()
 
     def get_tensor_details(self) -> dict[str, Any]:
         """Return "dtype" and "shape"."""

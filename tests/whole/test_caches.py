@@ -58,6 +58,7 @@ def test_invoke_again(options: dict[str, Any]) -> None:
 def test_signatures_in_turns(options: dict[str, Any], more: dict[str, Any]) -> None:
     """Arrays that are given, and those that were returned, stay what they are."""
     interpreter, rng = opened(signatures(3, 1, **more), **options), np.random.default_rng(1)
+    assert overwritten(interpreter) == [int("reads" not in more)] * 2
     runners = [interpreter.get_signature_runner(f"s{i}") for i in range(2)]
     cache = np.zeros(SHAPE, np.float32)
     seen: list[tuple[Array, Array]] = []

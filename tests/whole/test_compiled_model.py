@@ -1,6 +1,7 @@
 """LiteRT's CompiledModel: beside the original on the same files, and what becomes of memory."""
 
 import logging
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -144,16 +145,19 @@ def test_threads_may_share_a_model() -> None:
 
     def work(factor: int) -> None:
         inputs, outputs = buffers(model_)
-        for _ in range(20):
+        for _ in range(200):
             run(model_, inputs, outputs, factor * X, A)
             wrong.extend([factor] * (not np.allclose(outputs[1].read(4, np.float32), answers[factor], rtol=1e-5)))
 
     answers = {factor: expected(factor * X, A)[1] for factor in (1, 2, 3)}
     threads = [threading.Thread(target=work, args=(factor,)) for factor in answers]
+    before_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # so that they take turns within calls too
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    sys.setswitchinterval(before_s)
     assert not wrong
 
 

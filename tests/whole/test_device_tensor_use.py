@@ -162,3 +162,34 @@ def test_fork_save_and_load(options: dict[str, Any], tmp_path: Path) -> None:
             DeviceTensors.load(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         DeviceTensors.load(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("kind", ["own", "integrated", "shared"])
+def test_on_a_gpu(kind: str, tmp_path: Path) -> None:
+    """Launches are queued one by one, on memory that the host copies, maps, or shares."""
+    with pytest.MonkeyPatch.context() as patch:
+        if kind == "own":
+            options = devices.as_on_a_gpu(patch, tmp_path)
+        else:
+            options = devices.as_on_an_integrated_gpu(patch, tmp_path, has_svm=kind == "shared")
+        interpreter, rng = opened(signatures(3, 1), options), np.random.default_rng(14)
+        tensors, value = [DeviceTensor(SHAPE), DeviceTensor(SHAPE)], np.zeros(SHAPE, np.float32)
+        for at, which, here, there in (
+            (0, 0, 0, 0),
+            (3, 1, 0, 0),
+            (4, 1, 0, 1),
+            (5, 1, 1, 0),
+            (6, 0, 0, 0),
+            (9, 1, 0, 0),
+        ):
+            given = feeds(rng, which, at)
+            runner = interpreter.get_signature_runner(f"s{which}")
+            got = runner.run({"cache": tensors[here], **given}, {"new": tensors[there]})
+            before, value = value, updated(value, given["update"], at)
+            np.testing.assert_array_equal(tensors[there].read(), value)
+            np.testing.assert_array_equal(got["y"], np.abs(value))
+            if here != there:
+                np.testing.assert_array_equal(tensors[here].read(), before)
+        by_array = runner(cache=value, **(given := feeds(rng, 1, 700)))
+        np.testing.assert_array_equal(by_array["new"], updated(value, given["update"], 700))
+        np.testing.assert_array_equal(tensors[0].read(), value)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from threading import RLock
 from typing import Any
 from weakref import ref
 
@@ -32,22 +33,23 @@ class Exchange:
         self._bound: dict[tuple[int, int], ref[TensorBuffer]] = {}  # inputs, by subgraph and tensor
         self._lent: dict[tuple[int, int], ref[TensorBuffer]] = {}  # outputs
         self._is_running = False
+        self._guard = RLock()  # another thread does not read or write a buffer while it gets other memory
         nodes = [node for graph in interpreter.model.subgraphs for node in graph.nodes]
         self._keeps_state = any(node.op is READ_VARIABLE for node in nodes)  # whose result is the variable itself
 
     def input_buffer(self, subgraph: int, tensor: int) -> TensorBuffer:
         """Return a new buffer for an input, of its present shape, filled with zeros."""
         key, memory = (subgraph, tensor), self._memory(subgraph, tensor)
-        if _alive(self._bound.get(key)) is not None:
-            return TensorBuffer(np.zeros_like(memory))
-        buffer = TensorBuffer(memory)
+        if self._is_running or _alive(self._bound.get(key)) is not None:
+            return TensorBuffer(np.zeros_like(memory), guard=self._guard)
+        buffer = TensorBuffer(memory, guard=self._guard)
         self._bound[key] = ref(buffer)
         return buffer
 
     def output_buffer(self, subgraph: int, tensor: int) -> TensorBuffer:
         """Return a new buffer for an output, of its present shape."""
         details = self._interpreter._get_tensor_details(tensor, subgraph)
-        return TensorBuffer(np.zeros(details["shape"], np_dtype(details)))
+        return TensorBuffer(np.zeros(details["shape"], np_dtype(details)), guard=self._guard)
 
     def allocate(self) -> None:
         """Prepare the model for other shapes, after whoever has memory of the present ones got a copy.
@@ -56,10 +58,11 @@ class Exchange:
         """
         if self._interpreter.is_allocated:
             return
-        for buffer in map(_alive, (*self._bound.values(), *self._lent.values())):
-            if buffer is not None and not buffer.is_destroyed:
-                buffer.exchange(buffer.array.copy())
-        self._bound, self._lent = {}, {}
+        with self._guard:
+            for buffer in map(_alive, (*self._bound.values(), *self._lent.values())):
+                if buffer is not None and not buffer.is_destroyed:
+                    buffer.exchange(buffer.array.copy())
+            self._bound, self._lent = {}, {}
         self._interpreter.allocate_tensors()
 
     def run(self, subgraph: int, inputs: Buffers, outputs: Buffers) -> None:
@@ -77,10 +80,11 @@ class Exchange:
     def _run(self, subgraph: int, inputs: Buffers, outputs: Buffers) -> None:
         memories = self._fit(subgraph, inputs)
         given, taken = _on_device(inputs), _on_device(outputs)
-        for (tensor, buffer), memory in zip(inputs, memories, strict=True):
-            if tensor not in given and not buffer.holds(memory):
-                self._feed(subgraph, tensor, buffer, memory)
-        self._let_go(subgraph, outputs)
+        with self._guard:
+            for (tensor, buffer), memory in zip(inputs, memories, strict=True):
+                if tensor not in given and not buffer.holds(memory):
+                    self._feed(subgraph, tensor, buffer, memory)
+            self._let_go(subgraph, outputs)
         passed: Mapping[int, Array] = {}
         if given or taken:
             run = DeviceRun(self._interpreter, subgraph, given, taken)
@@ -90,7 +94,8 @@ class Exchange:
             self._interpreter._invoke(subgraph)
         for tensor, buffer in outputs:
             if tensor not in taken:
-                self._collect(subgraph, tensor, buffer, inputs, passed.get(tensor))
+                with self._guard:
+                    self._collect(subgraph, tensor, buffer, inputs, passed.get(tensor))
 
     def _memory(self, subgraph: int, tensor: int) -> Array:
         return self._interpreter.tensor(tensor, subgraph_index=subgraph)()
