@@ -42,7 +42,7 @@ def _run(options: HadamardRotationOptions, inputs: Inputs) -> list[Array]:
 
 def scale_of(size: int) -> np.float32:
     """Return the factor of every element, which makes the matrix of a size orthogonal."""
-    return np.float32(1) / np.sqrt(np.float32(size))
+    return np.float32(np.float32(1) / np.sqrt(np.float32(size)))
 
 
 HADAMARD_ROTATION = Op("aeq.hadamard_rotation", options=HadamardRotationOptions, infer=_infer, run=_run, custom=True)
