@@ -97,7 +97,7 @@ def test_searched_scales_are_the_best(last: int, slack: float) -> None:
 
 @pytest.mark.parametrize("last", [7, 127])
 def test_scales_of_octav_make_its_formula_smallest(last: int) -> None:
-    """The expected error of Sakr et al. (2022), equation 5: uniform noise of a step of 2 clip / 2^bits, and what is clipped."""
+    """The expected error of Sakr et al. (2022), equation 5: noise of a step of 2 clip / 2^bits, and what is clipped."""
     rows = np.random.default_rng(0).standard_normal((6, 400))
 
     def expected(row: Array, clip: float) -> float:
