@@ -53,9 +53,9 @@ def _errors(rows: Array, clip: Array, last: int, masses: Array | None) -> Array:
 def _octav(magnitudes: Array, largest: Array, last: int) -> Array:
     """Return the clipping magnitudes of OCTAV (Sakr et al., 2022, equation 6), by Newton's method.
 
-    The noise of rounding is that of a step of ``clip / last``, which for few bits is not the paper's ``clip / 2**b``.
+    The paper's noise of rounding is that of a step of ``2 * clip / 2**bits``.
     """
-    noise, size = 1 / (12 * last * last), magnitudes.shape[1]
+    noise, size = 1 / (12 * (last + 1) ** 2), magnitudes.shape[1]
     clip = magnitudes.mean(axis=1)
     for _ in range(_ROUNDS):
         above = magnitudes > clip[:, None]

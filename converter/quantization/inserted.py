@@ -29,17 +29,24 @@ class Inserted:
         self._after: dict[int, list[Node]] = {}
         self._constants: dict[str, int] = {}
         self._replaced: dict[tuple[int, str], int] = {}
+        self._sources: dict[int, int] = {}
         self._first: list[Node] = []
         self._matrices: dict[int, int] = {}
         self._rotated: dict[tuple[int, int, bool], int] = {}
 
     def replace_weights(self, number: int, spec: TensorSpec, kind: str) -> None:
         """Give a node other weights; equal ones of the same kind that several nodes read are one tensor."""
-        (source, *_), node = self.nodes[number].inputs[1:], self.nodes[number]
+        self.replace_constant(number, 1, spec, kind)
+
+    def replace_constant(self, number: int, position: int, spec: TensorSpec, kind: str) -> None:
+        """Give a node another constant, as ``replace_weights`` does."""
+        node, inputs = self.nodes[number], list(self.nodes[number].inputs)
+        source = self._sources.get(inputs[position], inputs[position])
         if (source, kind) not in self._replaced:
             self._replaced[source, kind] = self._push(replace(spec, name=f"{spec.name}/{kind}"))
-        inputs = (node.inputs[0], self._replaced[source, kind], *node.inputs[2:])
-        self.nodes[number] = replace(node, inputs=inputs)
+            self._sources[self._replaced[source, kind]] = source
+        inputs[position] = self._replaced[source, kind]
+        self.nodes[number] = replace(node, inputs=tuple(inputs))
 
     def can_rotate(self, tensor: int, size: int) -> bool:
         """Return whether the rotation of a tensor can be expressed: a RESHAPE back finds one open dimension at most."""
@@ -66,14 +73,15 @@ class Inserted:
         self._after.setdefault(number, []).extend(self._rotation(inner, made, size, custom))
         self.nodes[number] = replace(node, outputs=(inner,))
 
-    def scale_input(self, number: int, factors: Array) -> None:
-        """Multiply what a node reads first by a number for each channel."""
-        node = self.nodes[number]
-        spec = self.tensors[node.inputs[0]]
-        by = self._push(TensorSpec(TensorType.FLOAT32, factors.shape, f"{spec.name}/factors{number}", factors))
-        product = self._push(replace(spec, name=f"{spec.name}/scaled{number}"))
-        self._before.setdefault(number, []).append(self._node(MUL, (node.inputs[0], by), product, MulOptions()))
-        self.nodes[number] = replace(node, inputs=(product, *node.inputs[1:]))
+    def scale_input(self, numbers: Sequence[int], factors: Array) -> None:
+        """Multiply what some nodes read first, in order, by a number for each channel."""
+        source = self.nodes[numbers[0]].inputs[0]
+        spec = self.tensors[source]
+        by = self._push(TensorSpec(TensorType.FLOAT32, factors.shape, f"{spec.name}/factors{numbers[0]}", factors))
+        product = self._push(replace(spec, name=f"{spec.name}/scaled{numbers[0]}"))
+        self._before.setdefault(numbers[0], []).append(self._node(MUL, (source, by), product, MulOptions()))
+        for number in numbers:
+            self.nodes[number] = replace(self.nodes[number], inputs=(product, *self.nodes[number].inputs[1:]))
 
     def finished(self) -> tuple[Subgraph, dict[int, int]]:
         """Return the subgraph, and the new number of each node."""
@@ -93,12 +101,13 @@ class Inserted:
         count = len(self._graph.tensors)
         tensors, moved = self.tensors[:count], {t: t for t in (ABSENT, *range(count))}
         read = {t for node in nodes for t in node.inputs} | set(self._graph.outputs)
+        used = read | {t for node in nodes for t in node.outputs}
         for (source, _), new in self._replaced.items():
-            if source not in read:
+            if source not in read and new in read:
                 read.add(source)
                 tensors[source], moved[new] = self.tensors[new], source
         for index in range(count, len(self.tensors)):
-            if index not in moved:
+            if index not in moved and index in used:
                 moved[index] = len(tensors)
                 tensors.append(self.tensors[index])
         return tuple(tensors), moved

@@ -17,13 +17,15 @@ _POWERS = np.linspace(0.0, 1.0, 11)
 _GAIN = 0.98  # of the error without: less is not worth a product for each row
 
 
-def factors(spec: TensorSpec, form: Format, moments: Moments) -> Array | None:
-    """Return the factors of the channels of weights [units, depth], as float32 [depth]; None if none are better."""
-    assert spec.data is not None
-    least = _error(spec, form, moments, np.ones(len(moments.products)))
-    best, bound = None, least * _GAIN
-    for scale in _candidates(spec.data.astype(np.float64), np.diag(moments.products)):
-        error = _error(spec, form, moments, scale)
+def factors(layers: Sequence[tuple[TensorSpec, Format]], moments: Moments) -> Array | None:
+    """Return the factors of the channels of the weights [units, depth] of layers that read one input, as float32
+    [depth]; None if none are better.
+    """
+    ones = np.ones(len(moments.products))
+    best, bound = None, sum(_error(spec, form, moments, ones) for spec, form in layers) * _GAIN
+    weights = np.concatenate([spec.data for spec, _ in layers if spec.data is not None]).astype(np.float64)
+    for scale in _candidates(weights, np.diag(moments.products)):
+        error = sum(_error(spec, form, moments, scale) for spec, form in layers)
         if error < bound:
             best, bound = scale.astype(np.float32), error
     return best

@@ -14,11 +14,13 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops import unary
+from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
-from litecl.interpreter.schema import TensorType
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support import oracle
 from support.build import model, randn
 from support.quantize_models import Net, names_of, run
@@ -95,12 +97,12 @@ def test_searched_scales_are_the_best(last: int, slack: float) -> None:
 
 @pytest.mark.parametrize("last", [7, 127])
 def test_scales_of_octav_make_its_formula_smallest(last: int) -> None:
-    """The expected error of Sakr et al. (2022), equation 5: uniform noise of a step, and what is clipped."""
+    """The expected error of Sakr et al. (2022), equation 5: noise of a step of 2 clip / 2^bits, and what is clipped."""
     rows = np.random.default_rng(0).standard_normal((6, 400))
 
     def expected(row: Array, clip: float) -> float:
         inside = np.abs(row) <= clip
-        noise = (clip / last) ** 2 / 12
+        noise = (clip / (last + 1)) ** 2 / 12
         return float(noise * inside.mean() + np.square(np.abs(row) - clip)[~inside].sum() / row.size)
 
     for row, scale in zip(rows, nearest(rows, last, "octav"), strict=True):
@@ -218,6 +220,48 @@ def test_rotations_of_tables(custom: bool) -> None:
     np.testing.assert_allclose(wanted[0], table[feed], rtol=0, atol=0.03)
     for got, exact in zip(run(Interpreter(content), [feed]), wanted, strict=True):
         np.testing.assert_allclose(got, exact, rtol=0, atol=1e-5)
+
+
+def _behind(kind: str) -> Model:
+    """Return layers that read one input, and what makes that."""
+    g = Net()
+    x, row = g.input((1, 64)), [g.const((g.rng.random(64) + 0.5).astype(np.float32)) for _ in range(2)]
+    if kind == "norm":
+        x = g.op(ADD, [g.op(MUL, [x, row[0]], MulOptions()), row[1]], AddOptions())
+    elif kind in ("dense", "dense, relu", "dense, relu6", "dense, read twice"):
+        name = kind.partition(", ")[2].upper()
+        function = ActivationFunctionType[name] if name in ("RELU", "RELU6") else ActivationFunctionType.NONE
+        options = FullyConnectedOptions(fused_activation_function=function)
+        weights = (np.eye(64) * 3).astype(np.float32) + randn(g.rng, 64, 64, scale=0.1)
+        x = g.op(FULLY_CONNECTED, [x, g.const(weights), row[1]], options)
+    elif kind == "tanh":
+        x = g.unary(unary.TANH, x)
+    tail = [g.const((randn(g.rng, 48, 64) * g.rng.standard_t(3, (48, 64))).astype(np.float32)) for _ in range(2)]
+    made = [g.op(FULLY_CONNECTED, [x, weights, None], FullyConnectedOptions()) for weights in tail]
+    return model(g.build(*made, *([g.unary(unary.TANH, x)] if "twice" in kind else [])))
+
+
+@pytest.mark.parametrize(
+    ("kind", "folds"),
+    [
+        *(("norm", True), ("dense", True), ("dense, relu", True)),
+        *(("dense, relu6", False), ("dense, read twice", False), ("tanh", False), ("input", False)),
+    ],
+)
+def test_factors_are_folded_into_what_makes_the_input(kind: str, folds: bool) -> None:
+    """One product for all layers that read an input, or none, if constants can be divided instead."""
+    of = _behind(kind)
+    data = [[x[None]] for x in _inputs(1, 100, 64)]
+    (graph,) = of.subgraphs
+    first = graph.tensors[graph.nodes[0].outputs[0]].name if kind.startswith("dense") else "none"
+    left = {"regex": first, "operation": "*", "algorithm_key": "no_quantize"}
+    after, _ = by_recipe(of, [entry(8, algorithm="AWQ", widened=True), left], data=data)
+    names, before = names_of(after), names_of(of)
+    assert names.count("MUL") == before.count("MUL") + (not folds)
+    assert len(write(after)) < len(write(of)) * 0.7
+    feed = _inputs(2, 1, 64)
+    for got, wanted in zip(oracle.run(write(after), [feed]), run(Interpreter(of), [feed]), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=0.03 * np.abs(wanted).max())
 
 
 def test_factors_cancel_out() -> None:

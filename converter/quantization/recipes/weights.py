@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.converter.quantization.difference import Difference
+from litecl.converter.quantization.folding import divided
 from litecl.converter.quantization.formats import Format, stored, widened
 from litecl.converter.quantization.gptq import Moments
 from litecl.converter.quantization.inserted import Inserted
@@ -42,24 +43,23 @@ def narrowed(graph: Subgraph, chosen: Mapping[int, Choice], moments: Mapping[int
 
 class _Weights:
     def __init__(self, graph: Subgraph, chosen: Mapping[int, Choice], moments: Mapping[int, Moments]) -> None:
-        self._chosen = chosen
+        self._graph, self._chosen = graph, chosen
         self._inserted = Inserted(graph)
         self._moments: dict[int, Moments] = {}  # by number, of inputs as they are changed
         self._rows: dict[tuple[int, Format], StoredWeights] = {}
         self._notes: list[str] = []
         for number, choice in chosen.items():
             self._prepare(number, graph.nodes[number], choice, moments.get(number))
+        self._scale()
 
     def _prepare(self, number: int, node: Node, choice: Choice, moments: Moments | None) -> None:
-        """Rotate or scale the weights of a node, and its input with them, if its entry says so."""
+        """Rotate the weights of a node, and its input with them, if its entry says so."""
         wanted = choice.entry.config.block
         if wanted and not choice.form.block:
             name = self._inserted.tensors[node.outputs[0]].name
             self._notes.append(f"{node.op.name} {name!r}: a scale for each row, as blocks of {wanted} do not divide it")
         if choice.entry.algorithm.rotates and node.op in (FULLY_CONNECTED, EMBEDDING_LOOKUP):
             moments = self._rotate(number, node, choice, moments)
-        elif choice.entry.algorithm.scales and node.op is FULLY_CONNECTED and moments is not None:
-            moments = self._scale(number, node, choice, moments)
         if moments is not None:
             self._moments[number] = moments
 
@@ -79,16 +79,29 @@ class _Weights:
             self._inserted.rotate_output(number, size, custom=custom)
         return None if moments is None else rotated_moments(moments, size)
 
-    def _scale(self, number: int, node: Node, choice: Choice, moments: Moments) -> Moments:
-        spec, x = (self._inserted.tensors[t] for t in (node.inputs[1], node.inputs[0]))
-        fits = x.shape is not None and x.shape[-1:] == spec.static_shape[-1:]
-        scale = factors(spec, choice.form, moments) if fits else None
+    def _scale(self) -> None:
+        """Scale the weights of dense layers and divide their inputs, alike for all that read one."""
+        groups: dict[int, list[int]] = {}
+        for number in self._moments:
+            node = self._graph.nodes[number]
+            x, weights = (self._inserted.tensors[t] for t in node.inputs[:2])
+            fits = x.shape is not None and x.shape[-1:] == weights.static_shape[-1:]
+            if node.op is FULLY_CONNECTED and self._chosen[number].entry.algorithm.scales and fits:
+                groups.setdefault(node.inputs[0], []).append(number)
+        for tensor, numbers in groups.items():
+            self._scale_group(tensor, numbers)
+
+    def _scale_group(self, tensor: int, numbers: list[int]) -> None:
+        weights = [self._inserted.tensors[self._inserted.nodes[n].inputs[1]] for n in numbers]
+        layers = [(spec, self._chosen[n].form) for spec, n in zip(weights, numbers, strict=True)]
+        scale = factors(layers, self._moments[numbers[0]])
         if scale is None:
-            return moments
-        changed, divided = scaled(spec, scale, moments)
-        self._inserted.replace_weights(number, changed, f"scaled{number}")
-        self._inserted.scale_input(number, (1 / scale).astype(np.float32))
-        return divided
+            return
+        for spec, number in zip(weights, numbers, strict=True):
+            changed, self._moments[number] = scaled(spec, scale, self._moments[number])
+            self._inserted.replace_weights(number, changed, f"scaled{tensor}")
+        if not divided(self._inserted, self._graph, tensor, numbers, scale):
+            self._inserted.scale_input(numbers, (1 / scale).astype(np.float32))
 
     def narrowed(self) -> Narrowed:
         """Return the subgraph with weights as they are stored."""
