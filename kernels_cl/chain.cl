@@ -4,6 +4,7 @@
 // first-level cache; on a GPU a vector does, and stays in registers. A work-item takes per_item consecutive elements.
 // paces: each array's step within a row: 1, or that of REPEATED (common.h). steps: `count` of them. nest: rank,
 // dims[rank], strides[rank] of x, of a, b, c and d, and of y.
+// Macro: TAKEN, a bit for each step that a chain takes: the others are not compiled.
 #include "tile.h"
 #include "functions.h"
 #include <ChainArray>
@@ -12,6 +13,8 @@
 #include <StepCode>
 
 typedef floatv Tv;
+
+#define TAKES(name) ((ulong)(TAKEN) >> STEP_CODE_##name & 1)
 
 // Every step, of the running value a and the operand b, but those of EACH_FUNCTION_STEP, which are functions of a.
 #define STEPS(STEP)                                                   \
@@ -46,6 +49,7 @@ typedef __global const float *Running;  // where the block is
 
 #define IN_BLOCK(name, value)                                                         \
     case STEP_CODE_##name: {                                                          \
+        if (!TAKES(name)) break;                                                      \
         int i = 0;                                                                    \
         for (; i + VW <= count; i += VW) {                                            \
             const floatv a = LOAD(x + i), b = pace > 0 ? LOAD(operand + i) : number;  \
@@ -92,8 +96,9 @@ inline __global const float *place_in(__global const float *const *arrays, const
     return place;
 }
 
-#define OF_VECTOR(name, value) \
-    case STEP_CODE_##name:     \
+#define OF_VECTOR(name, value)   \
+    case STEP_CODE_##name:       \
+        if (!TAKES(name)) break; \
         return value;
 #define FUNCTION_OF_VECTOR(name) OF_VECTOR(name, name(a))
 

@@ -17,7 +17,7 @@ from litecl.delegate.native.loading import loaded
 from litecl.delegate.plan.region_program import RegionProgram
 from litecl.delegate.progress import logged, phase, slow, tell
 
-_MORE_PASSES = {"copy.cl", "region.cl"}  # rows that are short, and of no known step; the table of a small region
+_MORE_PASSES = {"copy.cl"}  # rows that are short, and of no known step
 _PRELUDE, _CREW, _RUNTIME = "native.h", "crew.c", "runtime.c"
 # Functions that variants of kernels share, in files of their own, by the header that declares them: the macros of those
 # files.

@@ -1,4 +1,4 @@
-"""Element-wise operators one after another as one launch, of a kernel that is built once for all of them."""
+"""Element-wise operators one after another as one launch, of a kernel that has the steps which they take."""
 
 import math
 from collections.abc import Sequence
@@ -86,7 +86,8 @@ def chain(x: Operand, links: Sequence[Link], y: Operand, target: Target) -> Laun
     share = elements("chain", y.spec.size, target, work=len(links))
     tables: tuple[Arg, ...] = (Const(np.array(nest.steps, np.int32)), steps, nest.table)
     sizes = (*share.args, np.int32(nest.row), np.int32(len(links)))
-    return share.launch("chain", (*operands, y, *tables, *sizes), nest.straight(target), y.spec.size * len(links))
+    macros = {"TAKEN": _taken(links), **nest.straight(target)}
+    return share.launch("chain", (*operands, y, *tables, *sizes), macros, y.spec.size * len(links))
 
 
 def operands_of(links: Sequence[Link]) -> list[Operand]:
@@ -104,6 +105,11 @@ def _code(step: str) -> int:
     from litecl.delegate.ops.chain_steps import StepCode  # which knows every function, when a chain is first launched
 
     return StepCode[step]
+
+
+def _taken(links: Sequence[Link]) -> int:
+    """Return a bit for each step of a chain: few of them are in a model, and all together take long to compile."""
+    return sum(1 << code for code in {_code(link.step) for link in links})
 
 
 def _long_rows(arrays: Sequence[Operand], y: Operand) -> tuple[Sequence[Operand], Shape]:

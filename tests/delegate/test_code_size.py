@@ -10,8 +10,12 @@ import pytest
 import litecl.kernels_cl
 from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.kit.schedule import rows_of
+from litecl.delegate.ops.chain_steps import StepCode
 from litecl.interpreter.file.writer import write
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import MUL, MulOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
+from litecl.interpreter.ops.unary import EXP, RSQRT
 from litecl.perf.models.build import Graph, model, randn
 from support.by_name import launches
 
@@ -42,6 +46,29 @@ def test_convolutions_of_few_channels_are_one_kernel_for_all_strides() -> None:
     found = launches((write(model(graph.build(*outputs))), [randn(rng, 1, 96, 96, 2)]), _CPU)
     assert len(found) == 3
     assert len({(launch.kernel, tuple(sorted(launch.defines.items()))) for launch in found}) == 1
+
+
+def test_a_chain_is_compiled_with_its_own_steps() -> None:
+    """Two chains of the same operators, in whatever order and number, are one kernel, and those of others another."""
+    graph, rng = Graph(), np.random.default_rng(1)
+    x, half = graph.input((1, 500)), graph.const(np.float32(0.5))
+
+    def exp(of: int) -> int:
+        return graph.op(EXP, (of,), NoOptions())
+
+    def halved(of: int) -> int:
+        return graph.op(MUL, (of, half), MulOptions())
+
+    outputs = [halved(exp(x)), halved(exp(exp(x))), graph.op(RSQRT, (halved(x),), NoOptions())]
+    found = launches((write(model(graph.build(*outputs))), [randn(rng, 1, 500)]), _CPU)
+    masks = [int(launch.defines["TAKEN"]) for launch in found if launch.kernel == "chain"]
+    expected = [{"EXP", "MUL"}, {"EXP", "MUL"}, {"MUL", "RSQRT"}]
+    assert sorted(masks) == sorted(sum(1 << StepCode[name] for name in names) for names in expected)
+
+
+def test_every_step_has_a_bit() -> None:
+    """Of the 64 that the kernel looks at."""
+    assert max(StepCode) < 64
 
 
 def _reached(text: str, name: str, bodies: dict[str, str], seen: set[str]) -> Iterator[str]:

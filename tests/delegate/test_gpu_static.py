@@ -69,7 +69,7 @@ _KERNELS: dict[str, tuple[str, dict[str, Any], float]] = {
         {"T": "float", "R": "float", "OP": "ADD", "FINISH": "ACTIVATE", "FLOATING": 1},
         0.0,
     ),
-    "chains with broadcasting": ("chain", {}, 0.0),
+    "chains with broadcasting": ("chain", {"TAKEN": (1 << 32) - 1}, 0.0),
     "copies": ("copy", {"T": "uint"}, 0.0),
     "maps of bytes without broadcasting": ("quantized_binary", {"T": "char", "OP": "ADD", "STRAIGHT": 1}, 0.0),
     "choices without broadcasting": ("select", {"T": "uint", "STRAIGHT": 1}, 0.0),
