@@ -79,10 +79,9 @@ class NativeMemory:
         self._address = int(self.arena.ctypes.data)
         self._places = Places(plan, ALIGNMENT)
         first = Shift.SETS + 2 * (plan.turns + 1)
-        outside = dict.fromkeys(map(plan.root, (*plan.inputs, *plan.outputs)))
-        self.shifts = {
-            root: first + i for i, root in enumerate(outside) if root in plan.arena.offsets or root in plan.apart
-        }
+        ends = dict.fromkeys(map(plan.root, (*plan.inputs, *plan.outputs)))
+        outside = [root for root in ends if root in plan.arena.offsets or root in plan.apart]
+        self.shifts = {root: first + i for i, root in enumerate(outside)}
         sizes = dict(self._places.constants.values())
         small, end = {}, 0
         for offset, size in sizes.items():
