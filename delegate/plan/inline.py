@@ -41,16 +41,25 @@ class Inlined:
         return live_nodes(self.source, running, kept)
 
 
-def inlined(model: Model, specs: Sequence[Specs], index: int) -> Inlined:
-    """Return a subgraph with the nodes of others in place of calls. specs: of the tensors of each subgraph."""
+def inlined(model: Model, specs: Sequence[Specs], index: int, nodes: Collection[int] | None = None) -> Inlined:
+    """Return a subgraph with the nodes of others in place of calls.
+
+    specs: of the tensors of each subgraph. nodes: those that may be such calls, all by default.
+    """
     graph = model.subgraphs[index]
-    if not any(node.op in _CALLS for node in graph.nodes):
+    asked = range(len(graph.nodes)) if nodes is None else nodes
+    calls = {i for i in asked if graph.nodes[i].op in _CALLS}
+    if not calls:
         return as_it_is(graph, specs[index], index)
     building = _Building(model, specs, index)
+    own = {t: t for t in (ABSENT, *range(len(graph.tensors)))}
     positions = []
     for i in range(len(graph.nodes)):
         start = len(building.nodes)
-        building.add(index, i, {t: t for t in (ABSENT, *range(len(graph.tensors)))})
+        if i in calls:
+            building.add(index, i, own)
+        else:
+            building.keep(index, i, own)
         positions.append(range(start, len(building.nodes)))
     source = replace(graph, tensors=tuple(building.tensors), nodes=tuple(building.nodes))
     return Inlined(source, tuple(building.specs), building.origins, positions)
@@ -76,15 +85,18 @@ class _Building:
         """Add a node of a subgraph, or what it runs in its place. place: the new number of every tensor."""
         node = self._model.subgraphs[subgraph].nodes[position]
         callee = callees_of(node)[0] if node.op in _CALLS else None
-        own = node.moved(place)
-        if callee is None or not self._is_plain(callee, own):
-            self.nodes.append(own)
-            self.origins.append((subgraph, position))
+        if callee is None or not self._is_plain(callee, own := node.moved(place)):
+            self.keep(subgraph, position, place)
             return
         graph = self._model.subgraphs[callee]
         inner = self._places(callee, own)
         for i in live_nodes(graph):
             self.add(callee, i, inner)
+
+    def keep(self, subgraph: int, position: int, place: Mapping[int, int]) -> None:
+        """Add a node of a subgraph as it is."""
+        self.nodes.append(self._model.subgraphs[subgraph].nodes[position].moved(place))
+        self.origins.append((subgraph, position))
 
     def _places(self, callee: int, node: Node) -> dict[int, int]:
         """Return the numbers of a subgraph's tensors where a node runs it: its own are new ones."""

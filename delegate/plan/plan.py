@@ -9,6 +9,7 @@ from litecl.delegate.cl_op import DeviceOp, Operand, Scratch, Target
 from litecl.delegate.claim.partition import Region
 from litecl.delegate.plan import states
 from litecl.delegate.plan.graph import region_graph
+from litecl.delegate.plan.inline import inlined
 from litecl.delegate.plan.kinds import kind_of
 from litecl.delegate.plan.lowering import lower
 from litecl.delegate.plan.memory import Arena, Usage, place
@@ -113,6 +114,7 @@ def plan(
     (subgraph and position) that compute in float32 whatever the target's precision.
     """
     planning = Planning(source.model, source.specs, target, alignment, cl_ops, observe, in_float)
+    planning.graphs[region.subgraph] = inlined(source.model, source.specs, region.subgraph, {*region.nodes})
     before, pinned = states.places(planning, region)
     kept = {*region.outputs, *(v.after for v in region.variables if v.after is not None)}
     nodes = planning.graph(region.subgraph).live(region.nodes, kept)

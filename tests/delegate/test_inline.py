@@ -114,6 +114,15 @@ def test_one_body_of_several_composites() -> None:
     check(built, [np.abs(X), X * X], X)
 
 
+def test_calls_of_other_regions_stay() -> None:
+    g = Graph()
+    (first,) = composite(g, 1, [g.input(SHAPE)])
+    built = model(g.build(*composite(g, 1, [first])), absolute())
+    found = inlined(built, [graph.tensors for graph in built.subgraphs], 0, [1])
+    assert [node.op.name for node in found.source.nodes] == ["STABLEHLO_COMPOSITE", "ABS"]
+    assert list(found.origins) == [(0, 0), (1, 0)]
+
+
 def _given_back(b: Graph) -> tuple[int, ...]:
     x = b.input(SHAPE)
     return x, b.op(unary.ABS, [x], NoOptions())
