@@ -40,10 +40,6 @@ class DeviceRun:
         self._copied_bytes = 0
         self._quick: InPlace | None = None
 
-    def is_of(self, inputs: Tensors, outputs: Tensors) -> bool:
-        """Return whether these are its tensors."""
-        return self.inputs == inputs and self.outputs == outputs
-
     def run(self, wanted: Collection[int] = ()) -> dict[int, Array]:
         """Run; return copies of the inputs, as they were, that are wanted as outputs too.
 

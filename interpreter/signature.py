@@ -37,6 +37,9 @@ class Runnable(Runs, Protocol):
     def allocate_tensors(self) -> None:
         """Prepare the model."""
 
+    _shared: Mapping[int, Mapping[int, Array]]
+    _preliminary: bool
+
     def _copied_inputs(self, subgraph: int) -> set[int]:
         """Return the inputs that a run only copies."""
 
@@ -70,7 +73,7 @@ class SignatureRunner:
         self._subgraph_index = self._signature.subgraph
         self._inputs = dict(sorted(self._signature.inputs.items()))
         self._outputs = dict(sorted(self._signature.outputs.items())).items()
-        self._device_run = DeviceRun(interpreter, self._subgraph_index, {}, {})  # the last one
+        self._last: _Again | None = None
 
     def __call__(self, **inputs: npt.ArrayLike | DeviceTensor) -> dict[str, Any]:
         """Run the signature. Raises ModelError for missing or unknown names, ShapeError for a wrong type or shape.
@@ -96,16 +99,27 @@ class SignatureRunner:
         says so. Raises what a call raises, and ModelError for tensors that are closed, lost, in use by another run,
         or on another device.
         """
-        wanted = self._named(outputs or {})
-        kept = {name: x for name, x in inputs.items() if isinstance(x, DeviceTensor)}
+        outputs = _NONE if outputs is None else outputs
+        again = self._last
+        if again is None or not again.gives(inputs, outputs):
+            self._last = again = self._prepared(inputs, outputs)
+        passed = again.run.run(self._signature.outputs.values())
+        read, written, within = again.run.moved
+        return self._results(Moved(again.given_bytes + read, written, within), outputs, passed)
+
+    def _prepared(self, inputs: Mapping[str, Any], outputs: Mapping[str, DeviceTensor]) -> "_Again":
+        """Set inputs, and return what runs on these tensors now, and gives such inputs again."""
+        interpreter, subgraph, known = self._interpreter, self._subgraph_index, self._signature.inputs
+        wanted = self._named(outputs)
         self._give(inputs)
-        tensors = {self._signature.inputs[name]: x for name, x in kept.items()}
-        if not self._device_run.is_of(tensors, wanted):
-            self._device_run = DeviceRun(self._interpreter, self._subgraph_index, tensors, wanted)
-        passed = self._device_run.run(self._signature.outputs.values())
-        read, written, within = self._device_run.moved
-        given = self._given_bytes({name: x for name, x in inputs.items() if name not in kept})
-        return self._results(Moved(given + read, written, within), outputs or {}, passed)
+        kept = {name: x for name, x in inputs.items() if isinstance(x, DeviceTensor)}
+        run = DeviceRun(interpreter, subgraph, {known[name]: x for name, x in kept.items()}, wanted)
+        arrays = {name: x for name, x in inputs.items() if name not in kept}
+        shared = interpreter._shared.get(subgraph, {})
+        memory = {name: shared[known[name]] for name in arrays if known[name] in shared}
+        memory = {name: view for name, view in memory.items() if view.dtype == np.asarray(arrays[name]).dtype}
+        is_all = len(memory) == len(arrays)
+        return _Again(interpreter, kept, outputs, memory if is_all else None, run, self._given_bytes(arrays))
 
     def device_tensor(self, name: str) -> DeviceTensor:
         """Return a new tensor for an input or output, of zeros. Raises ModelError for one that it does not have or
@@ -129,10 +143,13 @@ class SignatureRunner:
             raise ModelError(
                 f"signature {self._signature_key!r}: expected outputs among {sorted(known)}, got {sorted(outputs)}"
             )
+        found: dict[int, DeviceTensor] = {}
         for name, tensor in outputs.items():
             if not isinstance(tensor, DeviceTensor):
                 raise ArgumentError(f"output {name!r}: expected a DeviceTensor, got {type(tensor).__name__}")
-        return {known[name]: tensor for name, tensor in outputs.items()}
+            if found.setdefault(known[name], tensor) is not tensor:
+                raise ModelError(f"output {name!r} has another name too: expected one DeviceTensor for both, got two")
+        return found
 
     def _give(self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor]) -> None:
         """Prepare the model for the shapes of inputs, and set those that are arrays."""
@@ -189,6 +206,45 @@ class SignatureRunner:
     def get_output_details(self) -> dict[str, TensorDetails]:
         """TFLite's dictionary for every output, by name."""
         return {name: self._interpreter._details(t, self._subgraph_index) for name, t in self._outputs}
+
+
+class _Again:
+    """A run on the same tensors, and its arguments: arrays are copied to where the model reads them.
+
+    memory: that, by name; None where there is more to do. given_bytes: of the arrays.
+    """
+
+    def __init__(
+        self,
+        interpreter: Runnable,
+        kept: Mapping[str, DeviceTensor],
+        outputs: Mapping[str, DeviceTensor],
+        memory: Mapping[str, Array] | None,
+        run: DeviceRun,
+        given_bytes: int,
+    ) -> None:
+        self._interpreter, self._executor = interpreter, interpreter._executor
+        self._kept, self._outputs = kept, dict(outputs)
+        self._memory = memory
+        self._like = {name: (x.shape, x.dtype) for name, x in (memory or {}).items()}
+        self.run, self.given_bytes = run, given_bytes
+
+    def gives(self, inputs: Mapping[str, Any], outputs: Mapping[str, DeviceTensor]) -> bool:
+        """Set inputs again, and return whether that was all there is to do."""
+        interpreter, memory = self._interpreter, self._memory
+        if memory is None or interpreter._executor is not self._executor or interpreter._preliminary:
+            return False
+        if len(inputs) != len(memory) + len(self._kept) or len(outputs) != len(self._outputs):
+            return False
+        pairs = (inputs, self._kept), (outputs, self._outputs)
+        if any(given.get(name) is not x for given, before in pairs for name, x in before.items()):
+            return False
+        arrays = [(into, inputs.get(name), self._like[name]) for name, into in memory.items()]
+        if any(not isinstance(x, np.ndarray) or (x.shape, x.dtype) != like for _, x, like in arrays):
+            return False
+        for into, x, _ in arrays:
+            into[...] = x
+        return True
 
 
 def _shape(name: str, value: npt.ArrayLike | DeviceTensor) -> Shape:

@@ -28,7 +28,7 @@ def step(key: str = "step") -> Step:
     return Step(key, 1, inputs, (*inputs[1:], Entry("y", None, (1, 4), _F)), "y")
 
 
-def made(*, passed_on: bool, twice: bool = False, returned: bool = True) -> Model:
+def made(*, passed_on: bool, twice: bool = False, returned: bool = True, same: bool = False) -> Model:
     """y = x + a, a' = a or a + x, b' = b * x or the same as a'."""
     graphs = []
     for key in ("step", "other") if twice else ("step",):
@@ -36,7 +36,7 @@ def made(*, passed_on: bool, twice: bool = False, returned: bool = True) -> Mode
         x, a, b = (g.input((1, 4)) for _ in range(3))
         y = g.op(ADD, [x, a], AddOptions())
         next_a = a if passed_on else g.op(ADD, [a, x], AddOptions())
-        next_b = next_a if passed_on else g.op(MUL, [b, x], MulOptions())
+        next_b = next_a if passed_on or same else g.op(MUL, [b, x], MulOptions())
         signature = Signature(key, {"x": x, "a": a, "b": b}, {"y": y, "a": next_a, "b": next_b}, len(graphs))
         graphs.append((g.build(y, next_a, next_b) if returned else g.build(y), signature))
     return model(*(graph for graph, _ in graphs), signatures=[signature for _, signature in graphs])
@@ -60,6 +60,15 @@ def test_caches_are_ones_own(cpu: bool, passed_on: bool, returned: bool) -> None
         expected[id(held)] = [a, a] if passed_on else [a + x, b * x]
         for each in (first, second):
             assert [value.tolist() for value in run.values(each).values()] == [[[n] * 4] for n in expected[id(each)]]
+
+
+@PLACES
+def test_two_caches_from_one_tensor(cpu: bool) -> None:
+    run = runner(made(passed_on=False, same=True), cpu)
+    held = caches(run, 1, 2)
+    for x, wanted in ((2.0, 3), (4.0, 7)):
+        run.run(step(), {"x": np.full((1, 4), x, np.float32)}, held)
+        assert [value[0, 0] for value in run.values(held).values()] == [wanted, wanted]
 
 
 @PLACES

@@ -45,10 +45,16 @@ def feeds(rng: np.random.Generator, which: int, at: int) -> dict[str, Array]:
     return {"update": randn(rng, 1, 2, (3, 1)[which], 16), "start": start(at)}
 
 
-def named_alike(rows: int = 1) -> bytes:
-    """A signature of two caches, each an input and an output of one name."""
-    g = Graph("s0")
-    k, v, update, at = g.input(SHAPE), g.input(SHAPE), g.input((1, 2, rows, 16)), g.input((4,), T.INT32)
-    new = [g.op(DYNAMIC_UPDATE_SLICE, [cache, update, at], NoOptions()) for cache in (k, v)]
-    inputs, outputs = {"k": k, "v": v, "update": update, "start": at}, dict(zip("kv", new, strict=True))
-    return write(model(g.build(*new), signatures=[Signature("s0", inputs, outputs, 0)]))
+def named_alike(*rows: int) -> bytes:
+    """Return a file of a signature s0, s1, ... for each number of rows (one of 1), of two caches, each an input and an
+    output of one name.
+    """
+    graphs, named = [], []
+    for i, count in enumerate(rows or (1,)):
+        g = Graph(f"s{i}")
+        k, v, update, at = g.input(SHAPE), g.input(SHAPE), g.input((1, 2, count, 16)), g.input((4,), T.INT32)
+        new = [g.op(DYNAMIC_UPDATE_SLICE, [cache, update, at], NoOptions()) for cache in (k, v)]
+        inputs, outputs = {"k": k, "v": v, "update": update, "start": at}, dict(zip("kv", new, strict=True))
+        graphs.append(g.build(*new))
+        named.append(Signature(g.name, inputs, outputs, i))
+    return write(model(*graphs, signatures=named))

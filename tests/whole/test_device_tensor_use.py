@@ -84,6 +84,21 @@ def test_compiled_models_take_them(options: dict[str, Any]) -> None:
         assert at < 2 or compiled.delegation_report().counters.bytes_to_device < _BYTES
 
 
+@pytest.mark.parametrize("options", [_MODES["native"], _MODES["OpenCL"]], ids=["native", "OpenCL"])
+def test_one_set_for_all_signatures(options: dict[str, Any]) -> None:
+    """A region has no cache of its own as long as it is given tensors."""
+    interpreter, rng, tensor = opened(named_alike(2, 1), options), np.random.default_rng(16), DeviceTensor(SHAPE)
+    other = DeviceTensor(SHAPE)
+    for which in (0, 1, 1):
+        given = {"update": randn(rng, 1, 2, 2 - which, 16), "start": start(which)}
+        interpreter.get_signature_runner(f"s{which}")(k=tensor, v=other, **given)
+    assert all(row.arena_bytes < _BYTES for row in interpreter.delegation_report().partitions)  # type: ignore[attr-defined]
+    array = np.zeros(SHAPE, np.float32)
+    interpreter.get_signature_runner("s1")(k=array, v=array, **given)
+    sizes = [row.arena_bytes for row in interpreter.delegation_report().partitions]  # type: ignore[attr-defined]
+    assert [size >= 2 * _BYTES for size in sizes] == [False, True]
+
+
 def test_what_does_not_fit() -> None:
     interpreter = opened(signatures(3, 1), _MODES["native"])
     runner, rng = interpreter.get_signature_runner("s1"), np.random.default_rng(12)
@@ -109,6 +124,46 @@ def test_what_does_not_fit() -> None:
     np.testing.assert_array_equal(good.read(), value)
     runner.run({"cache": good, **given}, {"new": good})
     np.testing.assert_array_equal(good.read(), updated(value, given["update"], 4))
+
+
+@pytest.mark.parametrize("options", _MODES.values(), ids=_MODES)
+def test_calls_in_a_row(options: dict[str, Any] | None) -> None:
+    """A call that is like the last one is short, and one that is not is checked as the first one was."""
+    interpreter = opened(signatures(3, 1), options)
+    runner, rng = interpreter.get_signature_runner("s1"), np.random.default_rng(15)
+    tensors, value = [DeviceTensor(SHAPE), DeviceTensor(SHAPE)], np.zeros(SHAPE, np.float32)
+
+    def check(at: int, tensor: DeviceTensor, update: Any = None) -> None:
+        nonlocal value
+        given = feeds(rng, 1, at)
+        if update is not None:
+            given["update"] = update
+        got = runner.run({"cache": tensor, **given}, {"new": tensor})
+        value = updated(value, np.asarray(given["update"], np.float32), at)
+        np.testing.assert_array_equal(tensor.read(), value)
+        np.testing.assert_array_equal(got["y"], np.abs(value))
+
+    for at in range(4):
+        check(at, tensors[0])
+    check(4, tensors[0], randn(rng, 1, 2, 16, 1).swapaxes(2, 3))
+    for wrong in (np.zeros((1, 2, 1, 16)), np.zeros((2, 2, 1, 16), np.float32), "text", None):
+        with pytest.raises(ModelError):
+            runner.run({"cache": tensors[0], "update": wrong, "start": start(1)}, {"new": tensors[0]})
+        check(5, tensors[0])
+    with pytest.raises(ModelError, match="expected inputs"):
+        runner.run({"cache": tensors[0], "start": start(1), "other": start(1)}, {"new": tensors[0]})
+    tensors[1].write(value)
+    for at in range(6, 9):
+        check(at, tensors[1])
+    array = runner(cache=value, **(given := feeds(rng, 1, 9)))["new"]
+    np.testing.assert_array_equal(array, updated(value, given["update"], 9))
+    check(10, tensors[1])
+    interpreter.resize_tensor_input(0, (1, 2, 512, 16))
+    interpreter.allocate_tensors()
+    check(11, tensors[1])
+    interpreter.close()
+    with pytest.raises(ModelError, match="closed"):
+        check(12, tensors[1])
 
 
 def test_tensors_alone() -> None:
