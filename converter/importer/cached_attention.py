@@ -63,6 +63,27 @@ def cached_attention(caches: Caches) -> Iterator[None]:
             layer._compute_attention = original
 
 
+@contextmanager
+def causal_softmax() -> Iterator[None]:
+    """Let Softmax layers hide what a mask hides, and no more, while this lasts.
+
+    Otherwise they write zeros too, for rows that see nothing: none of a causal text, in which each token sees itself.
+    """
+    original = keras.layers.Softmax.call
+
+    def call(layer: Any, inputs: Any, mask: Any = None) -> Any:
+        if mask is not None:
+            seen = mask if mask.dtype == tf.bool else tf.cast(mask, tf.float32) > 0.5
+            inputs = tf.where(seen, inputs, inputs.dtype.min * _HIDDEN)
+        return original(layer, inputs)
+
+    keras.layers.Softmax.call = call
+    try:
+        yield
+    finally:
+        keras.layers.Softmax.call = original
+
+
 def _attention(caches: Caches) -> Callable[..., Any]:
     def attend(
         layer: Any,

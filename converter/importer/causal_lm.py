@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from litecl.converter.graph import Module
-from litecl.converter.importer.cached_attention import Caches, cached_attention
+from litecl.converter.importer.cached_attention import Caches, cached_attention, causal_softmax
 from litecl.converter.importer.frontends import eagerly, from_concrete_functions, require_keras
 from litecl.converter.passes.tensorflow.positions import use_positions
 from litecl.interpreter.errors import ConversionError
@@ -77,7 +77,8 @@ class _Hub:
 
     def run(self, tokens: Any, positions: Any, caches: _Pairs) -> tuple[Any, _Pairs]:
         given = tf.stack([tf.stack(pair, 1) for pair in caches], 1) if self._is_stacked else tuple(map(tuple, caches))
-        logits, _, updated = self._model.call_with_cache(tokens, given, positions[0])
+        with causal_softmax():
+            logits, _, updated = self._model.call_with_cache(tokens, given, positions[0])
         if self._is_stacked:
             updated = [tf.unstack(layer, axis=1) for layer in tf.unstack(updated, axis=1)]
         return logits, updated

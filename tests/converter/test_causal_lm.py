@@ -56,10 +56,11 @@ def test_logits_and_caches(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["attention", "KerasHub, one cache"])
 def test_signatures(name: str) -> None:
-    """As the exporters name them; every weight is in the file once, and decode is claimed whole."""
-    model = MODELS[name]()
+    """As the exporters name them; every weight is in the file once, and all is claimed. Keras is as it was."""
+    model, hooks = MODELS[name](), (L.Softmax.call, L.MultiHeadAttention._compute_attention)
     converter = Converter.from_keras_causal_lm(model, SLOTS, (16, 8))
     content = converter.convert()
+    assert hooks == (L.Softmax.call, L.MultiHeadAttention._compute_attention)
     made = nets.runtimes(content)
     caches = {f"kv_cache_{x}_{i}" for x in "kv" for i in range(2)}
     for key, outputs in {"prefill_8": caches, "prefill_16": caches, "decode": {*caches, "logits"}}.items():
