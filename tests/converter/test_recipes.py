@@ -5,19 +5,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.converter.quantization.recipes.names import entry
+from litecl.converter import Quantization
+from litecl.converter.quantization.quantize import quantize
+from litecl.converter.quantization.recipes.names import entry, named
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops import unary
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.quantize import quantize as as_integers
+from litecl.interpreter.ops.reduce import SUM, ReducerOptions
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support import oracle
 from support.build import model, randn
-from support.quantize_models import Net, names_of, run, samples_of
+from support.quantize_models import Net, names_of, run, samples_of, tree
 from support.recipes import by_peer, by_recipe, entries_of, named_results, network, weights_of
 
 CHOICES: dict[str, list[dict[str, Any]]] = {
@@ -97,6 +101,30 @@ def _assert_same(of: Model, after: Model, resolver: Any) -> None:
             tolerance = 1e-5 * np.abs(wanted).max() if got.dtype.kind == "f" else 0
             np.testing.assert_allclose(got, wanted, rtol=0, atol=tolerance)
             assert not delegates or all(node.claimed for node in interpreter.delegation_report().nodes)
+
+
+def _with_substitutes() -> Model:
+    """A model with operators that others take the place of."""
+    g = Net()
+    x = g.dense(g.unary(unary.NEG, g.unary(unary.SQUARE, g.input((4, 32)))), 16)
+    total = g.op(SUM, [x, g.const(np.array([1], np.int32))], ReducerOptions(keep_dims=True))
+    return model(g.build(g.dense(x, 8), total))
+
+
+@pytest.mark.parametrize("make", [network, tree, _with_substitutes])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_integers_throughout_are_those_without_a_recipe(make: Any, bits: int) -> None:
+    of, type_ = make(), f"int{bits}"
+    after, report = by_recipe(of, f"static_wi8_ai{bits}", data=samples_of(of))
+    how = Quantization(activations=type_, data=samples_of(of), input_type=type_, output_type=type_)  # type: ignore[arg-type]
+    same, expected = quantize(of, how)
+    assert write(after) == write(same) and report.layers == expected.layers
+    floats = Quantization(recipe=[*(named(f"static_wi8_ai{bits}") or []), *_IN_FLOAT], data=samples_of(of))
+    plain = Quantization(activations=type_, data=samples_of(of))  # type: ignore[arg-type]
+    assert write(quantize(of, floats)[0]) == write(quantize(of, plain)[0])
+
+
+_IN_FLOAT = entries_of(("", "INPUT", 0), ("", "OUTPUT", 0))
 
 
 @pytest.mark.parametrize("bits", [8, 4, 2])
