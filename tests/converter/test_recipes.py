@@ -157,6 +157,23 @@ def test_blocks_run_in_xnnpack() -> None:
     np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize(("units", "depth", "sizes"), [(3, 64, 0), (4, 64, 32), (8, 48, 0)])
+def test_rows_without_blocks(units: int, depth: int, sizes: int) -> None:
+    """LiteRT's optimised kernel is wrong for fewer than four units in blocks."""
+    g = Net()
+    of = model(g.build(g.dense(g.input((2, depth)), units)))
+    for how in (Quantization(recipe=[entry(4, 32)]), Quantization(weights="int4", block=32)):
+        after, report = quantize(of, how)
+        (spec,) = weights_of(after).values()
+        if how.recipe is not None:
+            assert spec.quantization is not None and spec.quantization.block_size == sizes
+            name = of.subgraphs[0].tensors[-1].name
+            why = f"a scale for each row, as [{units}, {depth}] has no blocks of 32"
+            noted = [f"FULLY_CONNECTED {name!r}: {why}"]
+            assert report is not None and list(report.notes) == ([] if sizes else noted)
+        _assert_same(of, after, oracle.WITH_OPTIMISED_KERNELS)
+
+
 @pytest.mark.parametrize("function", ["RELU", "RELU6", "RELU_N1_TO_1"])
 def test_activations_behind_blocks_are_nodes_of_their_own(function: str) -> None:
     """LiteRT's optimised kernel for blocks leaves out a fused one."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from litecl.converter.quantization.cells import CELL, cells
-from litecl.converter.quantization.dynamic_range import TABLE, WEIGHTS, Weights, given
+from litecl.converter.quantization.dynamic_range import TABLE, WEIGHTS, Weights, divides, given
 from litecl.converter.quantization.formats import TYPES, Format, Method
 from litecl.converter.quantization.recipes.recipe import ALL, INPUT, OUTPUT, Algorithm, Entry, Mode, Recipe
 from litecl.converter.quantization.rules import RULES, Rule
@@ -172,8 +172,7 @@ def _form(graph: Subgraph, node: Node, entry: Entry) -> Format | None:
     block = config.block if _blocks(node, config.bits, widened) else 0
     if config.block and not block:
         return None
-    if block and (specs[0].static_shape[-1] % block or len(specs[0].static_shape) != 2):
-        block = 0
+    block = block if block and divides(block, node.op, specs[0]) else 0
     axis = _axis(graph, node, widened) if config.per_channel else None
     return Format(TYPES[config.bits], axis, block, config.symmetric, _method(entry))
 
