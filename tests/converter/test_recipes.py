@@ -37,6 +37,7 @@ CHOICES: dict[str, list[dict[str, Any]]] = {
     "one for all replaces those of its expression": entries_of((".*", "CONV_2D", 4), (".*", "*", 8)),
     "one for an operator joins them": entries_of((".*", "*", 8), (".*", "FULLY_CONNECTED", 4)),
     "its place stays": entries_of(("head", "*", 4), (".*", "*", 8), ("head", "FULLY_CONNECTED", 4)),
+    "blocks": entries_of((".*", "*", 4), block=32),
     "widened": entries_of((".*", "*", 8), ("", "FULLY_CONNECTED", 4), widened=True),
 }
 
@@ -52,6 +53,7 @@ def test_weights_are_those_of_the_peer(recipe: list[dict[str, Any]]) -> None:
             continue
         own = ours[name].quantization
         assert own is not None and own.quantized_dimension == spec.quantization.quantized_dimension
+        assert own.block_size == spec.quantization.block_size
         np.testing.assert_allclose(own.scale, spec.quantization.scale, rtol=1e-6)
         assert np.abs(np.subtract(ours[name].data, spec.data, dtype=np.int64)).max() <= 1  # halves round otherwise
         assert np.mean(ours[name].data != spec.data) < 0.01  # type: ignore[arg-type]
