@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from litecl.converter.quantization.formats import Format, stored
 from litecl.converter.quantization.stored_weights import Use, with_stored_weights
-from litecl.interpreter.graph import ABSENT, Node, Subgraph
+from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
 from litecl.interpreter.ops.bidirectional_sequence_lstm import BIDIRECTIONAL_SEQUENCE_LSTM
@@ -27,6 +27,8 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import UNIDIRECTIONAL_S
 from litecl.interpreter.schema import TensorType
 
 _FEWEST = 1024  # elements, as in TensorFlow's converter: smaller weights save nothing
+
+_FEWEST_UNITS = 4  # of weights in blocks
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,12 @@ def _taken(node: Node, formats: Mapping[int, Format], per_channel: bool) -> froz
     return frozenset(weights.positions) if fits else frozenset()
 
 
+def divides(block: int, op: Op | ControlOp, weights: TensorSpec) -> bool:
+    """Return whether kernels read weights [units, depth] in blocks: LiteRT's optimised one is wrong for few units."""
+    shape = weights.static_shape
+    return len(shape) == 2 and shape[1] % block == 0 and (op is not FULLY_CONNECTED or shape[0] >= _FEWEST_UNITS)
+
+
 def given(node: Node, weights: Weights) -> list[int]:
     """Return the tensors of a node's weights."""
     positions = (p for p in weights.positions if p < len(node.inputs))
@@ -121,7 +129,7 @@ class _Formats:
         if not (self.narrow and self._is_read_by(tensor, _NARROW)):
             return Format(TensorType.INT8, axis)
         dense = self._is_read_by(tensor, (FULLY_CONNECTED,))
-        if dense and self.block is not None and self.graph.tensors[tensor].static_shape[1] % self.block == 0:
+        if dense and self.block is not None and divides(self.block, FULLY_CONNECTED, self.graph.tensors[tensor]):
             return Format(TensorType.INT4, axis, self.block)
         return Format(TensorType.INT4, axis)
 

@@ -136,12 +136,9 @@ def blocks(spec: TensorSpec, size: int, type_: TensorType) -> TensorSpec:
 
 
 def half_scales(scale: Array) -> Array:
-    """Return scales of blocks as float16, rounded up, so that no weight saturates that did not before.
-
-    They have eight bits of precision, as XNNPACK reads halves as bfloat16.
-    """
+    """Return scales of blocks as float16 with eight bits of precision, as XNNPACK reads halves as bfloat16."""
     bits = np.ascontiguousarray(scale, np.float32).view(np.uint32)
-    rounded = ((bits + 0xFFFF) & 0xFFFF0000).view(np.float32)
+    rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
     return np.maximum(rounded, np.finfo(np.float16).tiny).astype(np.float16)
 
 

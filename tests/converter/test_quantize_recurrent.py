@@ -64,6 +64,14 @@ def test_layers(name: str, batch: int) -> None:
     assert 10 * np.log10(np.square(np.stack(expected)).sum() / noise) > 28
 
 
+def test_a_recipe_of_integers_throughout() -> None:
+    model = _model(L.LSTM(16), L.Dense(5))
+    whole = Quantization(activations="int8", data=_samples(1), input_type="int8", output_type="int8")
+    content = Converter.from_keras_model(model, quantize=whole).convert()
+    recipe = Quantization(recipe="static_wi8_ai8", data=_samples(1), strict=True)
+    assert Converter.from_keras_model(model, quantize=recipe).convert() == content
+
+
 def test_any_batch() -> None:
     model = _model(L.LSTM(16), L.Dense(5), batch=None)
     how = Quantization(activations="int8", data=_samples(3), strict=True)

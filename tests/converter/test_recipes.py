@@ -5,19 +5,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.converter.quantization.recipes.names import entry
+from litecl.converter import Quantization
+from litecl.converter.quantization.quantize import quantize
+from litecl.converter.quantization.recipes.names import entry, named
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops import unary
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.quantize import quantize as as_integers
+from litecl.interpreter.ops.reduce import SUM, ReducerOptions
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support import oracle
 from support.build import model, randn
-from support.quantize_models import Net, names_of, run, samples_of
+from support.quantize_models import Net, names_of, run, samples_of, tree
 from support.recipes import by_peer, by_recipe, entries_of, named_results, network, weights_of
 
 CHOICES: dict[str, list[dict[str, Any]]] = {
@@ -33,6 +37,7 @@ CHOICES: dict[str, list[dict[str, Any]]] = {
     "one for all replaces those of its expression": entries_of((".*", "CONV_2D", 4), (".*", "*", 8)),
     "one for an operator joins them": entries_of((".*", "*", 8), (".*", "FULLY_CONNECTED", 4)),
     "its place stays": entries_of(("head", "*", 4), (".*", "*", 8), ("head", "FULLY_CONNECTED", 4)),
+    "blocks": entries_of((".*", "*", 4), block=32),
     "widened": entries_of((".*", "*", 8), ("", "FULLY_CONNECTED", 4), widened=True),
 }
 
@@ -48,6 +53,7 @@ def test_weights_are_those_of_the_peer(recipe: list[dict[str, Any]]) -> None:
             continue
         own = ours[name].quantization
         assert own is not None and own.quantized_dimension == spec.quantization.quantized_dimension
+        assert own.block_size == spec.quantization.block_size
         np.testing.assert_allclose(own.scale, spec.quantization.scale, rtol=1e-6)
         assert np.abs(np.subtract(ours[name].data, spec.data, dtype=np.int64)).max() <= 1  # halves round otherwise
         assert np.mean(ours[name].data != spec.data) < 0.01  # type: ignore[arg-type]
@@ -99,6 +105,30 @@ def _assert_same(of: Model, after: Model, resolver: Any) -> None:
             assert not delegates or all(node.claimed for node in interpreter.delegation_report().nodes)
 
 
+def _with_substitutes() -> Model:
+    """A model with operators that others take the place of."""
+    g = Net()
+    x = g.dense(g.unary(unary.NEG, g.unary(unary.SQUARE, g.input((4, 32)))), 16)
+    total = g.op(SUM, [x, g.const(np.array([1], np.int32))], ReducerOptions(keep_dims=True))
+    return model(g.build(g.dense(x, 8), total))
+
+
+@pytest.mark.parametrize("make", [network, tree, _with_substitutes])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_integers_throughout_are_those_without_a_recipe(make: Any, bits: int) -> None:
+    of, type_ = make(), f"int{bits}"
+    after, report = by_recipe(of, f"static_wi8_ai{bits}", data=samples_of(of))
+    how = Quantization(activations=type_, data=samples_of(of), input_type=type_, output_type=type_)  # type: ignore[arg-type]
+    same, expected = quantize(of, how)
+    assert write(after) == write(same) and report.layers == expected.layers
+    floats = Quantization(recipe=[*(named(f"static_wi8_ai{bits}") or []), *_IN_FLOAT], data=samples_of(of))
+    plain = Quantization(activations=type_, data=samples_of(of))  # type: ignore[arg-type]
+    assert write(quantize(of, floats)[0]) == write(quantize(of, plain)[0])
+
+
+_IN_FLOAT = entries_of(("", "INPUT", 0), ("", "OUTPUT", 0))
+
+
 @pytest.mark.parametrize("bits", [8, 4, 2])
 @pytest.mark.parametrize("block", [0, 32])
 @pytest.mark.parametrize("widened", [False, True])
@@ -127,6 +157,23 @@ def test_blocks_run_in_xnnpack() -> None:
     ((feed,),) = samples_of(of, 1)
     (got,), (wanted,) = run(Interpreter(content), [feed]), oracle.run(content, [feed], oracle.RESOLVERS["default"])
     np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize(("units", "depth", "sizes"), [(3, 64, 0), (4, 64, 32), (8, 48, 0)])
+def test_rows_without_blocks(units: int, depth: int, sizes: int) -> None:
+    """LiteRT's optimised kernel is wrong for fewer than four units in blocks."""
+    g = Net()
+    of = model(g.build(g.dense(g.input((2, depth)), units)))
+    for how in (Quantization(recipe=[entry(4, 32)]), Quantization(weights="int4", block=32)):
+        after, report = quantize(of, how)
+        (spec,) = weights_of(after).values()
+        if how.recipe is not None:
+            assert spec.quantization is not None and spec.quantization.block_size == sizes
+            name = of.subgraphs[0].tensors[-1].name
+            why = f"a scale for each row, as [{units}, {depth}] has no blocks of 32"
+            noted = [f"FULLY_CONNECTED {name!r}: {why}"]
+            assert report is not None and list(report.notes) == ([] if sizes else noted)
+        _assert_same(of, after, oracle.WITH_OPTIMISED_KERNELS)
 
 
 @pytest.mark.parametrize("function", ["RELU", "RELU6", "RELU_N1_TO_1"])

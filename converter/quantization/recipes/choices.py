@@ -6,10 +6,12 @@ An entry counts only where LiteRT has kernels for it; where it has none, an earl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from litecl.converter.quantization.dynamic_range import TABLE, WEIGHTS, Weights, given
+from litecl.converter.quantization.cells import CELL, cells
+from litecl.converter.quantization.dynamic_range import TABLE, WEIGHTS, Weights, divides, given
 from litecl.converter.quantization.formats import TYPES, Format, Method
 from litecl.converter.quantization.recipes.recipe import ALL, INPUT, OUTPUT, Algorithm, Entry, Mode, Recipe
-from litecl.converter.quantization.rules import RULES
+from litecl.converter.quantization.rules import RULES, Rule
+from litecl.converter.quantization.substitute import has_substitute
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
@@ -104,9 +106,15 @@ def integer_nodes(graph: Subgraph, recipe: Recipe) -> dict[int, Format]:
     return found
 
 
+def _rule(graph: Subgraph, node: Node) -> Rule | None:
+    is_cell = any(graph.nodes[number] is node for number in cells(graph))
+    return CELL if is_cell else RULES.get(node.op)
+
+
 def integer_form(node: Node, entry: Entry) -> Format:
     """Return the format of the weights of a node on integers."""
-    axis = next(iter(RULES[node.op].weights.values()), None) if entry.config.per_channel else None
+    rule = RULES.get(node.op, CELL)
+    axis = next(iter(rule.weights.values()), None) if entry.config.per_channel else None
     return Format(TYPES[entry.config.bits], axis, method=_method(entry))
 
 
@@ -137,10 +145,11 @@ def _suits(graph: Subgraph, node: Node, entry: Entry) -> bool:
     if entry.operation == ALL and WEIGHTS.get(node.op) and node.op not in _ALL_OF.get(entry.algorithm, {node.op}):
         return False
     if entry.config.mode is Mode.STATIC:
-        rule = RULES.get(node.op)
-        bits = _INTEGERS.get(node.op, (8,))
-        known = rule is not None and entry.config.activations in rule.types
-        return known and (not rule.weights or entry.config.bits in bits) if rule is not None else False
+        assert entry.config.activations is not None
+        rule, bits = _rule(graph, node), _INTEGERS.get(node.op, (8,))
+        if rule is None:
+            return has_substitute(node.op, entry.config.activations)
+        return entry.config.activations in rule.types and (not rule.weights or entry.config.bits in bits)
     return _form(graph, node, entry) is not None
 
 
@@ -163,8 +172,7 @@ def _form(graph: Subgraph, node: Node, entry: Entry) -> Format | None:
     block = config.block if _blocks(node, config.bits, widened) else 0
     if config.block and not block:
         return None
-    if block and (specs[0].static_shape[-1] % block or len(specs[0].static_shape) != 2):
-        block = 0
+    block = block if block and divides(block, node.op, specs[0]) else 0
     axis = _axis(graph, node, widened) if config.per_channel else None
     return Format(TYPES[config.bits], axis, block, config.symmetric, _method(entry))
 

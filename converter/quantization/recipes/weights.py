@@ -57,7 +57,8 @@ class _Weights:
         wanted = choice.entry.config.block
         if wanted and not choice.form.block:
             name = self._inserted.tensors[node.outputs[0]].name
-            self._notes.append(f"{node.op.name} {name!r}: a scale for each row, as blocks of {wanted} do not divide it")
+            shape = list(self._inserted.tensors[node.inputs[1]].static_shape)
+            self._notes.append(f"{node.op.name} {name!r}: a scale for each row, as {shape} has no blocks of {wanted}")
         if choice.entry.algorithm.rotates and node.op in (FULLY_CONNECTED, EMBEDDING_LOOKUP):
             moments = self._rotate(number, node, choice, moments)
         if moments is not None:
