@@ -124,6 +124,19 @@ def test_a_device_that_keeps_nodes_is_bisected_with_them() -> None:
     assert one.fault.nodes == (2,)
 
 
+def test_nodes_that_are_kept_already() -> None:
+    """The emulation keeps them in the whole model and in its parts, and the survey says what is left to keep."""
+    case = FAILING["a sum over pixels"]()
+    given = {"main_in0": case.feed}
+    both = litecl.bisect(case.content, inputs=given, fp16="both", keep_float=[0, 1])
+    assert both.halves is not None
+    assert (both.verdict, both.halves.error <= 0.01, both.halves.keep_float) == ("right", True, ())
+    one = litecl.bisect(case.content, inputs=given, fp16="both", keep_float=["SUM_2"])
+    assert one.halves is not None
+    assert one.fault is not None
+    assert (one.fault.ops, one.halves.keep_float) == (("MUL",), ("MUL_4",))
+
+
 def test_emulations_are_runtimes() -> None:
     case = FAILING["an RMS norm"]()
     given = {"main_in0": case.feed}

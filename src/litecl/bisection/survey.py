@@ -1,7 +1,7 @@
 """The effect of half precision on each operator of a model, and the nodes that must stay in float32."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -97,21 +97,23 @@ def survey(
     given: Mapping[str, Array],
     mode: Mode,
     tolerance: Tolerance,
+    keep_float: Collection[KeptNode] = (),
     tick: Callable[[str], None] = lambda text: None,
 ) -> Survey:
     """Run a model in halves, each node with right inputs and then the whole, and find the nodes to keep in float32.
 
     content: the file of the model. given: its inputs, by label. tolerance: the error that is none, of floats in all
-    tensors, of integers in the model's outputs. Raises LiteclError where it does not run.
+    tensors, of integers in the model's outputs. keep_float: nodes that are in float32 already, which are not among
+    those that are found. Raises LiteclError where it does not run.
     """
     share = tolerance.relative
     tick("every node in halves")
     seen = _Seen(model, is_stored=mode != "sums")
-    expected = _run(content, given, Emulation(mode, look=seen.add))
+    expected = _run(content, given, Emulation(mode, keep_float, look=seen.add))
 
     def error(kept: Sequence[Place]) -> float:
         tick(f"the model in halves, {len(kept)} nodes in float32" if kept else "the model in halves")
-        got = _run(content, given, Emulation(mode, kept))
+        got = _run(content, given, Emulation(mode, (*keep_float, *kept)))
         found = worst(got, expected, Tolerance(0.0, tolerance.steps))
         return 0.0 if found is None else found.size
 
