@@ -115,11 +115,11 @@ def _planned(content: bytes, device: str, keep_float: Collection[Any]) -> Plan:
 
 
 @pytest.mark.parametrize("device", ["mali", "sm_90", "xe_lp"])
-@pytest.mark.parametrize("network", [networks.efficientnet_b0, networks.mobilenet_v2])
+@pytest.mark.parametrize("network", [networks.efficientnet_b0, networks.mobilenet_v2, networks.bert])
 def test_networks(network: Any, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every kind of kernel, each part is kept in turn; no launch of another node changes."""
     monkeypatch.setattr(product, "CACHED_WEIGHTS", 1 << 10)
-    content = network(64)
+    content = networks.bert(16, 1, 1, 64, 4) if network is networks.bert else network(64)
     whole = _planned(content, device, [])
     halved = _halved(whole)
     parts = {node: [node, *(p for (_, p), (_, into) in whole.merged.items() if into == node)] for node in halved}

@@ -18,6 +18,7 @@ import pytest
 from rich.console import Console
 
 import litecl
+from litecl.bisection.runners import Runner
 from litecl.cli import commands, parser, tables
 from litecl.delegate import devices
 from litecl.delegate.native import compiler
@@ -247,3 +248,13 @@ def test_tables_hold_at_80_columns(
         shown = text(capsys, *command).splitlines()
         assert max(len(line) for line in shown if "─" in line or "━" in line) <= 80
         assert any("default for" in line or "min ms" in line or "reason" in line for line in shown)
+
+
+def test_a_shorter_name_of_the_reference_kernels() -> None:
+    """Of bench, report and bisect alike."""
+    for name in ("bench", "report"):
+        made = parser.parser({name: import_module(f"litecl.cli.commands.{name}")})
+        output = [] if name == "bench" else ["-o", "report.html"]
+        args = made.parse_args([name, "model.tflite", "--against", "litert-ref", *output])
+        assert args.against == "litert-reference"
+    assert not Runner("litert-ref").is_device

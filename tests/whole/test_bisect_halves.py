@@ -1,6 +1,7 @@
 """``litecl.bisect(fp16=...)`` names what half precision breaks, and the nodes that must stay in float32."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,13 @@ from litecl.halves import Emulation
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import MUL, SUB, MulOptions, SubOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
-from litecl.interpreter.ops.unary import TANH
+from litecl.interpreter.ops.quantize import QUANTIZE
+from litecl.interpreter.ops.unary import LOGISTIC, TANH
+from litecl.interpreter.schema import TensorType
 from support import networks, oracle
 from support.build import Graph, model, randn
 from support.half_models import FAILING, Failing
@@ -120,6 +124,19 @@ def test_a_device_that_keeps_nodes_is_bisected_with_them() -> None:
     assert one.fault.nodes == (2,)
 
 
+def test_nodes_that_are_kept_already() -> None:
+    """The emulation keeps them in the whole model and in its parts, and the survey says what is left to keep."""
+    case = FAILING["a sum over pixels"]()
+    given = {"main_in0": case.feed}
+    both = litecl.bisect(case.content, inputs=given, fp16="both", keep_float=[0, 1])
+    assert both.halves is not None
+    assert (both.verdict, both.halves.error <= 0.01, both.halves.keep_float) == ("right", True, ())
+    one = litecl.bisect(case.content, inputs=given, fp16="both", keep_float=["SUM_2"])
+    assert one.halves is not None
+    assert one.fault is not None
+    assert (one.fault.ops, one.halves.keep_float) == (("MUL",), ("MUL_4",))
+
+
 def test_emulations_are_runtimes() -> None:
     case = FAILING["an RMS norm"]()
     given = {"main_in0": case.feed}
@@ -162,3 +179,36 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     fine.write_bytes(networks.bert(8, 1, 1, 32, 4))
     assert main(["bisect", str(fine), "--fp16", "both"]) == 0
     assert "all outputs are right" in capsys.readouterr().out
+
+
+def test_rounding_that_grows() -> None:
+    """x = 4 x (1 - x) in halves: no node is wrong by itself, and one run shows the error behind each."""
+    g = Graph()
+    x = g.op(LOGISTIC, [g.input((1, 64))], NoOptions())
+    four, one = g.const(np.float32(4)), g.const(np.float32(1))
+    for _ in range(8):
+        scaled = g.op(MUL, [x, four], MulOptions())
+        x = g.op(MUL, [scaled, g.op(SUB, [one, x], SubOptions())], MulOptions())
+    content = write(model(g.build(x)))
+    found = litecl.bisect(content, fp16="storage")
+    assert found.verdict == "rounding"
+    assert [point.node for point in found.growth] == [*range(25)]
+    assert found.growth[0].size < 1e-3 < 0.01 < found.growth[-1].size
+    assert found.halves is not None
+    assert not any(finding.overflows for finding in found.halves.findings)
+    assert found.halves.kept_error <= 0.01 < found.halves.error
+
+
+def test_integer_outputs_may_be_a_step_off() -> None:
+    """A quantized output is right in halves if bisect's steps allow it."""
+    g = Graph()
+    y = g.op(TANH, [g.input((1, 500))], NoOptions())
+    by = Quantization(np.full(1, 1 / 128, np.float32), np.zeros(1, np.int64))
+    (out,) = g.node(QUANTIZE, [y], [TensorSpec(TensorType.INT8, (1, 500))], NoOptions())
+    g.tensors[out] = replace(g.tensors[out], quantization=by)
+    content = write(model(g.build(out)))
+    found = litecl.bisect(content, fp16="storage")
+    assert (found.verdict, found.halves and found.halves.error) == ("right", 0.0)
+    strict = litecl.bisect(content, fp16="storage", steps=0)
+    assert strict.halves is not None
+    assert (strict.verdict, strict.halves.error, len(strict.halves.keep_float) > 0) == ("fault", 1.0, True)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from litecl.bisection.survey import survey
+from litecl.bisection.tolerance import Tolerance
 from litecl.halves import Mode
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
@@ -55,7 +56,7 @@ def test_same_verdicts(name: str, fine: bool, mode: Any) -> None:
         wrong |= {position} if _is_wrong(alone, known[result]) else set()
         lost |= {position} if not np.isfinite(alone).all() else set()
         whole[result] = device.run(node, [whole.get(t) for t in node.inputs])
-    found = survey(case.content, model, {"main_in0": case.feed}, mode, _SHARE)
+    found = survey(case.content, model, {"main_in0": case.feed}, mode, Tolerance(_SHARE))
     named = {f.node for f in found.findings if not f.error <= _SHARE}
     assert named == wrong
     assert {f.node for f in found.findings if not np.isfinite(f.error)} == lost

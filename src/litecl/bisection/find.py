@@ -95,7 +95,8 @@ def bisect(
     search = Search(suspected, right, Tolerance(relative, steps), tick)
     labelled = named_inputs(Interpreter(model_content=content).get_input_details(), inputs or {}, seed)
     given = [*labelled.values()]
-    halves = None if fp16 is None else survey(content, parsed, labelled, fp16, relative, tick)
+    kept = options.get("keep_float") or ()
+    halves = None if fp16 is None else survey(content, parsed, labelled, fp16, search.tolerance, kept, tick)
     tick("the whole model")
     values, whole = search.values(parsed, 0, given), search.whole(parsed, given)
     error = worst(suspected.prepare(whole)(given), right.prepare(whole)(given), search.tolerance)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 _Node = TypeVar("_Node")
-_MOST_RUNS = 40  # of the model, to leave out what need not be kept
+_MOST_RUNS = 24  # of the model, to leave out what need not be kept
 
 IsRight = Callable[[Sequence[_Node]], bool]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from litecl.bisection.cut import body, cut
-from litecl.bisection.runners import Run, Runner, run
+from litecl.bisection.runners import EMULATED, Run, Runner, run
 from litecl.bisection.tolerance import Error, Tolerance, size_of, worst
 from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.interpreter.file.writer import write
@@ -62,10 +62,13 @@ class Search:
 
     def values(self, model: Model, subgraph: int, given: Sequence[Array]) -> Values:
         """Return the values of all tensors of a subgraph, constants included, by the reference. Raises LiteclError."""
+        return self._values(self.reference, model, subgraph, given)
+
+    def _values(self, runner: Runner, model: Model, subgraph: int, given: Sequence[Array]) -> Values:
         graph = model.subgraphs[subgraph]
         whole = body(model, subgraph, dict(zip(graph.inputs, given, strict=True)))
-        runtime = self.reference.load(write(whole.model), preserve=True)
-        run(runtime, given, self.reference.name)
+        runtime = runner.load(write(whole.model), preserve=True)
+        run(runtime, given, runner.name)
         found = dict(zip(graph.inputs, given, strict=True))
         used = {t for node in graph.nodes for t in (*node.inputs, *node.outputs, *node.intermediates) if t != ABSENT}
         for place, tensor in enumerate(sorted({*used, *graph.inputs, *graph.outputs})):
@@ -83,7 +86,8 @@ class Search:
         """Return what is wrong in a subgraph that is wrong as a whole; None where no part is so by itself."""
         count = len(model.subgraphs[subgraph].nodes)
         part = self._part(model, subgraph, values, 0, count)
-        if part is None or len(part) > _MOST_FUSED:
+        most = 1 if self.suspect.name in EMULATED else _MOST_FUSED  # an emulation fuses nothing
+        if part is None or len(part) > most:
             part = next(([i] for i in range(count) if self.wrong(model, subgraph, [i], values) is not None), None)
         if part is None:
             return None
@@ -111,6 +115,8 @@ class Search:
 
     def growth(self, model: Model, subgraph: int, values: Values) -> list[Growth]:
         """Return how wrong results are behind more and more nodes of a subgraph."""
+        if self.suspect.name in EMULATED:
+            return self._growth_at_once(model, subgraph, values)
         nodes = model.subgraphs[subgraph].nodes
         step = -(-len(nodes) // _MOST_POINTS)
         found = []
@@ -122,6 +128,16 @@ class Search:
                 continue
             own = [(a, values[t]) for a, t in zip(got, made.outputs, strict=True) if t in nodes[last].outputs]
             found.append(Growth(last, nodes[last].op.name, max((size_of(a, b) for a, b in own), default=0.0)))
+        return found
+
+    def _growth_at_once(self, model: Model, subgraph: int, values: Values) -> list[Growth]:
+        """Return the same of a suspect that fuses nothing, so that one run shows the results of all nodes."""
+        graph = model.subgraphs[subgraph]
+        got = self._values(self.suspect, model, subgraph, [values[t] for t in graph.inputs])
+        found = []
+        for i, node in enumerate(graph.nodes):
+            sizes = [size_of(got[t], values[t]) for t in node.outputs if t in got and t in values]
+            found += [Growth(i, node.op.name, max(sizes))] if sizes else []
         return found
 
     def _part(self, model: Model, subgraph: int, values: Values, first: int, end: int) -> list[int] | None:

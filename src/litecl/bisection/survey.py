@@ -1,13 +1,13 @@
 """The effect of half precision on each operator of a model, and the nodes that must stay in float32."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from litecl.bisection.keep import fewest
-from litecl.bisection.tolerance import size_of
+from litecl.bisection.tolerance import Tolerance, size_of, worst
 from litecl.delegate.claim.options import KeptNode
 from litecl.halves import Emulation, Mode, Ran
 from litecl.halves.kernels import WITHOUT
@@ -84,8 +84,11 @@ class Survey:
 
     @property
     def named(self) -> tuple[Finding, ...]:
-        """The nodes with which something is wrong."""
-        return tuple(finding for finding in self.findings if finding.what(self.share))
+        """The nodes with which something is wrong: overflows and losses, and where outputs are wrong also nodes of
+        whose results many become 0, which is common and does no harm to probabilities, say.
+        """
+        suspicious = (finding for finding in self.findings if finding.what(self.share))
+        return tuple(f for f in suspicious if f.overflows or max(f.error, self.error) > self.share)
 
 
 def survey(
@@ -93,21 +96,26 @@ def survey(
     model: Model,
     given: Mapping[str, Array],
     mode: Mode,
-    share: float,
+    tolerance: Tolerance,
+    keep_float: Collection[KeptNode] = (),
     tick: Callable[[str], None] = lambda text: None,
 ) -> Survey:
     """Run a model in halves, each node with right inputs and then the whole, and find the nodes to keep in float32.
 
-    content: the file of the model. given: its inputs, by label. Raises LiteclError where it does not run.
+    content: the file of the model. given: its inputs, by label. tolerance: the error that is none, of floats in all
+    tensors, of integers in the model's outputs. keep_float: nodes that are in float32 already, which are not among
+    those that are found. Raises LiteclError where it does not run.
     """
+    share = tolerance.relative
     tick("every node in halves")
     seen = _Seen(model, is_stored=mode != "sums")
-    expected = _run(content, given, Emulation(mode, look=seen.add))
+    expected = _run(content, given, Emulation(mode, keep_float, look=seen.add))
 
     def error(kept: Sequence[Place]) -> float:
         tick(f"the model in halves, {len(kept)} nodes in float32" if kept else "the model in halves")
-        got = _run(content, given, Emulation(mode, kept))
-        return max((size_of(a, b) for a, b in zip(got, expected, strict=True)), default=0.0)
+        got = _run(content, given, Emulation(mode, (*keep_float, *kept)))
+        found = worst(got, expected, Tolerance(0.0, tolerance.steps))
+        return 0.0 if found is None else found.size
 
     findings, whole = seen.findings(), error(())
     found = Survey(mode, share, findings, whole, notes=_notes(model, mode))
