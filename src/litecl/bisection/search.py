@@ -83,7 +83,7 @@ class Search:
         """Return what is wrong in a subgraph that is wrong as a whole; None where no part is so by itself."""
         count = len(model.subgraphs[subgraph].nodes)
         part = self._part(model, subgraph, values, 0, count)
-        if part is None or len(part) > _MOST_FUSED:
+        if part is None or len(part) > _MOST_FUSED or self.wrong(model, subgraph, part, values) is None:
             part = next(([i] for i in range(count) if self.wrong(model, subgraph, [i], values) is not None), None)
         if part is None:
             return None
