@@ -6,7 +6,7 @@ from pathlib import Path
 from setuptools import setup
 
 _PACKAGES = Path(__file__).resolve().parent / "src" / "litecl"
-_PARTS = ("cases", "converter", "delegate", "interpreter", "kernels_cl", "perf")
+_PARTS = ("cases", "converter", "delegate", "interpreter", "kernels_cl", "perf", "random_graphs")
 
 _absent = [name for name in _PARTS if not (_PACKAGES / name / "__init__.py").is_file()]
 if _absent:

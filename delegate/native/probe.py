@@ -10,10 +10,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from litecl.delegate import disk
 from litecl.delegate.backend.cpu_features import seen_by_numpy
@@ -38,8 +38,8 @@ def checked(compiler: Compiler, directory: Path | None) -> Compiler:
     Raises nothing: a compiler that does not work is returned as it is, and says so when it is used.
     """
     path = _path(compiler, directory)
-    if path is not None and (kept := disk.read_sealed(path)) is not None:
-        return _restored(compiler, json.loads(kept))
+    if path is not None and (kept := _restored(compiler, disk.read_sealed(path))) is not None:
+        return kept
     try:
         found = _tried(compiler)
     except KernelBuildError as error:
@@ -51,9 +51,14 @@ def checked(compiler: Compiler, directory: Path | None) -> Compiler:
     return found
 
 
-def _restored(compiler: Compiler, kept: dict[str, Any]) -> Compiler:
-    told = Facts(**kept["facts"])
-    return replace(compiler, source=kept["source"], target=tuple(kept["target"]), told=told)
+def _restored(compiler: Compiler, kept: bytes | None) -> Compiler | None:
+    """Return what was kept; None for nothing, or what another version of litecl wrote."""
+    if kept is None:
+        return None
+    with suppress(KeyError, TypeError, ValueError):
+        found = json.loads(kept)
+        return replace(compiler, source=found["source"], target=tuple(found["target"]), told=Facts(**found["facts"]))
+    return None
 
 
 @cache

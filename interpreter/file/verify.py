@@ -236,6 +236,7 @@ def _origins(where: str, subgraph: Record, model: Record) -> None:
     """Check that every tensor read is an input, a constant, a variable, or was written by an earlier operator."""
     tensors, operators = subgraph.tensors or [], subgraph.operators or []
     written: dict[int, int] = {}
+    given = {ABSENT, *_ints(subgraph.inputs)}
     for index, operator in enumerate(operators):
         for tensor in _ints(operator.outputs):
             if tensor in written and tensor != ABSENT:
@@ -244,8 +245,9 @@ def _origins(where: str, subgraph: Record, model: Record) -> None:
                 )
             if tensor != ABSENT and has_data(tensors[tensor], model):
                 raise ModelError(f"{where}, operator {index}: output tensor {tensor} is a constant")
+            if tensor != ABSENT and tensor in given:
+                raise ModelError(f"{where}, operator {index}: output tensor {tensor} is an input of the subgraph")
             written[tensor] = index
-    given = {ABSENT, *_ints(subgraph.inputs)}
     for index, operator in enumerate(operators):
         for tensor in _ints(operator.inputs):
             known = tensor in given or (tensor not in written and _has_value(tensors[tensor], model))

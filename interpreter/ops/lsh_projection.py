@@ -1,9 +1,11 @@
 """LSH_PROJECTION: bits that are alike for inputs that are alike, from hashes of their rows (Ravi, 2017)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.arithmetic.farmhash import fingerprint64
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
@@ -41,17 +43,27 @@ def _run(options: LSHProjectionOptions, inputs: Inputs) -> list[Array]:
     """Each bit is the sign of the weighted sum of the rows' hashes with its seed."""
     seeds, x = require.arrays(inputs, 2)
     weights = inputs[2] if len(inputs) > 2 else None
-    rows = [row.tobytes() for row in np.ascontiguousarray(x)]
-    keys = [seed.tobytes() + row for seed in seeds.reshape(-1) for row in rows]
-    hashes = np.array([fingerprint64(key) for key in keys], np.uint64).view(np.int64).astype(np.float64)
-    scores = hashes.reshape(seeds.size, len(rows)) * (1.0 if weights is None else weights.astype(np.float64))
-    bits = np.cumsum(scores, axis=1)[:, -1] > 0
+    rows = np.ascontiguousarray(x).reshape(len(x), -1)
+    limits.temporary("hashes of rows", (4, len(rows)), np.dtype(np.float64).itemsize)
+    factors = 1.0 if weights is None else weights.astype(np.float64)
+    bits = np.array([np.cumsum(_hashes(seed.tobytes(), rows) * factors)[-1] > 0 for seed in seeds.reshape(-1)], bool)
     if options.type == _DENSE:
         return [bits.astype(np.int32)]
     count, width = seeds.shape
     powers = np.int64(1) << np.arange(width, dtype=np.int64)[::-1]
     signatures = bits.reshape(count, width) @ powers + np.arange(count) * (1 << width)
     return [signatures.astype(np.int32)]
+
+
+def _hashes(seed: bytes, rows: Array) -> Array:
+    """Return the hash of every row behind a seed, as a signed number."""
+
+    def hashed() -> Iterator[int]:
+        for row in rows:
+            limits.tick()
+            yield fingerprint64(seed + row.tobytes())
+
+    return np.fromiter(hashed(), np.uint64, len(rows)).view(np.int64).astype(np.float64)
 
 
 LSH_PROJECTION = Op("LSH_PROJECTION", options=LSHProjectionOptions, infer=_infer, run=_run)

@@ -1,6 +1,8 @@
 """Damaged bundles: cut short, of another version, with parts that are absent or elsewhere."""
 
+import io
 import struct
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,8 +12,10 @@ import pytest
 from litecl import Generator
 from litecl.generate import litertlm, parts
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.file.writer import write_file
+from litecl.interpreter.file.writer import write, write_file
+from support import tokenizers as small
 from support.bundles import LM, builder, bundle
+from tools.mutation.raw import changed_bytes, changed_words
 
 
 def test_cut_short(tmp_path: Path) -> None:
@@ -36,6 +40,48 @@ def test_bits_that_flipped(tmp_path: Path) -> None:
             litertlm.sections(memoryview(damaged))
         except ModelError:
             continue
+
+
+def _zip(how: int) -> bytes:
+    """A ``.task`` bundle. how: its entries are compressed."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", how) as archive:
+        archive.writestr("TF_LITE_PREFILL_DECODE", write(LM.model()))
+        archive.writestr("TOKENIZER_MODEL", small.sentencepiece())
+    return file.getvalue()
+
+
+KINDS: dict[str, Callable[[Path], bytes]] = {
+    "litertlm": lambda folder: bundle(folder).read_bytes(),
+    "litertlm, SentencePiece": lambda folder: bundle(folder, tokenizer="sp").read_bytes(),
+    "task": lambda _: _zip(zipfile.ZIP_STORED),
+    "task, compressed": lambda _: _zip(zipfile.ZIP_DEFLATED),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_and_words_anywhere(kind: str, tmp_path: Path) -> None:
+    """The parts are read, or refused with typed errors; two in three are damaged where the structure lies."""
+    content, file = KINDS[kind](tmp_path), tmp_path / "damaged"
+    size = len(content)
+    for number in range(240):
+        start, end = ((0, 400), (size - 400, size), (0, size))[number % 3]
+        change = changed_bytes if number % 2 else changed_words
+        damaged = content[:start] + change(content[start:end], np.random.default_rng(number)) + content[end:]
+        file.write_bytes(damaged)
+        try:
+            found = parts.read(file)
+            if found.tokenizer is not None:
+                found.tokenizer()
+        except ModelError as error:
+            assert str(error)
+
+
+def test_entries_that_are_compressed(tmp_path: Path) -> None:
+    """They are none of MediaPipe's, and a few bytes could hold gigabytes."""
+    (tmp_path / "model.task").write_bytes(_zip(zipfile.ZIP_DEFLATED))
+    with pytest.raises(ModelError, match="TF_LITE_PREFILL_DECODE: expected an entry that is not compressed"):
+        parts.read(tmp_path / "model.task")
 
 
 def changed(offset: int, kind: str, value: int) -> Callable[[bytes], bytes]:

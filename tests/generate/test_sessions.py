@@ -13,6 +13,7 @@ from litecl.generate.signatures import Entry, Role, Step
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write_file
 from support.causal_lm import CausalLM
+from tools.mutation.raw import changed_bytes, changed_words
 
 LM = CausalLM()
 PROMPT = np.random.default_rng(0).integers(0, 300, 40).tolist()
@@ -235,3 +236,19 @@ def test_a_stream_may_be_left(generator: Generator) -> None:
             break
     assert [*session.tokens[9:], *session.generate(max_tokens=5).tokens] == LM.greedy(PROMPT[:9], 11)
     assert pieces == [*session.tokens[9:15]]
+
+
+def test_sessions_with_bytes_and_words_that_are_damaged(generator: Generator, tmp_path: Path) -> None:
+    """They go on as before, or are refused with a typed error."""
+    session = generator.session()
+    session.generate(PROMPT[:10], max_tokens=3)
+    session.save(tmp_path / "whole.npz")
+    content, refused = (tmp_path / "whole.npz").read_bytes(), 0
+    for number in range(300):
+        change = changed_bytes if number % 2 else changed_words
+        (tmp_path / "damaged.npz").write_bytes(change(content, np.random.default_rng(number)))
+        try:
+            generator.load(tmp_path / "damaged.npz").generate(PROMPT[:2], max_tokens=1)
+        except ModelError:
+            refused += 1
+    assert refused > 200

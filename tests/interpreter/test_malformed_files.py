@@ -35,6 +35,7 @@ SMALL_FILES = [row["file"] for row in rows() if int(row["bytes"]) < 6000][::4]
         ("subgraphs.0.operators.0.outputs", [-2], "subgraph 0, operator 0: output -2 out of range"),
         ("subgraphs.0.operators.0.outputs", [0], "subgraph 0, operator 0: tensor 0 is both input and output"),
         ("subgraphs.0.operators.0.outputs", [1, 1], "tensor 1 is already written by operator 0"),
+        ("subgraphs.0.inputs", [0, 1], "subgraph 0, operator 0: output tensor 1 is an input of the subgraph"),
         ("subgraphs.0.operators", [], "subgraph 0: output tensor 1 is never written"),
         ("subgraphs.0.inputs", [], "subgraph 0, operator 0: input tensor 0 has no value yet"),
         (

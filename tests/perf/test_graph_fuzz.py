@@ -15,11 +15,12 @@ from litecl.interpreter.ops.cast import CAST, CastOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.reduce import REDUCE_PROD, ReducerOptions
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
+from litecl.random_graphs import elementwise, pairs
+from litecl.random_graphs.graphs import THEMES, Call, Drawn, draw, families_of, kind_of
 from support import pocl_processor
 from support.build import Graph, model, randn
 from tools import fuzz_graphs
-from tools.graph_fuzz import elementwise, oracle, pairs, work
-from tools.graph_fuzz.graphs import THEMES, Call, Drawn, draw, families_of, kind_of
+from tools.graph_fuzz import oracle, work
 from tools.graph_fuzz.modes import MODES
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler fo
 ROOT = Path(__file__).resolve().parents[2]
 _COPIED = (
     *("interpreter", "kernels_cl", "converter", "delegate", "perf", "src", "docs"),
-    *("tests/cases", "tests/support", "tests/delegate"),
+    *("tests/cases", "tests/random_graphs", "tests/support", "tests/delegate"),
     *("pyproject.toml", "tests/conftest.py"),
 )
 

@@ -11,6 +11,7 @@ import pytest
 
 import litecl
 from litecl.bisection import Bisection, write_case
+from litecl.bisection.tolerance import Tolerance, worst
 from litecl.cli.parser import main
 from litecl.delegate.native import compiler
 from litecl.interpreter.errors import DeviceNotFound, ModelError
@@ -19,6 +20,8 @@ from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, SUB, AddOptions, MulOptions, SubOptions
 from litecl.interpreter.ops.cumsum import CUMSUM, CumsumOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.l2_normalization import L2_NORMALIZATION, L2NormOptions
+from litecl.interpreter.ops.rnn import UNIDIRECTIONAL_SEQUENCE_RNN, SequenceRNNOptions
 from litecl.interpreter.ops.unary import LOGISTIC, NEG, SIN, TANH
 from support.bisect_models import KERNELS, LOWERINGS, mislowered, planted, zoo
 from support.build import Graph, model, randn
@@ -68,6 +71,43 @@ def test_wrong_lowerings(name: str, tmp_path: Path) -> None:
     found = litecl.bisect(zoo(), "native", **ON, custom_ops=[mislowered(module, op, change)])
     assert found.verdict == "fault", found
     assert found.fault is not None
+    assert found.fault.ops == (op,)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "off", "allowed"),
+    [(np.int8, 1, True), (np.int16, 1, True), (np.uint8, 2, False), (np.int32, 1, False), (np.int64, 1, False)],
+)
+def test_steps_are_those_of_quantized_integers(dtype: Any, off: int, allowed: bool) -> None:
+    """An index that is off by one is wrong."""
+    expected = np.array([3, 4], dtype)
+    assert (worst([expected + dtype(off)], [expected], Tolerance(steps=1)) is None) == allowed
+
+
+def test_booleans_are_exact() -> None:
+    expected = np.array([True, False])
+    assert worst([~expected], [expected], Tolerance(steps=1)) is not None
+    assert worst([expected], [expected], Tolerance()) is None
+
+
+def _before_a_state(after: int) -> bytes:
+    """A normalisation before an RNN, which has a state of its own, and some nodes after it that are right."""
+    g, rng = Graph(), np.random.default_rng(7)
+    x = g.op(L2_NORMALIZATION, [g.input((2, 3, 4))], L2NormOptions())
+    weights = [g.const(randn(rng, *shape, scale=0.4)) for shape in ((5, 4), (5, 5), (5,))]
+    x = g.op(UNIDIRECTIONAL_SEQUENCE_RNN, [x, *weights, g.variable((2, 5))], SequenceRNNOptions())
+    for _ in range(after):
+        x = g.op(LOGISTIC, [x], NoOptions())
+    return write(model(g.build(x)))
+
+
+@pytest.mark.parametrize("after", [0, 1, 2, 3])
+def test_an_operator_before_one_with_a_state(after: int, tmp_path: Path) -> None:
+    """Which must not hide it: wherever a model is halved, some half has the state."""
+    file, text, wrong, op = KERNELS["no root"]
+    with planted(tmp_path, file, text, wrong):
+        found = litecl.bisect(_before_a_state(after), "native", **ON)
+    assert found.fault is not None, found.notes
     assert found.fault.ops == (op,)
 
 

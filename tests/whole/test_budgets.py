@@ -17,7 +17,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LimitError, LiteclError, ModelError
 from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.op import NoOptions
-from litecl.interpreter.ops import conv_2d, fill, pad, unary
+from litecl.interpreter.ops import conv_2d, fill, lsh_projection, pad, unary
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.compare import LESS
 from litecl.interpreter.ops.control import WHILE, WhileOptions
@@ -134,6 +134,24 @@ def test_borders_count_before_they_are_made() -> None:
     content = model(g.build(g.op(conv_2d.CONV_2D, [x, g.const(np.ones((1, 3, 3, 1), np.float32))], options)))
     with pytest.raises(LimitError, match="memory_limit"):
         _run(content, [np.zeros((1, 8, 8, 1), np.float32)], memory_limit=1 << 26)
+
+
+def test_hashes_of_many_rows_are_bounded() -> None:
+    """In memory, however many seeds there are, and in time."""
+    options, seeds = lsh_projection.LSHProjectionOptions(2), np.ones((4000, 32), np.float32)
+    g = Graph()
+    rows = g.input((200, 1), TensorType.INT8)
+    content = model(g.build(g.op(lsh_projection.LSH_PROJECTION, [g.const(seeds), rows], options)))
+    interpreter = Interpreter(content, memory_limit=1 << 24, time_limit=0.2)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(rows, np.ones((200, 1), np.int8))
+    tracemalloc.start()
+    try:
+        with pytest.raises(LimitError, match="time_limit"):
+            interpreter.invoke()
+        assert tracemalloc.get_traced_memory()[1] < _GROWN
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_is_folded_is_bounded() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec, acts, reached
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec, acts, reached, updated_by
 from litecl.interpreter.schema import TensorType
 
 _HANDLES = (TensorType.RESOURCE, TensorType.VARIANT)
@@ -23,7 +23,8 @@ def cut(model: Model, subgraph: int, nodes: Sequence[int], values: Mapping[int, 
     """Return the model of some nodes: its inputs are what they read, its outputs what others read of theirs.
 
     values: of the tensors that they read, which give these their shapes. Raises ModelError for nodes that cannot be
-    apart from the others, because they share a resource or change one.
+    apart from the others, because they share a resource or change one; states that a node of the first subgraph has for
+    itself are as they are at first, in a first invoke.
     """
     graph = model.subgraphs[subgraph]
     inner = [graph.nodes[i] for i in nodes]
@@ -31,7 +32,8 @@ def cut(model: Model, subgraph: int, nodes: Sequence[int], values: Mapping[int, 
     own, chosen = {ABSENT, *made}, {*nodes}
     read = dict.fromkeys(t for node in inner for t in node.inputs if t not in own)
     inputs = tuple(t for t in read if _is_given(graph.tensors[t]))
-    _require_separable(model, graph, inner, (*inputs, *made))
+    plain = inner if subgraph else [node for node in inner if not _has_own_states(graph, node)]
+    _require_separable(model, graph, plain, (*inputs, *made))
     others = {t for i, node in enumerate(graph.nodes) if i not in chosen for t in node.inputs} | {*graph.outputs}
     outputs = tuple(t for t in made if t in others) or tuple(made)
     return Cut(_model(model, graph, inner, inputs, outputs, values), inputs, outputs)
@@ -49,6 +51,13 @@ def body(model: Model, subgraph: int, values: Mapping[int, Array]) -> Cut:
 
 def _is_given(spec: TensorSpec) -> bool:
     return spec.data is None and not spec.is_variable
+
+
+def _has_own_states(graph: Subgraph, node: Node) -> bool:
+    """Return whether a node updates variables that no other node reads, and that are no outputs."""
+    states = {*updated_by(node)}
+    others = {t for other in graph.nodes if other is not node for t in other.inputs} | {*graph.outputs}
+    return bool(states) and bool(node.outputs) and not states & others
 
 
 def _require_separable(model: Model, graph: Subgraph, nodes: Sequence[Node], tensors: Sequence[int]) -> None:

@@ -87,7 +87,7 @@ class Search:
         count = len(model.subgraphs[subgraph].nodes)
         part = self._part(model, subgraph, values, 0, count)
         most = 1 if self.suspect.name in EMULATED else _MOST_FUSED  # an emulation fuses nothing
-        if part is None or len(part) > most:
+        if part is None or len(part) > most or self.wrong(model, subgraph, part, values) is None:
             part = next(([i] for i in range(count) if self.wrong(model, subgraph, [i], values) is not None), None)
         if part is None:
             return None

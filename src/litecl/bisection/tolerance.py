@@ -2,19 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from litecl.interpreter.graph import Array
 from litecl.verify.difference import difference
 
+_QUANTIZED_BYTES = 2
+
 
 @dataclass(frozen=True)
 class Tolerance:
-    """relative: of floats, to the largest magnitude in the tensor. steps: of integers."""
+    """relative: of floats, to the largest magnitude in the tensor. steps: of integers of 8 and 16 bits, which hold
+    quantized values; wider ones, such as indices, and booleans are exact.
+    """
 
     relative: float = 1e-4
     steps: int = 0
+
+    def of(self, dtype: np.dtype[Any]) -> float:
+        """Return the largest error of a type: relative for floats, else in steps."""
+        if dtype.kind not in "iub":
+            return self.relative
+        return self.steps if dtype.kind in "iu" and dtype.itemsize <= _QUANTIZED_BYTES else 0
 
 
 @dataclass(frozen=True)
@@ -54,7 +65,7 @@ def worst(got: Sequence[Array], expected: Sequence[Array], tolerance: Tolerance)
     errors = [
         _error(position, a, b)
         for position, (a, b) in enumerate(zip(got, expected, strict=True))
-        if size_of(a, b) > (tolerance.steps if b.dtype.kind in "iub" else tolerance.relative)
+        if size_of(a, b) > tolerance.of(b.dtype)
     ]
     return max(errors, key=lambda error: error.size, default=None)
 

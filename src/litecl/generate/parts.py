@@ -1,6 +1,7 @@
 """The files that a generator is made of: in a bundle, or side by side."""
 
 import io
+import struct
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from pathlib import Path
 from litecl.generate import litertlm, tokenizers
 from litecl.generate.metadata import Metadata, metadata
 from litecl.generate.tokenizers import Tokenizer
-from litecl.interpreter.errors import ModelError
+from litecl.interpreter.errors import ModelError, brief
 from litecl.interpreter.file import external
 from litecl.interpreter.file.external import Find
 from litecl.interpreter.file.reader import content_of
@@ -19,7 +20,11 @@ from litecl.interpreter.file.tables import FILE_IDENTIFIER
 _EMBEDDERS = {"embedder": "embeddings", "per_layer_embedder": "per_layer_embeddings"}
 _MODEL = "prefill_decode"
 _WEIGHTS = "tflite_weights"  # LiteRT-LM's name for the section, as a file of constants
-_ZIP = b"PK\x03\x04"
+_ZIP, _TFLITE = b"PK\x03\x04", "TF_LITE_"
+_ZIP_FAULTS = (  # damaged lengths, offsets, methods and names
+    *(zipfile.BadZipFile, zipfile.LargeZipFile, struct.error),
+    *(EOFError, OSError, NotImplementedError, RuntimeError, ValueError),
+)
 
 
 @dataclass(frozen=True)
@@ -81,16 +86,29 @@ def _task(content: memoryview) -> Parts:
     """A zip file, whose entries are stored as they are: https://ai.google.dev/edge/mediapipe (model asset bundles)."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            names = [name for name in archive.namelist() if name.startswith("TF_LITE_")]
-            models = {
-                name.removeprefix("TF_LITE_").lower(): File(memoryview(archive.read(name)), external.given({}))
-                for name in names
-            }
-            held = {name: archive.read(name) for name in ("TOKENIZER_MODEL", "METADATA") if name in archive.namelist()}
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+            held = {entry.filename: _stored(archive, entry) for entry in archive.infolist() if _is_read(entry)}
+    except ModelError:
+        raise
+    except _ZIP_FAULTS as error:
         raise ModelError(f"the bundle is no zip file that can be read: {error}") from error
+    models = {
+        name.removeprefix(_TFLITE).lower(): File(memoryview(each), external.given({}))
+        for name, each in held.items()
+        if name.startswith(_TFLITE)
+    }
     tokenizer = partial(tokenizers.load, held["TOKENIZER_MODEL"]) if "TOKENIZER_MODEL" in held else None
     return _parts("a .task bundle", models, tokenizer, _llm_metadata(held.get("METADATA", b"")))
+
+
+def _is_read(entry: zipfile.ZipInfo) -> bool:
+    return entry.filename.startswith(_TFLITE) or entry.filename in ("TOKENIZER_MODEL", "METADATA")
+
+
+def _stored(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    """Return an entry. Raises ModelError for one that is compressed: a small file could hold any number of bytes."""
+    if entry.compress_type != zipfile.ZIP_STORED:
+        raise ModelError(f"{brief(entry.filename)}: expected an entry that is not compressed, as runtimes map it")
+    return archive.read(entry)
 
 
 def _llm_metadata(content: bytes) -> Metadata:

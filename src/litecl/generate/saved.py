@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike, fspath
@@ -67,7 +66,7 @@ def read(
             caches = {name: np.array(arrays[name]) for name in specs}
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+    except Exception as error:  # of damaged bytes: whatever zipfile, zlib, and numpy's parser of headers raise
         raise ModelError(f"{fspath(path)}: no session that can be read ({type(error).__name__}: {error})") from error
     if version != _VERSION:
         raise ModelError(f"{fspath(path)}: a session of version {version}, expected {_VERSION}")

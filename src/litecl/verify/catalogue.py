@@ -1,7 +1,7 @@
 """All checks: the cases of operators with a device kernel, and scenarios."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cache
 
 from litecl.cases import Case
@@ -24,7 +24,13 @@ def selected(ops: Collection[str] = (), *, quick: bool = False, only: str | None
 
     ops: operators, or kinds of scenarios, in capitals or not.
     """
-    checks = catalogue()
+    return selected_of(catalogue(), ops, quick_cases() if quick else None, only)
+
+
+def selected_of(
+    checks: Mapping[str, Check], ops: Collection[str], quick: Collection[str] | None, only: str | None
+) -> tuple[Check, ...]:
+    """Return some of these checks, as ``selected`` does. quick: names of cases of a quick run."""
     if only is not None:
         if only not in checks:
             raise ModelError(f"there is no check {only!r}; `litecl verify --list` names them")
@@ -33,11 +39,10 @@ def selected(ops: Collection[str] = (), *, quick: bool = False, only: str | None
     unknown = wanted - {check.op.upper() for check in checks.values()}
     if unknown:
         raise ModelError(f"no check for {', '.join(sorted(unknown))}: no device kernel computes it")
-    some = quick_cases() if quick else frozenset()
     return tuple(
         check
         for name, check in checks.items()
-        if (not wanted or check.op.upper() in wanted) and (not quick or check.quick or name in some)
+        if (not wanted or check.op.upper() in wanted) and (quick is None or check.quick or name in quick)
     )
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
-_COMMAND = (sys.executable, "-m", "litecl.verify.worker")
+_WORKER = "litecl.verify.worker"
 _START_S = 60.0  # of patience in addition, for a worker that imports what it needs
 _TO_PREPARE = 4  # times: compilers take long on busy machines
 _SLICE_S = 0.5
@@ -35,14 +35,18 @@ class End:
 
 
 def serve(
-    request: Message, timeout_s: float, hear: Callable[[Message], None], env: Mapping[str, str] | None = None
+    request: Message,
+    timeout_s: float,
+    hear: Callable[[Message], None],
+    env: Mapping[str, str] | None = None,
+    module: str = _WORKER,
 ) -> End:
     """Have a worker serve a request.
 
     timeout_s: how long it may say nothing; longer while it prepares a check, which is when programs are built. hear: is
-    told of its messages. env: variables of its environment, in addition to those of this process.
+    told of its messages. env: variables of its environment, in addition to those of this process. module: that it runs.
     """
-    with _worker(request, env) as (process, messages, errors):
+    with _worker(request, env, module) as (process, messages, errors):
         patience_s = timeout_s + _START_S
         while True:
             try:
@@ -73,12 +77,12 @@ def _next(messages: "queue.Queue[Message | None]", patience_s: float) -> Message
 
 @contextmanager
 def _worker(
-    request: Message, env: Mapping[str, str] | None
+    request: Message, env: Mapping[str, str] | None, module: str
 ) -> Iterator[tuple["subprocess.Popen[str]", "queue.Queue[Message | None]", IO[str]]]:
     """Start a worker, in a session of its own, which is ended with all that it started."""
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
         process = subprocess.Popen(
-            _COMMAND,
+            (sys.executable, "-m", module),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -23,9 +23,10 @@ class Table:
 def sentence(result: Result) -> str:
     """Return the outcome in a sentence that says what, where and with which versions."""
     env = result.environment
+    date = f", {result.date}" if result.date else ""
     where = f"{env['system']}, {env['processor']}, {env['cores']} cores, Python {env['python']}, numpy {env['numpy']}"
     parts = [f"{_named(d)}: {_outcome(d)}" for d in result.devices] + [f"{note}." for note in result.notes]
-    return f"litecl {env['litecl']} ({result.command}, {result.date}) on {where}. {' '.join(parts)}"
+    return f"litecl {env['litecl']} ({result.command}{date}) on {where}. {' '.join(parts)}"
 
 
 def tables(result: Result) -> list[Table]:
@@ -33,16 +34,19 @@ def tables(result: Result) -> list[Table]:
     found = [_environment(result)]
     for device in result.devices:
         found += [_problems(device), _exactness(device), _refusals(device)]
-    return [found[0], _operators(result), *(table for table in found[1:] if table.rows)]
+    return [found[0], _operators(result), *(table for table in (_differing(result), *found[1:]) if table.rows)]
 
 
 def replay(device: DeviceResult, row: Row) -> str:
     """Return the command that runs a check again."""
-    return f"litecl verify --device {device.device['index']} --replay {shlex.quote(row.check)}"
+    on = device.device.get("option") or f"--device {device.device['index']}"
+    return f"litecl verify {on} --replay {shlex.quote(row.check)}"
 
 
 def _named(device: DeviceResult) -> str:
     d = device.device
+    if "option" in d:
+        return f"{d['name']} ({d['platform']} {d['driver']})".replace(" )", ")")
     return f"{d['name']} ({d['platform']}, driver {d['driver']}, {d['version']})"
 
 
@@ -74,12 +78,13 @@ def _environment(result: Result) -> Table:
     env = dict(result.environment)
     for name in ("packages", "variables"):
         env[name] = ", ".join(f"{key} {value}" for key, value in env[name].items())
-    rows = [("command", result.command), ("date", result.date), *((str(k), str(v)) for k, v in env.items() if v)]
+    head = {"command": result.command, "date": result.date} | env
+    rows = [(str(k), str(v)) for k, v in head.items() if v]
     keys = ("platform", "platform_version", "driver", "version", "type", "compute_units", "processor", "vector_width")
     for device in result.devices:
         told = ", ".join(f"{key.replace('_', ' ')} {device.device[key]}" for key in keys if device.device.get(key))
-        rows.append((f"device {device.device['index']}", f"{device.name}: {told}"))
-        rows.append(("took", f"{device.seconds:.0f} s"))
+        rows.append((device.device.get("option") or f"device {device.device['index']}", f"{device.name}: {told}"))
+        rows += [("took", f"{device.seconds:.0f} s")] if device.seconds else []
         rows += [("problem", note) for note in device.notes]
     return Table("Machine", ("", ""), (*rows, *(("problem", note) for note in result.notes)))
 
@@ -100,6 +105,23 @@ def _cell(rows: Sequence[Row]) -> str:
     counts = tally(rows)
     others = [f"{counts[status]} {status}" for status in STATUSES if status != PASS and counts[status]]
     return ", ".join([f"{counts[PASS]} of {counts.total()} pass", *others])
+
+
+def _differing(result: Result) -> Table:
+    """Return the checks that fail on some of several devices, with their statuses on all."""
+    if len(result.devices) < 2:
+        return Table("", (), ())
+    columns = [{row.check: row for row in device.rows} for device in result.devices]
+    bad = list(dict.fromkeys(row.check for device in result.devices for row in device.rows if row.status in BAD))
+    rows = tuple((check, *(_status(column.get(check)) for column in columns)) for check in bad)
+    marked = frozenset(i for i, check in enumerate(bad) if any(c[check].counts for c in columns if check in c))
+    return Table("Checks that fail", ("check", *(_named(device) for device in result.devices)), rows, marked)
+
+
+def _status(row: Row | None) -> str:
+    if row is None:
+        return ""
+    return f"{row.status}, known" if row.waived is not None else row.status
 
 
 def _problems(device: DeviceResult) -> Table:

@@ -26,7 +26,8 @@ class Row:
     may be, and bound_source where that is written. ulp: the worst difference in steps of the element type.
     kernels: files and functions that the device ran. alone: the status in a process of its own, of what is bad.
     waived: the reason of the waiver that it falls under. unexpected: of a refusal, that devices usually
-    run it. seconds: building included. checks: how many checks the row is of; several in a result in brief.
+    run it. case: the folder with its smallest model, if one was written. seconds: building included. checks: how many
+    checks the row is of; several in a result in brief.
     """
 
     check: str
@@ -46,6 +47,7 @@ class Row:
     alone: str | None = None
     waived: str | None = None
     unexpected: bool = False
+    case: str = ""
     seconds: float = 0.0
     device_ms: float | None = None
     cpu_ms: float | None = None

@@ -38,6 +38,20 @@ class Plan:
     keep_cache: bool = False
 
 
+@dataclass(frozen=True)
+class Task:
+    """The work of workers on checks. module: of the worker. request: of some checks, by their names.
+
+    env: variables of its environment. deaths_of_an_op, deaths: of workers, before checks are left out.
+    """
+
+    request: Callable[[Sequence[str]], Message]
+    env: Mapping[str, str] = field(default_factory=dict)
+    module: str = "litecl.verify.worker"
+    deaths_of_an_op: int = _DEATHS_OF_AN_OP
+    deaths: int = _DEATHS
+
+
 def devices_of(wanted: Sequence[str], timeout_s: float) -> tuple[list[dict[str, Any]], str]:
     """Return descriptions of devices, found in a worker, and what went wrong there."""
     found: list[dict[str, Any]] = []
@@ -57,36 +71,42 @@ def verify_device(device: Mapping[str, Any], checks: Sequence[Check], plan: Plan
     """Run checks on one device."""
     start_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="litecl-verify-", ignore_cleanup_errors=True) as folder:
-        run = _Run(device, checks, plan, tick, folder)
+        settings = asdict(Settings(device["index"], "auto" if plan.keep_cache else folder, plan.timed))
+        # PoCL keeps what it compiles too.
+        env = {} if plan.keep_cache else {"POCL_CACHE_DIR": str(Path(folder) / "pocl")}
+        task = Task(lambda names: {"checks": names, "settings": settings}, env)
         size = max(1, min(_BATCH, -(-len(checks) // (plan.jobs * _BATCHES_OF_A_JOB))))
         batches = [checks[i : i + size] for i in range(0, len(checks), size)]
-        try:
-            with ThreadPoolExecutor(plan.jobs) as pool:
-                for done in [pool.submit(run.batch, batch) for batch in batches]:
-                    done.result()
-            run.again_alone()
-        except BaseException:
-            run.stopped = True
-            end_all()
-            raise
+        run = Run(task, plan, tick)
+        run.all(batches, lambda: run.again_alone(checks))
     rows = tuple(run.rows[check.name] for check in checks)
     return DeviceResult(dict(device), rows, round(time.monotonic() - start_s, 1), tuple(run.notes))
 
 
 @dataclass
-class _Run:
-    """The results so far of the checks of one device."""
+class Run:
+    """The results so far of the checks of a task."""
 
-    device: Mapping[str, Any]
-    checks: Sequence[Check]
+    task: Task
     plan: Plan
     tick: Tick
-    folder: str
     rows: dict[str, Row] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     stopped: bool = False
     _deaths: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def all(self, batches: Sequence[Sequence[Check]], then: Callable[[], None]) -> None:
+        """Run batches side by side, then what follows them; end all workers where that is interrupted."""
+        try:
+            with ThreadPoolExecutor(self.plan.jobs) as pool:
+                for done in [pool.submit(self.batch, batch) for batch in batches]:
+                    done.result()
+            then()
+        except BaseException:
+            self.stopped = True
+            end_all()
+            raise
 
     def batch(self, checks: Sequence[Check]) -> None:
         """Run checks, in another worker where one has died."""
@@ -105,9 +125,9 @@ class _Run:
                     self._done(_row_of(check, NOT_RUN, heard.end.how))
                 return
 
-    def again_alone(self) -> None:
+    def again_alone(self, checks: Sequence[Check]) -> None:
         """Run what is bad once more, each check in a worker of its own: is it the check, or what ran before it?"""
-        bad = [check for check in self.checks if self.rows[check.name].status in BAD]
+        bad = [check for check in checks if self.rows[check.name].status in BAD]
         for check in bad[:_ALONE]:
             first = self.rows.pop(check.name)
             self._worker([check], quiet=True)
@@ -123,9 +143,8 @@ class _Run:
             if "row" in message:
                 self._done(row(message["row"]), quiet=quiet)
 
-        settings = asdict(Settings(self.device["index"], self._cache_dir(), self.plan.timed))
-        request = {"checks": [check.name for check in checks], "settings": settings}
-        heard.end = serve(request, self.plan.timeout_s, hear, self._env())
+        request = self.task.request([check.name for check in checks])
+        heard.end = serve(request, self.plan.timeout_s, hear, self.task.env, self.task.module)
         if heard.end.how and heard.current is not None:
             check = next(check for check in checks if check.name == heard.current)
             status = TIMEOUT if heard.end.timed_out else CRASHED
@@ -138,18 +157,11 @@ class _Run:
     def _may_run(self, checks: Sequence[Check]) -> tuple[list[Check], list[tuple[Check, str]]]:
         """Return the checks that are worth a worker, and the others with the reason."""
         with self._lock:
-            if sum(self._deaths.values()) >= _DEATHS:
-                return [], [(check, f"{_DEATHS} workers had died") for check in checks]
-            dead = {op for op, deaths in self._deaths.items() if deaths >= _DEATHS_OF_AN_OP}
-        skipped = [(c, f"{_DEATHS_OF_AN_OP} workers had died of {c.op}") for c in checks if c.op in dead]
+            if sum(self._deaths.values()) >= self.task.deaths:
+                return [], [(check, f"{self.task.deaths} workers had died") for check in checks]
+            dead = {op for op, deaths in self._deaths.items() if deaths >= self.task.deaths_of_an_op}
+        skipped = [(c, f"{self.task.deaths_of_an_op} workers had died of {c.op}") for c in checks if c.op in dead]
         return [check for check in checks if check.op not in dead], skipped
-
-    def _cache_dir(self) -> str | None:
-        return "auto" if self.plan.keep_cache else self.folder
-
-    def _env(self) -> dict[str, str]:
-        """PoCL keeps what it compiles too."""
-        return {} if self.plan.keep_cache else {"POCL_CACHE_DIR": str(Path(self.folder) / "pocl")}
 
     def _done(self, found: Row, *, quiet: bool = False) -> None:
         with self._lock:

@@ -43,12 +43,12 @@ def load(path: Path) -> tuple[Waiver, ...]:
 
 
 def waived(rows: Sequence[Row], waivers: Sequence[Waiver]) -> tuple[Row, ...]:
-    """Return the rows, the bad ones with the reason of the first waiver that covers them."""
+    """Return the rows, the bad ones with the reason of the first waiver that covers them, unless they have one."""
 
     def reason(check: str) -> str | None:
         return next((waiver.reason for waiver in waivers if waiver.covers(check)), None)
 
-    return tuple(replace(row, waived=reason(row.check)) if row.status in BAD else row for row in rows)
+    return tuple(replace(row, waived=row.waived or reason(row.check)) if row.status in BAD else row for row in rows)
 
 
 def unused(rows: Sequence[Row], waivers: Sequence[Waiver]) -> tuple[str, ...]:

@@ -22,17 +22,23 @@ Tell = Callable[..., None]
 
 def main() -> int:
     """Serve one request; return the exit code."""
-    tell = _teller()
-    faulthandler.enable()
-    request = json.loads(sys.stdin.readline())
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    tell = teller()
+    request = received()
     if "devices" in request:
         return _devices(request["devices"], tell)
     _run(request["checks"], Settings(**request["settings"]), tell)
     return 0
 
 
-def _teller() -> Tell:
+def received() -> Any:
+    """Return the request of the process that started this one, and end with that from now on."""
+    faulthandler.enable()
+    request = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    return request
+
+
+def teller() -> Tell:
     """Return what writes a line to the stdout of the start; whatever else is printed goes to stderr from now on."""
     out: TextIO = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

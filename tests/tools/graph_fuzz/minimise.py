@@ -9,7 +9,7 @@ from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, reached
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.variables import VAR_HANDLE
-from tools.graph_fuzz.graphs import Call, Drawn
+from litecl.random_graphs.graphs import Call, Drawn
 
 Fails = Callable[[Drawn], bool]
 

@@ -27,8 +27,8 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Subgraph, TensorSpec
 from litecl.interpreter.schema import TensorType
+from litecl.random_graphs.graphs import Drawn
 from support import pocl_processor
-from tools.graph_fuzz.graphs import Drawn
 
 
 @dataclass(frozen=True)

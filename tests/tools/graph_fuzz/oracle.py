@@ -19,7 +19,7 @@ from litecl.interpreter.interpreter import Interpreter
 from litecl.interpreter.kit import activation, require
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
-from tools.graph_fuzz.graphs import Call
+from litecl.random_graphs.graphs import Call
 from tools.graph_fuzz.rounding import EXACT, IN_FLOATS, OF_SUMS, SUMS
 
 _ULPS = 24.0  # of the sum of magnitudes: what float32 sums of a few thousand terms and polynomials stay below

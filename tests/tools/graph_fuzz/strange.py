@@ -6,7 +6,7 @@ import numpy as np
 
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.graph import Array
-from tools.graph_fuzz.graphs import Drawn
+from litecl.random_graphs.graphs import Drawn
 from tools.graph_fuzz.modes import Mode
 
 _STRANGE = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1e-38, 1e-15, 1e15, -1e15, 88.5, -104.0, 1e5)

@@ -16,11 +16,11 @@ import numpy as np
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.writer import write
-from tools.graph_fuzz.graphs import THEMES, Drawn, draw, families_of, kind_of
+from litecl.random_graphs.graphs import THEMES, Drawn, draw, families_of, kind_of
+from litecl.random_graphs.sketch import T
 from tools.graph_fuzz.minimise import listing, minimise
 from tools.graph_fuzz.modes import MODES, Mode, Shared, adapted, entered, interpreter
 from tools.graph_fuzz.oracle import CERTAIN, MANY, Outputs, differences, run
-from tools.graph_fuzz.sketch import T
 from tools.graph_fuzz.strange import for_strange_inputs, with_strange_inputs
 
 _MOST_FUNCTIONS = {True: 100, False: 85}  # of a batch, linked or not; PoCL takes some 0.2 s to compile one

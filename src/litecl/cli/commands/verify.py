@@ -1,31 +1,39 @@
-"""``litecl verify``: whether a device computes the same as the reference."""
+"""``litecl verify``: whether a device, or another runtime, computes the same as the reference."""
 
 import argparse
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, output_file, positive, progress
+from litecl.cli.command import Output, count, output_file, positive, progress
 from litecl.cli.tables import table
+from litecl.conformance import catalogue as conformance
+from litecl.conformance.kit import Kit
+from litecl.conformance.worker import folder_of
 from litecl.interpreter.errors import ModelError
 from litecl.perf.environment import cores, header, machine
 from litecl.verify import catalogue, pages, waivers
+from litecl.verify.check import Check
 from litecl.verify.document import Table, sentence, tables
 from litecl.verify.record import KIND, DeviceResult, Result
 from litecl.verify.supervise import Plan, devices_of, verify_device
 
-HELP = "check a device's results against the reference, operator by operator"
+HELP = "check the results of a device, or of another runtime, against the reference, operator by operator"
 EXAMPLES = """\
 litecl verify --quick
 litecl verify --device all --jobs 2 -o verify.html
 litecl verify --ops CONV_2D,SOFTMAX --timed
 litecl verify --waivers known.txt -o junit.xml
 litecl verify --list
+litecl verify --runtime litert --runtime litert-reference -o runtimes.html --cases failures
+litecl verify --command 'python run_model.py'
 """
 
+_GRAPHS = (200, 40)  # of a whole and of a quick run
 _MOST_JOBS = 4  # each process holds the programs of its checks in memory
 _SHOWN = "Failures"  # tables shown on a terminal, by the beginning of their titles, and their columns
 _COLUMNS = ("check", "types", "what", "kernels")
@@ -39,6 +47,32 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="DEVICE",
         help="an index or part of a name from `litecl devices`, or all; may be repeated (default: litecl's default)",
+    )
+    parser.add_argument(
+        "--runtime",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="check another runtime instead of a device: litert, litert-reference (its reference kernels), "
+        "litecl, tflite_runtime, or a module with a class Interpreter like tf.lite's; may be repeated",
+    )
+    parser.add_argument(
+        "--command",
+        dest="programs",
+        action="append",
+        default=[],
+        metavar="COMMAND",
+        help="check a program that takes MODEL.tflite INPUTS.npz OUTPUTS.npz; may be repeated",
+    )
+    parser.add_argument(
+        "--graphs", type=count, metavar="N", help="random graphs for a runtime (default: 200, 40 if quick)"
+    )
+    parser.add_argument("--seed", type=count, default=0, metavar="N", help="seed of the random graphs (default: 0)")
+    parser.add_argument(
+        "--cases",
+        type=Path,
+        metavar="DIR",
+        help="write the smallest model of every failure of a runtime to this folder",
     )
     parser.add_argument("--ops", metavar="OP,OP,...", default="", help="only checks of these operators")
     parser.add_argument("--quick", action="store_true", help="some checks of each operator, in under two minutes")
@@ -76,19 +110,18 @@ def run(args: argparse.Namespace) -> Output:
     unknown = [path for path in args.output if path.suffix.lower() not in pages.FORMATS]
     if unknown:
         raise ModelError(f"{unknown[0]}: expected a name that ends in {', '.join(pages.FORMATS)}")
-    checks = catalogue.selected([op for op in args.ops.split(",") if op], quick=args.quick, only=args.replay)
+    checks = _checks(args)
     if args.list:
         names = [check.name for check in checks]
         return Output({"checks": names}, [Text("\n".join(names))])
     known = waivers.load(args.waivers) if args.waivers else ()
     told = header(KIND)
     plan = Plan(args.jobs, args.timeout, args.timed, args.keep_cache)
-    devices, problem = devices_of(args.device, args.timeout)
-    with progress("verifying", len(checks) * len(devices)) as tick:
-        found = [verify_device(device, checks, plan, tick) for device in devices]
+    found, problem = _runtimes(args, checks, plan) if _of_runtimes(args) else _devices(args, checks, plan)
     found = [replace(device, rows=waivers.waived(device.rows, known)) for device in found]
     notes = waivers.unused([row for device in found for row in device.rows], known) if found else ()
-    result = Result(machine(), tuple(found), told["command"], told["date"], (problem,) if problem else ())
+    date = "" if _of_runtimes(args) else told["date"]  # the same checks give the same page
+    result = Result(machine(), tuple(found), told["command"], date, (problem,) if problem else ())
     for path in args.output:
         pages.write(result, path, brief=args.brief)
     view = [part for device in found for part in _summary(device)]
@@ -97,13 +130,45 @@ def run(args: argparse.Namespace) -> Output:
     return Output(result.to_dict(), [*view, Text(sentence(result))], int(result.failed))
 
 
+def _of_runtimes(args: argparse.Namespace) -> bool:
+    return bool(args.runtime or args.programs)
+
+
+def _checks(args: argparse.Namespace) -> tuple[Check, ...]:
+    ops = [op for op in args.ops.split(",") if op]
+    if not _of_runtimes(args):
+        return catalogue.selected(ops, quick=args.quick, only=args.replay)
+    graphs = _GRAPHS[args.quick] if args.graphs is None else args.graphs
+    return conformance.selected(ops, quick=args.quick, only=args.replay, graphs=graphs, seed=args.seed)
+
+
+def _devices(args: argparse.Namespace, checks: Sequence[Check], plan: Plan) -> tuple[list[DeviceResult], str]:
+    devices, problem = devices_of(args.device, args.timeout)
+    with progress("verifying", len(checks) * len(devices)) as tick:
+        return [verify_device(device, checks, plan, tick) for device in devices], problem
+
+
+def _runtimes(args: argparse.Namespace, checks: Sequence[Check], plan: Plan) -> tuple[list[DeviceResult], str]:
+    kits = [Kit({"name": name}, plan, _folder(args, name)) for name in args.runtime]
+    kits += [Kit({"command": line}, plan, _folder(args, line)) for line in args.programs]
+    for kit in kits:
+        kit.described()  # which raises for one that does not exist, before the others run for minutes
+    with progress("verifying", len(checks) * len(kits)) as tick:
+        return [kit.verify(checks, tick) for kit in kits], ""
+
+
+def _folder(args: argparse.Namespace, runtime: str) -> Path | None:
+    return None if args.cases is None else Path(args.cases) / folder_of(runtime)
+
+
 def _summary(device: DeviceResult) -> list[RenderableType]:
     """Count statuses, in a table and in words."""
     made = table("status", "checks", "operators")
-    for status, count in device.counts.items():
+    for status, number in device.counts.items():
         ops = Counter(row.op for row in device.rows if row.status == status)
-        made.add_row(status, str(count), str(len(ops)))
-    return [Text(f"{device.name}, {device.seconds:.0f} s"), made]
+        made.add_row(status, str(number), str(len(ops)))
+    took = f", {device.seconds:.0f} s" if device.seconds else ""
+    return [Text(f"{device.name}{took}"), made]
 
 
 def _shown(part: Table) -> RenderableType:

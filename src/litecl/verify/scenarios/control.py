@@ -40,6 +40,12 @@ def _counted() -> Model:
     return while_model(_COUNTED, below(9), body)
 
 
+def _swapped() -> Model:
+    """Five times: two variables swap values."""
+    state = (((), INT), ((7,), FLOAT), ((7,), FLOAT))
+    return while_model(state, below(5), lambda g, x: [next_(g, x[0]), x[2], x[1]])
+
+
 def _until() -> Model:
     """Doubles as long as the sum of squares is below 100."""
 
@@ -115,6 +121,7 @@ _MODELS = (
     ("counted", "WHILE", _counted, _steps),
     ("until a value is reached", "WHILE", _until, lambda: [Step([_X * scale]) for scale in (1.0, 0.01, 50.0)]),
     ("nested", "WHILE", _nested, _steps),
+    ("swapped variables", "WHILE", _swapped, lambda: [Step([int32(0), _X, _X * _X])]),
     ("a branch within", "WHILE", _branching, _steps),
     ("two branches", "IF", _branch, _signs),
 )

@@ -11,7 +11,7 @@ from litecl.interpreter.ops import binary, compare, unary
 from litecl.interpreter.ops.add_n import ADD_N
 from litecl.interpreter.ops.prelu import PRELU
 from litecl.interpreter.ops.select import SELECT, SELECT_V2
-from tools.graph_fuzz.elementwise import (
+from litecl.random_graphs.elementwise import (
     NUMBERS,
     OPTIONS,
     QUANTIZED,
@@ -31,7 +31,7 @@ from tools.graph_fuzz.elementwise import (
     swish,
     table,
 )
-from tools.graph_fuzz.sketch import Sketch, T
+from litecl.random_graphs.sketch import Sketch, T
 
 _ARITHMETIC = (binary.ADD, binary.SUB, binary.MUL)
 _COMPARISONS = (

@@ -13,8 +13,8 @@ from litecl.interpreter.op import ControlOp, Inputs, Op
 from litecl.interpreter.ops import compare, reduce
 from litecl.interpreter.ops.binary import ADD, LOGICAL_AND, AddOptions
 from litecl.interpreter.ops.control import CALL, IF, WHILE, CallOptions, IfOptions, WhileOptions
-from tools.graph_fuzz.sketch import Sketch, T, Unfit, alike
-from tools.graph_fuzz.variables import handle_to
+from litecl.random_graphs.sketch import Sketch, T, Unfit, alike
+from litecl.random_graphs.variables import handle_to
 
 _DEEPEST = 2
 _MOST_NODES = 5

@@ -26,8 +26,8 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UnidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType
-from tools.graph_fuzz import integer_recurrent
-from tools.graph_fuzz.sketch import Sketch, T
+from litecl.random_graphs import integer_recurrent
+from litecl.random_graphs.sketch import Sketch, T
 
 _BOUNDED = (ActivationFunctionType.TANH, ActivationFunctionType.TANH, ActivationFunctionType.RELU6)
 _ACTIVATIONS = (*[ActivationFunctionType.TANH] * 6, ActivationFunctionType.RELU6, ActivationFunctionType.NONE)

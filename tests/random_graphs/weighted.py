@@ -16,8 +16,8 @@ from litecl.interpreter.ops.pad import PAD, PADV2
 from litecl.interpreter.ops.transpose_conv import CONVOLUTION_2D_TRANSPOSE_BIAS, TRANSPOSE_CONV, TransposeConvOptions
 from litecl.interpreter.options import CustomOptions
 from litecl.interpreter.schema import Padding, TensorType
-from tools.graph_fuzz.elementwise import QUANTIZED, fused, is_quantized
-from tools.graph_fuzz.sketch import MOST_ELEMENTS, Sketch, T, Unfit
+from litecl.random_graphs.elementwise import QUANTIZED, fused, is_quantized
+from litecl.random_graphs.sketch import MOST_ELEMENTS, Sketch, T, Unfit
 
 _MOST_PRODUCTS = 6_000_000
 _BLOCK = 4  # elements with a scale of their own

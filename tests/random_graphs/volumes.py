@@ -9,8 +9,8 @@ from litecl.interpreter.ops.conv_3d import CONV_3D, Conv3DOptions
 from litecl.interpreter.ops.conv_3d_transpose import CONV_3D_TRANSPOSE
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.schema import Padding
-from tools.graph_fuzz.elementwise import fused
-from tools.graph_fuzz.sketch import MOST_ELEMENTS, Sketch, T, Unfit
+from litecl.random_graphs.elementwise import fused
+from litecl.random_graphs.sketch import MOST_ELEMENTS, Sketch, T, Unfit
 
 _MOST_PRODUCTS = 3_000_000
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.interpreter.graph import Array, Model, Node, Shape, Signature, Subgraph, TensorSpec
-from tools.graph_fuzz import (
+from litecl.random_graphs import (
     attention,
     control,
     pairs,
@@ -18,9 +18,9 @@ from tools.graph_fuzz import (
     volumes,
     weighted,
 )
-from tools.graph_fuzz.kept import Kept
-from tools.graph_fuzz.sketch import Family, Sketch, T
-from tools.graph_fuzz.variables import initialised
+from litecl.random_graphs.kept import Kept
+from litecl.random_graphs.sketch import Family, Sketch, T
+from litecl.random_graphs.variables import initialised
 
 _FAMILIES: dict[str, tuple[Family, ...]] = {
     **parts.FAMILIES,

@@ -13,7 +13,7 @@ from litecl.interpreter.ops.gelu import GELU, GeluOptions
 from litecl.interpreter.ops.leaky_relu import LEAKY_RELU, LeakyReluOptions
 from litecl.interpreter.ops.quantize import DEQUANTIZE, QUANTIZE
 from litecl.interpreter.schema import ActivationFunctionType
-from tools.graph_fuzz.sketch import Sketch, T, Unfit
+from litecl.random_graphs.sketch import Sketch, T, Unfit
 
 QUANTIZED = (T.INT8, T.UINT8, T.INT16)
 NUMBERS = (T.FLOAT32, T.INT32, T.INT64)

@@ -13,8 +13,8 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UnidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType
-from tools.graph_fuzz.elementwise import is_quantized
-from tools.graph_fuzz.sketch import Sketch, T
+from litecl.random_graphs.elementwise import is_quantized
+from litecl.random_graphs.sketch import Sketch, T
 
 _TANH = ActivationFunctionType.TANH
 _SPREAD = 60.0  # of bytes

@@ -10,7 +10,7 @@ from litecl.interpreter.errors import FAULTS, LiteclError
 from litecl.interpreter.graph import ABSENT, Array, Node, Quantization, Shape, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.schema import TensorType
-from tools.graph_fuzz.kept import Kept
+from litecl.random_graphs.kept import Kept
 
 T = TensorType
 SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 64, 129)

@@ -10,8 +10,8 @@ from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import MAXIMUM, MINIMUM
 from litecl.interpreter.ops.control import CALL_ONCE, CallOnceOptions
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, VAR_HANDLE, VarHandleOptions, handle
-from tools.graph_fuzz.kept import Kept
-from tools.graph_fuzz.sketch import Sketch, T, alike
+from litecl.random_graphs.kept import Kept
+from litecl.random_graphs.sketch import Sketch, T, alike
 
 _MOST = 4
 _BOUND = 9

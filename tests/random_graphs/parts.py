@@ -13,7 +13,7 @@ from litecl.interpreter.ops.pack import PACK, UNPACK, PackOptions, UnpackOptions
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.split import SPLIT, SPLIT_V, SplitOptions, SplitVOptions
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions
-from tools.graph_fuzz.moves import (
+from litecl.random_graphs.moves import (
     any_axis,
     blocks,
     border,
@@ -24,7 +24,7 @@ from tools.graph_fuzz.moves import (
     ranked,
     reshape,
 )
-from tools.graph_fuzz.sketch import MOST_ELEMENTS, Sketch, T, Unfit
+from litecl.random_graphs.sketch import MOST_ELEMENTS, Sketch, T, Unfit
 
 
 def cut(s: Sketch) -> None:

@@ -4,7 +4,7 @@ from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
-from tools.graph_fuzz.sketch import MOST_ELEMENTS, Sketch, T, Unfit
+from litecl.random_graphs.sketch import MOST_ELEMENTS, Sketch, T, Unfit
 
 _NONE, _RELU6 = ActivationFunctionType.NONE, ActivationFunctionType.RELU6
 

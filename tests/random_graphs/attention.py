@@ -8,7 +8,7 @@ from litecl.interpreter.ops.binary import ADD, DIV, MUL, AddOptions, DivOptions,
 from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.transpose import TRANSPOSE
-from tools.graph_fuzz.sketch import MOST_ELEMENTS, Sketch, T, Unfit
+from litecl.random_graphs.sketch import MOST_ELEMENTS, Sketch, T, Unfit
 
 _HIDDEN = -50.0, -0.7 * float(np.finfo(np.float32).max)  # what is next to nothing, and what exporters write
 _MOST_PRODUCTS = 1 << 18

@@ -1,4 +1,4 @@
-"""What a model under construction keeps from invoke to invoke."""
+"""The state that a model under construction keeps from invoke to invoke."""
 
 from dataclasses import dataclass, field
 

@@ -23,7 +23,7 @@ from litecl.interpreter.ops.space_to_depth import (
 from litecl.interpreter.ops.tile import TILE
 from litecl.interpreter.ops.transpose import TRANSPOSE
 from litecl.interpreter.schema import MirrorPadMode
-from tools.graph_fuzz.sketch import Sketch, T
+from litecl.random_graphs.sketch import Sketch, T
 
 
 def moved(s: Sketch, op: Op, x: int, others: Sequence[int] = (), options: object = None, before: int = 0) -> int:

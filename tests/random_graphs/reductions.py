@@ -22,9 +22,9 @@ from litecl.interpreter.ops.resize import (
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.topk_v2 import TOPK_V2
 from litecl.interpreter.schema import Padding
-from tools.graph_fuzz.elementwise import NUMBERS, QUANTIZED, fused, is_quantized
-from tools.graph_fuzz.sketch import Sketch, T
-from tools.graph_fuzz.weighted import image, padded
+from litecl.random_graphs.elementwise import NUMBERS, QUANTIZED, fused, is_quantized
+from litecl.random_graphs.sketch import Sketch, T
+from litecl.random_graphs.weighted import image, padded
 
 _SOFTMAX = {T.INT8: (1 / 256, -128), T.UINT8: (1 / 256, 0), T.INT16: (1 / 32768, 0)}
 

@@ -1,0 +1,94 @@
+"""All checks of a runtime: the cases of every operator, the known differences, scenarios, and random graphs."""
+
+from collections.abc import Collection
+from functools import cache, partial
+
+import numpy as np
+
+from litecl.cases import litert_faults
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Model
+from litecl.random_graphs.graphs import THEMES, Drawn, draw, families_of
+from litecl.verify.catalogue import named_cases, quick_cases, selected_of
+from litecl.verify.check import Check, Labels, Step, of_case
+from litecl.verify.scenarios import SCENARIOS
+
+GRAPH = "graph"
+_FAMILIES = 6  # of a graph
+
+
+@cache
+def catalogue() -> dict[str, Check]:
+    """Return all checks by name, but for random graphs; those of an operator stand together."""
+    found = [of_case(case, name) for name, case in named_cases().items()]
+    found += [of_case(case, f"{case.op.name}/known: {case.name}") for case in litert_faults.CASES_OF_FAULTS]
+    found += [check for check in SCENARIOS if not check.options]  # options are of litecl's delegate
+    return {check.name: check for check in sorted(found, key=lambda check: check.op)}
+
+
+def selected(
+    ops: Collection[str] = (), *, quick: bool = False, only: str | None = None, graphs: int = 0, seed: int = 0
+) -> tuple[Check, ...]:
+    """Return the checks of these operators (all, if none is named), or the one of a name. Raises ModelError for none.
+
+    graphs: how many random graphs, of a seed.
+    """
+    drawn = {check.name: check for check in (random_graph(seed, number) for number in range(graphs))}
+    if only is not None and (named := named_graph(only)) is not None:
+        drawn[only] = named
+    return selected_of(catalogue() | drawn, ops, _quick() | {*drawn} if quick else None, only)
+
+
+@cache
+def _quick() -> frozenset[str]:
+    """Return the names of some checks of each operator; the first of those that no device runs."""
+    first: dict[str, str] = {}
+    for name, check in catalogue().items():
+        first.setdefault(check.op, name)
+    return quick_cases() | {*first.values()}
+
+
+def check_of(name: str) -> Check:
+    """Return the check of a name. Raises ModelError for none."""
+    found = catalogue().get(name) or named_graph(name)
+    if found is None:
+        raise ModelError(f"there is no check {name!r}; `litecl verify --runtime litert --list` names them")
+    return found
+
+
+def named_graph(name: str) -> Check | None:
+    """Return the random graph of a name, ``graph/SEED/NUMBER``; None for another name."""
+    kind, *numbers = name.split("/")
+    if kind != GRAPH or len(numbers) != 2 or not all(number.isdecimal() for number in numbers):
+        return None
+    return random_graph(int(numbers[0]), int(numbers[1]))
+
+
+def random_graph(seed: int, number: int) -> Check:
+    """Return a check of a random graph, the same for the same numbers; its themes alternate."""
+    drawn = cache(partial(_drawn, seed, number))
+    return Check(
+        f"{GRAPH}/{seed}/{number}",
+        GRAPH,
+        lambda: _labels(drawn()),
+        lambda: drawn().model,
+        lambda: [Step(call.feeds, call.reset) for call in drawn().calls if call.entry == 0],
+    )
+
+
+def _drawn(seed: int, number: int) -> Drawn:
+    theme = THEMES[number % len(THEMES)]
+    families = families_of(theme, np.random.default_rng([seed, number]), _FAMILIES)
+    with np.errstate(all="ignore"):
+        return draw([seed, number], theme, families)
+
+
+def _labels(drawn: Drawn) -> Labels:
+    main = drawn.model.subgraphs[0]
+    types = " ".join(dict.fromkeys(main.tensors[t].type.name.lower() for t in main.inputs))
+    shapes = " ".join(str(list(main.tensors[t].static_shape)).replace(", ", ",") for t in main.inputs)
+    return Labels(GRAPH, 0, types, shapes, _operators(drawn.model))
+
+
+def _operators(model: Model) -> str:
+    return " ".join(sorted({node.op.name for graph in model.subgraphs for node in graph.nodes}))

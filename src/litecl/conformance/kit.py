@@ -1,0 +1,81 @@
+"""Runs checks on runtimes, in workers, and makes small what fails."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from litecl.interpreter.errors import LiteclError
+from litecl.verify.check import Check
+from litecl.verify.children import Message, serve
+from litecl.verify.record import BAD, DeviceResult, Row, row
+from litecl.verify.supervise import Plan, Run, Task, Tick
+
+_MODULE = "litecl.conformance.worker"
+_BATCH = 250  # checks of a worker at least, with all of an operator: which checks run together depends on nothing else
+_DEATHS_OF_AN_OP, _DEATHS = 20, 1000
+_PREPARING = "while preparing: "  # what a worker for devices would do
+_SHRUNK = 10  # checks of a worker
+
+
+@dataclass(frozen=True)
+class Kit:
+    """A runtime as it is asked for: {"name": NAME} or {"command": COMMAND}. folder: for smallest models."""
+
+    runtime: Mapping[str, str]
+    plan: Plan
+    folder: Path | None = None
+
+    def described(self) -> Mapping[str, Any]:
+        """Return the runtime's name, package and version, found in a worker. Raises LiteclError where it has none."""
+        found: list[Message] = []
+        end = serve({"runtime": self.runtime}, self.plan.timeout_s, found.append, module=_MODULE)
+        told = {key: value for message in found for key, value in message.items()}
+        if "described" not in told:
+            raise LiteclError(told.get("error", f"loading {self.runtime}: the process {end.how}"))
+        return dict(told["described"])
+
+    def verify(self, checks: Sequence[Check], tick: Tick) -> DeviceResult:
+        """Run checks. Rows have no times, so that the same checks give the same result."""
+        described = self.described()
+        task = Task(lambda names: {"runtime": self.runtime, "checks": names}, {}, _MODULE, _DEATHS_OF_AN_OP, _DEATHS)
+        run = Run(task, self.plan, tick)
+        run.all(_batches(checks), lambda: self._shrink(run, checks))
+        rows = tuple(_timeless(run.rows[check.name]) for check in checks)
+        return DeviceResult(described, rows, 0.0, tuple(run.notes))
+
+    def _shrink(self, run: Run, checks: Sequence[Check]) -> None:
+        """Replace the rows of what fails by those with its smallest model."""
+        bad = [run.rows[check.name] for check in checks if run.rows[check.name].status in BAD]
+        for start in range(0, len(bad), _SHRUNK):
+            self._shrink_some(run, bad[start : start + _SHRUNK])
+
+    def _shrink_some(self, run: Run, bad: Sequence[Row]) -> None:
+        folder = None if self.folder is None else str(self.folder)
+        left = list(bad)
+        while left:
+            request = {"runtime": self.runtime, "rows": [*map(asdict, left)], "folder": folder}
+            heard: dict[str, Row] = {}
+
+            def hear(message: Message, heard: dict[str, Row] = heard) -> None:
+                if "row" in message:
+                    heard[message["row"]["check"]] = row(message["row"])
+
+            serve(request | {"timeout_s": self.plan.timeout_s}, 10 * self.plan.timeout_s, hear, module=_MODULE)
+            run.rows.update(heard)
+            left = [found for found in left if found.check not in heard][1:]  # it died of the first
+
+
+def _timeless(found: Row) -> Row:
+    return replace(found, seconds=0.0, reason=found.reason.removeprefix(_PREPARING))
+
+
+def _batches(checks: Sequence[Check]) -> list[list[Check]]:
+    """Return checks in parts, in each all of an operator, so that deaths count the same however many run at a time."""
+    batches: list[list[Check]] = []
+    for _, of_op in groupby(checks, key=lambda check: check.op):
+        if not batches or len(batches[-1]) >= _BATCH:
+            batches.append([])
+        batches[-1] += of_op
+    return batches

@@ -1,0 +1,78 @@
+"""A command as a runtime: it is given a model and inputs as files, and writes outputs to another.
+
+``COMMAND MODEL.tflite INPUTS.npz OUTPUTS.npz``: the arrays of ``INPUTS.npz`` are named like the model's inputs (with
+"#" and their position where several have one name), in the model's order. The program writes ``OUTPUTS.npz`` with
+the outputs in the model's order. It ends with 0, or with another code and a reason on stderr where it cannot run the
+model.
+"""
+
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from litecl.bisection.runners import Run
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.feeding import told_apart
+from litecl.interpreter.file.reader import read
+from litecl.interpreter.graph import Array
+
+_MODEL, _INPUTS, _OUTPUTS = "model.tflite", "inputs.npz", "outputs.npz"
+
+
+class Died(LiteclError):
+    """A runtime has ended its process, or did not answer in time."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command line, to which three paths are added. timeout_s: the longest that a run may take."""
+
+    line: str
+    timeout_s: float = 60.0
+
+    @property
+    def words(self) -> list[str]:
+        """The program and its arguments."""
+        return shlex.split(self.line)
+
+    def prepare(self, content: bytes) -> Run:
+        """Return a function that runs a model in a process. It raises Died or LiteclError."""
+        return partial(self._run, content)
+
+    def _run(self, content: bytes, values: Sequence[Array]) -> list[Array]:
+        main = read(content).subgraphs[0]
+        names = told_apart([main.tensors[t].name for t in main.inputs])
+        with tempfile.TemporaryDirectory(prefix="litecl-program-") as folder:
+            paths = [Path(folder) / name for name in (_MODEL, _INPUTS, _OUTPUTS)]
+            paths[0].write_bytes(content)
+            named: dict[str, Any] = dict(zip(names, values, strict=True))
+            np.savez(paths[1], **named)
+            self._call(paths)
+            if not paths[2].exists():
+                raise LiteclError(f"expected that {self.words[0]} writes {_OUTPUTS}, got no such file")
+            try:
+                with np.load(paths[2]) as found:
+                    return [found[name] for name in found.files]
+            except (OSError, ValueError) as error:
+                raise LiteclError(f"{_OUTPUTS} cannot be read: {error}") from error
+
+    def _call(self, paths: Sequence[Path]) -> None:
+        command = [*self.words, *map(str, paths)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=self.timeout_s, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise Died(f"no result within {self.timeout_s:g} s") from error
+        except OSError as error:
+            raise LiteclError(f"{self.words[0]}: {error}") from error
+        if done.returncode < 0:
+            raise Died(f"killed by signal {-done.returncode}")
+        if done.returncode:
+            said = done.stderr.strip().splitlines()
+            raise LiteclError(said[-1] if said else f"ended with exit code {done.returncode}")

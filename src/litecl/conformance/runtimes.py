@@ -1,0 +1,92 @@
+"""The runtimes that can be checked: by a name, by the path of a module with tf.lite's API, or as a command."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from typing import Any
+
+from litecl.bisection.runners import Run, run
+from litecl.conformance.program import Program
+from litecl.delegate import CLDelegate
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError, MissingExtra
+from litecl.perf.contenders import LITERT_REFERENCE, PEERS, peer_name, typed_errors
+from litecl.perf.feeds import Runtime
+
+LITECL = "litecl"
+_LITERT_MODULE = "ai_edge_litert.interpreter"
+_MODULES = {**dict.fromkeys(PEERS, _LITERT_MODULE), LITECL: "litecl", "tflite_runtime": "tflite_runtime.interpreter"}
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A runtime that can be loaded: ``name`` as on the command line, the package and its version.
+
+    load: makes an interpreter of a file; None for a program. reference: whether its integers must be exact.
+    """
+
+    name: str
+    package: str
+    version: str
+    load: Callable[[bytes], Runtime] | None = None
+    program: Program | None = None
+
+    @property
+    def steps(self) -> int:
+        """How many steps a quantized result may be off: optimised kernels round differently."""
+        return int(self.name not in (LITERT_REFERENCE, LITECL))
+
+    def prepare(self, content: bytes) -> Run:
+        """Return a function that runs a model. Raises LiteclError."""
+        if self.program is not None:
+            return self.program.prepare(content)
+        assert self.load is not None
+        with typed_errors(self.name, "load"):
+            runtime = self.load(content)
+        return lambda values: run(runtime, values, self.name)
+
+    def described(self) -> Mapping[str, Any]:
+        """Return the runtime as results name it."""
+        option = f"--command {self.name!r}" if self.program is not None else f"--runtime {self.name}"
+        return {"name": self.name, "platform": self.package, "driver": self.version, "version": "", "option": option}
+
+
+def suspect(name: str) -> Suspect:
+    """Return a runtime: ``litert``, ``litert-reference`` (its reference kernels), ``litecl`` (its best device),
+    ``tflite_runtime``, or the path of a module that has a class ``Interpreter`` like tf.lite's.
+
+    Raises MissingExtra for a module that is not installed, LiteclError for one without that class.
+    """
+    name = peer_name(name)
+    path = _MODULES.get(name, name)
+    try:
+        module = importlib.import_module(path)
+    except ImportError as error:
+        raise MissingExtra(f"runtime {name}: cannot import {path}: {error}") from error
+    package = path.partition(".")[0]
+    if name in PEERS:
+        return Suspect(name, package, _version(module, package), lambda content: PEERS[name](content, 1))
+    if name == LITECL:
+        return Suspect(name, package, _version(module, package), _litecl)
+    if not hasattr(module, "Interpreter"):
+        raise LiteclError(f"runtime {name}: expected a class Interpreter in {path}, got none there")
+    return Suspect(name, package, _version(module, package), lambda content: module.Interpreter(model_content=content))
+
+
+def command(line: str) -> Suspect:
+    """Return a program as a runtime: see ``program``."""
+    program = Program(line)
+    return Suspect(line, program.words[0], "", program=program)
+
+
+def _litecl(content: bytes) -> Runtime:
+    return Interpreter(model_content=content, delegates=[CLDelegate(strict=True)])
+
+
+def _version(module: Any, package: str) -> str:
+    """Return a package's version, as it is installed or as it says itself; empty if neither is known."""
+    try:
+        return version(packages_distributions()[package][0])
+    except (KeyError, PackageNotFoundError):
+        return str(getattr(importlib.import_module(package), "__version__", getattr(module, "__version__", "")))

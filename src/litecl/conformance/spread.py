@@ -1,0 +1,68 @@
+"""How far the results of a few operators spread where each of them is off by as much as it may be."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from litecl.bisection.cut import cut
+from litecl.bisection.tolerance import Tolerance
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.graph import Array, Model
+from litecl.perf.feeds import outputs_of
+
+_RUNS = 16
+_MARGIN = 3.0  # of the spread that so few runs show
+
+
+def explains(
+    model: Model, given: Sequence[Array], expected: Sequence[Array], got: Sequence[Array], by: Tolerance
+) -> bool | None:
+    """Return whether results of several operators are no further off than errors of each within a tolerance make them;
+    None where its nodes do not run apart. Errors that are all of one sign are among those tried.
+    """
+    rng = np.random.default_rng(0)
+    try:
+        runs = [_run(model, given, by, rng, sign) for sign in (1, -1, *[0] * _RUNS)]
+    except (KeyError, LiteclError):
+        return None
+    pairs = enumerate(zip(expected, got, strict=True))
+    return all(_within([run[i] for run in runs], want, have, by) for i, (want, have) in pairs)
+
+
+def _within(runs: Sequence[Array], expected: Array, got: Array, by: Tolerance) -> bool:
+    if got.shape != expected.shape or got.dtype != expected.dtype or expected.dtype.kind not in "fiub":
+        return False
+    wide, have = expected.astype(np.float64), got.astype(np.float64)
+    if not all(np.isfinite(x).all() for x in (wide, have, *runs)):
+        return False
+    spread = np.max([np.abs(run.astype(np.float64) - wide) for run in runs], axis=0, initial=0.0)
+    slack = by.of(expected.dtype) * (1.0 if expected.dtype.kind in "iub" else np.abs(wide).max(initial=0.0))
+    return bool((np.abs(have - wide) <= _MARGIN * spread + slack).all())
+
+
+def _run(model: Model, given: Sequence[Array], by: Tolerance, rng: np.random.Generator, sign: int) -> list[Array]:
+    """Return the outputs of a model, node by node, each result with errors. sign: of all errors; 0 draws them."""
+    graph = model.subgraphs[0]
+    values = {t: spec.data for t, spec in enumerate(graph.tensors) if spec.data is not None}
+    values |= dict(zip(graph.inputs, given, strict=True))
+    for number, node in enumerate(graph.nodes):
+        alone = cut(model, 0, [number], values)
+        interpreter = Interpreter(alone.model)
+        interpreter.allocate_tensors()
+        for detail, tensor in zip(interpreter.get_input_details(), alone.inputs, strict=True):
+            interpreter.set_tensor(detail["index"], values[tensor])
+        interpreter.invoke()
+        found = dict(zip(alone.outputs, outputs_of(interpreter), strict=True))
+        values |= {t: _erring(x, by, rng, sign) if t in node.outputs else x for t, x in found.items()}
+    return [values[t] for t in graph.outputs]
+
+
+def _erring(x: Array, by: Tolerance, rng: np.random.Generator, sign: int) -> Array:
+    by_element = np.full(x.shape, sign, np.float64) if sign else rng.uniform(-1, 1, x.shape)
+    if x.dtype.kind == "f":
+        return np.asarray(x + by_element * by.relative * np.abs(x).max(initial=0.0), x.dtype)
+    if not by.of(x.dtype):
+        return x
+    info = np.iinfo(x.dtype)
+    return np.asarray(np.clip(x + np.round(by_element * by.steps), info.min, info.max), x.dtype)

@@ -1,0 +1,68 @@
+"""A process that runs checks on a runtime, and may die of one: ``python -m litecl.conformance.worker``.
+
+It reads a request, a line of JSON, from stdin: {"runtime": {...}} for the runtime's description, or {"runtime": {...},
+"checks": [...]}; with "rows": [...] it makes the checks of these rows small. A runtime is {"name": ...} or {"command":
+...}. On stdout it tells {"described": ...}, and {"begin": CHECK}, {"row": ...} of each, as ``litecl.verify.worker``.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from litecl.conformance.runtimes import Suspect, command, suspect
+from litecl.interpreter.errors import LiteclError
+from litecl.verify.record import row
+from litecl.verify.worker import Tell, received, teller
+
+
+def main() -> int:
+    """Serve one request; return the exit code."""
+    tell = teller()
+    request = received()
+    try:
+        runtime = _runtime(request["runtime"])
+    except LiteclError as error:
+        tell(error=str(error))
+        return 1
+    if "rows" in request:
+        _shrink(request, runtime, tell)
+    elif "checks" in request:
+        _run(request["checks"], runtime, tell)
+    else:
+        tell(described=runtime.described())
+    return 0
+
+
+def _runtime(given: Mapping[str, str]) -> Suspect:
+    return command(given["command"]) if "command" in given else suspect(given["name"])
+
+
+def _run(names: Sequence[str], runtime: Suspect, tell: Tell) -> None:
+    from litecl.conformance.catalogue import check_of
+    from litecl.conformance.judge import judge
+
+    for name in names:
+        tell(begin=name)
+        tell(row=asdict(judge(check_of(name), runtime)))
+
+
+def _shrink(request: Mapping[str, Any], runtime: Suspect, tell: Tell) -> None:
+    from litecl.conformance.catalogue import check_of
+    from litecl.conformance.shrink import shrunk
+
+    for data in request["rows"]:
+        found = row(data)
+        tell(begin=found.check)
+        folder = None if request["folder"] is None else Path(request["folder"]) / folder_of(found.check)
+        tell(row=asdict(shrunk(check_of(found.check), found, runtime, request["timeout_s"], folder)))
+
+
+def folder_of(check: str) -> str:
+    """Return the name of a check's folder."""
+    return "".join(c if c.isalnum() or c in "-_.," else "_" for c in check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
