@@ -191,6 +191,30 @@ def test_a_fault_before_anything_is_written() -> None:
     np.testing.assert_array_equal(tensor.read(), updated(value, given["update"], 4))
 
 
+def test_a_fault_in_a_run_that_is_like_the_last_one() -> None:
+    """Such a run takes a shorter way, and is as careful."""
+    runner = opened(signatures(3, 1), device="native").get_signature_runner("s1")
+    value, tensor = np.zeros(SHAPE, np.float32), DeviceTensor(SHAPE)
+
+    def fails() -> None:
+        raise DelegateError("gone")
+
+    for at in range(4):
+        given = {"update": randn(RNG, 1, 2, 1, 16), "start": start(at)}
+        runner.run({"cache": tensor, **given}, {"new": tensor})
+        value = updated(value, given["update"], at)
+        np.testing.assert_array_equal(tensor.read(), value)
+    quick: Any = runner._last and runner._last.run._quick
+    quick._is_alone, quick._run_plan = False, fails
+    with pytest.raises(ContentLost, match="gone"):
+        runner.run({"cache": tensor, **given}, {"new": tensor})
+    with pytest.raises(ModelError, match="holds nothing certain"):
+        tensor.read()
+    tensor.write(value)
+    runner.run({"cache": tensor, **given}, {"new": tensor})
+    np.testing.assert_array_equal(tensor.read(), value)
+
+
 @places
 def test_an_interrupt(device: Any) -> None:
     """On the processor the tensor holds what it held, or the new value; another device may have been in the midst."""
