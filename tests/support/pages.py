@@ -57,6 +57,7 @@ def steps(text: str) -> Iterator[Step]:
 def installed(text: str) -> Set[str]:
     """Return the distributions that a page has its reader install, with what litecl brings."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    text = " ".join(text.split())  # commands within sentences may be in two lines
     extras = {name for names in _EXTRAS.findall(text) for name in names.split(",")}
     wanted = [*project["dependencies"], *(each for name in extras for each in project["optional-dependencies"][name])]
     return {_name(requirement) for requirement in wanted} | {*_BARE.findall(text)}
