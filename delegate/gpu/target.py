@@ -104,7 +104,7 @@ class GpuTarget(Target):
     def _grouped(self, grid: _Grid) -> _Grid:
         """Return a launch in groups: as wide as there are work-items along the first dimension, high with the rest."""
         needed, schedule = grid.needed, self.schedule(grid.kernel)
-        group = self.group_size(grid.kernel)
+        group = min(schedule.group, self.max_work_group_size)
         if len(needed) == 1:
             return replace(grid, local=(group,))
         wide = min(group, schedule.wide, 1 << (needed[0] - 1).bit_length())

@@ -238,7 +238,6 @@ _ALL = (
     _fully_connected("8 bits, long rows", _f(2, 20001), 5, asymmetric_quantize_inputs=True),
     _fully_connected("8 bits, halves", _halves(), 9),
     _fully_connected("8 bits, halves, asymmetric", _halves(), 9, asymmetric_quantize_inputs=True),
-    *(_fully_connected(f"8 bits, {n} of one row", _f(1, c) + 1, n, asymmetric_quantize_inputs=n < 3) for c, n in _FEW),
     _fully_connected("8 bits, all negative", -np.abs(_f(4, 32)) - 1, 8, asymmetric_quantize_inputs=True),
     _fully_connected("8 bits, saturates", _f(4, 32) * 1e30, 8, fused_activation_function=ActivationFunctionType.RELU6),
     _depthwise("8 bits, large images", (2, 60, 50, 7), (1, 3, 3, 7)),
@@ -284,6 +283,7 @@ _ALL = (
         "8 bits", SVDF, SVDFOptions(2), [_f(2, 6), _integers(8, 6), _integers(8, 10), _f(4), _zeros(2, 80)], version=3
     ),
     _conv("8 bits, 1x2 in groups, one line", (1, 1, 40, 8), (6, 1, 2, 4), padding=Padding.VALID),
+    *(_fully_connected(f"8 bits, {n} of one row", _f(1, c) + 1, n, asymmetric_quantize_inputs=n < 3) for c, n in _FEW),
 )
 
 _BY_COLUMNS = BatchMatMulOptions(True, False)

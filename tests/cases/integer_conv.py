@@ -91,15 +91,6 @@ _UINT8: dict[str, Any] = {"types": (T.UINT8, T.UINT8), "zeros": (120, 131, 117),
 
 CASES = (
     _conv("1x1", (2, 5, 6, 8), (16, 1, 1, 8)),
-    _conv("one pixel", (1, 5, 6, 7), (2, 5, 6, 7), padding=Padding.VALID),
-    _conv(
-        "one pixel, dilated",
-        (1, 7, 9, 7),
-        (2, 4, 5, 7),
-        padding=Padding.VALID,
-        dilation_h_factor=2,
-        dilation_w_factor=2,
-    ),
     _conv("1x1, stride 2", (1, 7, 6, 8), (4, 1, 1, 8), stride_w=2, stride_h=2),
     _conv("3x3 SAME pads with the zero point", (2, 7, 6, 3), (8, 3, 3, 3), zeros=(-128, 0, 127)),
     _conv("zero point at the upper end", (1, 7, 6, 3), (8, 3, 3, 3), zeros=(127, 0, -128)),
@@ -240,5 +231,14 @@ CASES = (
     *(
         _conv("1x2 in groups, one line", (1, 1, 40, 8), (6, 1, 2, 4), padding=Padding.VALID, **types)
         for types in ({}, _INT16, _UINT8)
+    ),
+    _conv("one pixel", (1, 5, 6, 7), (2, 5, 6, 7), padding=Padding.VALID),
+    _conv(
+        "one pixel, dilated",
+        (1, 7, 9, 7),
+        (2, 4, 5, 7),
+        padding=Padding.VALID,
+        dilation_h_factor=2,
+        dilation_w_factor=2,
     ),
 )

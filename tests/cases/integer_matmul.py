@@ -128,12 +128,6 @@ _FEW = ((1, 1000), (2, 257), (3, 64), (5, 63), (16, 640), (1, 3))  # columns of 
 
 CASES = (
     _near_ties(),
-    *(_dense(f"{units} columns of one row", (1, depth), units) for units, depth in _FEW),
-    *(_dense(f"{units} columns of one row", (1, depth), units, **_UINT8) for units, depth in _FEW[:2]),
-    *(_dense(f"{units} columns of one row", (1, depth), units, spread=_WIDE, **_INT16) for units, depth in _FEW[:2]),
-    _dense("two columns of one row", (1, 300), 2, types=(T.INT8, T.INT4)),
-    with_ties(_dense("halves, two columns of one row", (1, 300), 2), 2.0**-6),
-    with_ties(_dense("halves", (4, 16), 9), 2.0**-4),
     _dense("one scale", (4, 32), 8, spread={"per_channel": False}),
     _dense("per channel", (4, 32), 8),
     _dense("zero points at the ends", (4, 32), 8, zeros=(-128, 0, 127)),
@@ -220,4 +214,10 @@ CASES = (
     _batch("one x for all", (5, 255), (3, 255, 9), **_ALL_WORDS),
     _batch("sums of 39 bits", (2, 256), (256, 5), **_ALL_WORDS),
     _batch("constant", (2, 5, 16), (16, 6), types=(T.INT16, T.INT8, T.INT16), zeros=(0, 0, 0), constant=True),
+    *(_dense(f"{units} columns of one row", (1, depth), units) for units, depth in _FEW),
+    *(_dense(f"{units} columns of one row", (1, depth), units, **_UINT8) for units, depth in _FEW[:2]),
+    *(_dense(f"{units} columns of one row", (1, depth), units, spread=_WIDE, **_INT16) for units, depth in _FEW[:2]),
+    _dense("two columns of one row", (1, 300), 2, types=(T.INT8, T.INT4)),
+    with_ties(_dense("halves, two columns of one row", (1, 300), 2), 2.0**-6),
+    with_ties(_dense("halves", (4, 16), 9), 2.0**-4),
 )

@@ -11,6 +11,7 @@ from litecl.delegate.backend.sources import source_of
 from litecl.delegate.native import compiler, kinds
 from litecl.delegate.native.clang import Unit
 from litecl.delegate.native.cross import compiler_for
+from support.assembly import assembly
 
 FOUND = compiler.found()
 pytestmark = pytest.mark.skipif(
@@ -35,9 +36,9 @@ MACHINES = {  # the instructions: signed ones are needed a second time, for what
 @pytest.mark.parametrize("machine", MACHINES)
 def test_instructions(machine: str) -> None:
     text = source_of("native.h") + "#define T uchar\n" + source_of("quantized.h") + FUNCTIONS
-    unit = Unit("dots.cl", text, ("-DVW=4", "-DLITECL_REGION=1", "-S"))
-    (made,) = compiler_for(kinds.machine(machine)).compile([unit])
-    words = [word.partition(".")[0] for word in made.decode().split()]
+    unit = Unit("dots.cl", text, ("-DVW=4", "-DLITECL_REGION=1"))
+    made = assembly(compiler_for(kinds.machine(machine)), unit)
+    words = [word.partition(".")[0] for word in made.split()]
     assert sorted(word for word in words if re.fullmatch(r"\w*(dot|mull2?)", word)) == sorted(MACHINES[machine])
 
 
@@ -54,7 +55,7 @@ __attribute__((visibility("default"))) void rows(__global intv *sums, __global c
 }
 """
     text = source_of("native.h") + source_of("quantized_conv_2d.cl") + call
-    unit = Unit("rows.cl", text, (*(f"-D{name}={value}" for name, value in macros.items()), "-S"))
-    (made,) = compiler_for(kinds.machine("aarch64-linux:cortex-a76")).compile([unit])
-    body = made.decode().partition("\nrows:")[2].partition(".Lfunc_end")[0]
+    unit = Unit("rows.cl", text, tuple(f"-D{name}={value}" for name, value in macros.items()))
+    made = assembly(compiler_for(kinds.machine("aarch64-linux:cortex-a76")), unit)
+    body = made.partition("\nrows:")[2].partition(".Lfunc_end")[0]
     assert body.count("sdot") == 12 + 2

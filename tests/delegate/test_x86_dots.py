@@ -11,6 +11,7 @@ from litecl.delegate.backend.sources import source_of
 from litecl.delegate.native import compiler, loading
 from litecl.delegate.native.clang import Compiler, Unit
 from litecl.interpreter.graph import Array
+from support.assembly import assembly
 
 _FOUND = compiler.found()
 pytestmark = pytest.mark.skipif(
@@ -41,15 +42,15 @@ def _for(processor: str) -> Compiler:
     return replace(_FOUND, target=(f"-march={processor}",))
 
 
-def _unit(width: int, *options: str) -> Unit:
+def _unit(width: int) -> Unit:
     text = source_of("native.h") + "#define T uchar\n" + source_of("quantized.h") + FUNCTIONS
-    return Unit("dots.cl", text, (f"-DVW={width}", "-DLITECL_REGION=1", *options))
+    return Unit("dots.cl", text, (f"-DVW={width}", "-DLITECL_REGION=1"))
 
 
 @pytest.mark.parametrize(("processor", "width"), TARGETS)
 def test_instructions(processor: str, width: int) -> None:
-    (made,) = _for(processor).compile([_unit(width, "-S")])
-    text = "".join(made.decode().split())
+    made = assembly(_for(processor), _unit(width))
+    text = "".join(made.split())
     assert all(name in text for name in TARGETS[processor, width])
 
 

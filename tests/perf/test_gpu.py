@@ -17,6 +17,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError, LiteclError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array
 from litecl.perf import tiles
+from litecl.perf.feeds import outputs_of
 from support import devices
 from tools import gpu_page as gpu
 from tools.fault_models import raises
@@ -63,7 +64,8 @@ class _Peer:
             self._interpreter.set_tensor(detail["index"], value)
 
     def run(self) -> list[Array]:
-        return gpu._outputs(self._interpreter)
+        self._interpreter.invoke()
+        return outputs_of(self._interpreter)
 
 
 @pytest.mark.parametrize("subject", gpu.SUBJECTS, ids=lambda subject: subject.name)
@@ -111,7 +113,7 @@ def test_models_in_onnx(subject: gpu.Subject) -> None:
         return
     peer = OnnxModel(content)
     peer.prepare(gpu._feeds(content))
-    assert gpu_peers.difference(peer.run(), gpu._outputs(gpu._prepared(content, []))) < 1e-5
+    assert gpu_peers.difference(peer.run(), outputs_of(gpu._prepared(content, []))) < 1e-5
 
 
 def test_onnx_without_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +152,7 @@ def test_one_failure_leaves_the_others(
         calls += 1
         if calls > 1:
             raise RuntimeError("CUDA is out of memory")
-        return gpu._outputs(peer._interpreter)
+        return _Peer.run(peer)
 
     monkeypatch.setattr(gpu, "measured", raises(KernelBuildError("peak.cl does not build")))
     monkeypatch.setattr(gpu, "row", row)

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from litecl.delegate import CLDelegate
@@ -17,6 +17,7 @@ from litecl.delegate.native.clang import Unit
 from litecl.delegate.native.cross import compiler_for
 from litecl.delegate.native.library import Libraries
 from litecl.interpreter import Interpreter
+from support.assembly import assembly
 
 # Machines, with the processor that llvm-mca is to take, and how many vectors they multiply in a cycle. The core of a
 # Cortex-A76 is that of a Neoverse N1, which LLVM describes. Of an M1 it knows no more than of Apple's first core of 64
@@ -104,8 +105,7 @@ def main(models: Sequence[str], mca: Sequence[str]) -> None:
         machine = kinds.machine(name)
         units = units_of(machine, models)
         for kernel, what in _KERNELS.items():
-            sources = [replace(unit, options=(*unit.options, "-S")) for unit in units.get(kernel, ())]
-            made = [text.decode() for text in compiler_for(machine).compile(sources)]
+            made = [assembly(compiler_for(machine), unit) for unit in units.get(kernel, ())]
             loop = max((loop for text in made for loop in loops(text)), key=lambda loop: loop.multiplied, default=None)
             if loop is None:
                 continue

@@ -8,5 +8,5 @@ root=$(tests/tools/debian_root.sh trixie llvm-19)
 tiny=../shared/models/mlcommons-tiny
 models=("$@")
 [ $# -gt 0 ] || models=($tiny/{pretrainedResnet,pretrainedResnet_quant,vww_96_float,vww_96_int8,ad01_fp32}.tflite)
-PYTHONPATH=$PWD/src .venv/bin/python tests/tools/arm_loops.py "${models[@]}" -- "$root/lib64/ld-linux-x86-64.so.2" \
+PYTHONPATH=$PWD/src:$PWD/tests .venv/bin/python tests/tools/arm_loops.py "${models[@]}" -- "$root/lib64/ld-linux-x86-64.so.2" \
     --library-path "$root/usr/lib/x86_64-linux-gnu:$root/usr/lib/llvm-19/lib" "$root/usr/lib/llvm-19/bin/llvm-mca"

@@ -245,8 +245,8 @@ def test_a_fusion(tree: Tree) -> None:
     )
     tree.replace(
         pipeline,
-        "attention, pads, epilogues, chains, joins)",
-        "attention, negated_sines, pads, epilogues, chains, joins)",
+        "    attention,\n",
+        "    attention,\n    negated_sines,\n",
     )
     (row,) = (
         line

@@ -14,6 +14,7 @@ from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Shape, TensorSpec
+from litecl.interpreter.ops.conv_3d_transpose import CONV_3D_TRANSPOSE
 from litecl.interpreter.ops.svdf import SVDF
 from support import devices
 
@@ -23,7 +24,8 @@ RECURRENT = ("LSTM", "RNN", "SVDF")
 def _kinds() -> Iterator[Case]:
     """Yield the cases of recurrent operators whose states a variable holds, and of 1x1 convolutions."""
     for module in (conv_2d, conv_3d, integer_conv):
-        yield from (case for case in module.CASES if "CONV" in case.op.name and "1x1" in case.name)
+        cases = [case for case in module.CASES if "CONV" in case.op.name and "1x1" in case.name]
+        yield from (case for case in cases if case.op is not CONV_3D_TRANSPOSE)  # which is told the batch
     for module in (lstm, rnn, hybrid, integer_lstm):
         for case in module.CASES:
             if case.op.name.endswith(RECURRENT) and case.op.states:
