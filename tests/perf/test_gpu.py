@@ -147,12 +147,14 @@ def test_one_failure_leaves_the_others(
             raise OutOfDeviceMemory("no memory for events")
         return CLDelegate(**options)
 
+    computed = _Peer.run
+
     def failing(peer: _Peer) -> list[Array]:
         nonlocal calls
         calls += 1
         if calls > 1:
             raise RuntimeError("CUDA is out of memory")
-        return _Peer.run(peer)
+        return computed(peer)
 
     monkeypatch.setattr(gpu, "measured", raises(KernelBuildError("peak.cl does not build")))
     monkeypatch.setattr(gpu, "row", row)

@@ -1,5 +1,6 @@
 """Files that pages take to be their reader's own: models of other kinds, photos, data."""
 
+import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -57,6 +58,13 @@ def _classifier(path: Path) -> None:
     shutil.copy("model.tflite", path)
 
 
+def _recipe(path: Path) -> None:
+    weights = {"num_bits": 8, "granularity": "CHANNELWISE"}
+    config = {"weight_tensor_config": weights, "compute_precision": "INTEGER", "explicit_dequantize": False}
+    entry = {"regex": ".*", "operation": "*", "algorithm_key": "min_max_uniform_quantize", "op_config": config}
+    path.write_text(json.dumps([entry]))
+
+
 FILES: Mapping[str, Callable[[Path], Any]] = {
     "language_model.tflite": lambda path: write_file(CausalLM().model(), path),
     "tokenizer.json": lambda path: path.write_bytes(tokenizers.hugging_face()),
@@ -64,6 +72,7 @@ FILES: Mapping[str, Callable[[Path], Any]] = {
     "saved_model_folder": _saved_model,
     "graph.pb": _frozen_graph,
     "functions.py": _functions,
+    "recipe.json": _recipe,
     "images": _photos,
     "photo.jpg": _photo,
     "data.npz": lambda path: np.savez(path, x=np.random.default_rng(1).standard_normal((8, 16)).astype(np.float32)),

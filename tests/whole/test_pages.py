@@ -113,7 +113,7 @@ _PAGES = (
     Page(
         "docs/quantization.md",
         "3 of 3 results in float became integers, from 32 samples",
-        ("model.keras", "data.npz"),
+        ("model.keras", "data.npz", "recipe.json"),
         (TENSORFLOW,),
     ),
     Page("README.md", r"^(\d+) of \1 nodes in", ("photo.jpg", "model.keras"), (TENSORFLOW, LONG)),
