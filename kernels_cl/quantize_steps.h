@@ -1,10 +1,11 @@
 // How a row of floats becomes bytes at run time, as in TFLite's hybrid kernels (SymmetricQuantizeFloats and
-// AsymmetricQuantizeFloats in portable_tensor_utils.cc). Products are not contracted from here on.
+// AsymmetricQuantizeFloats in neon_tensor_utils.cc, which rounds before it adds the zero point). Products are not
+// contracted from here on.
 #include "float64.h"
 
 #pragma OPENCL FP_CONTRACT OFF  // a product that is not rounded may end up on the other side of a half
 
-// How a row is quantized: q = round(x * inverse + zero), clamped to [low, 127].
+// How a row is quantized: q = round(x * inverse) + zero, clamped to [low, 127].
 typedef struct {
     float scale, inverse, zero, low;
 } Step;
@@ -61,9 +62,9 @@ INLINE float highest(const Range range) {
     return MIN(as_float(bits), INFINITY);
 }
 
-// x as a byte less its zero point, as std::round rounds: halves away from zero.
+// x as a byte; std::round rounds halves away from zero.
 inline intv quantized(floatv x, Step by) {
-    const floatv y = x * by.inverse + by.zero;
-    const floatv z = y + copysign_v((floatv)(0.49999997f), y);
-    return CONVERT(z < by.low ? (floatv)(by.low) : (z > 127.0f ? (floatv)(127.0f) : z), int);
+    const floatv y = x * by.inverse, z = y + copysign_v((floatv)(0.49999997f), y), most = 512.0f;
+    const intv whole = CONVERT(z < -most ? -most : (z > most ? most : z), int) + (int)by.zero, low = (int)by.low, high = 127;
+    return whole < low ? low : (whole > high ? high : whole);
 }

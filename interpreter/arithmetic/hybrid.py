@@ -166,9 +166,8 @@ def _asymmetric(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
     zero_point = np.clip(round_half_away(np.where(closer, from_least, from_most)), _LOW, _HIGH).astype(np.float32)
     zero_point[flat] = 0
     scale = scale.astype(np.float32)
-    rows = x * (np.float32(1) / scale)
+    rows = round_half_away(x * (np.float32(1) / scale))
     rows += zero_point
-    rows = round_half_away(rows)
     rows.clip(_LOW, _HIGH, out=rows)
     rows -= zero_point
     return rows, scale
