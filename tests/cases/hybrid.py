@@ -149,14 +149,11 @@ def _halves() -> Array:
     return np.stack([halves, halves * 3, halves + 0.3, np.abs(halves)]).astype(np.float32)
 
 
-def _ties() -> Array:
-    """Numbers half-way between two integers, of rows whose scale is 1 and whose zero point is not 0."""
-    halves = np.arange(41, dtype=np.float32) + np.float32(0.5)
-    return np.stack([np.r_[halves, np.float32(255)], np.r_[-halves, np.float32(-255)], np.r_[halves - 20, 0]])
-
-
+# Numbers half-way between two integers, in rows whose scale is 1 and whose zero point is not 0.
+_TIES = np.array([[255, *np.arange(0.5, 41)], [-255, *-np.arange(0.5, 41)]], np.float32)
+# Depths and columns of one row, which is summed up across.
+_FEW = ((1000, 1), (257, 2), (63, 5), (640, 16))
 # Output channels and depths that fill no vector, one, and several.
-_FEW = ((1000, 1), (257, 2), (63, 5), (640, 16))  # columns of one row, which are summed up across it
 _SHAPES = ((1, 16), (3, 17), (5, 24), (16, 33), (33, 5), (96, 1), (64, 130))
 
 
@@ -290,7 +287,7 @@ _ALL = (
     ),
     _conv("8 bits, 1x2 in groups, one line", (1, 1, 40, 8), (6, 1, 2, 4), padding=Padding.VALID),
     *(_fully_connected(f"8 bits, {n} of one row", _f(1, c) + 1, n, asymmetric_quantize_inputs=n < 3) for c, n in _FEW),
-    _fully_connected("8 bits, halves beside a zero point", _ties(), 9, asymmetric_quantize_inputs=True),
+    _fully_connected("8 bits, halves beside a zero point", _TIES, 9, asymmetric_quantize_inputs=True),
 )
 
 _BY_COLUMNS = BatchMatMulOptions(True, False)

@@ -14,6 +14,7 @@ from litecl.interpreter.kit.require import is_quantized
 
 # Where the type that an operator works on is not that of its first input.
 _MAIN = {
+    "CONV_3D_TRANSPOSE": 2,
     "EMBEDDING_LOOKUP": 1,
     "EMBEDDING_LOOKUP_SPARSE": 4,
     "FILL": 1,
