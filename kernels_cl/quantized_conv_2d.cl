@@ -5,8 +5,7 @@
 // Weights with a zero point of their own (uint8) need the sum of each patch too: it counts row_factor times.
 // Sums of words may overflow 32 bits: those of BLOCK_BYTES of a row do not, and are added up as wide sums.
 // Macros: MR, NV, PANEL; ACROSS, WEIGHT_BITS (patches.h); T, OUT, WORDS, FOLDED, RECTIFIED, SATURATED, REAL_FACTORS,
-// FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS,
-// where row_factor is not 0.
+// FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS, where row_factor is not 0.
 #include "gather_patches.h"
 #include <QuantizedConvolution>
 

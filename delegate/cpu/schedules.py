@@ -6,6 +6,9 @@ from dataclasses import replace
 from litecl.delegate.target import TilesByWidth
 from litecl.delegate.tuning import Schedule, TileShape
 
+SUM_OF_LANES = 12
+"""Vector instructions that it takes to add up the lanes of a vector, about."""
+
 _WIDTHS = (1, 2, 4, 8, 16)
 _REGISTERS: TilesByWidth = {
     16: (TileShape(7, 2, 0.97), TileShape(7, 3, 1.0), TileShape(14, 1, 0.82)),

@@ -15,7 +15,6 @@ _Way = TypeVar("_Way")
 
 _NARROWEST = 4  # floats in a vector
 _FOUR = 4  # bytes that a lane multiplies at once
-_SUM = 12  # vector instructions that the sum of a vector's lanes takes
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class CpuTarget(Target):
         width = self.vector_width
         plain = self.tile_for("", 1, columns).columns
         packed = -(-columns // plain) * (plain // width) * -(-depth // _FOUR)
-        across = columns * (-(-depth // (_FOUR * width)) + _SUM)
+        across = columns * (-(-depth // (_FOUR * width)) + schedules.SUM_OF_LANES)
         return Tile(1, 1, width, width, across=True) if columns <= width and across < packed else None
 
     @property

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Refusal, Step, or_else
+from litecl.delegate.cpu.schedules import SUM_OF_LANES
 from litecl.delegate.cpu.target import CpuCall
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile, chunks, flops, rows_of
@@ -13,8 +14,6 @@ from litecl.delegate.ops.gpu import products
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
-
-_SUM = 12  # vector instructions that the sum of a vector's lanes takes
 
 
 def _claim(options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -50,7 +49,7 @@ def _suits_dots(matrix: Operand, tile: Tile) -> bool:
     """
     columns, depth = matrix.shape
     padded = -(-columns // tile.columns) * tile.columns
-    dots = columns * (-(-depth // tile.width) + _SUM)
+    dots = columns * (-(-depth // tile.width) + SUM_OF_LANES)
     return matrix.spec.size > CACHED_WEIGHTS or dots * tile.width < depth * padded
 
 
