@@ -60,6 +60,7 @@ _COUNTS: Mapping[str, Callable[[Specs, Specs, Any], int]] = {
     "CONV_3D": _per_output(-1),
     "FULLY_CONNECTED": _per_output(0),
     "TRANSPOSE_CONV": _transposed,
+    "CONV_3D_TRANSPOSE": _transposed,
     "BATCH_MATMUL": _matmul,
     **dict.fromkeys(
         (

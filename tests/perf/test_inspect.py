@@ -17,6 +17,7 @@ from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.control import STABLEHLO_COMPOSITE, StableHLOCompositeOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.conv_3d import CONV_3D, Conv3DOptions
+from litecl.interpreter.ops.conv_3d_transpose import CONV_3D_TRANSPOSE
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
@@ -46,6 +47,11 @@ _PRODUCTS: dict[str, tuple[Op, Any, list[tuple[int, ...]]]] = {
         TransposeConvOptions(stride_w=2, stride_h=2, **_VALID),
         [(1, 9, 11, 3), (3, 3, 3, 4), (1, 4, 5, 4)],
     ),
+    "transposed over volumes": (
+        CONV_3D_TRANSPOSE,
+        Conv3DOptions(stride_d=2, stride_h=2, stride_w=2, **_VALID),
+        [(1, 5, 7, 9, 4), (3, 3, 3, 4, 5), (1, 2, 3, 4, 5)],
+    ),
     "matmul": (BATCH_MATMUL, BatchMatMulOptions(adj_x=True), [(2, 6, 3), (2, 6, 5)]),
 }
 
@@ -54,7 +60,7 @@ def _ones(op: Op, options: Any, shapes: list[tuple[int, ...]]) -> Model:
     """An operator whose factors are all one, so that its results add up to the number of its products."""
     g = Graph()
     values = [np.ones(shape, np.float32) for shape in shapes]
-    if op is TRANSPOSE_CONV:
+    if op in (TRANSPOSE_CONV, CONV_3D_TRANSPOSE):
         inputs = [g.const(np.int32(shapes[0])), g.const(values[1]), g.input(shapes[2])]
     else:
         zeros = [g.const(np.zeros(shapes[2], np.float32))] if len(shapes) > 2 else []

@@ -21,6 +21,7 @@ from litecl.interpreter.ops import (
     transpose_conv,
 )
 from litecl.interpreter.ops.bidirectional_sequence_lstm import BIDIRECTIONAL_SEQUENCE_LSTM
+from litecl.interpreter.ops.conv_3d_transpose import CONV_3D_TRANSPOSE
 from litecl.interpreter.ops.cumsum import CUMSUM
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, output_shape
 from litecl.interpreter.ops.l2_normalization import L2_NORMALIZATION, SHORTEST
@@ -144,7 +145,7 @@ WITHOUT: frozenset[Op] = frozenset(
     {
         *(LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM, BIDIRECTIONAL_SEQUENCE_LSTM, SVDF),
         *(rnn.RNN, rnn.UNIDIRECTIONAL_SEQUENCE_RNN, rnn.BIDIRECTIONAL_SEQUENCE_RNN),
-        *(LOG_SOFTMAX, CUMSUM, LOCAL_RESPONSE_NORMALIZATION, pool_2d.L2_POOL_2D),
+        *(LOG_SOFTMAX, CUMSUM, LOCAL_RESPONSE_NORMALIZATION, pool_2d.L2_POOL_2D, CONV_3D_TRANSPOSE),
     }
 )
 """Operators that add up numbers too, in float32 here."""

@@ -4,6 +4,8 @@ SUMS = {
     "CONV_2D",
     "DEPTHWISE_CONV_2D",
     "TRANSPOSE_CONV",
+    "CONV_3D",
+    "CONV_3D_TRANSPOSE",
     "Convolution2DTransposeBias",
     "FULLY_CONNECTED",
     "BATCH_MATMUL",
