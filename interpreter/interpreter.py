@@ -262,12 +262,6 @@ class Interpreter(OnTensors, Allocation, Lifetime):
             "construct the interpreter with experimental_preserve_all_tensors=True"
         )
 
-    def _spec(self, tensor: int, subgraph: int) -> TensorSpec:
-        graph = self._graph(subgraph)
-        if not 0 <= arguments.index("tensor_index", tensor) < len(graph.tensors):
-            raise ModelError(f"tensor {tensor} out of range for {len(graph.tensors)} tensors")
-        return self._specs[subgraph][tensor]
-
     def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
         """Return a callable that takes a signature's inputs by name and returns its outputs by name."""
         return SignatureRunner(self, only_key(self._model) if signature_key is None else signature_key)

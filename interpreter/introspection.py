@@ -81,10 +81,7 @@ class Introspection:
 
     def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> TensorDetails:
         """Return TFLite's dictionary for one tensor. Raises ModelError for one that does not exist."""
-        tensor, graph = index("tensor_index", tensor_index), self._graph(subgraph_index)
-        if not 0 <= tensor < len(graph.tensors):
-            raise ModelError(f"tensor {tensor} out of range for {len(graph.tensors)} tensors")
-        return self._details(tensor, subgraph_index)
+        return self._details(index("tensor_index", tensor_index), subgraph_index)
 
     def _get_ops_details(self) -> list[OpDetails]:
         """Return a dictionary for every operator of subgraph 0: name, tensors, and types of these."""
@@ -132,8 +129,15 @@ class Introspection:
             raise ModelError(f"subgraph {number} out of range for {len(graphs)} subgraphs")
         return graphs[number]
 
+    def _spec(self, tensor: int, subgraph: int) -> TensorSpec:
+        """Return what is known of a tensor. Raises ModelError for one that does not exist."""
+        graph = self._graph(subgraph)
+        if not 0 <= index("tensor_index", tensor) < len(graph.tensors):
+            raise ModelError(f"tensor {tensor} out of range for {len(graph.tensors)} tensors")
+        return self._specs[subgraph][tensor]
+
     def _details(self, tensor: int, subgraph: int = 0) -> TensorDetails:
-        spec = self._specs[subgraph][tensor]
+        spec = self._spec(tensor, subgraph)
         return tensor_details(tensor, replace(spec, shape=self._shape(tensor, subgraph)))
 
     def _shape(self, tensor: int, subgraph: int) -> Shape:

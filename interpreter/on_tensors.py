@@ -1,6 +1,6 @@
 """The part of an interpreter that runs on tensors which stay on the device need, and what it shows of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
@@ -78,6 +78,7 @@ class Shown(dict[int, Array]):
 class OnTensors:
     """The methods of an interpreter that only such runs call; see ``Runs``."""
 
+    _spec: Callable[[int, int], TensorSpec]  # a method, by tensor and subgraph
     _inputs: dict[int, dict[int, Array]]
     _shared: Mapping[int, Mapping[int, Array]]
     _values: dict[int, dict[int, Array]]
@@ -86,9 +87,6 @@ class OnTensors:
     _preserve: bool
     _limits_apply: bool
     _busy: bool
-
-    def _spec(self, tensor: int, subgraph: int) -> TensorSpec:
-        raise NotImplementedError
 
     def _let(self, tensor: int, subgraph: int, value: Array) -> bool:
         """Let an input be an array itself; return whether it is now, and not in a delegate's memory."""
