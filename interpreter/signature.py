@@ -83,9 +83,9 @@ class SignatureRunner:
         kept = {name: x for name, x in inputs.items() if isinstance(x, DeviceTensor)}
         if kept:
             return self.run(inputs, {name: x for name, x in kept.items() if name in self._signature.outputs})
-        self._give(inputs)
+        given_bytes = self._give(inputs)
         self._interpreter._invoke(self._subgraph_index)
-        return self._results(Moved(self._given_bytes(inputs)))
+        return self._results(Moved(given_bytes))
 
     def run(
         self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor], outputs: Mapping[str, DeviceTensor] | None = None
@@ -111,7 +111,7 @@ class SignatureRunner:
         """Set inputs, and return what runs on these tensors now, and gives such inputs again."""
         interpreter, subgraph, known = self._interpreter, self._subgraph_index, self._signature.inputs
         wanted = self._named(outputs)
-        self._give(inputs)
+        given_bytes = self._give(inputs)
         kept = {name: x for name, x in inputs.items() if isinstance(x, DeviceTensor)}
         run = DeviceRun(interpreter, subgraph, {known[name]: x for name, x in kept.items()}, wanted)
         arrays = {name: x for name, x in inputs.items() if name not in kept}
@@ -119,7 +119,7 @@ class SignatureRunner:
         memory = {name: shared[known[name]] for name in arrays if known[name] in shared}
         memory = {name: view for name, view in memory.items() if view.dtype == np.asarray(arrays[name]).dtype}
         is_all = len(memory) == len(arrays)
-        return _Again(interpreter, kept, outputs, memory if is_all else None, run, self._given_bytes(arrays))
+        return _Again(interpreter, kept, outputs, memory if is_all else None, run, given_bytes)
 
     def device_tensor(self, name: str) -> DeviceTensor:
         """Return a new tensor for an input or output, of zeros. Raises ModelError for one that it does not have or
@@ -151,8 +151,8 @@ class SignatureRunner:
                 raise ModelError(f"output {name!r} has another name too: expected one DeviceTensor for both, got two")
         return found
 
-    def _give(self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor]) -> None:
-        """Prepare the model for the shapes of inputs, and set those that are arrays."""
+    def _give(self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor]) -> int:
+        """Prepare the model for the shapes of inputs, and set those that are arrays; return the bytes copied."""
         signature, interpreter = self._signature, self._interpreter
         if inputs.keys() != signature.inputs.keys():
             raise ModelError(
@@ -166,6 +166,7 @@ class SignatureRunner:
         interpreter.allocate_tensors()
         # The first subgraph is what invoke() runs too, on the inputs of this call, whatever has become of the arrays.
         copied = interpreter._copied_inputs(signature.subgraph) if signature.subgraph else ()
+        given_bytes = 0
         for name, value in inputs.items():
             if isinstance(value, DeviceTensor):
                 continue
@@ -173,12 +174,8 @@ class SignatureRunner:
                 interpreter._give(tensor, value, signature.subgraph)
             else:
                 interpreter.set_tensor(tensor, value, subgraph_index=signature.subgraph)
-
-    def _given_bytes(self, inputs: Mapping[str, Any]) -> int:
-        """Return the bytes of inputs that were copied."""
-        copied = self._interpreter._copied_inputs(self._subgraph_index) if self._subgraph_index else ()
-        tensors = ((self._signature.inputs[name], value) for name, value in inputs.items())
-        return sum(np.asarray(value).nbytes for tensor, value in tensors if tensor not in copied)
+                given_bytes += np.asarray(value).nbytes
+        return given_bytes
 
     def _results(
         self,
