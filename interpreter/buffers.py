@@ -6,7 +6,7 @@ import numpy as np
 
 from litecl.interpreter.tensor import Array
 
-_ALIGNMENT = 64  # bytes, as kernels ask for
+ALIGNMENT = 64  # bytes, as kernels ask for
 
 
 class Buffer(Protocol):
@@ -29,13 +29,18 @@ class Buffer(Protocol):
         """Copy an array to its beginning, and wait."""
 
 
+def aligned(size_bytes: int) -> Array:
+    """Return bytes of zeros, at least one, that begin at a multiple of ``ALIGNMENT``."""
+    memory = np.zeros(max(1, size_bytes) + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + max(1, size_bytes)]
+
+
 class HostBuffer:
     """Memory of the host, of zeros. Pages that nobody writes to take none. address: where it begins."""
 
     def __init__(self, size_bytes: int) -> None:
-        memory = np.zeros(max(1, size_bytes) + _ALIGNMENT, np.uint8)
-        start = -memory.ctypes.data % _ALIGNMENT
-        self.host: Array = memory[start : start + max(1, size_bytes)]
+        self.host: Array = aligned(size_bytes)
         self.address, self.size_bytes = int(self.host.ctypes.data), size_bytes
 
     def free(self) -> None:

@@ -13,12 +13,12 @@ from litecl.delegate.native import compiler
 from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.execution import NativeExecution
 from litecl.delegate.native.library import Libraries
-from litecl.delegate.native.memory import ALIGNMENT, ConstantPool
+from litecl.delegate.native.memory import ConstantPool
 from litecl.delegate.native.processes import processors
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter import limits
-from litecl.interpreter.buffers import Buffer, HostBuffer
+from litecl.interpreter.buffers import ALIGNMENT, Buffer, HostBuffer
 from litecl.interpreter.errors import DeviceNotFound
 
 _NAME = "native"

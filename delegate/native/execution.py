@@ -17,7 +17,7 @@ from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.kit.shared import packed
 from litecl.delegate.native.clock import cycle_s
 from litecl.delegate.native.library import Libraries
-from litecl.delegate.native.memory import ConstantPool, NativeMemory, aligned
+from litecl.delegate.native.memory import ConstantPool, NativeMemory
 from litecl.delegate.native.stepped import Stepped
 from litecl.delegate.native.workers import crew
 from litecl.delegate.plan.plan import Plan
@@ -26,7 +26,7 @@ from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, NativeC
 from litecl.delegate.plan.steps import Loop, Work, may_be_long
 from litecl.delegate.report import Counters, LaunchTime, Manner
 from litecl.interpreter import limits
-from litecl.interpreter.buffers import Buffer, HostBuffer
+from litecl.interpreter.buffers import Buffer, HostBuffer, aligned
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Array
 

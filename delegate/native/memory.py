@@ -11,20 +11,12 @@ from litecl.delegate.cl_op import Arg, Operand
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_tables import RegionSize, Shift
-from litecl.interpreter.buffers import HostBuffer
+from litecl.interpreter.buffers import ALIGNMENT, HostBuffer, aligned
 from litecl.interpreter.graph import Array
 
-ALIGNMENT = 64  # bytes
 _SHARED_BYTES = 1 << 12  # of constants that are worth looking for, and that no kernel uses to count
 _STEP = 1 << 20  # bytes that are compared at once
 _SAMPLE = 64  # bytes by which constants are told apart before they are compared whole
-
-
-def aligned(size_bytes: int) -> Array:
-    """Return bytes of zeros, at least one, that begin at a multiple of ``ALIGNMENT``."""
-    memory = np.zeros(max(1, size_bytes) + ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + max(1, size_bytes)]
 
 
 class ConstantPool:
