@@ -1,7 +1,7 @@
 """Tensors that stay on the device as users have them: between models, in compiled models, in files, and refused."""
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from litecl.compiled_model import CompiledModel
 from litecl.delegate import CLDelegate
 from litecl.interpreter import DeviceTensor, DeviceTensors, Interpreter
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
+from litecl.tensor_buffer import TensorBuffer
 from support import devices
 from support.build import randn
 from support.cache_models import SHAPE, feeds, named_alike, signatures, start, updated
@@ -82,6 +83,40 @@ def test_compiled_models_take_them(options: dict[str, Any]) -> None:
         for tensor in given.values() if given is not taken else ():
             np.testing.assert_array_equal(tensor.read(), before)
         assert at < 2 or compiled.delegation_report().counters.bytes_to_device < _BYTES
+
+
+@pytest.mark.parametrize("options", _MODES.values(), ids=_MODES)
+def test_compiled_models_run_on_the_same_tensors(options: dict[str, Any] | None) -> None:
+    """They are prepared for them once, however the other inputs and outputs come: in the buffers of the run before, in
+    new ones, in arrays; after runs of another signature, and on host buffers alone.
+    """
+    interpreter = opened(signatures(3, 1), options)
+    compiled = CompiledModel(interpreter, None)  # type: ignore[arg-type]
+    rng, tensor, value = np.random.default_rng(19), DeviceTensor(SHAPE), np.zeros(SHAPE, np.float32)
+    kept = [(compiled.create_input_buffers(i), compiled.create_output_buffers(i)) for i in (0, 1)]
+    runs: list[set[Any]] = [set(), set()]
+    for at, (which, how) in enumerate(product((1, 1, 0), ("kept", "kept", "new", "arrays", "kept", "host"))):
+        given = feeds(rng, which, at)
+        new = compiled.create_input_buffers(which), compiled.create_output_buffers(which)
+        inputs, outputs = kept[which] if how == "kept" else new
+        for buffer, array in zip(inputs[1:], given.values(), strict=True):
+            buffer.write(array)
+        if how == "arrays":
+            inputs[1:] = [TensorBuffer.create_from_host_memory(array) for array in given.values()]
+        if how == "host":
+            inputs[0].write(value)
+            compiled.run_by_index(which, inputs, outputs)
+            got = outputs[0].read(value.size, np.float32).reshape(SHAPE)
+        else:
+            compiled.run_by_index(which, [tensor, *inputs[1:]], [tensor, outputs[1]])
+            runs[which].add(compiled._exchange._runs[which])
+            got = tensor.read()
+        wanted = updated(value, given["update"], at)
+        value = value if how == "host" else wanted
+        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(outputs[1].read(value.size, np.float32).reshape(SHAPE), np.abs(wanted))
+        np.testing.assert_array_equal(tensor.read(), value)
+    assert [len(each) for each in runs] == [1, 1]
 
 
 @pytest.mark.parametrize("options", [_MODES["native"], _MODES["OpenCL"]], ids=["native", "OpenCL"])

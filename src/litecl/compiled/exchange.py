@@ -15,6 +15,7 @@ from litecl.interpreter.device_run import DeviceRun
 from litecl.interpreter.device_tensor import DeviceTensor
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Array
+from litecl.interpreter.on_tensors import Tensors
 from litecl.interpreter.ops.variables import READ_VARIABLE
 from litecl.tensor_buffer import TensorBuffer
 
@@ -32,6 +33,7 @@ class Exchange:
         self._interpreter = interpreter
         self._bound: dict[tuple[int, int], ref[TensorBuffer]] = {}  # inputs, by subgraph and tensor
         self._lent: dict[tuple[int, int], ref[TensorBuffer]] = {}  # outputs
+        self._runs: dict[int, DeviceRun] = {}  # the last runs on tensors that stay on a device, by subgraph
         self._is_running = False
         self._guard = RLock()  # another thread does not read or write a buffer while it gets other memory
         nodes = [node for graph in interpreter.model.subgraphs for node in graph.nodes]
@@ -87,7 +89,7 @@ class Exchange:
             self._let_go(subgraph, outputs)
         passed: Mapping[int, Array] = {}
         if given or taken:
-            run = DeviceRun(self._interpreter, subgraph, given, taken)
+            run = self._device_run(subgraph, given, taken)
             passed = run.run({tensor for tensor, _ in outputs} - taken.keys())
             self._interpreter._count(Moved(*run.moved))
         else:
@@ -96,6 +98,13 @@ class Exchange:
             if tensor not in taken:
                 with self._guard:
                     self._collect(subgraph, tensor, buffer, inputs, passed.get(tensor))
+
+    def _device_run(self, subgraph: int, inputs: Tensors, outputs: Tensors) -> DeviceRun:
+        """Return runs on tensors that stay on a device: the last ones, which are prepared, if these have the same."""
+        run = self._runs.get(subgraph)
+        if run is None or (run.inputs, run.outputs) != (inputs, outputs):
+            run = self._runs[subgraph] = DeviceRun(self._interpreter, subgraph, inputs, outputs)
+        return run
 
     def _memory(self, subgraph: int, tensor: int) -> Array:
         return self._interpreter.tensor(tensor, subgraph_index=subgraph)()
