@@ -267,14 +267,11 @@ class Program:
 
     def _download(self, counters: Counters) -> list[Array]:
         """Return the outputs once everything has finished: copies, except for memory that is lent."""
-        outputs: list[Any] = self._results.copy()
-        here = [i for i, tensor in enumerate(self.plan.region.outputs) if tensor not in self.buffers]
-        for i in {*range(len(outputs))}.difference(here):
-            outputs[i] = _NOWHERE
-        copied = [i for i in here if outputs[i] is not None and i not in self._lent]
-        for i in here:
+        buffers, seen = self.buffers, zip(self.plan.region.outputs, self._results, strict=True)
+        outputs: list[Any] = [_NOWHERE if tensor in buffers else view for tensor, view in seen]
+        copied = [i for i, view in enumerate(outputs) if view is not None and i not in self._lent]
+        for i, operand in enumerate(self.plan.outputs):
             if outputs[i] is None:
-                operand = self.plan.outputs[i]
                 outputs[i] = np.empty(operand.shape, operand.spec.dtype)
                 self._execution.memory.download(operand, outputs[i])
                 counters.bytes_to_host += outputs[i].nbytes
