@@ -81,7 +81,10 @@ class DeviceTensor:
         return DeviceTensor.of(self.read())
 
     def close(self) -> None:
-        """Release the memory; any later use raises ModelError."""
+        """Release the memory; any later use raises ModelError.
+
+        An OpenCL device frees it once the signatures that ran on it last have run on other tensors, or are gone.
+        """
         with Using([self]):
             for buffer in (self._memory, self._spare):
                 if isinstance(buffer, HostBuffer):
