@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from litecl.interpreter.delegation import Delegation, Moved, Report
 from litecl.interpreter.details import OpDetails, TensorDetails, tensor_details
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Array, Model, Shape, Subgraph, TensorSpec
+from litecl.interpreter.html import paragraph
 from litecl.interpreter.shown import html, line, source_name, state
 
 
@@ -37,7 +37,7 @@ class Introspection:
     def _repr_html_(self) -> str:
         """Return inputs, outputs and the delegate's report as HTML, which notebooks show."""
         if "_executor" not in self.__dict__:
-            return f"<p>{escape(repr(self))}</p>"
+            return paragraph(repr(self))
         report = self.delegation_report() if self._delegations else None
         title = f"{type(self).__name__} of {source_name(self._arguments)}"
         return html(title, self.get_input_details(), self.get_output_details(), report)
