@@ -1,5 +1,6 @@
 """The options of the delegate."""
 
+import operator
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
@@ -182,21 +183,36 @@ def _check_names(option: str, names: Collection[str], customs: Collection[str]) 
         raise DelegateError(f"{option}: there is no operator {name!r}; did you mean one of {', '.join(like)}?")
 
 
-def _node_set(nodes: Collection[int | tuple[int, int]] | None) -> frozenset[tuple[int, int]]:
+def _denied(nodes: Any) -> frozenset[tuple[int, int]]:
     """Return ``deny_nodes`` as (subgraph, node) pairs; a bare number is a node of subgraph 0."""
-    return frozenset((0, node) if isinstance(node, int) else node for node in nodes or ())
+    return frozenset(_pair("deny_nodes", node) for node in _listed("deny_nodes", nodes))
 
 
-def _kept(nodes: Collection[KeptNode] | None) -> frozenset[KeptNode]:
-    if isinstance(nodes, str):  # a collection of letters
-        raise DelegateError(f"keep_float: expected a list, got {nodes!r}")
-    return frozenset(nodes or ())
+def _kept(nodes: Any) -> frozenset[KeptNode]:
+    given = _listed("keep_float", nodes)
+    return frozenset(node if isinstance(node, str | int) else _pair("keep_float", node) for node in given)
+
+
+def _listed(option: str, nodes: Any) -> Collection[Any]:
+    """Raises DelegateError for what is no collection, or one of letters."""
+    if nodes is not None and (isinstance(nodes, str) or not isinstance(nodes, Collection)):
+        raise DelegateError(f"{option}: expected a list, got {nodes!r:.100}")
+    return nodes or ()
+
+
+def _pair(option: str, node: Any) -> tuple[int, int]:
+    """Raises DelegateError for what is no place of a node."""
+    try:
+        subgraph, position = node if isinstance(node, Collection) else (0, node)
+        return operator.index(subgraph), operator.index(position)
+    except (TypeError, ValueError):
+        raise DelegateError(f"{option}: expected a node, or a subgraph and a node, got {node!r:.100}") from None
 
 
 _FROZEN: dict[str, Callable[[Any], Any]] = {
     "allow_ops": lambda names: None if names is None else frozenset(names),
     "deny_ops": lambda names: frozenset(names or ()),
-    "deny_nodes": _node_set,
+    "deny_nodes": _denied,
     "keep_float": _kept,
     "custom_ops": tuple,
 }

@@ -188,6 +188,18 @@ def test_what_names_no_node() -> None:
     assert kept_in_float(made, []) == frozenset()
 
 
+@pytest.mark.parametrize("option", ["keep_float", "deny_nodes"])
+def test_what_is_no_place_of_a_node(option: str) -> None:
+    for wrong in (5, "x"):
+        with pytest.raises(DelegateError, match=f"{option}: expected a list, got {wrong!r}"):
+            CLDelegate(**{option: wrong})
+    for node in (1.5, (0,), (0, "a"), (0, 1, 2), None):
+        with pytest.raises(DelegateError, match=f"{option}: expected a node, or a subgraph and a node"):
+            CLDelegate(**{option: [node]})
+    given: Any = [np.int64(3), (np.int32(1), 4), [2, 5]]
+    assert getattr(CLDelegate(**{option: given}), option) == {(0, 3), (1, 4), (2, 5)}
+
+
 def test_as_a_string() -> None:
     delegate = CLDelegate.from_strings({"keep_float": "3, 1:4, StatefulPartitionedCall:0,a/b;a/c"})
     assert delegate.keep_float == {3, (1, 4), "StatefulPartitionedCall:0", "a/b;a/c"}
