@@ -1,6 +1,6 @@
 """Attention over two tensors of keys and of values: a ring of those before, and the new ones."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,18 +19,11 @@ from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.schema import TensorType as T
-from support import devices, oracle
+from support import oracle
 from support.build import Graph, model, randn
 from support.regions import after, names
 
 HEADS, DEPTH, COLUMNS = 2, 8, 5
-
-
-@pytest.fixture(scope="module")
-def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU."""
-    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs")) as found:
-        yield found
 
 
 class Ring(Graph):

@@ -1,6 +1,6 @@
 """The pass that lets updates read the one coordinate of their position that is not known."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOpt
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.pack import PACK, PackOptions
 from litecl.interpreter.schema import TensorType
-from support import devices, oracle
+from support import oracle
 from support.build import Graph, model, randn
 from support.loop_models import FLOAT, INT, below, int32, next_, while_model
 from support.loop_models import check as loop_check
@@ -52,13 +52,6 @@ def updated(
     joined = (PACK, PackOptions(4, 0)) if packed else (CONCATENATION, ConcatenationOptions(0))
     position = g.op(joined[0], numbers, joined[1])
     return Updated(g, at, g.op(DYNAMIC_UPDATE_SLICE, [cache, update, position], NoOptions()))
-
-
-@pytest.fixture(scope="module")
-def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU."""
-    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs")) as found:
-        yield found
 
 
 def run(u: Updated, feeds: Sequence[Array], kernels: Sequence[str] = (), **options: Any) -> tuple[Array, Array]:

@@ -1,6 +1,6 @@
 """The pass that finds RMS norms, and the kernels that compute them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,6 @@ from support.regions import after, names
 from support.rms_nets import EPSILON, FORMS, Rms
 
 RELU = AddOptions(ActivationFunctionType.RELU)
-
-
-@pytest.fixture(scope="module")
-def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU."""
-    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs")) as found:
-        yield found
 
 
 def computed(r: Rms, y: int, feeds: Sequence[Array], **options: Any) -> Array:

@@ -1,6 +1,6 @@
 """The pass that finds rotary position embeddings, and the kernel that computes them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,13 +24,6 @@ from support.regions import after, names
 from support.rope_nets import FORMS, Rotated, rotate
 
 TURN = (0, 2, 1, 3)  # of words and heads
-
-
-@pytest.fixture(scope="module")
-def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU."""
-    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs")) as found:
-        yield found
 
 
 def computed(r: Rotated, y: int, feeds: Sequence[Array], **options: Any) -> Array:

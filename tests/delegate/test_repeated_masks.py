@@ -1,6 +1,6 @@
 """Attention over heads that share keys, whose mask the file repeats for each of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,19 +20,12 @@ from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOpt
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.schema import TensorType as T
-from support import devices, oracle
+from support import oracle
 from support.attention_nets import Attended
 from support.build import model, randn
 from support.regions import after, names
 
 KEYS, DEPTH = 37, 8
-
-
-@pytest.fixture(scope="module")
-def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU."""
-    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs")) as found:
-        yield found
 
 
 class Grouped(Attended):
