@@ -11,7 +11,6 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.ops.slice import UpdateOptions
 from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.pipeline import PASSES
-from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
@@ -22,7 +21,7 @@ from litecl.interpreter.ops.pack import PACK, PackOptions
 from litecl.interpreter.schema import TensorType
 from support import oracle
 from support.build import Graph, model, randn
-from support.loop_models import FLOAT, INT, below, int32, next_, while_model
+from support.loop_models import FLOAT, INT, below, int32, next_, outputs, prepared, while_model
 from support.loop_models import check as loop_check
 from support.regions import after, names
 
@@ -56,14 +55,10 @@ def updated(
 
 def run(u: Updated, feeds: Sequence[Array], kernels: Sequence[str] = (), **options: Any) -> tuple[Array, Array]:
     """What a device and LiteRT make of it."""
-    interpreter = Interpreter(model(u.graph.build(u.y)), delegates=[CLDelegate(**{"strict": True, **options})])
-    interpreter.allocate_tensors()
+    interpreter = prepared(model(u.graph.build(u.y)), feeds, [CLDelegate(**{"strict": True, **options})])
     assert not kernels or interpreter.delegation_report().partitions[0].kernels == tuple(kernels)
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
     (expected,) = oracle.run(write(model(u.graph.build(u.y))), feeds)
-    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), expected
+    return outputs(interpreter)[0], expected
 
 
 @pytest.mark.parametrize("passes", [PASSES, GPU_PASSES])
