@@ -5,8 +5,9 @@ no position of a tile meets are left out, so a stride of s along depth and heigh
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def _convolved(call: Call) -> list[Step]:
     x, filter_, bias = call.weighted
     fitted = zip(x.shape[1:4], windows(call.options, x.shape, filter_.shape), strict=True)
     slides = [Slide(n, w.output, w.size, w.stride, w.dilation, w.before) for n, w in fitted]
-    return _lower(call, x, bias, slides, lambda columns, panel: _packed(filter_, columns, panel, call.target))
+    return _lower(call, x, bias, slides, partial(_packed, filter_, call.target))
 
 
 def _transposed(call: Call) -> list[Step]:
@@ -65,13 +66,9 @@ def _transposed(call: Call) -> list[Step]:
     cut = offset(call.options, y.shape, filter_.shape)
     window = zip(filter_.shape, strides(call.options), dilations(call.options), cut, strict=False)
     slides = [Slide(*each[:2], *each[2]) for each in zip(x.shape[1:4], y.shape[1:4], window, strict=True)]
-    weights = filter_.value.swapaxes(3, 4)
-
-    def pack_weights(columns: int, panel: int) -> Packed:
-        return _constant(weights.reshape(-1, columns), panel, call.target)
-
+    weights = filter_.value.swapaxes(3, 4).reshape(-1, y.shape[4])
     bias = call.inputs[3] if len(call.inputs) > 3 else None
-    return _lower(call, x, bias, slides, pack_weights, {"TRANSPOSED": 1})
+    return _lower(call, x, bias, slides, partial(_constant, weights, call.target), transposed=True)
 
 
 def _lower(
@@ -79,15 +76,16 @@ def _lower(
     x: Operand,
     bias: Operand | None,
     slides: Sequence[Slide],
-    pack_weights: Callable[[int, int], Packed],
-    defines: Mapping[str, int] | None = None,
+    pack_weights: Callable[[int], Packed],
+    *,
+    transposed: bool = False,
 ) -> list[Step]:
-    """pack_weights: from the columns and the panel's width. defines: that choose the kind of convolution."""
+    """Return the steps of either convolution. pack_weights: in panels of a width."""
     (y,), target, channels = call.outputs, call.target, x.shape[4]
     columns, rows = y.shape[4], math.prod(y.shape[:-1])
     depth = channels * math.prod(slide.taps for slide in slides)
     tile = target.tile_for("conv_3d", rows, columns)
-    weights = pack_weights(columns, tile.panel)
+    weights = pack_weights(tile.panel)
     added = packed(bias, 1, columns, tile.panel, target)
     depth_slide, height_slide, width_slide = slides
     volume = Volume(x.shape[0], depth_slide, height_slide, width_slide, channels, columns)
@@ -95,26 +93,23 @@ def _lower(
     zeros = Const(np.zeros(max(1, channels), np.float32))
     operands = (x, weights.values, added.values, zeros, call.residual or added.values, y, volume)
     numbers = (np.int32(n) for n in (rows, *grid.shares[:2], call.residual is not None))
-    work = 2 * math.prod(x.shape[:-1] if defines else y.shape[:-1]) * columns * depth
-    launch = grid.launch(
-        "conv_3d",
-        (*operands, *numbers, *call.activation.bounds),
-        tile.defines | weights.defines | call.activation.defines | dict(defines or {}),
-        work,
-    )
+    work = 2 * math.prod(x.shape[:-1] if transposed else y.shape[:-1]) * columns * depth
+    defines = tile.defines | weights.defines | call.activation.defines | ({"TRANSPOSED": 1} if transposed else {})
+    launch = grid.launch("conv_3d", (*operands, *numbers, *call.activation.bounds), defines, work)
     return [*weights.steps, *added.steps, launch]
 
 
-def _packed(filter_: Operand, columns: int, panel: int, target: Target) -> Packed:
+def _packed(filter_: Operand, target: Target, panel: int) -> Packed:
     """Return a filter [taps, channels, columns] in panels."""
-    depth = filter_.spec.size // max(1, columns)
+    columns = filter_.shape[4]
+    depth = filter_.spec.size // columns
     if filter_.data is None:
         scratch, launch = pack(filter_, Strided(1, depth, columns, 0, columns, 1), panel, target)
         return Packed(scratch, (launch,))
-    return _constant(filter_.value.reshape(depth, columns), panel, target)
+    return _constant(filter_.value.reshape(depth, columns), target, panel)
 
 
-def _constant(matrix: Array, panel: int, target: Target) -> Packed:
+def _constant(matrix: Array, target: Target, panel: int) -> Packed:
     return Packed(Const(panels(matrix.T, panel, halves=target.half_weights)))
 
 

@@ -77,7 +77,7 @@ class RegionNode:
     @cached_property
     def positions(self) -> frozenset[int]:
         """The positions of the node and of all that is fused into it."""
-        return frozenset({self.position}.union(*(part.positions for part in self.fused)))
+        return frozenset(part.position for part in (self, *self.fused))
 
     @property
     def is_plain(self) -> bool:
@@ -98,14 +98,17 @@ class RegionNode:
     def followed_by(self, *nodes: "RegionNode", **changes: Any) -> "RegionNode":
         """Return the node with later ones fused in that continue with its result. changes: of other fields."""
         outputs = (*nodes[-1].outputs, *self.outputs[1:])
-        return replace(self, outputs=outputs, fused=(*self.fused, *nodes), **changes)
+        return replace(self, outputs=outputs, fused=self._fused_with(nodes), **changes)
 
     def behind(self, *nodes: "RegionNode", kernel: ClOp, inputs: Sequence[int], options: Any) -> "RegionNode":
         """Return the node with others fused in that it continues, for a kernel that computes all of them."""
         whole = Node(kernel.op, tuple(inputs), self.outputs, options)
+        return replace(self, node=whole, cl_op=kernel, inputs=whole.inputs, fused=self._fused_with(nodes))
+
+    def _fused_with(self, nodes: Sequence["RegionNode"]) -> tuple["RegionNode", ...]:
+        """Return all that is fused, in order, once the node has others fused in, with what is fused into those."""
         parts = (*self.fused, *(part for node in nodes for part in (node, *node.fused)))
-        fused = tuple(sorted(parts, key=lambda part: part.at))
-        return replace(self, node=whole, cl_op=kernel, inputs=whole.inputs, fused=fused)
+        return tuple(sorted(parts, key=lambda part: part.at))
 
 
 @dataclass(frozen=True, eq=False)

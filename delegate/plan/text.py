@@ -21,7 +21,7 @@ def _node(graph: RegionGraph, node: RegionNode) -> Iterator[str]:
     results = ", ".join(_tensor(graph, t) for t in node.outputs)
     operands = ", ".join(_operand(graph, t) for t in node.inputs)
     name = "chain" if node.steps else node.node.op.name
-    positions = " ".join(_origin(graph, i) for i in sorted(part.position for part in (node, *node.fused)))
+    positions = " ".join(_origin(graph, i) for i in sorted(node.positions))
     yield ", ".join([f"{results} = {name}({operands})", *_fused(graph, node), positions])
 
 

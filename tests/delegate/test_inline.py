@@ -8,7 +8,6 @@ import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.plan.inline import inlined
-from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array, Model, Quantization, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import unary
@@ -17,7 +16,7 @@ from litecl.interpreter.ops.control import CALL, STABLEHLO_COMPOSITE, CallOption
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.schema import TensorType
 from support.build import Graph, model, randn
-from support.loop_models import FLOAT, INT, below, int32, next_, while_model
+from support.loop_models import FLOAT, INT, below, int32, next_, outputs, prepared, while_model
 from support.loop_models import check as loop_check
 
 SHAPE = (2, 5)
@@ -40,14 +39,11 @@ def ops(built: Model, subgraph: int = 0) -> list[str]:
 
 
 def run(built: Model, *feeds: Array, delegates: Sequence[CLDelegate] = ()) -> list[Array]:
-    interpreter = Interpreter(built, delegates=delegates)
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
+    interpreter = prepared(built, feeds, delegates)
+    found = outputs(interpreter)
     if delegates:
         assert all(row.claimed for row in interpreter.delegation_report().nodes)
-    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+    return found
 
 
 def check(built: Model, expected: Sequence[Array], *feeds: Array) -> None:
@@ -190,6 +186,6 @@ def test_a_cache_in_a_loop_is_updated_in_place() -> None:
     looped = replace(looped, subgraphs=(*looped.subgraphs, update))
     expected = start.copy()
     expected[2] = 8 * row
-    prepared = loop_check(looped, [int32(0), start, row], [int32(3), expected, 8 * row])
-    copies = [kernel for kernel in prepared.delegation_report().partitions[0].kernels if kernel == "copy"]
+    interpreter = loop_check(looped, [int32(0), start, row], [int32(3), expected, 8 * row])
+    copies = [kernel for kernel in interpreter.delegation_report().partitions[0].kernels if kernel == "copy"]
     assert len(copies) <= 1

@@ -1,6 +1,6 @@
 """Attention over two tensors of keys and of values: a ring of those before, and the new ones."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,6 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.pipeline import PASSES
-from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
@@ -19,18 +18,12 @@ from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.schema import TensorType as T
-from support import devices, oracle
+from support import oracle
 from support.build import Graph, model, randn
+from support.loop_models import outputs, prepared
 from support.regions import after, names
 
 HEADS, DEPTH, COLUMNS = 2, 8, 5
-
-
-@pytest.fixture(scope="module")
-def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU."""
-    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs")) as found:
-        yield found
 
 
 class Ring(Graph):
@@ -82,19 +75,14 @@ _FORMS: dict[str, Callable[[], tuple[Ring, int]]] = {
 
 
 def check(g: Ring, y: int, kernel: str = "attention", **options: Any) -> None:
-    interpreter = Interpreter(model(g.build(y)), delegates=[CLDelegate(**{"strict": True, **options})])
-    interpreter.allocate_tensors()
-    assert any(kernel in name for name in interpreter.delegation_report().partitions[0].kernels)
     rng = np.random.default_rng(3)
     feeds = [randn(rng, *g.tensors[t].static_shape) for t in g.inputs]
     feeds = [x > -0.2 if g.tensors[t].type == T.BOOL else x for t, x in zip(g.inputs, feeds, strict=True)]
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
-    interpreter.invoke()
+    interpreter = prepared(model(g.build(y)), feeds, [CLDelegate(**{"strict": True, **options})])
+    assert any(kernel in name for name in interpreter.delegation_report().partitions[0].kernels)
+    outputs(interpreter)
     (expected,) = oracle.run(write(model(g.build(y))), feeds)
-    got = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(outputs(interpreter)[0], expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", _FORMS)

@@ -26,18 +26,14 @@ from litecl.interpreter.schema import TensorType
 from support import devices, networks
 from support.build import Graph, model, randn
 from support.gpu_products import PRODUCTS
-from support.loop_models import FLOAT, INT, below, next_, while_model
+from support.loop_models import FLOAT, INT, below, next_, outputs, prepared, while_model
 
 _FUSED = ("edges", "3x3, stride 2", "depthwise before", "gates before", "batch", "batch, known")
 
 
 def _run(made: Model, feeds: Collection[Array], **options: Any) -> tuple[Array, Interpreter]:
-    interpreter = Interpreter(made, delegates=[CLDelegate(**{"strict": True} | options)])
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
-    return interpreter.get_tensor(interpreter.get_output_details()[-1]["index"]), interpreter
+    interpreter = prepared(made, feeds, [CLDelegate(**{"strict": True} | options)])
+    return outputs(interpreter)[-1], interpreter
 
 
 def _dense(g: Graph, x: int, w: Array) -> int:

@@ -1,6 +1,6 @@
 """The pass that lets updates read the one coordinate of their position that is not known."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,6 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.ops.slice import UpdateOptions
 from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.pipeline import PASSES
-from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
@@ -20,9 +19,9 @@ from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOpt
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.pack import PACK, PackOptions
 from litecl.interpreter.schema import TensorType
-from support import devices, oracle
+from support import oracle
 from support.build import Graph, model, randn
-from support.loop_models import FLOAT, INT, below, int32, next_, while_model
+from support.loop_models import FLOAT, INT, below, int32, next_, outputs, prepared, while_model
 from support.loop_models import check as loop_check
 from support.regions import after, names
 
@@ -54,23 +53,12 @@ def updated(
     return Updated(g, at, g.op(DYNAMIC_UPDATE_SLICE, [cache, update, position], NoOptions()))
 
 
-@pytest.fixture(scope="module")
-def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU."""
-    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs")) as found:
-        yield found
-
-
 def run(u: Updated, feeds: Sequence[Array], kernels: Sequence[str] = (), **options: Any) -> tuple[Array, Array]:
     """What a device and LiteRT make of it."""
-    interpreter = Interpreter(model(u.graph.build(u.y)), delegates=[CLDelegate(**{"strict": True, **options})])
-    interpreter.allocate_tensors()
+    interpreter = prepared(model(u.graph.build(u.y)), feeds, [CLDelegate(**{"strict": True, **options})])
     assert not kernels or interpreter.delegation_report().partitions[0].kernels == tuple(kernels)
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
     (expected,) = oracle.run(write(model(u.graph.build(u.y))), feeds)
-    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), expected
+    return outputs(interpreter)[0], expected
 
 
 @pytest.mark.parametrize("passes", [PASSES, GPU_PASSES])

@@ -1,6 +1,6 @@
 """The pass that makes transpositions of words and heads part of attention, for GPUs only, and what is computed then."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,6 @@ from support.regions import after, names
 
 _HEADS, _KEYS_DOWN = (0, 2, 1, 3), (0, 2, 3, 1)
 _SIZE = (2, 7, 3, 8)  # of images, words, heads and elements
-
-
-@pytest.fixture(scope="module")
-def options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU."""
-    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs")) as found:
-        yield found
 
 
 def turned(g: Graph, x: int, permutation: Shape) -> int:
@@ -102,14 +95,14 @@ def test_what_stays(make: Callable[[Graph], Sequence[int]]) -> None:
 
 @pytest.mark.parametrize("keys", [_HEADS, _KEYS_DOWN])
 @pytest.mark.parametrize("masked", [False, True])
-def test_numbers(keys: Shape, masked: bool, options: dict[str, Any]) -> None:
+def test_numbers(keys: Shape, masked: bool, gpu: dict[str, Any]) -> None:
     """One launch reads and writes where words are."""
     rng, g = np.random.default_rng(2), Graph()
     inputs = three(g)
     mask = g.input((2, 1, 1, 7)) if masked else None
     y = attended(g, *inputs, mask, keys=keys)
     feeds = [randn(rng, *_SIZE) for _ in range(3)] + ([randn(rng, 2, 1, 1, 7)] if masked else [])
-    interpreter = Interpreter(model(g.build(y)), delegates=[CLDelegate(**options)])
+    interpreter = Interpreter(model(g.build(y)), delegates=[CLDelegate(**gpu)])
     interpreter.allocate_tensors()
     assert interpreter.delegation_report().partitions[0].kernels == ("attention_local",)
     for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
@@ -118,7 +111,7 @@ def test_numbers(keys: Shape, masked: bool, options: dict[str, Any]) -> None:
     np.testing.assert_allclose(interpreter.get_tensor(y), expected(*feeds), rtol=1e-5, atol=1e-5)
 
 
-def test_in_a_loop(options: dict[str, Any]) -> None:
+def test_in_a_loop(gpu: dict[str, Any]) -> None:
     """Where a group runs the whole loop no kernel has local memory, and words are turned by launches of their own."""
     devices.needs_groups()
 
@@ -130,5 +123,5 @@ def test_in_a_loop(options: dict[str, Any]) -> None:
     for _ in range(3):
         wanted = expected(wanted, np.abs(wanted), wanted)
     looped = while_model([((), INT), (x.shape, FLOAT)], below(3), body)
-    prepared = loop_check(looped, [int32(0), x], [int32(3), wanted.astype(np.float32)], **options)
+    prepared = loop_check(looped, [int32(0), x], [int32(3), wanted.astype(np.float32)], **gpu)
     assert {"attention", "copy"} <= {*prepared.delegation_report().partitions[0].kernels}

@@ -1,6 +1,6 @@
 """The pass that finds layer norms, for GPUs only, and the kernels that compute them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,6 @@ from support.loop_models import FLOAT, INT, below, int32, next_, while_model
 from support.loop_models import check as loop_check
 from support.norm_nets import EPSILON, FORMS, Normed, normed
 from support.regions import after, names
-
-
-@pytest.fixture(scope="module")
-def options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU."""
-    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs")) as found:
-        yield found
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -99,14 +92,14 @@ def test_what_follows_stays() -> None:
 
 
 @pytest.mark.parametrize(("name", "length"), [("as batches", 33), ("scaled", 8), ("divided", 1001)])
-def test_numbers(name: str, length: int, options: dict[str, Any]) -> None:
+def test_numbers(name: str, length: int, gpu: dict[str, Any]) -> None:
     """Rows shorter and longer than a group, far from 0."""
     g = normed(3, 2, length)
     x = randn(np.random.default_rng(length), 3, 2, length) + 5
-    check(Net(g.graph, FORMS[name](g), [x], g.expected(x), "layer_norm"), options)
+    check(Net(g.graph, FORMS[name](g), [x], g.expected(x), "layer_norm"), gpu)
 
 
-def test_in_a_loop(options: dict[str, Any]) -> None:
+def test_in_a_loop(gpu: dict[str, Any]) -> None:
     """Where a group runs the whole loop no kernel has local memory."""
     devices.needs_groups()
 
@@ -118,5 +111,5 @@ def test_in_a_loop(options: dict[str, Any]) -> None:
     for _ in range(3):
         expected = normed(4, 40).expected(expected)
     looped = while_model([((), INT), (x.shape, FLOAT)], below(3), body)
-    prepared = loop_check(looped, [int32(0), x], [int32(3), expected.astype(np.float32)], **options)
+    prepared = loop_check(looped, [int32(0), x], [int32(3), expected.astype(np.float32)], **gpu)
     assert "layer_norm" in str(prepared.delegation_report().partitions[0].kernels)

@@ -9,7 +9,6 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.pipeline import PASSES
-from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
@@ -20,6 +19,7 @@ from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.schema import TensorType as T
 from support import oracle
 from support.build import Graph, model
+from support.loop_models import outputs, prepared
 from support.regions import after, names
 
 
@@ -99,13 +99,8 @@ def check(j: Joined, y: int) -> None:
     feeds: list[Array] = [
         rng.integers(-9, 9, j.graph.tensors[t].static_shape).astype(j.graph.tensors[t].dtype) for t in j.graph.inputs
     ]
-    interpreter = Interpreter(built, delegates=[CLDelegate(strict=True)])
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
     (expected,) = oracle.run(write(built), feeds)
-    np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), expected)
+    np.testing.assert_array_equal(outputs(prepared(built, feeds, [CLDelegate(strict=True)]))[0], expected)
 
 
 @pytest.mark.parametrize("passes", [PASSES, GPU_PASSES])

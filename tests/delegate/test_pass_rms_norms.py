@@ -1,6 +1,6 @@
 """The pass that finds RMS norms, and the kernels that compute them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,36 +10,25 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.ops.layer_norm import LayerNormOptions
 from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.pipeline import PASSES
-from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.binary import ADD, MUL, SUB, AddOptions
 from litecl.interpreter.ops.unary import ABS, RSQRT, SQUARE
 from litecl.interpreter.schema import ActivationFunctionType
 from support import devices
 from support.build import model, randn
+from support.loop_models import outputs, prepared
 from support.regions import after, names
 from support.rms_nets import EPSILON, FORMS, Rms
 
 RELU = AddOptions(ActivationFunctionType.RELU)
 
 
-@pytest.fixture(scope="module")
-def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU."""
-    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs")) as found:
-        yield found
-
-
 def computed(r: Rms, y: int, feeds: Sequence[Array], **options: Any) -> Array:
-    interpreter = Interpreter(model(r.graph.build(y)), delegates=[CLDelegate(**{"strict": True, **options})])
-    interpreter.allocate_tensors()
+    interpreter = prepared(model(r.graph.build(y)), feeds, [CLDelegate(**{"strict": True, **options})])
     (kernel,) = interpreter.delegation_report().partitions[0].kernels
     assert "layer_norm" in kernel
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
-    interpreter.invoke()
-    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    outputs(interpreter)
+    return outputs(interpreter)[0]
 
 
 @pytest.mark.parametrize("passes", [PASSES, GPU_PASSES])

@@ -1,6 +1,6 @@
 """The pass that finds rotary position embeddings, and the kernel that computes them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,6 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.ops.rope import RopeOptions
 from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.pipeline import PASSES
-from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, SUB, MulOptions
@@ -20,28 +19,18 @@ from litecl.interpreter.ops.unary import ABS, NEG
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support import devices
 from support.build import model, randn
+from support.loop_models import outputs, prepared
 from support.regions import after, names
 from support.rope_nets import FORMS, Rotated, rotate
 
 TURN = (0, 2, 1, 3)  # of words and heads
 
 
-@pytest.fixture(scope="module")
-def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU."""
-    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs")) as found:
-        yield found
-
-
 def computed(r: Rotated, y: int, feeds: Sequence[Array], **options: Any) -> Array:
-    interpreter = Interpreter(model(r.graph.build(y)), delegates=[CLDelegate(**{"strict": True, **options})])
-    interpreter.allocate_tensors()
+    interpreter = prepared(model(r.graph.build(y)), feeds, [CLDelegate(**{"strict": True, **options})])
     assert "rope" in interpreter.delegation_report().partitions[0].kernels
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
-    interpreter.invoke()
-    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    outputs(interpreter)
+    return outputs(interpreter)[0]
 
 
 def feeds_of(r: Rotated) -> list[Array]:

@@ -1,6 +1,6 @@
 """Attention over heads that share keys, whose mask the file repeats for each of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,6 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.pipeline import PASSES
-from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import NoOptions
@@ -20,19 +19,13 @@ from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOpt
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.schema import TensorType as T
-from support import devices, oracle
+from support import oracle
 from support.attention_nets import Attended
 from support.build import model, randn
+from support.loop_models import outputs, prepared
 from support.regions import after, names
 
 KEYS, DEPTH = 37, 8
-
-
-@pytest.fixture(scope="module")
-def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU."""
-    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs")) as found:
-        yield found
 
 
 class Grouped(Attended):
@@ -99,16 +92,11 @@ def feeds_of(g: Grouped) -> list[Array]:
 
 
 def check(g: Grouped, y: int, **options: Any) -> None:
-    interpreter = Interpreter(model(g.build(y)), delegates=[CLDelegate(**{"strict": True, **options})])
-    interpreter.allocate_tensors()
-    assert any("attention" in name for name in interpreter.delegation_report().partitions[0].kernels)
     feeds = feeds_of(g)
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
+    interpreter = prepared(model(g.build(y)), feeds, [CLDelegate(**{"strict": True, **options})])
+    assert any("attention" in name for name in interpreter.delegation_report().partitions[0].kernels)
     (expected,) = oracle.run(write(model(g.build(y))), feeds)
-    got = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(outputs(interpreter)[0], expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("passes", [PASSES, GPU_PASSES])

@@ -11,7 +11,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions
-from litecl.interpreter.ops.unary import EXP, NEG
+from litecl.interpreter.ops.unary import EXP, NEG, RELU, TANH
 from litecl.perf.models.build import Graph, model
 
 
@@ -45,6 +45,19 @@ class Text(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += f" {data}"
+
+
+def test_a_node_fused_into_one_that_is_fused_later() -> None:
+    """RELU becomes part of ADD, and ADD of the chain that begins with EXP: one launch of EXP's computes all."""
+    g = Graph()
+    x, addend = g.input((2, 5)), g.input((2, 5))
+    total = g.op(ADD, [g.op(EXP, [x], NoOptions()), addend], AddOptions())
+    y = g.op(TANH, [g.op(RELU, [total], NoOptions())], NoOptions())
+    interpreter = Interpreter(model(g.build(y)), delegates=[CLDelegate(strict=True)])
+    interpreter.allocate_tensors()
+    report = DelegationReport.of(interpreter)
+    assert report.partitions[0].kernels == ("chain",)
+    assert [row.into for row in report.nodes] == [None, (0, 0), (0, 0), (0, 0)]
 
 
 def test_nodes_have_tensors_and_kernels() -> None:

@@ -188,13 +188,6 @@ class _ForAll(dict[str, GroupTile]):
         return next(iter(self.values()))
 
 
-@pytest.fixture(scope="module")
-def options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU."""
-    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs")) as found:
-        yield found
-
-
 _MORE = [
     (128, 128, 8, 8),
     (128, 64, 8, 8),
@@ -222,11 +215,11 @@ _RUNS = (
 
 @pytest.mark.parametrize(("name", "parts", "size"), _RUNS, ids=str)
 def test_every_tile_computes_the_same(
-    name: str, parts: int, size: tuple[int, int, int, int], options: dict[str, Any]
+    name: str, parts: int, size: tuple[int, int, int, int], gpu: dict[str, Any]
 ) -> None:
     tile = GroupTile(*size, parts)
     tuning = Tuning(tiles=_ForAll({"all": tile}))
-    report = check(PRODUCTS[name](), {**options, "tuning": tuning, "profile": True}).delegation_report()
+    report = check(PRODUCTS[name](), {**gpu, "tuning": tuning, "profile": True}).delegation_report()
     assert [row.tiled.tile for row in report.kernels if row.tiled is not None] == [tile]
 
 
@@ -247,11 +240,11 @@ def test_every_tile_computes_the_same_in_halves(size: tuple[int, int, int, int],
 
 
 @pytest.mark.parametrize("tile", [GroupTile(8, 16, 1, 4), GroupTile(64, 32, 4, 4), GroupTile(64, 8, 1, 4)], ids=str)
-def test_every_group_of_a_depthwise_convolution_computes_the_same(tile: GroupTile, options: dict[str, Any]) -> None:
+def test_every_group_of_a_depthwise_convolution_computes_the_same(tile: GroupTile, gpu: dict[str, Any]) -> None:
     """Few and many work-items side by side, of a pixel or of four."""
     tuning = Tuning(tiles=_ForAll({"all": tile}))
     net = depthwise(9, 20, 3, stride=2)
-    report = check(net, {**options, "tuning": tuning, "profile": True}).delegation_report()
+    report = check(net, {**gpu, "tuning": tuning, "profile": True}).delegation_report()
     assert [(row.tiled.tile, row.tiled.source) for row in report.kernels if row.tiled is not None] == [
         (tile, "measured")
     ]

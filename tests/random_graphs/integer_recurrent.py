@@ -19,7 +19,7 @@ from litecl.random_graphs.sketch import Sketch, T
 _TANH = ActivationFunctionType.TANH
 _SPREAD = 60.0  # of bytes
 _STATE, _CELL = 0.008, 2.0**-13
-_MOST_ROWS = 400
+MOST_ROWS = 400  # of a sequence: its steps times its batch
 
 
 def _by(scale: float, zero_point: int = 0) -> Quantization:
@@ -106,7 +106,7 @@ def lstm(s: Sketch) -> None:
     made = [TensorSpec(T.INT8, None, quantization=_by(_STATE, zero))]
     if len(shape) == 3:
         time_major = s.chance(0.5)
-        if shape[0] * shape[1] > _MOST_ROWS:
+        if shape[0] * shape[1] > MOST_ROWS:
             return
         operands = _cell(s, x, cells, outputs, shape[1 if time_major else 0], zero, narrow=False)
         options = UnidirectionalSequenceLSTMOptions(_TANH, *clips, time_major=time_major)

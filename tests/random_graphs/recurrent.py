@@ -90,14 +90,19 @@ def _clips(s: Sketch) -> tuple[float, float, bool]:
     return cell, projection, not cell and s.chance(0.5)
 
 
+def _sequence(s: Sketch) -> tuple[int, bool, int, int]:
+    """Pick a tensor of rows. Return it, whether its first dimension is time, and how many steps and batches it has."""
+    x, time_major = s.pick(T.FLOAT32, rank=3), s.chance(0.5)
+    first, second, _ = s.shape_of(x)
+    return (x, True, first, second) if time_major else (x, False, second, first)
+
+
 def sequence(s: Sketch) -> None:
     """UNIDIRECTIONAL_SEQUENCE_LSTM."""
-    x = s.pick(T.FLOAT32, rank=3)
-    time_major = s.chance(0.5)
-    steps, batch = s.shape_of(x)[:2] if time_major else s.shape_of(x)[1::-1]
+    x, time_major, steps, batch = _sequence(s)
     cells, outputs = _sizes(s)
     operands = [x, *_cell(s, s.shape_of(x)[2], cells, outputs), *_states(s, batch, cells, outputs)]
-    if steps * batch > 400:
+    if steps * batch > integer_recurrent.MOST_ROWS:
         return
     if s.chance(0.3):
         operands += [ABSENT if operands[1] == ABSENT else _floats(s, cells), *(_floats(s, cells) for _ in range(3))]
@@ -125,10 +130,8 @@ def step(s: Sketch) -> None:
 
 def both_ways(s: Sketch) -> None:
     """BIDIRECTIONAL_SEQUENCE_LSTM."""
-    x = s.pick(T.FLOAT32, rank=3)
-    time_major = s.chance(0.5)
-    steps, batch = s.shape_of(x)[:2] if time_major else s.shape_of(x)[1::-1]
-    if steps * batch > 400:
+    x, time_major, steps, batch = _sequence(s)
+    if steps * batch > integer_recurrent.MOST_ROWS:
         return
     (cells, outputs), (back_cells, back_outputs), depth = _sizes(s), _sizes(s), s.shape_of(x)[2]
     states = [*_states(s, batch, cells, outputs), s.variable((batch, back_outputs)), s.variable((batch, back_cells))]
@@ -161,10 +164,8 @@ def plain_step(s: Sketch) -> None:
 
 def plain_sequence(s: Sketch) -> None:
     """UNIDIRECTIONAL_SEQUENCE_RNN and BIDIRECTIONAL_SEQUENCE_RNN."""
-    x = s.pick(T.FLOAT32, rank=3)
-    time_major = s.chance(0.5)
-    steps, batch = s.shape_of(x)[:2] if time_major else s.shape_of(x)[1::-1]
-    if steps * batch > 400:
+    x, time_major, steps, batch = _sequence(s)
+    if steps * batch > integer_recurrent.MOST_ROWS:
         return
     drawn, depth, function = _matrices(s), s.shape_of(x)[2], s.one_of(*_BOUNDED)
     cell = _plain_cell(s, drawn, depth, _sizes(s)[0], batch)

@@ -59,6 +59,16 @@ class _Scores:
     shown: bool | None = None
     fill: float = 0.0
 
+    def options(self, batch: Shape, *, keys_in_rows: bool, values_in_rows: bool) -> AttentionOptions:
+        """Return the options of the attention that has these scores."""
+        return AttentionOptions(
+            self.scale, keys_in_rows, values_in_rows, batch, self.seen, shown=self.shown, fill=self.fill
+        )
+
+    def masks(self, graph: RegionGraph, reader: RegionNode) -> tuple[int, ...]:
+        """Return the mask as inputs that follow the others."""
+        return () if self.mask is None else (repeated(graph, self.mask, reader),)
+
 
 def _attention(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode | None:
     """Return the node for two products and what is between them; None if no kernel computes just that."""
@@ -68,16 +78,9 @@ def _attention(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode
     constant = any(graph.value(t) is not None for t in operands)  # which would be packed beforehand
     if scores is None or constant or first.node.options.adj_x or last.node.options.adj_x:
         return None
-    options = AttentionOptions(
-        scale=scores.scale,
-        keys_in_rows=first.node.options.adj_y,
-        values_in_rows=not last.node.options.adj_y,
-        batch=_shape(graph, first.outputs[0])[:-2],
-        seen=scores.seen,
-        shown=scores.shown,
-        fill=scores.fill,
-    )
-    inputs = operands if scores.mask is None else (*operands, repeated(graph, scores.mask, last))
+    batch, in_rows = _shape(graph, first.outputs[0])[:-2], first.node.options.adj_y
+    options = scores.options(batch, keys_in_rows=in_rows, values_in_rows=not last.node.options.adj_y)
+    inputs = (*operands, *scores.masks(graph, last))
     return last.behind(first, *between, kernel=ATTENTION, inputs=inputs, options=options)
 
 
@@ -94,17 +97,8 @@ def _of_two(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode | 
     plain = all(node.is_plain and not node.node.options.adj_x for node in others)
     if scores is None or len(in_rows) != 1 or len(in_columns) != 1 or not plain:
         return None
-    options = AttentionOptions(
-        scale=scores.scale,
-        keys_in_rows=in_rows.pop(),
-        values_in_rows=not in_columns.pop(),
-        batch=scores.seen,
-        seen=scores.seen,
-        shown=scores.shown,
-        fill=scores.fill,
-    )
-    mask = () if scores.mask is None else (repeated(graph, scores.mask, last),)
-    inputs = (found["queries"], found["keys"], found["more keys"], *values, *mask)
+    options = scores.options(scores.seen, keys_in_rows=in_rows.pop(), values_in_rows=not in_columns.pop())
+    inputs = (found["queries"], found["keys"], found["more keys"], *values, *scores.masks(graph, last))
     return last.behind(*dict.fromkeys(found.nodes[1:]), kernel=JOINED_ATTENTION, inputs=inputs, options=options)
 
 

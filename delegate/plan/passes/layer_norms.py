@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from litecl.delegate.cl_op import ClOp
 from litecl.delegate.ops.layer_norm import LAYER_NORM, RMS_NORM, LayerNormOptions
 from litecl.delegate.plan.fusion import fuse, may_be_one
 from litecl.delegate.plan.graph import NONE, RegionGraph, RegionNode
@@ -40,13 +41,13 @@ def rms_norms(graph: RegionGraph) -> RegionGraph:
 
 @dataclass
 class _Known:
-    """The facts of a row's tensors. squares: the node whose result the mean is of, if it is of squares. flat: tensors
-    of a number for each row that are no columns. epsilon: the addend of the variance.
+    """The facts of a row's tensors. kernel: of the norm that they may be part of. flat: tensors of a number for each
+    row that are no columns. epsilon: the addend of the variance.
     """
 
     x: int
     sums: dict[int, _Sum]
-    squares: RegionNode | None = None
+    kernel: ClOp = LAYER_NORM
     flat: set[int] = field(default_factory=set)
     epsilon: float | None = None
 
@@ -63,11 +64,12 @@ def _rms_norm(graph: RegionGraph, mean: RegionNode) -> RegionNode | None:
     """Return the node for an RMS norm whose mean of squares a node is; None if it is that of none."""
     squares = graph.producer(mean.inputs[0]) if graph.is_a(mean, MEAN) else None
     x = None if squares is None else _squared_by(graph, squares)
-    if squares is None or x is None or not (_is_mean(graph, mean) or _is_flat_mean(graph, mean)):
+    columns = _is_mean(graph, mean)
+    if squares is None or x is None or not (columns or _is_flat_mean(graph, mean)):
         return None
     m = mean.outputs[0]
-    flat = set() if _is_mean(graph, mean) else {m}
-    return _followed(graph, _Known(x, {x: _X, squares.outputs[0]: _SQUARES, m: _VARIANCE}, squares, flat), mean)
+    sums: dict[int, _Sum] = {x: _X, squares.outputs[0]: _SQUARES, m: _VARIANCE}
+    return _followed(graph, _Known(x, sums, RMS_NORM, set() if columns else {m}), mean)
 
 
 def _squared_by(graph: RegionGraph, node: RegionNode) -> int | None:
@@ -227,7 +229,7 @@ _RULES: Mapping[object, Callable[..., _Sum | None]] = {
 
 def _whole(graph: RegionGraph, known: _Known, last: RegionNode) -> RegionNode | None:
     """Return the node for all up to the last one; None if that is no norm, or others read what is between."""
-    x, centred = known.x, known.squares is None
+    x, centred = known.x, known.kernel is LAYER_NORM
     total, shape = known.sums[last.outputs[0]], graph.specs[last.outputs[0]].static_shape
     least = {"xr", "mr"} if centred else {"xr"}
     if not least <= {*total} <= {*least, "1"} or shape != graph.specs[x].static_shape:
@@ -237,8 +239,8 @@ def _whole(graph: RegionGraph, known: _Known, last: RegionNode) -> RegionNode | 
         return None
     assert known.epsilon is not None, "an inverse deviation that no variance was shifted for"
     numbers = (np.ascontiguousarray(a, np.float32) for a in (gamma, beta))
-    options, kernel = LayerNormOptions(known.epsilon, *numbers), LAYER_NORM if centred else RMS_NORM
-    whole = last.behind(*_parts(graph, known, last), kernel=kernel, inputs=(x,), options=options)
+    options = LayerNormOptions(known.epsilon, *numbers)
+    whole = last.behind(*_parts(graph, known, last), kernel=known.kernel, inputs=(x,), options=options)
     return whole if may_be_one(graph, whole) else None
 
 

@@ -57,12 +57,11 @@ class InterpreterRunner:
             bound.memory[name][...] = value
         passed = bound.run_on(caches).run(bound.wanted)
         bound.end()
-        wanted = [(name, tensor) for name, tensor in bound.outputs.items() if name not in caches]
-        found = dict[str, Array]()
-        for name, tensor in wanted:
-            is_here = tensor in passed
-            found[name] = passed[tensor] if is_here else self._interpreter._value(tensor, bound.subgraph).copy()
-        return found
+        return {
+            name: passed[tensor] if tensor in passed else self._interpreter._value(tensor, bound.subgraph).copy()
+            for name, tensor in bound.outputs.items()
+            if name not in caches
+        }
 
     @property
     def delegations(self) -> Sequence[Delegation]:
@@ -107,10 +106,8 @@ class _Bound:
         if caches is not self._caches:
             given = {self._inputs[name]: x for name, x in caches.items()}
             taken = dict[int, DeviceTensor]()
-            for name, x in caches.items():
-                taken.setdefault(self.outputs[name], x)
-            self._twins = [(x, taken[self.outputs[name]]) for name, x in caches.items()]
-            self._twins = [(x, first) for x, first in self._twins if x is not first]
+            firsts = [(x, taken.setdefault(self.outputs[name], x)) for name, x in caches.items()]
+            self._twins = [(x, first) for x, first in firsts if x is not first]
             self._caches, self._run = caches, DeviceRun(self._interpreter, self.subgraph, given, taken)
         return self._run
 
