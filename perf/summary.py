@@ -226,6 +226,8 @@ def _options(options: object) -> str:
 
 def _called(line: CompositeLine) -> str:
     """Return a composite in words: ``odml.rms_norm(epsilon=1e-06)``."""
-    told = "attributes that are no map" if line.attributes is None else None
-    told = told or ", ".join(f"{name}={value}" for name, value in (line.attributes or {}).items())
+    if line.attributes is None:
+        told = "attributes that are no map"
+    else:
+        told = ", ".join(f"{name}={value}" for name, value in line.attributes.items())
     return f"{line.name}({told})" + (f" version {line.version}" if line.version else "")

@@ -73,6 +73,30 @@ def test_a_folder_of_another_job_is_refused(rows: Job) -> None:
         rows.begin()
 
 
+@pytest.mark.parametrize("content", [b"", b'{"model": "a', b"\xff\xfe", b"[1]"])
+def test_a_damaged_record_is_an_error_of_ours(rows: Job, content: bytes) -> None:
+    """It is neither overwritten nor taken for that of this job."""
+    rows.begin()
+    for name, read in (("job.json", rows.begin), ("part-000000.json", rows.unreadable)):
+        path = Path(rows.folder) / name
+        path.write_bytes(content)
+        with pytest.raises(ModelError, match=f"{name}: damaged, expected .*: use a new folder"):
+            read()
+        assert path.read_bytes() == content
+
+
+def test_the_record_of_a_job_is_written_whole_or_not_at_all(rows: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows.begin()
+    path = Path(rows.folder) / "job.json"
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            rows.begin()
+    assert path.read_bytes() == before
+    assert not [*path.parent.glob("*.tmp")]
+
+
 def test_the_actors_of_ray_run_parts(rows: Job) -> None:
     told = engines.RunParts(rows)({"part": np.array([0, 3])})
     assert (told["number"], told["inputs"], told["error"]) == ([0, 3], [15, 5], [b"", b""])

@@ -65,6 +65,11 @@ def test_every_schema_has_its_maker() -> None:
         assert schema["$schema"].endswith("2020-12/schema") and schema["title"], name
 
 
+@pytest.mark.parametrize("name", schemas.RECORDS)
+def test_a_record_has_the_schema_of_its_type(name: str) -> None:
+    assert schemas.of_records()[name] == FILES[name]
+
+
 @pytest.mark.parametrize("name", [name for name in schemas.COMMANDS if name != "bench"])
 def test_a_command_prints_what_its_schema_says(name: str, folder: Path) -> None:
     for words in schemas.COMMANDS[name]:

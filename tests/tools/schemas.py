@@ -125,17 +125,24 @@ def printed(words: Iterable[str], folder: Path) -> Any:
     return json.loads(out.getvalue())
 
 
-def schemas(folder: Path) -> dict[str, Schema]:
-    """Return all schemas by name. folder: of the sample, to which commands write."""
-    made = {name: of_type(record) | {"title": told} for name, (record, told) in RECORDS.items()}
+def of_records() -> dict[str, Schema]:
+    """Return the schemas that follow from types alone, by name."""
+    made = {name: {"$schema": _DRAFT} | of_type(record) | {"title": told} for name, (record, told) in RECORDS.items()}
     made["delegation"] |= delegation()
     made["verify"]["properties"] |= {"schema": {"type": "integer"}, "kind": {"type": "string"}}
+    return made
+
+
+def schemas(folder: Path) -> dict[str, Schema]:
+    """Return all schemas by name. folder: of the sample, to which commands write."""
+    made = of_records()
     for name, commands in COMMANDS.items():
         found = of_values([printed(words, folder) for words in commands])
-        made[name] = found | {"title": "a command that fails" if name == "error" else f"litecl {name} --json"}
+        title = "a command that fails" if name == "error" else f"litecl {name} --json"
+        made[name] = {"$schema": _DRAFT} | found | {"title": title}
     run = made["run"]["properties"]
     run["outputs"]["items"]["properties"]["first"]["items"] = {"type": ["boolean", "null", "number", "string"]}
-    return {name: {"$schema": _DRAFT} | schema for name, schema in made.items()}
+    return made
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ class Job:
         return [number for number in range(self.parts) if self.path(number).name not in there]
 
     def begin(self) -> None:
-        """Say in the folder what job it is of. Raises ModelError where it is of another one."""
+        """Say in the folder what job it is of. Raises ModelError where it is of another one, or does not say."""
         path = Path(self.folder) / "job.json"
         described = {
             "model": self.model,
@@ -77,18 +77,18 @@ class Job:
             "part": self.part,
             "signature": self.options.get("signature"),
         }
-        if path.exists() and (before := json.loads(path.read_text())) != described:
+        if path.exists() and (before := _object(path)) != described:
             other = [name for name, value in described.items() if before.get(name) != value]
             raise ModelError(f"{self.folder}: holds parts of another job ({', '.join(other)} differ): use a new folder")
         Path(self.folder).mkdir(parents=True, exist_ok=True)
         for half in Path(self.folder).glob("*.tmp"):  # of workers that died while they wrote
             half.unlink()
-        path.write_text(json.dumps(described, indent=1))
+        _write(path, lambda file: file.write(json.dumps(described, indent=1).encode()))
 
     def unreadable(self) -> dict[str, str]:
-        """Return the files that no part has results of, with the reason."""
+        """Return the files that no part has results of, with the reason. Raises ModelError for a damaged file."""
         found = sorted(Path(self.folder).glob("part-*.json"))
-        return {name: reason for path in found for name, reason in json.loads(path.read_text()).items()}
+        return {name: reason for path in found for name, reason in _object(path).items()}
 
     def items(self, number: int) -> range:
         """Return the inputs of a part."""
@@ -198,6 +198,17 @@ def _together(values: Sequence[Array], shape: Shape) -> Array:
             f"--batch {len(values)}: expected inputs of one shape, got {[*map(list, shapes)]}; use --batch 1"
         )
     return np.concatenate(values) if values[0].ndim and shape[0] in (1, -1) else np.stack(values)
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """Read an object of JSON. Raises ModelError for any other content."""
+    try:
+        found = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ModelError(f"{path}: damaged, expected JSON ({error}): use a new folder") from error
+    if not isinstance(found, dict):
+        raise ModelError(f"{path}: damaged, expected an object of JSON, got {type(found).__name__}: use a new folder")
+    return found
 
 
 def _write(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
