@@ -96,16 +96,6 @@ def choices(graph: Subgraph, recipe: Recipe) -> dict[int, Choice]:
     return found
 
 
-def integer_nodes(graph: Subgraph, recipe: Recipe) -> dict[int, Format]:
-    """Return the nodes that compute with integers throughout, by number, with the format of their weights."""
-    found = {}
-    for number, node in enumerate(graph.nodes):
-        entry = entry_of(graph, node, recipe)
-        if entry is not None and entry.config.mode is Mode.STATIC:
-            found[number] = integer_form(node, entry)
-    return found
-
-
 def _rule(graph: Subgraph, node: Node) -> Rule | None:
     is_cell = any(graph.nodes[number] is node for number in cells(graph))
     return CELL if is_cell else RULES.get(node.op)
