@@ -101,6 +101,13 @@ def outputs_of(runtime: Runtime) -> list[Array]:
     return [runtime.get_tensor(d["index"]) for d in runtime.get_output_details()]
 
 
+def run_on(runtime: Runtime, values: Sequence[Array]) -> list[Array]:
+    """Run a model on the values of its inputs, and return those of its outputs, both in the model's order."""
+    prepare(runtime, dict(zip(labels(runtime.get_input_details()), values, strict=True)))
+    runtime.invoke()
+    return outputs_of(runtime)
+
+
 def difference(got: Sequence[Array], expected: Sequence[Array]) -> float:
     """Return the largest difference of any element, relative to the largest magnitude in its expected tensor.
 

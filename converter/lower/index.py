@@ -7,6 +7,7 @@ import numpy as np
 from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.lower.expression import Expression
+from litecl.converter.strided import MASKS, axis_bounds, new_axes
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.gather import GATHER, GATHER_ND, GatherOptions
 from litecl.interpreter.ops.reverse import REVERSE_SEQUENCE, ReverseSequenceOptions
@@ -14,8 +15,6 @@ from litecl.interpreter.ops.scatter_nd import SCATTER_ND
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions
 from litecl.interpreter.ops.topk_v2 import TOPK_V2
-
-MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
 def _slice(b: Builder) -> Value:
@@ -36,7 +35,7 @@ def _strided_slice(b: Builder) -> Value:
 
 def _expanded(b: Builder, x: Value, masks: Mapping[str, int]) -> Value:
     stride = b.known(3, "strides, next to ... or a new axis,")
-    spec = positions(len(stride), len(b.shape(x)), masks)
+    spec = axis_bounds(len(stride), len(b.shape(x)), masks)
     steps = b.const([1 if i is None else stride[i] for i in spec], np.int32)
     sliced = StridedSliceOptions(
         begin_mask=_mask(spec, masks["begin_mask"], when_full=True),
@@ -49,7 +48,7 @@ def _expanded(b: Builder, x: Value, masks: Mapping[str, int]) -> Value:
         return b.op(STRIDED_SLICE, [x, *operands], sliced)
     if target is None:
         raise b.error("the rank of its result is not known; give the model inputs of known rank")
-    axes = _new_axes(len(stride), len(b.shape(x)), masks)
+    axes = new_axes(len(stride), len(b.shape(x)), masks)
     shape = tuple(d for i, d in enumerate(target) if i not in axes)
     part = b.op(STRIDED_SLICE, [x, *operands], sliced, shape=shape)
     if target.count(None) <= 1:
@@ -67,33 +66,6 @@ def _bounds(b: Builder, position: int, spec: Sequence[int | None]) -> Value:
     if given.data is not None:
         return b.const(given.data[places], np.int32)
     return b.op(GATHER, [given, b.const(places, np.int32)], GatherOptions(), type=given.type, shape=(len(spec),))
-
-
-def _new_axes(count: int, rank: int, masks: Mapping[str, int]) -> list[int]:
-    """Return the dimensions of the result that are new."""
-    result, axis = [], 0
-    new = [i for i in range(count) if masks["new_axis_mask"] >> i & 1 and not masks["ellipsis_mask"] >> i & 1]
-    for i in range(count):
-        if masks["ellipsis_mask"] >> i & 1:
-            axis += rank - (count - 1 - len(new))
-        elif i in new:
-            result.append(axis)
-            axis += 1
-        elif not masks["shrink_axis_mask"] >> i & 1:
-            axis += 1
-    return result
-
-
-def positions(count: int, rank: int, masks: Mapping[str, int]) -> list[int | None]:
-    """For every dimension of the operand the position in the bounds, None where an ellipsis covers it."""
-    new_axes = [i for i in range(count) if masks["new_axis_mask"] >> i & 1 and not masks["ellipsis_mask"] >> i & 1]
-    result: list[int | None] = []
-    for i in range(count):
-        if masks["ellipsis_mask"] >> i & 1:
-            result += [None] * (rank - (count - 1 - len(new_axes)))
-        elif i not in new_axes:
-            result.append(i)
-    return result
 
 
 def _mask(spec: Sequence[int | None], mask: int, *, when_full: bool) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.lower.expression import Expression
-from litecl.converter.lower.index import MASKS, positions
+from litecl.converter.strided import MASKS, axis_bounds
 from litecl.interpreter.ops.binary import LOGICAL_AND
 from litecl.interpreter.ops.compare import NOT_EQUAL
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
@@ -51,7 +51,7 @@ def _slice_gradient(b: Builder) -> Value:
     begin, end, strides = (b.known(i, "bounds") for i in (1, 2, 3))
     masks = {name: int(b.node.attrs[name]) for name in MASKS}
     sizes = b.shape(b.node.output)
-    spec = positions(len(begin), len(sizes), masks)
+    spec = axis_bounds(len(begin), len(sizes), masks)
     spec += [None] * (len(sizes) - len(spec))
     bounds = [None if i is None else (begin[i], end[i], strides[i]) for i in spec]
     bits = [{name: i is not None and bool(mask >> i & 1) for name, mask in masks.items()} for i in spec]

@@ -57,11 +57,6 @@ def stored(spec: TensorSpec, form: Format, moments: Moments | None = None, least
     return _clipped(spec, form, moments, least)
 
 
-def bits_of(type_: TensorType) -> int:
-    """Return the bits of a type of weights."""
-    return {of: bits for bits, of in TYPES.items()}.get(type_, 16)
-
-
 def _clipped(spec: TensorSpec, form: Format, moments: Moments | None, least: Array | None) -> TensorSpec:
     """Return integers of which the largest may stand for larger magnitudes, if that makes the error smaller."""
     assert spec.data is not None

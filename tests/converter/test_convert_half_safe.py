@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.cases import Case
 from litecl.cli.parser import main
 from litecl.converter import Converter
 from litecl.converter.quantization.powers import POWERS, PRODUCTS
@@ -40,6 +39,7 @@ from litecl.interpreter.ops.reduce import MEAN, ReducerOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.unary import LOGISTIC, SQRT
 from litecl.interpreter.schema import ActivationFunctionType, Padding
+from litecl.perf.feeds import run_on
 from support import oracle
 from support.all_cases import CASES
 from support.build import Graph, model, randn
@@ -180,21 +180,11 @@ def test_operators_keep_powers_of_two(op: Op) -> None:
             continue
         drawn = [randn(rng, *np.shape(v)) if i in floats else v for i, v in enumerate(case.inputs)]
         scaled = [np.ldexp(v, powers.get(i, 4)) if i in floats else v for i, v in enumerate(drawn)]
-        for a, b in zip(*(_results(replace(case, inputs=inputs)) for inputs in (drawn, scaled)), strict=True):
+        cases = (replace(case, inputs=inputs) for inputs in (drawn, scaled))
+        for a, b in zip(*(run_on(Interpreter(each.model()), each.feeds) for each in cases), strict=True):
             np.testing.assert_array_equal(b, np.ldexp(a, factor) if a.dtype == np.float32 else a, err_msg=str(case))
         seen += 1
     assert seen
-
-
-def _results(case: Case) -> list[Array]:
-    interpreter = Interpreter(case.model())
-    for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
-        interpreter.resize_tensor_input(detail["index"], feed.shape)
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
-    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
 
 
 def test_an_input_stays_as_it_is() -> None:

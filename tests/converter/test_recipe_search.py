@@ -14,11 +14,10 @@ from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model
 from litecl.interpreter.ops import unary
-from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from support import oracle
 from support.build import model, randn
 from support.quantize_models import Net, run, samples_of
-from support.recipes import by_peer, network, weights_of
+from support.recipes import by_peer, network, repeated, weights_of
 
 
 def test_the_best_options() -> None:
@@ -124,10 +123,7 @@ def test_a_file_of_mixed_bits_runs_in_litert() -> None:
 def test_layers_that_share_weights_are_stored_alike() -> None:
     g = Net()
     shared = g.const(randn(g.rng, 64, 64, scale=0.1))
-    x = g.input((1, 64))
-    for _ in range(3):
-        x = g.op(FULLY_CONNECTED, [x, shared, None], FullyConnectedOptions())
-    of = model(g.build(g.dense(x, 16)))
+    of = model(g.build(g.dense(repeated(g, g.input((1, 64)), shared, 3), 16)))
     _, report = quantize(of, Quantization(budget=4_500, data=samples_of(of)))
     assert len(report.frontier.ways) == 2 and len({e["regex"] for e in report.frontier.recipe}) == 4
 

@@ -22,7 +22,7 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support import oracle
 from support.build import model, randn
 from support.quantize_models import Net, names_of, run, samples_of, tree
-from support.recipes import by_peer, by_recipe, entries_of, named_results, network, weights_of
+from support.recipes import by_peer, by_recipe, entries_of, named_results, network, repeated, weights_of
 
 CHOICES: dict[str, list[dict[str, Any]]] = {
     "all": entries_of((".*", "*", 8)),
@@ -206,10 +206,7 @@ def test_weights_that_two_layers_read() -> None:
     """A layer that a recipe leaves in float reads exact weights; layers of one format share what is stored."""
     g = Net()
     shared = g.const(randn(g.rng, 32, 32, scale=0.2))
-    x = g.input((2, 32))
-    for _ in range(4):
-        x = g.op(FULLY_CONNECTED, [x, shared, None], FullyConnectedOptions())
-    of = named_results(model(g.build(x)), "a b c d")
+    of = named_results(model(g.build(repeated(g, g.input((2, 32)), shared, 4))), "a b c d")
     after, _ = by_recipe(of, entries_of(("a|b", "*", 8), ("c", "*", 4)))
     found = weights_of(after)
     assert [found[name].type.name for name in "abcd"] == ["INT8", "INT8", "INT4", "FLOAT32"]

@@ -125,6 +125,14 @@ def draw(seed: Sequence[int], theme: Theme, families: tuple[Family, ...]) -> Dra
     return Drawn(Model(tuple(graphs), tuple(signatures)), tuple(_calls(main, entries)), deny)
 
 
+def numbered(seed: int, number: int, families: int) -> Drawn:
+    """Return the model of a number, always the same; themes alternate. families: how many of a theme's it has."""
+    theme = THEMES[number % len(THEMES)]
+    chosen = families_of(theme, np.random.default_rng([seed, number]), families)
+    with np.errstate(all="ignore"):
+        return draw([seed, number], theme, chosen)
+
+
 def _sketch(
     rng: np.random.Generator,
     theme: Theme,

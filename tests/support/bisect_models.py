@@ -17,7 +17,7 @@ from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Step
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.arg_max import ARG_MAX, ArgMaxOptions
-from litecl.interpreter.ops.binary import MAXIMUM, SQUARED_DIFFERENCE
+from litecl.interpreter.ops.binary import MAXIMUM, MUL, SQUARED_DIFFERENCE, SUB, MulOptions, SubOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.cumsum import CUMSUM, CumsumOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
@@ -31,7 +31,7 @@ from litecl.interpreter.ops.resize import RESIZE_BILINEAR, ResizeBilinearOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.topk_v2 import TOPK_V2
 from litecl.interpreter.ops.transpose import TRANSPOSE
-from litecl.interpreter.ops.unary import SIN
+from litecl.interpreter.ops.unary import LOGISTIC, SIN
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 from support.build import Graph, model, randn
 
@@ -70,6 +70,17 @@ def zoo() -> bytes:
     values, places = g.node(TOPK_V2, [x, g.const(np.int32(5))], TOPK_V2.infer(None, [g.tensors[x], _k()]), NoOptions())
     most = g.op(ARG_MAX, [x, g.const(np.int32(1))], ArgMaxOptions(TensorType.INT32))
     return write(model(g.build(values, places, most)))
+
+
+def doubling(steps: int) -> bytes:
+    """A model of x = 4 x (1 - x), again and again: each step doubles an error, on average."""
+    g = Graph()
+    x = g.op(LOGISTIC, [g.input((1, 64))], NoOptions())
+    four, one = g.const(np.float32(4)), g.const(np.float32(1))
+    for _ in range(steps):
+        rest = g.op(SUB, [one, x], SubOptions())
+        x = g.op(MUL, [g.op(MUL, [x, four], MulOptions()), rest], MulOptions())
+    return write(model(g.build(x)))
 
 
 def _k() -> Any:

@@ -15,6 +15,7 @@ from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.ops import unary
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from support.build import model, randn
 from support.quantize_models import Net
@@ -35,6 +36,13 @@ def network() -> Model:
         model(g.build(g.dense(x, 12))),
         "first/conv first/relu first/depthwise flat second/dense second/tanh third/matmul head/dense",
     )
+
+
+def repeated(g: Net, x: int, weights: int, count: int) -> int:
+    """Return the result of dense layers in a row that all read the same weights."""
+    for _ in range(count):
+        x = g.op(FULLY_CONNECTED, [x, weights, None], FullyConnectedOptions())
+    return x
 
 
 def named_results(of: Model, names: str) -> Model:

@@ -152,12 +152,17 @@ def _by(name: str, model: Any, samples: Array, kind: _Kind) -> bytes:
         model.save(folder / "model.keras")
         (folder / "model.tflite").write_bytes(Converter.from_keras_model(model).convert())
         np.save(folder / "samples.npy", samples)
-        command = [sys.executable, "-m", "tools.quantized_accuracy", "--folder", path, "--by", name, "--kinds", kind]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or [""])[-1]
-            raise RuntimeError(last if done.returncode > 0 else f"ends its process with signal {-done.returncode}")
-        return (folder / "made.tflite").read_bytes()
+        return made_apart("tools.quantized_accuracy", folder, "--by", name, "--kinds", kind)
+
+
+def made_apart(module: str, folder: Path, *arguments: str) -> bytes:
+    """Return ``made.tflite``, which a tool writes to a folder in a process of its own. Raises RuntimeError."""
+    command = [sys.executable, "-m", module, "--folder", str(folder), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [""])[-1]
+        raise RuntimeError(last if done.returncode > 0 else f"ends its process with signal {-done.returncode}")
+    return (folder / "made.tflite").read_bytes()
 
 
 def _convert_as_peer(folder: Path, kind: _Kind) -> None:
@@ -192,11 +197,16 @@ def _outputs(runtime: Any, images: Array) -> Array:
     """Return the results of images; some files want these, and give them, as integers."""
     runtime.allocate_tensors()
     (details,) = runtime.get_input_details()
+    return np.concatenate([invoke(runtime, [stored(image[None], details)])[0] for image in images])
+
+
+def stored(image: Array, details: Any) -> Array:
+    """Return an image as an input wants it, which may be in integers."""
     scale, zero = details["quantization"]
-    if scale:
-        limits = np.iinfo(details["dtype"])
-        images = np.clip(np.rint(images / scale) + zero, limits.min, limits.max).astype(details["dtype"])
-    return np.concatenate([invoke(runtime, [image[None]])[0] for image in images])
+    if not scale:
+        return image
+    limits = np.iinfo(details["dtype"])
+    return np.clip(np.rint(image / scale) + zero, limits.min, limits.max).astype(details["dtype"])
 
 
 def _accuracy(outputs: Array, trained: Trained) -> float:

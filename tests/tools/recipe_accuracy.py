@@ -11,7 +11,6 @@ compute something else than LiteRT.
 """
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -32,7 +31,7 @@ from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 from support.conversion import invoke, litert
 from support.trained_models import TASKS, train
-from tools.quantized_accuracy import of_one
+from tools.quantized_accuracy import made_apart, of_one, stored
 
 _POINTS = 0.5
 _COMPARED = 2
@@ -175,12 +174,7 @@ def _by_peer(content: bytes, samples: Array, recipe: str) -> bytes:
         folder = Path(path)
         (folder / "model.tflite").write_bytes(content)
         np.save(folder / "samples.npy", samples)
-        command = [sys.executable, "-m", "tools.recipe_accuracy", "--folder", path, "--recipes", recipe]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or [""])[-1]
-            raise RuntimeError(last if done.returncode > 0 else f"ends its process with signal {-done.returncode}")
-        return (folder / "made.tflite").read_bytes()
+        return made_apart("tools.recipe_accuracy", folder, "--recipes", recipe)
 
 
 def _convert_as_peer(folder: Path, recipe: str) -> None:
@@ -200,18 +194,10 @@ def _outputs(content: bytes, images: Array) -> Array:
     runtime = litert(content, "default")
     runtime.allocate_tensors()
     (given,), (made,) = runtime.get_input_details(), runtime.get_output_details()
-    results = [invoke(runtime, [_stored(image[None], given)])[0] for image in images]
+    results = [invoke(runtime, [stored(image[None], given)])[0] for image in images]
     scale, zero = made["quantization"]
     joined = np.concatenate(results)
     return (joined.astype(np.float64) - zero) * scale if scale else joined.astype(np.float64)
-
-
-def _stored(image: Array, details: Any) -> Array:
-    scale, zero = details["quantization"]
-    if not scale:
-        return image
-    limits = np.iinfo(details["dtype"])
-    return np.clip(np.rint(image / scale) + zero, limits.min, limits.max).astype(details["dtype"])
 
 
 def _unequal(content: bytes, images: Array) -> int:
@@ -224,7 +210,7 @@ def _unequal(content: bytes, images: Array) -> int:
     count = 0
     for runtime in runtimes:
         for image in images[:_COMPARED]:
-            feed = _stored(image[None], given)
+            feed = stored(image[None], given)
             (got,) = invoke(runtime, [feed])
             wanted = [invoke(reference, [feed])[0] for reference in references]
             count += min(_distance(got, of) for of in wanted) > 1e-3

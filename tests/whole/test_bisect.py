@@ -17,13 +17,13 @@ from litecl.delegate.native import compiler
 from litecl.interpreter.errors import DeviceNotFound, ModelError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.op import NoOptions
-from litecl.interpreter.ops.binary import ADD, MUL, SUB, AddOptions, MulOptions, SubOptions
+from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.cumsum import CUMSUM, CumsumOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.l2_normalization import L2_NORMALIZATION, L2NormOptions
 from litecl.interpreter.ops.rnn import UNIDIRECTIONAL_SEQUENCE_RNN, SequenceRNNOptions
 from litecl.interpreter.ops.unary import LOGISTIC, NEG, SIN, TANH
-from support.bisect_models import KERNELS, LOWERINGS, mislowered, planted, zoo
+from support.bisect_models import KERNELS, LOWERINGS, doubling, mislowered, planted, zoo
 from support.build import Graph, model, randn
 from support.loop_models import BOOL, FLOAT, INT, below, if_node, int32, next_, subgraph, times, while_model
 
@@ -159,14 +159,7 @@ def test_nodes_that_are_one_kernel(tmp_path: Path) -> None:
 
 
 def test_rounding_is_no_fault() -> None:
-    """x = 4 x (1 - x) doubles an error each time, on average."""
-    g = Graph()
-    x = g.op(LOGISTIC, [g.input((1, 64))], NoOptions())
-    four, one = g.const(np.float32(4)), g.const(np.float32(1))
-    for _ in range(18):
-        rest = g.op(SUB, [one, x], SubOptions())
-        x = times(g, times(g, x, four), rest)
-    found = litecl.bisect(write(model(g.build(x))), "native", **ON)
+    found = litecl.bisect(doubling(18), "native", **ON)
     assert found.verdict == "rounding", found
     assert [point.node for point in found.growth][-1] == 54
     assert found.growth[0].size < 1e-6 < 1e-4 < found.growth[-1].size

@@ -18,12 +18,12 @@ from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import NoOptions
-from litecl.interpreter.ops.binary import MUL, SUB, MulOptions, SubOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.quantize import QUANTIZE
-from litecl.interpreter.ops.unary import LOGISTIC, TANH
+from litecl.interpreter.ops.unary import TANH
 from litecl.interpreter.schema import TensorType
 from support import networks, oracle
+from support.bisect_models import doubling
 from support.build import Graph, model, randn
 from support.half_models import FAILING, Failing
 
@@ -182,15 +182,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_rounding_that_grows() -> None:
-    """x = 4 x (1 - x) in halves: no node is wrong by itself, and one run shows the error behind each."""
-    g = Graph()
-    x = g.op(LOGISTIC, [g.input((1, 64))], NoOptions())
-    four, one = g.const(np.float32(4)), g.const(np.float32(1))
-    for _ in range(8):
-        scaled = g.op(MUL, [x, four], MulOptions())
-        x = g.op(MUL, [scaled, g.op(SUB, [one, x], SubOptions())], MulOptions())
-    content = write(model(g.build(x)))
-    found = litecl.bisect(content, fp16="storage")
+    """In halves no node is wrong by itself, and one run shows the error behind each."""
+    found = litecl.bisect(doubling(8), fp16="storage")
     assert found.verdict == "rounding"
     assert [point.node for point in found.growth] == [*range(25)]
     assert found.growth[0].size < 1e-3 < 0.01 < found.growth[-1].size

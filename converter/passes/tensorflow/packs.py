@@ -1,6 +1,7 @@
 """Lets readers of one part of a pack read that part: models pack the caches of their layers, and unpack them."""
 
 from litecl.converter.graph import Function, Node, Value
+from litecl.converter.strided import MASKS, axis_bounds
 
 
 def forward_packs(function: Function) -> None:
@@ -26,18 +27,13 @@ def _unpacked(node: Node, axis: int, parts: list[Value]) -> list[Value] | None:
 def _indexed(node: Node, axis: int, parts: list[Value]) -> list[Value] | None:
     """Return the part that ``x[:, i, ...]`` takes, None where a slice takes anything else."""
     begin, steps = node.input(1).data, node.input(3).data
-    masks = {
-        name: node.attrs.get(f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
-    }
-    if begin is None or steps is None or masks["new_axis"]:
+    masks = {name: node.attrs.get(name, 0) for name in MASKS}
+    if begin is None or steps is None or masks["new_axis_mask"]:
         return None
-    found, at = None, 0
-    for i in range(begin.size):
-        if masks["ellipsis"] >> i & 1:
-            at += (node.input(0).rank or 0) - begin.size
-        elif masks["shrink_axis"] >> i & 1 and at == axis:
+    found = None
+    for at, i in enumerate(axis_bounds(begin.size, node.input(0).rank or 0, masks)):
+        if i is not None and masks["shrink_axis_mask"] >> i & 1 and at == axis:
             found = int(begin[i])
-        elif not (masks["begin"] & masks["end"]) >> i & 1 or steps[i] != 1:
+        elif i is not None and (not (masks["begin_mask"] & masks["end_mask"]) >> i & 1 or steps[i] != 1):
             return None
-        at += 1
     return None if found is None or not -len(parts) <= found < len(parts) else [parts[found]]

@@ -10,6 +10,7 @@ import numpy as np
 from litecl.converter.graph import Function, Node, Value, constant
 from litecl.converter.passes.counts import Size
 from litecl.converter.passes.sizes import Sizes, known_sizes
+from litecl.converter.strided import MASKS, axis_bounds
 
 
 def use_positions(function: Function, positions: Value) -> None:
@@ -54,20 +55,14 @@ def _strided_slice(node: Node, sizes: Sizes) -> Iterator[int]:
     begin, end, steps = sizes.of(node.input(1)), sizes.of(node.input(2)), sizes.of(node.input(3))
     if begin is None or end is None or steps is None:
         return
-    masks = {
-        name: node.attrs.get(f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
-    }
-    added = sum(masks["new_axis"] >> i & 1 for i in range(len(begin)))
-    axis = 0
-    for i in range(len(begin)):
-        if masks["ellipsis"] >> i & 1:
-            axis += (node.input(0).rank or 0) - (len(begin) - added - 1)
-        elif not masks["new_axis"] >> i & 1:
-            from_first = masks["begin"] >> i & 1 or begin[i] == 0
-            to_end = (masks["end"] | masks["shrink_axis"]) >> i & 1
-            if from_first and not to_end and steps[i] == 1 and _cuts(node, axis, end[i]):
-                yield axis
-            axis += 1
+    masks = {name: node.attrs.get(name, 0) for name in MASKS}
+    for axis, i in enumerate(axis_bounds(len(begin), node.input(0).rank or 0, masks)):
+        if i is None:
+            continue
+        from_first = masks["begin_mask"] >> i & 1 or begin[i] == 0
+        to_end = (masks["end_mask"] | masks["shrink_axis_mask"]) >> i & 1
+        if from_first and not to_end and steps[i] == 1 and _cuts(node, axis, end[i]):
+            yield axis
 
 
 _CUTS = {"Slice": _slice, "StridedSlice": _strided_slice}

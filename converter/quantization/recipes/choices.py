@@ -86,24 +86,18 @@ def entry_of(graph: Subgraph, node: Node, recipe: Recipe) -> Entry | None:
 
 def choices(graph: Subgraph, recipe: Recipe) -> dict[int, Choice]:
     """Return the nodes whose weights are stored in fewer bits with activations in float, by number."""
-    found = {}
-    for number, node in enumerate(graph.nodes):
-        entry = entry_of(graph, node, recipe)
-        if entry is not None and entry.config.mode is not Mode.STATIC:
-            form = _form(graph, node, entry)
-            assert form is not None
-            found[number] = Choice(entry, form, _weights(node).positions)
-    return found
+    found = ((number, choice_of(graph, node, recipe)) for number, node in enumerate(graph.nodes))
+    return {number: choice for number, choice in found if choice is not None}
 
 
-def integer_nodes(graph: Subgraph, recipe: Recipe) -> dict[int, Format]:
-    """Return the nodes that compute with integers throughout, by number, with the format of their weights."""
-    found = {}
-    for number, node in enumerate(graph.nodes):
-        entry = entry_of(graph, node, recipe)
-        if entry is not None and entry.config.mode is Mode.STATIC:
-            found[number] = integer_form(node, entry)
-    return found
+def choice_of(graph: Subgraph, node: Node, recipe: Recipe) -> Choice | None:
+    """Return how the weights of a node are stored, None if they stay in float or its activations become integers."""
+    entry = entry_of(graph, node, recipe)
+    if entry is None or entry.config.mode is Mode.STATIC:
+        return None
+    form = _form(graph, node, entry)
+    assert form is not None
+    return Choice(entry, form, _weights(node).positions)
 
 
 def _rule(graph: Subgraph, node: Node) -> Rule | None:

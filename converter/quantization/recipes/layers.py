@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from litecl.converter.quantization.moments import has_moments
-from litecl.converter.quantization.recipes.choices import Choice, choices, scope_of
+from litecl.converter.quantization.recipes.choices import Choice, choice_of, choices, scope_of
 from litecl.converter.quantization.recipes.names import entry
 from litecl.converter.quantization.recipes.read import recipe_of
 from litecl.converter.quantization.recipes.recipe import Recipe
@@ -71,9 +71,9 @@ def _layer(model: Model, places: list[Place], widened: bool) -> Layer:
     nodes = [(model.subgraphs[i], model.subgraphs[i].nodes[n]) for i, n in places]
     ways = [Way("float", (), {})]
     safe = not any(stateful(graph) for graph, _ in nodes)
-    halves = tuple(_half(_regex(graph, node), _name(node)) for graph, node in dict.fromkeys(nodes))
     if safe:
-        ways.append(_way(model, places, "float16", halves))
+        halves = tuple(_half(_regex(graph, node), _name(node)) for graph, node in nodes)
+        ways += [way for way in (_way(model, places, "float16", halves),) if way.chosen.keys() == set(places)]
     for bits, block in _FORMS:
         for wide in (True,) * safe if widened else (False, True)[: 1 + safe]:
             entries = tuple(_entry(graph, node, bits, block, wide) for graph, node in nodes)
@@ -83,16 +83,14 @@ def _layer(model: Model, places: list[Place], widened: bool) -> Layer:
             if way.chosen.keys() == set(places) and all(c.form.block == block for c in way.chosen.values()):
                 ways.append(way)
                 break
-    return Layer(
-        _scope(nodes[0]), tuple(way for way in ways if way.name == "float" or way.chosen.keys() == set(places))
-    )
+    return Layer(_scope(nodes[0]), tuple(ways))
 
 
 def _way(model: Model, places: list[Place], name: str, entries: tuple[dict[str, Any], ...]) -> Way:
     unique = tuple({str(e): e for e in entries}.values())
     recipe: Recipe = recipe_of(list(unique))
-    found = {i: choices(model.subgraphs[i], recipe) for i in {i for i, _ in places}}
-    return Way(name, unique, {place: found[place[0]][place[1]] for place in places if place[1] in found[place[0]]})
+    found = {(i, n): choice_of(model.subgraphs[i], model.subgraphs[i].nodes[n], recipe) for i, n in places}
+    return Way(name, unique, {place: choice for place, choice in found.items() if choice is not None})
 
 
 def _entry(graph: Subgraph, node: Node, bits: int, block: int, wide: bool) -> dict[str, Any]:

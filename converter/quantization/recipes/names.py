@@ -11,7 +11,6 @@ from typing import Any
 _FLOATS = re.compile(r"(dynamic|weight_only)_wi([842])(?:c|b(32|64|128|256))?(_hr)?_afp32")
 _INTEGERS = re.compile(r"static_wi([84])_ai(8|16)")
 _LEGACY = "dynamic_legacy_wi8_afp32"
-KNOWN = "dynamic_wi8_afp32, weight_only_wi4_afp32, dynamic_wi4b32_afp32, dynamic_wi4_hr_afp32, static_wi8_ai16, ..."
 
 
 def named(name: str) -> list[dict[str, Any]] | None:

@@ -8,6 +8,7 @@ replace each other: one for all operators (``*``) all others, any other the one 
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from litecl.interpreter.schema import TensorType
@@ -104,7 +105,11 @@ class Entry:
 
     def fits(self, operation: str, scope: str) -> bool:
         """Return whether the entry is one for an operator with outputs of some names."""
-        return self.operation in (ALL, operation) and re.search(self.regex, scope) is not None
+        return self.operation in (ALL, operation) and self._pattern.search(scope) is not None
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:  # here: re's own cache is smaller than the recipe of a large model
+        return re.compile(self.regex)
 
     def __str__(self) -> str:
         how = "" if self.algorithm in (Algorithm.NOTHING, Algorithm.MIN_MAX) else f", {self.algorithm.value}"

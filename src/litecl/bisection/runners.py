@@ -10,7 +10,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
 from litecl.perf.contenders import RESOLVERS, litert, peer_name, typed_errors
-from litecl.perf.feeds import Runtime, labels, outputs_of, prepare
+from litecl.perf.feeds import Runtime, run_on
 
 INTERPRETER, DEVICE = "interpreter", "device"
 EMULATED: Mapping[str, Mode] = {f"fp16-{mode}": mode for mode in get_args(Mode)}
@@ -72,6 +72,4 @@ def _named(content: bytes, kept: Sequence[str]) -> list[str]:
 def run(runtime: Runtime, values: Sequence[Array], name: str) -> list[Array]:
     """Run a model once. Raises LiteclError."""
     with typed_errors(name):
-        prepare(runtime, dict(zip(labels(runtime.get_input_details()), values, strict=True)))
-        runtime.invoke()
-        return outputs_of(runtime)
+        return run_on(runtime, values)

@@ -3,12 +3,10 @@
 from collections.abc import Collection
 from functools import cache, partial
 
-import numpy as np
-
 from litecl.cases import litert_faults
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Model
-from litecl.random_graphs.graphs import THEMES, Drawn, draw, families_of
+from litecl.random_graphs.graphs import Drawn, numbered
 from litecl.verify.catalogue import named_cases, quick_cases, selected_of
 from litecl.verify.check import Check, Labels, Step, of_case
 from litecl.verify.scenarios import SCENARIOS
@@ -66,7 +64,7 @@ def named_graph(name: str) -> Check | None:
 
 def random_graph(seed: int, number: int) -> Check:
     """Return a check of a random graph, the same for the same numbers; its themes alternate."""
-    drawn = cache(partial(_drawn, seed, number))
+    drawn = cache(partial(numbered, seed, number, _FAMILIES))
     return Check(
         f"{GRAPH}/{seed}/{number}",
         GRAPH,
@@ -74,13 +72,6 @@ def random_graph(seed: int, number: int) -> Check:
         lambda: drawn().model,
         lambda: [Step(call.feeds, call.reset) for call in drawn().calls if call.entry == 0],
     )
-
-
-def _drawn(seed: int, number: int) -> Drawn:
-    theme = THEMES[number % len(THEMES)]
-    families = families_of(theme, np.random.default_rng([seed, number]), _FAMILIES)
-    with np.errstate(all="ignore"):
-        return draw([seed, number], theme, families)
 
 
 def _labels(drawn: Drawn) -> Labels:

@@ -9,7 +9,7 @@ from litecl.bisection.tolerance import Tolerance
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array, Model
-from litecl.perf.feeds import outputs_of
+from litecl.perf.feeds import run_on
 
 _RUNS = 16
 _MARGIN = 3.0  # of the spread that so few runs show
@@ -48,12 +48,8 @@ def _run(model: Model, given: Sequence[Array], by: Tolerance, rng: np.random.Gen
     values |= dict(zip(graph.inputs, given, strict=True))
     for number, node in enumerate(graph.nodes):
         alone = cut(model, 0, [number], values)
-        interpreter = Interpreter(alone.model)
-        interpreter.allocate_tensors()
-        for detail, tensor in zip(interpreter.get_input_details(), alone.inputs, strict=True):
-            interpreter.set_tensor(detail["index"], values[tensor])
-        interpreter.invoke()
-        found = dict(zip(alone.outputs, outputs_of(interpreter), strict=True))
+        results = run_on(Interpreter(alone.model), [values[t] for t in alone.inputs])
+        found = dict(zip(alone.outputs, results, strict=True))
         values |= {t: _erring(x, by, rng, sign) if t in node.outputs else x for t, x in found.items()}
     return [values[t] for t in graph.outputs]
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from litecl.interpreter.graph import Array
 
-LARGEST = float(np.finfo(np.float16).max)
-"""The largest half: 65504. From 65520 on, numbers become infinite."""
 LEAST_NORMAL = float(np.finfo(np.float16).tiny)
 """The least half with all of its digits, 2**-14."""
 BLOCK = 8

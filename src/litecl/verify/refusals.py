@@ -21,6 +21,7 @@ from litecl.delegate.claim.partition import why_not
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.run.shapes import propagate
+from litecl.perf.feeds import run_on
 from litecl.verify.check import types_of
 
 _MANY = 10  # values: more are told by those that are taken
@@ -107,13 +108,7 @@ def _with(cases: Sequence[Case], option: str, value: Any) -> list[Case]:
 
 def _cpu_refusal(case: Case) -> str | None:
     try:
-        interpreter = Interpreter(case.model())
-        for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
-            interpreter.resize_tensor_input(detail["index"], feed.shape)
-        interpreter.allocate_tensors()
-        for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
-            interpreter.set_tensor(detail["index"], feed)
-        interpreter.invoke()
+        run_on(Interpreter(case.model()), case.feeds)
     except LiteclError as error:
         return str(error).partition("\n")[0]
     return None

@@ -4,13 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from litecl.cases.tables import TABLES
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write
-from litecl.random_graphs.graphs import THEMES, draw, families_of
+from litecl.random_graphs.graphs import numbered
 
 _MOST_BYTES = 1 << 16
 _FAMILIES = 5
@@ -30,13 +28,7 @@ def of_cases(each: int = 2) -> Seeds:
 
 def of_graphs(count: int, seed: int = 0) -> Seeds:
     """Return random graphs of all themes: loops, branches, variables, signatures."""
-    found = []
-    for number in range(count):
-        rng = np.random.default_rng([seed, number])
-        theme = THEMES[number % len(THEMES)]
-        with np.errstate(all="ignore"):
-            drawn = draw([seed, number], theme, families_of(theme, rng, _FAMILIES))
-        found.append((f"graph {number}", write(drawn.model)))
+    found = [(f"graph {number}", write(numbered(seed, number, _FAMILIES).model)) for number in range(count)]
     return [(name, content) for name, content in found if len(content) <= _MOST_BYTES]
 
 
