@@ -1,5 +1,7 @@
 """The comparison with LiteRT: what it measures, and the picture of it."""
 
+from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -9,6 +11,7 @@ from litecl.interpreter import Interpreter
 from litecl.perf.models import layers
 from support import networks
 from tools.chart import Bar, chart
+from tools.peer_page import Result, Run, draw, keep, write
 from tools.peers import Peer, main, measure
 
 
@@ -48,3 +51,36 @@ def test_chart_is_well_formed() -> None:
     words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {"a < b", "one & two", "slow", "1.50", "0.50"} <= set(words)
     assert len({rect.get("fill") for rect in root.iter("{http://www.w3.org/2000/svg}rect")}) == 3
+
+
+_RESULT = Result("dense", 1, 0.5, 1.0, 2.0, 1.9, 2.1, 2.05, 0.4, 1e-7, "1/1 in 1", 1.0, 1.2)
+_ZEN = Run("AMD Zen, 2 cores", "peak 9", "LiteRT 2.3.0", 0.1, "2026-11-24", (_RESULT,))
+
+
+def test_a_page_shows_the_last_run_of_every_processor(tmp_path: Path) -> None:
+    """A processor's second run replaces its first; a row that one of them lacks is empty there; other text stays."""
+    page, file, picture = tmp_path / "page.md", tmp_path / "runs.json", tmp_path / "runs.svg"
+    page.write_text("# Speed\n\nBefore.\n\n| model | threads | old |\n|---|---|---|\n| x | 1 | 2 |\n\nAfter.\n")
+    arm = replace(_ZEN, processor="ARM, 4 cores " + "x" * 150, results=(replace(_RESULT, threads=2, ratio=1.5),))
+    for run in (_ZEN, arm, replace(_ZEN, results=(replace(_RESULT, ratio=3.0),))):
+        runs = keep(file, run)
+        write(page, runs)
+    draw(picture, runs)
+    text = page.read_text()
+    assert [run.processor for run in runs] == [_ZEN.processor, arm.processor]
+    assert text.startswith("# Speed\n\nBefore.\n\n- **A**: AMD Zen, 2 cores;")
+    assert text.count("**A**") == text.count("**B**") == 1
+    assert "| dense | 2 |  |  |  | 0.500 | 1.50 (1.90-2.10) | 2.05 |" in text
+    assert "| dense | 1 | 0.500 | 3.00 (1.90-2.10) | 2.05 |  |  |  |" in text
+    assert text.endswith("|\n\nAfter.\n")
+    assert "old" not in text
+    assert "dense, 2T, B" in picture.read_text()
+
+
+def test_a_page_without_the_table_is_refused(tmp_path: Path) -> None:
+    """The error names the page, which stays as it is."""
+    page = tmp_path / "page.md"
+    page.write_text("# Speed\n")
+    with pytest.raises(ValueError, match=r"page\.md"):
+        write(page, [_ZEN])
+    assert page.read_text() == "# Speed\n"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command whose Pythons take this machine for another processor: PoCL and the processor's own compiler compile for
 # it, and litecl sees no instructions beyond its own. Binaries in the cache are told apart. PoCL of PyPI, Linux on x86-64.
+# LiteRT sees no instructions beyond AVX2 as x86-64-v3 and znver3 (as_cpu/peer.py).
 # CPU: x86-64, x86-64-v2, x86-64-v3, znver3, skylake-avx512 or cascadelake, as far as this machine has their
 #   instructions; wide, an AVX2 machine whose device claims vectors of 16 floats; zen4, which PoCL 3.0 takes for a Zen 3.
 # Usage: tests/tools/as_cpu.sh CPU COMMAND...

@@ -1,16 +1,19 @@
 """A comparison of litecl with LiteRT, in one run.
 
-``python -m tools.peers --models FOLDER --json FILE --svg FILE`` writes the figures and a picture of them.
+``python -m tools.peers --models FOLDER --json FILE --page PAGE --svg FILE`` adds the figures to those of other
+processors, and writes the table and the picture of all.
 Both runtimes live in one process and are timed in turns, a few milliseconds each, so that any disturbance of the
 machine affects both. A ratio is LiteRT's time over litecl's: above 1 litecl is faster.
 """
 
 import argparse
-import json
+import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +31,7 @@ from litecl.perf.models import layers
 from litecl.perf.peak import flops
 from litecl.perf.timing import elapsed_ms, in_turns
 from support import networks
-from tools.chart import Bar, chart
+from tools.peer_page import Result, Run, draw, keep, write
 
 _TURN_MS = 4.0  # the least duration of a turn of one runtime
 _MOST_INVOKES = 400  # a turn
@@ -44,25 +47,6 @@ class Peer:
     goal: float
     aim: float
     threads: tuple[int, ...] = (1,)
-
-
-@dataclass(frozen=True)
-class Result:
-    """Medians and minima of turns in milliseconds per invoke, and what follows from them."""
-
-    name: str
-    threads: int
-    litecl_ms: float
-    litert_ms: float
-    ratio: float
-    low: float
-    high: float
-    best_ratio: float
-    share_of_peak: float
-    difference: float
-    claimed: str
-    goal: float
-    aim: float
 
 
 def _peers(models: Path | None) -> list[Peer]:
@@ -184,20 +168,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", type=Path, help="a folder of .tflite files that lines of the table name")
     parser.add_argument("--rounds", type=int, default=25, help="timed turns of each runtime (default: 25)")
     parser.add_argument("--only", default="", help="lines whose name contains this")
-    parser.add_argument("--json", type=Path, help="where to write the results")
-    parser.add_argument("--svg", type=Path, help="where to draw them")
+    parser.add_argument("--json", type=Path, help="a file of runs: this processor's is added or replaced")
+    parser.add_argument("--page", type=Path, help="a document whose table of all the runs is replaced (with --json)")
+    parser.add_argument("--svg", type=Path, help="where to draw them (with --json)")
     args = parser.parse_args(arguments)
+    if (args.page or args.svg) and not args.json:
+        parser.error("--page and --svg show the runs of --json")
+    load = os.getloadavg()[0]
     chosen = [(p, t) for p in _peers(args.models) if args.only in p.name for t in p.threads]
     peak = flops(choose(num_threads=1).open(profile=False, directory=None))
     results = [measure(p, t, args.rounds, peak * t) for p, t in track(chosen, console=Console(stderr=True))]
     Console(width=170).print(table(results))
-    title = f"{machine()}; {kernels()}; float32 peak {peak / 1e9:.0f} GFLOP/s a core"
-    print(title)
+    peaks, peer = f"float32 peak {peak / 1e9:.0f} GFLOP/s a core", f"LiteRT {version('ai-edge-litert')}"
+    run = Run(f"{machine()}; {kernels()}", peaks, peer, load, date.today().isoformat(), tuple(results))
+    print(run.title)
     if args.json:
-        args.json.write_text(json.dumps({"machine": title, "results": [asdict(r) for r in results]}, indent=1) + "\n")
-    if args.svg:
-        bars = [Bar(f"{r.name}, {r.threads}T", r.ratio, r.low, r.high, r.goal) for r in results]
-        args.svg.write_text(chart("LiteRT's time / litecl's", title, bars))
+        runs = keep(args.json, run)
+        if args.page:
+            write(args.page, runs)
+        if args.svg:
+            draw(args.svg, runs)
     return int(any(r.difference > _allowed(r) for r in results))
 
 

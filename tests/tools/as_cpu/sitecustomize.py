@@ -11,6 +11,7 @@ sys.path.append(str(Path(__file__).parents[2]))
 from litecl.delegate.native import backend, compiler
 from litecl.delegate.opencl import identity
 from support import pocl_processor
+from tools.as_cpu import peer
 
 _WIDE = "wide"
 _ZEN_4 = "zen4"  # PoCL 3.0 knows it as a Zen 3
@@ -51,3 +52,5 @@ compiler.found.cache_clear()
 if _wanted == _WIDE:
     backend._WIDTHS = (("__AVX__", 16),)
     cl.Device.native_vector_width_float = property(lambda device: 16)
+if _level == "x86-64-v3":
+    peer.limit()
