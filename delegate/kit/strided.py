@@ -8,21 +8,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import dropwhile
 from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Record, Scratch, Target
+from litecl.delegate.cl_op import Arg, Launch, Operand, Record, Scratch, Target
 from litecl.delegate.kit.claims import BITS
+from litecl.delegate.kit.loops import Loop, LoopNest, Strides, by_array, loop_nest, loops_over
 from litecl.delegate.kit.schedule import Chunks, chunks, elements
 from litecl.delegate.target import Matrices
-from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.graph import Array
 
-Strides = tuple[int, ...]
 Memory = Operand | Scratch
-
-_LONG_ROW = 1024
 
 
 class Square(IntEnum):
@@ -61,7 +58,7 @@ def row_step(array: Array) -> int | None:
 
     Rows of one element do not count: they would merge into one row, whose elements are not contiguous.
     """
-    loops, length = _loops(array), array.shape[-1] if array.shape else 1
+    loops, length = loops_over(array), array.shape[-1] if array.shape else 1
     if is_dense(array):
         return length
     return loops[0][1][0] if len(loops) == 2 and loops[1] == (length, (1,)) else None
@@ -69,12 +66,12 @@ def row_step(array: Array) -> int | None:
 
 def same_steps(a: Array, b: Array) -> bool:
     """Return whether two views of one shape are equal but for the offset of their first elements."""
-    return _loops(a) == _loops(b)
+    return loops_over(a) == loops_over(b)
 
 
 def is_dense(array: Array) -> bool:
     """Return whether a view's elements are contiguous and in order."""
-    return _loops(array) in ([], [(array.size, (1,))])
+    return loops_over(array) in ([], [(array.size, (1,))])
 
 
 def offset(array: Array) -> int:
@@ -94,93 +91,6 @@ def dense(shape: Sequence[int]) -> Strides:
     return tuple(reversed(strides))
 
 
-Loop = tuple[int, Strides]  # the size of a dimension, and each array's stride in it
-
-
-@dataclass(frozen=True)
-class LoopNest:
-    """Loops over several arrays together: rows of ``row`` elements, one for every index of ``dims``.
-
-    strides: of each array, over ``dims``. steps: of each array, from one element of a row to the next; -n if it
-    repeats in a row after n elements.
-    """
-
-    row: int
-    dims: Shape
-    strides: tuple[Strides, ...]
-    steps: tuple[int, ...]
-
-    @property
-    def table(self) -> Const:
-        """``dims`` and the strides as a kernel reads them: rank, dims, then the strides of each array."""
-        return Const(np.array([len(self.dims), *self.dims, *(s for array in self.strides for s in array)], np.int32))
-
-    @property
-    def arguments(self) -> tuple[np.int32, ...]:
-        """``row`` and the steps as a kernel takes them."""
-        return tuple(np.int32(value) for value in (self.row, *self.steps))
-
-    def straight(self, target: Target) -> dict[str, str | int | float]:
-        """The macro of kernels of a GPU that need no table, as there is a single row."""
-        return {**target.special(STRAIGHT=not self.dims)}
-
-
-def long_rows(x: Operand, shape: Shape) -> tuple[Operand, Shape]:
-    """Return a constant that repeats in every row, tiled into longer rows, and the shape with rows as long.
-
-    Starting a row has a cost, and a row of a few channels fills no vector.
-    """
-    own = tuple(dropwhile(lambda size: size == 1, x.shape))
-    length, total = x.spec.size, math.prod(shape)
-    if x.data is None or shape[len(shape) - len(own) :] != own or not 1 < length < _LONG_ROW:
-        return x, shape
-    times = max(n for n in range(1, _LONG_ROW // length + 1) if total // length % n == 0)
-    data = np.tile(np.ravel(x.data), times)
-    return Operand(TensorSpec(x.spec.type, data.shape, data=data)), (total // data.size, data.size)
-
-
-def loop_nest(*views: Array) -> LoopNest:
-    """Return the loops over views of one shape, in as few dimensions as possible."""
-    loops = _loops(*views)
-    if not loops:
-        return LoopNest(1, (), ((),) * len(views), (1,) * len(views))
-    *outer, (row, steps) = loops
-    return LoopNest(row, tuple(size for size, _ in outer), _by_array(outer, len(views)), steps)
-
-
-def periodic(nest: LoopNest, target: Target) -> LoopNest:
-    """Join rows in each of which an array repeats into one, where a CPU's vectors hold whole repetitions."""
-    if not nest.dims or nest.row == 1 or target.lanes % nest.row:
-        return nest
-    steps = []
-    for strides, step in zip(nest.strides, nest.steps, strict=True):
-        if strides[-1] != nest.row * step and (strides[-1], step) != (0, 1):
-            return nest
-        steps.append(step if strides[-1] == nest.row * step else -nest.row)
-    outer = tuple(strides[:-1] for strides in nest.strides)
-    return LoopNest(nest.row * nest.dims[-1], nest.dims[:-1], outer, tuple(steps))
-
-
-def _loops(*views: Array) -> list[Loop]:
-    """Return the dimensions that views share: those of size 1 are dropped, and those contiguous in every view
-    merged.
-    """
-    loops: list[Loop] = []
-    for size, *steps in zip(views[0].shape, *(v.strides for v in views), strict=True):
-        strides = tuple(steps)
-        if size == 1:
-            continue
-        if loops and loops[-1][1] == tuple(size * stride for stride in strides):
-            loops[-1] = (loops[-1][0] * size, strides)
-        else:
-            loops.append((size, strides))
-    return loops
-
-
-def _by_array(loops: Sequence[Loop], count: int) -> tuple[Strides, ...]:
-    return tuple(tuple(strides[i] for _, strides in loops) for i in range(count))
-
-
 def _copy_args(source: Memory, at: Array, into: Memory, to: Array, target: Target) -> tuple[tuple[Arg, ...], Chunks]:
     nest = loop_nest(at, to)
     share = elements("copy", at.size, target)
@@ -194,18 +104,45 @@ def copy(source: Memory, at: Array, into: Memory, to: Array, bits: str, target: 
     bits: the integer type of the elements' size (``claims.bits``).
     """
     at, to, bits = _widened(at, to, bits)
-    *around, last = _loops(at, to) or [(1, (1, 1))]
+    *around, last = loops_over(at, to) or [(1, (1, 1))]
     columns = [loop for loop in around if loop[0] >= Square.SIDE and loop[1][0] == 1]
     if columns and last[0] >= Square.SIDE and last[1][0] > 1 and last[1][1] == 1:
         around.remove(columns[0])
         return _transpose(source, offset(at), into, offset(to), (around, last, columns[0]), bits, target)
+    pixels = target.either(_pixels_of(around, last), None) if source is not into else None
+    if pixels is not None:
+        return _interleave(source, offset(at), into, offset(to), (around[:-1], pixels), bits, target)
     args, share = _copy_args(source, at, into, to, target)
     return share.launch("copy", args, {"T": bits})
 
 
+@dataclass(frozen=True)
+class _Pixels:
+    """Pixels of few channels: side by side in one view; in the other each channel is a plane, ``plane`` elements from
+    one to the next.
+    """
+
+    count: int
+    channels: int
+    plane: int
+    to_planes: bool
+
+
+def _pixels_of(around: Sequence[Loop], last: Loop) -> _Pixels | None:
+    """Return the pixels that the two innermost loops copy from planes, or to them; None if they copy anything else."""
+    if not around:
+        return None
+    (outer, outer_steps), (inner, inner_steps) = around[-1], last
+    if outer_steps == (1, inner) and inner_steps[1] == 1 and inner < Square.SIDE < outer:
+        return _Pixels(outer, inner, inner_steps[0], to_planes=False)
+    if inner_steps == (outer, 1) and outer_steps[0] == 1 and outer < Square.SIDE < inner:
+        return _Pixels(inner, outer, outer_steps[1], to_planes=True)
+    return None
+
+
 def _widened(at: Array, to: Array, bits: str) -> tuple[Array, Array, str]:
     """Count short rows that lie side by side in both views as single elements, if there is an integer of their size."""
-    loops = _loops(at, to)
+    loops = loops_over(at, to)
     if len(loops) < 2 or at.size < _LEAST_WIDENED:
         return at, to, bits
     *outer, (row, steps) = loops
@@ -235,7 +172,7 @@ def _transpose(
     """
     around, (rows, row_strides), (columns, column_strides) = loops
     dims = tuple(size for size, _ in around)
-    table = LoopNest(1, dims, _by_array(around, 2), (1, 1)).table
+    table = LoopNest(1, dims, by_array(around, 2), (1, 1)).table
     sizes = tuple(np.int32(value) for value in (rows, columns, row_strides[0], column_strides[1], at, to))
     size_bytes = next(size for size, name in BITS.items() if name == bits)
     matrices = Matrices(math.prod(dims), rows, columns, size_bytes, bits, (source, into, table), sizes)
@@ -244,6 +181,27 @@ def _transpose(
     tiles = math.prod(dims) * -(-rows // Square.SIDE) * -(-columns // Square.SIDE)
     share = chunks("transpose", tiles, target, work=Square.SIDE * Square.SIDE)
     return share.launch("transpose", (source, into, table, *share.args, *sizes), {"T": bits})
+
+
+def _interleave(
+    source: Memory,
+    at: int,
+    into: Memory,
+    to: int,
+    loops: tuple[Sequence[Loop], _Pixels],
+    bits: str,
+    target: Target,
+) -> Launch:
+    """Return a copy of pixels of few channels. loops: around the pixels, and those."""
+    around, pixels = loops
+    dims = tuple(size for size, _ in around)
+    table = LoopNest(1, dims, by_array(around, 2), (1, 1)).table
+    share = chunks("interleave", math.prod(dims) * pixels.count, target, work=pixels.channels)
+    sizes = tuple(np.int32(value) for value in (pixels.count, pixels.plane, at, to))
+    defines: dict[str, str | int | float] = {"T": bits, "CHANNELS": pixels.channels}
+    if pixels.to_planes:
+        defines["TO_PLANES"] = 1
+    return share.launch("interleave", (source, into, table, *share.args, *sizes), defines)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ from litecl.delegate.kit.claims import (
     takes,
     typed,
 )
+from litecl.delegate.kit.loops import LoopNest, long_rows, loop_nest, periodic
 from litecl.delegate.kit.schedule import elements
-from litecl.delegate.kit.strided import LoopNest, long_rows, loop_nest, periodic, view, view_of
+from litecl.delegate.kit.strided import view, view_of
 from litecl.delegate.ops.chain import CHAINED
 from litecl.delegate.quantized.integers import alike
 from litecl.interpreter.graph import Array, Shape, TensorSpec

@@ -8,8 +8,9 @@ from enum import IntEnum
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Target
+from litecl.delegate.kit.loops import long_rows, loop_nest, periodic
 from litecl.delegate.kit.schedule import elements
-from litecl.delegate.kit.strided import long_rows, loop_nest, periodic, view, view_of
+from litecl.delegate.kit.strided import view, view_of
 from litecl.interpreter.graph import Array, Shape
 
 

@@ -4,8 +4,9 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Step
 from litecl.delegate.kit.claims import bits, moves
+from litecl.delegate.kit.loops import loop_nest
 from litecl.delegate.kit.schedule import elements
-from litecl.delegate.kit.strided import loop_nest, view
+from litecl.delegate.kit.strided import view
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.select import SELECT, SELECT_V2
 

@@ -1,5 +1,7 @@
 """Cases of TRANSPOSE."""
 
+import numpy as np
+
 from litecl.cases import Case
 from litecl.cases.values import Random, i32, unfit
 from litecl.interpreter.graph import Array
@@ -30,4 +32,14 @@ CASES = (
     _case("int32", _random.integers(3, 4), 1, 0),
     _case("bool", _random.bools(3, 4), 1, 0),
     _case("empty", _random.normal(0, 4), 1, 0),
+    _case("planes to pixels", _random.normal(1, 3, 31, 37), 0, 2, 3, 1),
+    _case("planes to pixels, batches", _random.normal(3, 2, 5, 7), 0, 2, 3, 1),
+    _case("planes to pixels, bytes", _random.integers(2, 5, 9, 11).astype(np.int8), 0, 2, 3, 1),
+    _case("planes to pixels, many around", _random.normal(2, 4, 3, 3, 6), 2, 0, 3, 4, 1),
+    _case("planes to pixels, nine", _random.normal(7, 9), 1, 0),
+    _case("pixels to planes", _random.normal(1, 31, 37, 3), 0, 3, 1, 2),
+    _case("pixels to planes, batches", _random.normal(3, 5, 7, 2), 0, 3, 1, 2),
+    _case("pixels to planes, int64", _random.integers(2, 9, 11, 4).astype(np.int64), 0, 3, 1, 2),
+    _case("pixels to planes, bool", _random.bools(2, 9, 11, 7), 0, 3, 1, 2),
+    _case("pixels to planes, many around", _random.normal(2, 3, 4, 9, 5), 1, 0, 4, 2, 3),
 )

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.delegate.cl_op import Launch, Target
+from litecl.delegate.cl_op import Launch, Operand, Target
 from litecl.delegate.cpu.lines import lines_of
-from litecl.delegate.kit.strided import LoopNest, copy, loop_nest, periodic, view
+from litecl.delegate.kit.loops import LoopNest, loop_nest, periodic
+from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.matmul.geometry import Geometry, abreast
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
@@ -49,6 +50,26 @@ def test_a_gpu_has_no_lines() -> None:
     for target, kernel in ((CPU, "conv_lines"), (GPU, "conv_2d")):
         record, call = convolution((1, 28, 28, 3), (8, 3, 3, 3), 1, target)
         assert [step.kernel for step in record.steps(call) if isinstance(step, Launch)] == [kernel]
+
+
+@pytest.mark.parametrize(
+    ("shape", "turn", "kernel"),
+    [
+        ((1, 3, 32, 32), (0, 2, 3, 1), "interleave"),
+        ((2, 32, 32, 7), (0, 3, 1, 2), "interleave"),
+        ((1, 8, 32, 32), (0, 2, 3, 1), "transpose"),
+        ((1, 3, 2, 4), (0, 2, 3, 1), "copy"),
+        ((3, 32, 32, 2), (3, 0, 1, 2), "interleave"),
+        ((3, 4, 32, 2), (0, 3, 2, 1), "copy"),
+    ],
+)
+def test_images_of_few_channels_are_interleaved(shape: tuple[int, ...], turn: tuple[int, ...], kernel: str) -> None:
+    """As their pixels lie side by side in one view; on a GPU, work-items copy elements."""
+    turned = view(shape).transpose(turn)
+    memory, result = (Operand(TensorSpec(TensorType.FLOAT32, s)) for s in (shape, turned.shape))
+    cpu, gpu = (copy(memory, turned, result, view(turned.shape), "int", target) for target in (CPU, GPU))
+    assert cpu.kernel == kernel
+    assert gpu.kernel != "interleave"
 
 
 @pytest.mark.parametrize(("columns", "pixels"), [(1, 16), (2, 8), (3, 4), (8, 2), (9, 1), (16, 1)])

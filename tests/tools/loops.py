@@ -8,7 +8,6 @@ others.
 """
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +24,10 @@ from litecl.delegate.report import DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import outputs_of
-from litecl.perf.timing import PAUSE_S
+from litecl.perf.timing import in_turns
+from tools.peers import turn
 
-_RUNS = 15
+_ROUNDS = 15
 _FLOAT = tf.float32
 
 
@@ -181,6 +181,11 @@ SUBJECTS = (
         lambda: _layer(_LAYERS.ConvLSTM2D(4, 3, padding="same", return_sequences=True), 10, 8, 8, 3),
         10,
     ),
+    Subject(
+        "Keras ConvLSTM2D, 100 steps",
+        lambda: _layer(_LAYERS.ConvLSTM2D(8, 3, padding="same"), 100, 16, 16, 4),
+        100,
+    ),
 )
 
 
@@ -198,8 +203,9 @@ def measure(subject: Subject) -> Row:
     for runtime in (ours, litert):
         runtime.invoke()
     difference = max(map(_difference, outputs_of(ours), outputs_of(litert)))
-    times = [(_time_us(ours), _time_us(litert)) for _ in range(_RUNS)]
-    ours_us, litert_us = (min(side) for side in zip(*times, strict=True))
+    turns = [turn(runtime) for runtime in (ours, litert)]
+    timed = in_turns([run for run, _ in turns], _ROUNDS)
+    ours_us, litert_us = (1e3 * stats.min_ms / count for stats, (_, count) in zip(timed, turns, strict=True))
     return Row(subject.name, subject.iterations, ours_us, litert_us, difference, DelegationReport.of(ours))
 
 
@@ -207,14 +213,6 @@ def _difference(got: Array, expected: Array) -> float:
     """Return the largest difference, relative to the largest expected value."""
     wide = expected.astype(np.float64)
     return float(np.max(np.abs(got - wide)) / max(1e-30, np.max(np.abs(wide))))
-
-
-def _time_us(runtime: Any) -> float:
-    time.sleep(PAUSE_S)
-    runtime.invoke()  # wakes up
-    start_s = time.perf_counter()
-    runtime.invoke()
-    return (time.perf_counter() - start_s) * 1e6
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -99,7 +99,7 @@ def measure(peer: Peer, threads: int, rounds: int, peak: float) -> Result:
         prepare(runtime, inputs)
         runtime.invoke()
     apart = difference(*(outputs_of(runtime) for runtime in runtimes))
-    turns = [_turn(runtime) for runtime in runtimes]
+    turns = [turn(runtime) for runtime in runtimes]
     in_turns([run for run, _ in turns], 3)
     timed = in_turns([run for run, _ in turns], rounds)
     mine, theirs = (np.array(stats.times_ms) / count for stats, (_, count) in zip(timed, turns, strict=True))
@@ -124,7 +124,7 @@ def measure(peer: Peer, threads: int, rounds: int, peak: float) -> Result:
     )
 
 
-def _turn(runtime: Runtime) -> tuple[Callable[[], None], int]:
+def turn(runtime: Runtime) -> tuple[Callable[[], None], int]:
     """Run as many invokes as take ``_TURN_MS``, the first included; return the time per invoke and their number."""
     runtime.invoke()
     once_ms = min(elapsed_ms(runtime.invoke) for _ in range(5))

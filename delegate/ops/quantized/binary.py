@@ -10,7 +10,7 @@ import numpy as np
 from litecl.delegate.cl_op import Arg, Call, ClOp, Record, Refusal, Step
 from litecl.delegate.kit import schedule
 from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
-from litecl.delegate.kit.strided import periodic
+from litecl.delegate.kit.loops import periodic
 from litecl.delegate.ops.binary import together
 from litecl.delegate.ops.quantized.table import elements, results
 from litecl.delegate.quantized.integers import Bounds, Scale, bounded, bounds_of, per_tensor, scale, words, zero_point
