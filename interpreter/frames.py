@@ -17,7 +17,12 @@ def frame(rows: Sequence[Any], library: Library | None = None) -> Any:
     rows: dataclasses. A field of several plain values is a list, one of records a list of texts. library: by default
     pandas, or polars if only that is installed. Raises MissingExtra if none is.
     """
-    return _module(library).DataFrame(columns(rows))
+    return made(columns(rows), library)
+
+
+def made(columns: Mapping[str, Any], library: Library | None = None) -> Any:
+    """Return a data frame of columns by name. See ``frame``."""
+    return _module(library).DataFrame(columns)
 
 
 def columns(rows: Sequence[Any]) -> Mapping[str, list[Any]]:

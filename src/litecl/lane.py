@@ -11,8 +11,6 @@ from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.feeding import fits, texts, told_apart
 from litecl.interpreter.graph import Array, Shape
 
-Results = dict[str, Any]
-
 
 class _Input:
     """An input of a signature."""
@@ -61,7 +59,7 @@ class Lane:
         self.results = {name: (_shape(d), np.dtype(d["dtype"])) for name, d in zip(self.outputs, results, strict=True)}
         self.device = "none" if not delegates else self.interpreter.delegation_report().device
 
-    def run(self, batch: Mapping[str, Any]) -> Results:
+    def run(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Run a batch, in as many invokes as it takes."""
         if batch.keys() != self.inputs.keys():
             raise ModelError(f"expected a batch of {sorted(self.inputs)}, got {sorted(batch)}")
@@ -87,7 +85,7 @@ class Lane:
             raise ShapeError(f"input {name!r}: expected {self.inputs[name].dtype}, got {array.dtype}")
         return array
 
-    def _rows(self, values: Mapping[str, Array], start: int, step: int) -> Results:
+    def _rows(self, values: Mapping[str, Array], start: int, step: int) -> dict[str, Any]:
         """Run the rows from one on; the last ones are followed by copies of the last, as many as the model is for."""
         if not step:
             return self._invoke({name: value[start] for name, value in values.items()})
@@ -101,7 +99,7 @@ class Lane:
                 raise ShapeError(f"output {name!r}: expected {step} rows as its input has, got shape {[*value.shape]}")
         return {name: value[:count] for name, value in results.items()}
 
-    def _invoke(self, values: Mapping[str, Array]) -> Results:
+    def _invoke(self, values: Mapping[str, Array]) -> dict[str, Any]:
         for name, value in values.items():
             tensor = self.inputs[name].tensor
             self.interpreter.resize_tensor_input(tensor, value.shape, subgraph_index=self.subgraph)

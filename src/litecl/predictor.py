@@ -15,10 +15,11 @@ import numpy as np
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.devices import devices
 from litecl.delegate.required import require_all
+from litecl.frames import Results, from_frame, is_frame
 from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.html import block, paragraph, table
-from litecl.lane import Lane, Results
+from litecl.lane import Lane
 
 Batch = Mapping[str, Any] | Array | Sequence[Any]
 
@@ -36,6 +37,7 @@ class Predictor:
     keep: columns of a batch to pass on with the results, such as an id. options: those of ``CLDelegate``.
 
     A batch has an array per input by name, with any number of rows; for a model of one input it may be the array alone.
+    It may be a data frame of pandas or polars with a column per input; ``results.frame()`` makes one of the results.
     A model with an open first dimension takes all rows at once; a model with a fixed batch size runs as often as
     needed, and one without a batch dimension once per row.
 
@@ -102,7 +104,7 @@ class Predictor:
         named = self._named(batch)
         kept = {name: value for name, value in named.items() if name in self._keep}
         with self._lane() as lane:
-            return kept | lane.run({name: x for name, x in named.items() if name not in self._keep})
+            return Results(kept | lane.run({name: x for name, x in named.items() if name not in self._keep}))
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name} {dtype}[{','.join(map(str, s))}]" for name, (s, dtype) in self.inputs.items())
@@ -189,7 +191,9 @@ class Predictor:
 
     def _named(self, batch: Batch) -> Mapping[str, Any]:
         """Return a batch by name. Raises ModelError for an array where there are several inputs."""
-        if hasattr(batch, "keys"):  # a data frame too
+        if is_frame(batch):
+            return from_frame(batch, {name: shape for name, (shape, _) in self.inputs.items()})
+        if hasattr(batch, "keys"):
             return cast("Mapping[str, Any]", batch)
         names = [*self._lanes[0].inputs]
         if len(names) != 1:

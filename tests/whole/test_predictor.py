@@ -11,6 +11,7 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 import litecl
 from litecl import Predictor
+from litecl.frames import Results
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, ModelError, ShapeError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Signature
@@ -69,6 +70,49 @@ def test_a_model_of_one_input_takes_an_array() -> None:
     content = write(model(g.build(2)))
     with Predictor(content, cpu=True) as predictor, pytest.raises(ModelError, match=r"by name, got ndarray"):
         predictor(randn(RNG, 2, 3))
+
+
+def _framed(library: str, columns: dict[str, Any]) -> Any:
+    """Return a data frame of a library, of rows that may be arrays."""
+    module = pytest.importorskip(library)
+    return module.DataFrame({name: [*value] if library == "pandas" else value for name, value in columns.items()})
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_go_in_and_come_out(library: Any) -> None:
+    x = randn(RNG, 7, 5)
+    with Predictor(CONTENTS["open"], cpu=True, keep=["id"]) as predictor:
+        results = predictor(_framed(library, {"x": x, "id": np.arange(7)}))
+        np.testing.assert_allclose(results["y"], by_litert(x), rtol=1e-5, atol=1e-6)
+        made = results.frame(library)
+        assert type(made).__module__.partition(".")[0] == library
+        np.testing.assert_array_equal(np.stack([np.asarray(row) for row in made["y"]]), results["y"])
+        assert [*made["id"]] == [*range(7)]
+        assert np.asarray(made["y"][0]).dtype == np.float32
+        assert isinstance(pickle.loads(pickle.dumps(results)), dict)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_column_of_numbers_is_an_input_of_one_value_a_row(library: Any) -> None:
+    """As the models of tables have them: an input per column, [-1, 1]."""
+    g = Graph()
+    a, b = (g.input((1, 1), signature=(-1, 1)) for _ in "ab")
+    content = write(
+        model(g.build(g.op(ADD, [a, b], AddOptions())), signatures=[Signature("s", {"a": a, "b": b}, {"sum": 2})])
+    )
+    columns = {"a": randn(RNG, 9), "b": randn(RNG, 9)}
+    with Predictor(content, cpu=True) as predictor:
+        results = predictor(_framed(library, columns))
+        assert results["sum"].shape == (9, 1)
+        np.testing.assert_array_equal(results["sum"][:, 0], columns["a"] + columns["b"])
+        made = results.frame(library)["sum"]
+        assert made.to_numpy().dtype == np.float32 and [*made] == [*results["sum"][:, 0]]
+
+
+def test_results_of_different_row_counts_are_no_frame() -> None:
+    for wrong in ({"a": np.zeros((2, 3)), "b": np.zeros(3)}, {"a": np.float32(1)}):
+        with pytest.raises(ShapeError, match="expected equal row counts"):
+            Results(wrong).frame()
 
 
 def test_a_predictor_tells_what_it_takes_and_where_it_runs() -> None:

@@ -65,8 +65,8 @@ def input_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[NAME=]FILE",
-        help="the value of an input: a .npy, .npz or .raw file, an image, a .wav file, or a folder with one per input "
-        "(default: random)",
+        help="the value of an input: a .npy, .npz or .raw file, an image, a sound (.wav, .flac, .mp3, .ogg), or a "
+        "folder with one per input (default: random)",
     )
     shape_argument(parser, "--shape")
     parser.add_argument(

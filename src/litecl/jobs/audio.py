@@ -10,31 +10,59 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import ModelError
+from litecl.interpreter.errors import MissingExtra, ModelError
 from litecl.interpreter.graph import Array
 
 _LOG = logging.getLogger("litecl")
 _EDGE_S = 0.05  # of silence around a sound, so that its two ends do not meet where it is resampled
 _INT16 = 32768
+_BLOCK = 1 << 16  # frames that are read at once
 _RATES = range(1000, 1_000_001)  # samples a second that files may have
 
 
-def read_wav(path: Path, rate: int) -> Array:
-    """Return a .wav file of integers (PCM, 8 to 32 bits) as float32 samples of -1 to 1, channels averaged, at a rate.
+def read_sound(path: Path, rate: int) -> Array:
+    """Return the sound in a file as float32 samples of -1 to 1, channels averaged, at a rate.
 
-    Raises ModelError for another file.
+    Python reads .wav files of integers (PCM, 8 to 32 bits); soundfile, if it is installed, those of floats, FLAC, MP3
+    and Ogg Vorbis. Raises MissingExtra where a file needs it, and ModelError for a file that is no such sound.
     """
     try:
-        with wave.open(str(path), "rb") as file:
-            width, channels, own_rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
-            content = file.readframes(file.getnframes())
+        frames, own_rate = _pcm(path) if path.suffix.lower() == ".wav" else _by_soundfile(path)
     except (wave.Error, EOFError) as error:
-        remedy = f"`ffmpeg -i {path} -c:a pcm_s16le out.wav` makes one"
-        raise ModelError(f"{path}: expected a .wav file of integers (PCM): {error}; {remedy}") from error
+        if not path.read_bytes()[:4] == b"RIFF":
+            raise ModelError(f"{path}: expected a .wav file: {error}") from error
+        frames, own_rate = _by_soundfile(path)
     if own_rate not in _RATES:
         raise ModelError(f"{path}: expected {_RATES[0]} to {_RATES[-1]} samples a second, got {own_rate}")
-    frames = _integers(content[: len(content) // (width * channels) * width * channels], width)
-    return resampled(frames.reshape(-1, channels).mean(1), own_rate, rate).astype(np.float32)
+    return resampled(frames.mean(1), own_rate, rate).astype(np.float32)
+
+
+def _pcm(path: Path) -> tuple[Array, int]:
+    """Return the samples of a .wav file of integers [frames, channels], and its rate."""
+    with wave.open(str(path), "rb") as file:
+        width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
+        content = file.readframes(file.getnframes())
+    return _integers(content[: len(content) // (width * channels) * width * channels], width).reshape(
+        -1, channels
+    ), rate
+
+
+def _by_soundfile(path: Path) -> tuple[Array, int]:
+    """Return the samples of a file that soundfile reads [frames, channels], and its rate."""
+    try:
+        import soundfile
+    except (ModuleNotFoundError, OSError) as error:  # OSError: its library is not there for this machine
+        remedy = f"pip install 'litecl[audio]', or make a .wav file: `ffmpeg -i {path} -c:a pcm_s16le out.wav`"
+        raise MissingExtra(f"{path}: such sounds need soundfile: {remedy}") from error
+    try:
+        with soundfile.SoundFile(path) as file:
+            blocks = [np.zeros((0, file.channels), np.float32)]
+            while True:  # block by block: the length that a file states may be untrue
+                blocks.append(file.read(_BLOCK, np.float32, always_2d=True))
+                if not len(blocks[-1]):
+                    return np.concatenate(blocks), file.samplerate
+    except soundfile.LibsndfileError as error:
+        raise ModelError(f"{path}: expected a {path.suffix} file: {error.error_string}") from error
 
 
 def _integers(content: bytes, width: int) -> Array:
@@ -72,7 +100,9 @@ def as_input(sound: Array, detail: Mapping[str, Any], rate: int, source: str) ->
     if len(long) != 1 or not (dtype.kind == "f" or dtype == np.int16):
         raise ModelError(
             f"{source}: expected an input of samples, floats or int16 along one dimension, got {detail['name']!r} "
-            f"of {dtype}{[*shape]}; for features of a sound give --features, or a .npy file"
+            f"of {dtype}{[*shape]}; if it takes features of a sound, give --features a model that makes them, or "
+            "--input a .npy file. TensorFlow Lite Micro's audio_preprocessor_int8.tflite makes the 40 int8 of "
+            "microWakeWord's models (--hop-ms 10 or 20, as their makers say) and of micro_speech (20)"
         )
     (axis,) = long
     if shape[axis] > 0:

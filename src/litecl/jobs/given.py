@@ -10,7 +10,7 @@ import numpy as np
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.feeding import fits
 from litecl.interpreter.graph import Array
-from litecl.jobs.audio import Features, as_input, read_wav
+from litecl.jobs.audio import Features, as_input, read_sound
 from litecl.perf.feeds import Details, labels
 
 _COLOURS = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's modes, by channels
@@ -45,8 +45,9 @@ class Media:
 def load_inputs(given: Sequence[str], details: Sequence[Details], media: Media | None = None) -> dict[str, Array]:
     """Return arrays by label for arguments NAME=FILE; FILE alone where it says which inputs it has, or there is one.
 
-    A file is .npy, .npz (arrays by name), raw bytes (.raw, .bin), a sound (.wav) or an image; a folder has a file for
-    each input. Raises ModelError for an unknown name or an unreadable file, ShapeError for a shape that does not fit.
+    A file is .npy, .npz (arrays by name), raw bytes (.raw, .bin), a sound (.wav, .flac, .mp3, .ogg) or an image; a
+    folder has a file for each input. Raises ModelError for an unknown name or an unreadable file, ShapeError for a
+    shape that does not fit.
     """
     by_label = dict(zip(labels(details), details, strict=True))
     files = (pair for argument in given for pair in _assignments(argument, [*by_label]))
@@ -195,7 +196,7 @@ def _pixels_of(path: Path, mode: str, size: tuple[int, int] | None) -> Array:
 
 
 def _sound(path: Path, label: str, detail: Details, media: Media) -> Array:
-    sound = read_wav(path, media.rate)
+    sound = read_sound(path, media.rate)
     if media.features is not None:
         return Features(media.features, media.rate, media.hop_ms).of(sound, detail, str(path))
     return as_input(sound, detail, media.rate, str(path))
@@ -206,5 +207,5 @@ _READERS: Mapping[str, Callable[[Path, str, Details, Media], Array]] = {
     ".npz": _npz,
     ".raw": _raw,
     ".bin": _raw,
-    ".wav": _sound,
+    **dict.fromkeys((".wav", ".flac", ".mp3", ".ogg"), _sound),
 }

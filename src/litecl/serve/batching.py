@@ -5,17 +5,18 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
-from litecl.lane import Results
 from litecl.perf.feeds import difference, random_inputs
 from litecl.predictor import Predictor
 from litecl.serve.metrics import Metrics
 
 Batch = Mapping[str, Array]
+Results = dict[str, Any]
 
 
 class Busy(Exception):
@@ -116,7 +117,7 @@ class Batcher:
     def _results(self, requests: Sequence[_Waiting]) -> list[Results]:
         start_s = time.perf_counter()
         if requests[0].kind is None:
-            answers = [self._predictor(requests[0].batch)]
+            answers: list[Results] = [self._predictor(requests[0].batch)]
         else:
             answers = self._joined([each.batch for each in requests], [each.rows for each in requests])
         self._metrics.invoked(sum(each.rows for each in requests), time.perf_counter() - start_s)
