@@ -51,20 +51,22 @@ def lstm_layer(
     activation: str,
     go_backwards: bool,
     shape: Dims | None,
+    axis: int = 1,
 ) -> tuple[Value, Value, Value]:
     """Return the sequence [B,T,U], of this ``shape``, the last step of it and the last cell state.
 
-    weights: kernel [F,4U], recurrent kernel [U,4U] and bias [4U], gates in Keras's order.
+    weights: kernel [F,4U], recurrent kernel [U,4U] and bias [4U], gates in Keras's order. axis: that of time, 0 for
+    sequences [T,B,F].
     """
     if go_backwards:
-        x = b.op(REVERSE_V2, [x, b.const([1], np.int32)], type=x.type, shape=x.shape)
+        x = b.op(REVERSE_V2, [x, b.const([axis], np.int32)], type=x.type, shape=x.shape)
     state, cell = _initial(b, h), _initial(b, c)
     absent = [None] * 3
     kernel, recurrent, bias = (_per_gate(b, part) for part in weights)
     operands = [x, *kernel, *recurrent, *absent, *bias, None, None, state, cell, *absent, None]
-    options = UnidirectionalSequenceLSTMOptions(_ACTIVATIONS[activation])
+    options = UnidirectionalSequenceLSTMOptions(_ACTIVATIONS[activation], time_major=axis == 0)
     sequence = b.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options, type=x.type, shape=shape)
-    last = _step(b, sequence, -1, None if shape is None else (shape[0], shape[2]))
+    last = _step(b, sequence, -1, None if shape is None else (shape[1 - axis], shape[2]), axis)
     return sequence, last, _after(b, cell, last)
 
 
@@ -92,10 +94,12 @@ def _initial(b: Builder, value: Value) -> Value:
     return state
 
 
-def _step(b: Builder, sequence: Value, at: int, shape: Dims | None) -> Value:
-    """Return one step of [B, T, U]."""
-    bounds = [b.const(bound, np.int32) for bound in ([0, at, 0], [0, at + 1, 0], [1, 1, 1])]
-    options = StridedSliceOptions(begin_mask=0b101, end_mask=0b111, shrink_axis_mask=0b010)
+def _step(b: Builder, sequence: Value, at: int, shape: Dims | None, axis: int = 1) -> Value:
+    """Return the first or the last step of [B, T, U], or of [T, B, U] along axis 0."""
+    begin, end = ([*[0] * axis, bound, *[0] * (2 - axis)] for bound in (at, at + 1))
+    bounds = [b.const(bound, np.int32) for bound in (begin, end, [1, 1, 1])]
+    time = 1 << axis
+    options = StridedSliceOptions(begin_mask=0b111 - time, end_mask=0b111, shrink_axis_mask=time)
     return b.op(STRIDED_SLICE, [sequence, *bounds], options, type=sequence.type, shape=shape)
 
 

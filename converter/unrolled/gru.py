@@ -1,0 +1,135 @@
+"""A GRU as a loop over the steps of a sequence, for which TensorFlow Lite has no operator.
+
+The products with the sequence are computed before the loop, all steps at once.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.lower.builder import Builder
+from litecl.converter.unrolled.layer import Layer
+from litecl.converter.unrolled.views import SWAPPED
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops.binary import ADD, MUL, SUB
+from litecl.interpreter.ops.compare import LESS
+from litecl.interpreter.ops.control import WHILE
+from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.gather import GATHER, GatherOptions
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.reverse import REVERSE_V2
+from litecl.interpreter.ops.slice import SLICE
+from litecl.interpreter.ops.unary import LOGISTIC, TANH
+from litecl.interpreter.schema import TensorType
+
+_FLOAT32, _BOOL = TensorType.FLOAT32, TensorType.BOOL
+_FED = ("reset", "update", "new")
+_RECURRENT = ("reset", "update", "recurrent")
+
+
+def gru_layer(b: Builder, layer: Layer, x: Value, h: Value) -> Sequence[Value]:
+    """Return the sequence of hidden states [T,B,U] of a layer over x, from h, and the last of them [B,U]."""
+    products, firsts = _products(b, layer, x)
+    if layer.sequence.backwards:
+        products = b.op(
+            REVERSE_V2, [products, b.const([layer.sequence.axis], np.int32)], type=_FLOAT32, shape=products.shape
+        )
+    if layer.sequence.axis == 1:
+        products = b.transpose(products, SWAPPED)
+    shape = (len(layer.chain), layer.batch, layer.units)
+    state = [b.const(0, np.int32), b.const(np.zeros(shape), np.float32), h, products]
+    bodies = [
+        _function("condition", state, _condition(len(layer.chain))),
+        _function("body", state, _body(layer, firsts)),
+    ]
+    results = [Value(value.type, value.shape, b.node.name) for value in state]
+    return b.add(Node(WHILE, state, results, WHILE.options(), b.node.name, bodies)).outputs[1:3]
+
+
+def _products(b: Builder, layer: Layer, x: Value) -> tuple[Value, Sequence[int]]:
+    """Return the products of the gates with the sequence, and the first column of each.
+
+    The constant row of the "new" gate is added to them, those of the others in the loop.
+    """
+    gates, row = [layer.gates[name] for name in _FED], layer.gates["new"].row.astype(np.float32)
+    if any(gate.weights is not None for gate in gates):
+        weights = b.const(np.concatenate([gate.weights for gate in gates if gate.weights is not None]))
+        bias = b.const(np.concatenate([np.zeros(2 * layer.units, np.float32), row]))
+        options = FullyConnectedOptions(keep_num_dims=True)
+        shape = (*(x.static_shape or ())[:2], 3 * layer.units)
+        product = b.op(FULLY_CONNECTED, [x, weights, bias], options, type=_FLOAT32, shape=shape)
+        return product, [layer.units * i for i in range(len(gates))]
+    firsts = [gate.first for gate in gates]
+    if row.any():
+        added = np.zeros((x.static_shape or ())[-1], np.float32)
+        added[firsts[2] : firsts[2] + layer.units] = row
+        x = b.op(ADD, [x, b.const(added)], type=_FLOAT32, shape=x.shape)
+    return x, firsts
+
+
+def _function(name: str, state: Sequence[Value], build: Callable[["_Body", Sequence[Value]], list[Value]]) -> Function:
+    arguments = [Value(value.type, value.shape, value.name) for value in state]
+    function = Function(name, arguments, [])
+    function.outputs = build(_Body(function), arguments)
+    return function
+
+
+class _Body:
+    """The nodes of a function of a loop."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+
+    def op(self, op: Op, *operands: Value, options: Any = None, like: Value | None = None, **changes: Any) -> Value:
+        """Add a node and return its result, of the type and shape of ``like``, by default of the first operand."""
+        base = operands[0] if like is None else like
+        made = Value(changes.get("type", base.type), changes.get("shape", base.shape), op.name.lower())
+        options = op.options() if options is None else options
+        return self._function.add(Node(op, operands, [made], options, op.name.lower())).output
+
+    def sigmoid(self, a: Value, b: Value) -> Value:
+        """Return sigmoid(a + b)."""
+        return self.op(LOGISTIC, self.op(ADD, a, b))
+
+    def columns(self, rows: Value, first: int, like: Value) -> Value:
+        """Return the columns of [B,_] from ``first``, as many as ``like`` has."""
+        bounds = [constant(np.array(bound, np.int32)) for bound in ((0, first), like.static_shape)]
+        return self.op(SLICE, rows, *bounds, like=like)
+
+
+def _condition(steps: int) -> Callable[[_Body, Sequence[Value]], list[Value]]:
+    def build(body: _Body, arguments: Sequence[Value]) -> list[Value]:
+        return [body.op(LESS, arguments[0], constant(np.array(steps, np.int32)), type=_BOOL)]
+
+    return build
+
+
+def _body(layer: Layer, firsts: Sequence[int]) -> Callable[[_Body, Sequence[Value]], list[Value]]:
+    def build(body: _Body, arguments: Sequence[Value]) -> list[Value]:
+        time, made, h, products = arguments
+        width = (products.static_shape or ())[-1]
+        x = body.op(GATHER, products, time, options=GatherOptions(axis=0), shape=(layer.batch, width))
+        new = _step(body, layer, h, [body.columns(x, first, h) for first in firsts])
+        place = body.op(MUL, time, constant(np.array([1, 0, 0], np.int32)), shape=(3,))
+        target = (1, layer.batch, layer.units)
+        row = body.op(RESHAPE, new, constant(np.array(target, np.int32)), options=ReshapeOptions(target), shape=target)
+        after = body.op(DYNAMIC_UPDATE_SLICE, made, row, place)
+        return [body.op(ADD, time, constant(np.array(1, np.int32))), after, new, products]
+
+    return build
+
+
+def _step(body: _Body, layer: Layer, h: Value, products: Sequence[Value]) -> Value:
+    """Return the state after h; products: what the gates reset, update and new get from the sequence."""
+    gates = [layer.gates[name] for name in _RECURRENT]
+    weights = constant(np.concatenate([gate.recurrent for gate in gates if gate.recurrent is not None]))
+    rows = constant(np.concatenate([gate.row for gate in gates]).astype(np.float32))
+    shape = (layer.batch, 3 * layer.units)
+    recurrent = body.op(FULLY_CONNECTED, h, weights, rows, shape=shape)
+    parts = [body.columns(recurrent, layer.units * i, h) for i in range(len(gates))]
+    reset, update = (body.sigmoid(a, b) for a, b in zip(products[:2], parts[:2], strict=True))
+    new = body.op(TANH, body.op(ADD, products[2], body.op(MUL, parts[2], reset)))
+    return body.op(ADD, body.op(MUL, body.op(SUB, h, new), update), new)

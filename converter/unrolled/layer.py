@@ -1,0 +1,154 @@
+"""A chain as one layer: the sequence that it runs over, its weights, and its first states."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from litecl.converter.unrolled import views
+from litecl.converter.unrolled.cells import GRU_GATES, LSTM_GATES, Cell
+from litecl.converter.unrolled.chains import Gate, Gates, gates_of
+from litecl.converter.unrolled.links import Links
+from litecl.converter.unrolled.sums import product_of
+from litecl.interpreter.graph import Array
+
+_GATES = {"LSTM": LSTM_GATES, "GRU": GRU_GATES}
+_WITHOUT_STEPS = ("recurrent",)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerGate:
+    """A gate of all steps alike.
+
+    weights [units, depth] of what the sequence holds; None where it holds products, in columns from ``first``.
+    recurrent [units, units] of h; None if h is not added. row [units]: the constant.
+    """
+
+    first: int
+    weights: Array | None
+    recurrent: Array | None
+    row: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A recurrent layer. h, c: the tensors of its first states, None for zeros; c is an LSTM's."""
+
+    chain: Sequence[Cell]
+    sequence: views.Sequence
+    gates: Mapping[str, LayerGate]
+    h: int | None
+    c: int | None
+
+    @property
+    def kind(self) -> str:
+        """What it is: "LSTM" or "GRU"."""
+        return self.chain[0].kind
+
+    @property
+    def batch(self) -> int:
+        """How many sequences it runs over at once."""
+        return self.chain[0].batch
+
+    @property
+    def units(self) -> int:
+        """The width of its states."""
+        return self.chain[0].units
+
+
+def layer_of(links: Links, chain: Sequence[Cell]) -> Layer | None:
+    """Return the layer that a chain is; None where a step computes anything else than the others."""
+    sizes = {(cell.batch, cell.units) for cell in chain}
+    found = gates_of(links, list(chain)) if len(sizes) == 1 else None
+    if found is None:
+        return None
+    (first, *later), h = found
+    widths = {gate.step.count for gates in later for gate in gates.values() if gate.step and gate.weights is None}
+    if not widths <= {chain[0].units}:
+        return None
+    head, names = chain[0], _GATES[chain[0].kind]
+    like = {name: later[0].get(name) for name in names}
+    sequence = _sequence(links, [first, *later], head.batch)
+    if sequence is None or any(gate is None for gate in like.values()):
+        return None
+    if not all(_is_like(gates[name], like[name]) for gates in (first, *later) for name in gates):
+        return None
+    if head.kind == "GRU" and head.before != h:
+        return None
+    gates = {name: _layer_gate(gate) for name, gate in like.items() if gate is not None}
+    layer = Layer(chain, sequence, gates, h, head.before if head.kind == "LSTM" else None)
+    return _with_weights(links, layer) if head.kind == "LSTM" else layer if _is_uniform(links, layer) else None
+
+
+def _sequence(links: Links, steps: Sequence[Gates], batch: int) -> views.Sequence | None:
+    """Return the sequence of which every step reads its own, and all are read, in order."""
+    read = [
+        {gate.step and (gate.step.sequence, gate.step.index) for gate in gates.values()} - {None} for gates in steps
+    ]
+    if any(len(found) != 1 for found in read):
+        return None
+    order = [found.pop() for found in read]
+    sequences, indices = {pair[0] for pair in order if pair}, [pair[1] for pair in order if pair]
+    (sequence,) = sequences if len(sequences) == 1 else (None,)
+    if sequence is None:
+        return None
+    shape, forwards = links.shape(sequence.tensor), list(range(len(steps)))
+    if shape[sequence.axis] != len(steps) or shape[1 - sequence.axis] != batch:
+        return None
+    if list(indices) not in (forwards, forwards[::-1]):
+        return None
+    return replace(sequence, backwards=list(indices) != forwards)
+
+
+def _is_like(gate: Gate, other: Gate | None) -> bool:
+    """Return whether a gate computes what another does; it may leave out the product with an h of zeros."""
+    if other is None or not np.array_equal(gate.row, other.row):
+        return False
+    if (gate.step is None) != (other.step is None) or (gate.weights is None) != (other.weights is None):
+        return False
+    columns = [None if g.step is None else (g.step.first, g.step.count) for g in (gate, other)]
+    same = columns[0] == columns[1] and _same(gate.weights, other.weights)
+    return same and (gate.recurrent is None or _same(gate.recurrent, other.recurrent))
+
+
+def _same(a: Array | None, b: Array | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+
+
+def _layer_gate(gate: Gate) -> LayerGate:
+    return LayerGate(0 if gate.step is None else gate.step.first, gate.weights, gate.recurrent, gate.row)
+
+
+def _is_uniform(links: Links, layer: Layer) -> bool:
+    """Return whether all gates read products, or all multiply whole steps."""
+    depth = links.shape(layer.sequence.tensor)[-1]
+    fed = [gate for name, gate in layer.gates.items() if name not in _WITHOUT_STEPS]
+    if all(gate.weights is None for gate in fed):
+        return max(gate.first for gate in fed) + layer.units <= depth
+    return all(gate.weights is not None and gate.weights.shape == (layer.units, depth) for gate in fed)
+
+
+def _with_weights(links: Links, layer: Layer) -> Layer | None:
+    """Return the layer with the weights of the products that its sequence holds, over the sequence before them."""
+    made = {name: _multiplied(links, layer, gate) for name, gate in layer.gates.items()}
+    origins = {found[0] for found in made.values() if found is not None}
+    if len(origins) != 1 or None in made.values():
+        return None
+    gates = {name: found[1] for name, found in made.items() if found is not None}
+    whole = replace(layer, sequence=origins.pop(), gates=gates)
+    return whole if _is_uniform(links, whole) else None
+
+
+def _multiplied(links: Links, layer: Layer, gate: LayerGate) -> tuple[views.Sequence, LayerGate] | None:
+    outer = views.origin(links, layer.sequence)
+    if gate.weights is not None:
+        return outer, gate
+    view = views.columns(links, outer.tensor).part(gate.first, layer.units)
+    node = links.producer(view.source)
+    product = None if node is None else product_of(links, node, view)
+    axis = None if product is None else views.axis_within(links, product.x, outer)
+    if product is None or axis is None:
+        return None
+    row = gate.row + product.bias.astype(gate.row.dtype)
+    before = views.origin(links, replace(outer, tensor=product.x, axis=axis))
+    return before, replace(gate, first=0, weights=product.weights, row=row)

@@ -1,0 +1,88 @@
+"""A subgraph as patterns and walks see it: who makes a tensor, and who reads it."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from litecl.interpreter.graph import ABSENT, Array, Node, Shape, Subgraph
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.binary import ADD, MUL
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
+
+_COMMUTATIVE = (ADD, MUL)
+
+
+class Links:
+    """A subgraph with its links; ``litecl.interpreter.match.Graph`` describes the methods for patterns.
+
+    Variable tensors change while the model runs, so they have neither a producer nor a value here.
+    """
+
+    def __init__(self, graph: Subgraph) -> None:
+        self.graph = graph
+        self._made = {t: node for node in graph.nodes for t in node.outputs if not graph.tensors[t].is_variable}
+
+    @cached_property
+    def _read(self) -> dict[int, list[Node]]:
+        found: dict[int, list[Node]] = {}
+        for node in self.graph.nodes:
+            for tensor in node.inputs:
+                found.setdefault(tensor, []).append(node)
+        return found
+
+    def producer(self, tensor: int) -> Node | None:
+        """Return the node that computes a tensor."""
+        return self._made.get(tensor)
+
+    def consumers(self, tensor: int) -> Sequence[Node]:
+        """Return the nodes that read a tensor."""
+        return self._read.get(tensor, [])
+
+    def operands(self, node: Node) -> Sequence[int | None]:
+        """Return what a node reads."""
+        return [None if t == ABSENT else t for t in node.inputs]
+
+    def results(self, node: Node) -> Sequence[int]:
+        """Return what a node computes."""
+        return node.outputs
+
+    def is_a(self, node: Node, op: object) -> bool:
+        """Return whether a node is of an operator, in float32 and without a fused activation."""
+        return node.op is op and self.is_plain(node)
+
+    def commutes(self, node: Node) -> bool:
+        """Return whether the operands of a node may change places."""
+        return node.op in _COMMUTATIVE
+
+    def value(self, tensor: int) -> Array | None:
+        """Return the value of a constant."""
+        spec = self.graph.tensors[tensor]
+        return None if spec.is_variable or tensor in self._made else spec.data
+
+    def is_plain(self, node: Node) -> bool:
+        """Return whether a node makes float32 numbers, and does nothing to them afterwards."""
+        activation = getattr(node.options, "fused_activation_function", ActivationFunctionType.NONE)
+        return activation == ActivationFunctionType.NONE and all(
+            self.graph.tensors[t].type == TensorType.FLOAT32 for t in node.outputs
+        )
+
+    def made_by(self, tensor: int, op: Op | ControlOp) -> Node | None:
+        """Return the node of an operator that makes a tensor."""
+        node = self.producer(tensor)
+        return node if node is not None and self.is_a(node, op) else None
+
+    def shape(self, tensor: int) -> Shape:
+        """Return the shape of a tensor; () where it is open, so that nothing fits it."""
+        spec = self.graph.tensors[tensor]
+        return () if spec.shape is None or -1 in (spec.shape_signature or ()) else spec.shape
+
+    def rows(self, tensor: int, width: int) -> int:
+        """Return how many rows of ``width`` numbers a tensor has; 0 where these are not its last dimension."""
+        shape = self.shape(tensor)
+        return int(np.prod(shape[:-1])) if shape and shape[-1] == width else 0
+
+    def integers(self, tensor: int) -> list[int] | None:
+        """Return a constant of integers as a list."""
+        data = self.value(tensor)
+        return None if data is None or data.dtype.kind != "i" else [int(n) for n in data.reshape(-1)]

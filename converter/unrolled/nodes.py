@@ -1,0 +1,114 @@
+"""The nodes that compute a layer: an operator for an LSTM, a loop for a GRU."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.converter.graph import Function, Module, Node, Value, constant
+from litecl.converter.lower.builder import Builder
+from litecl.converter.lower.lstm import lstm_layer
+from litecl.converter.passes.tflite.duplicates import merge_duplicates
+from litecl.converter.passes.tflite.reshapes import join_reshapes
+from litecl.converter.unrolled.cells import LSTM_GATES
+from litecl.converter.unrolled.gru import gru_layer
+from litecl.converter.unrolled.layer import Layer
+from litecl.converter.unrolled.results import MemoryResult, Result, SequenceResult, StepResult
+from litecl.converter.unrolled.views import SWAPPED
+from litecl.interpreter.graph import Array, Subgraph
+from litecl.interpreter.ops.reverse import REVERSE_V2
+from litecl.interpreter.ops.slice import SLICE
+from litecl.interpreter.schema import TensorType
+
+_FLOAT32 = TensorType.FLOAT32
+
+
+def operands_of(layer: Layer) -> list[int]:
+    """Return the tensors that a layer reads: its sequence, and the first states that are not zeros."""
+    return list(dict.fromkeys(t for t in (layer.sequence.tensor, layer.h, layer.c) if t is not None))
+
+
+def module_of(graph: Subgraph, layer: Layer, wanted: Sequence[Result], name: str) -> Module:
+    """Return a program from a layer's operands to the results that are wanted."""
+    operands = {t: Value(_FLOAT32, graph.tensors[t].static_shape, graph.tensors[t].name) for t in operands_of(layer)}
+    function = Function(name, list(operands.values()), [])
+    b = Builder(function, Node("", [], [Value(_FLOAT32, (layer.batch, layer.units), name)], {}, name))
+    states = [_state(b, layer, None if t is None else operands[t]) for t in (layer.h, layer.c)]
+    made = _Made(b, layer, _LAYERS[layer.kind](b, layer, operands[layer.sequence.tensor], *states))
+    steps = {result.index for result in wanted if isinstance(result, StepResult)}
+    alone = steps == {len(layer.chain) - 1}
+    function.outputs = [made.result(result, alone=alone) for result in wanted]
+    function.tidy()
+    while join_reshapes(function):
+        pass
+    merge_duplicates(function)
+    return Module(function, [f"operand{t}" for t in operands], [f"result{result.tensor}" for result in wanted])
+
+
+def _state(b: Builder, layer: Layer, value: Value | None) -> Value:
+    shape = (layer.batch, layer.units)
+    return constant(np.zeros(shape, np.float32)) if value is None else _shaped(b, value, shape)
+
+
+def _lstm(b: Builder, layer: Layer, x: Value, h: Value, c: Value) -> Sequence[Value]:
+    gates = [layer.gates[name] for name in LSTM_GATES]
+    kernel, recurrent = (_side_by_side(part) for part in zip(*((g.weights, g.recurrent) for g in gates), strict=True))
+    bias: Array = np.concatenate([gate.row for gate in gates]).astype(np.float32)
+    sequence = layer.sequence
+    shape = (*(x.static_shape or ())[:2], layer.units)
+    return lstm_layer(b, x, h, c, (kernel, recurrent, bias), "tanh", sequence.backwards, shape, sequence.axis)
+
+
+def _side_by_side(weights: Sequence[Array | None]) -> Array:
+    """Return matrices [units, depth] as one [depth, gates * units]."""
+    return np.concatenate([part.T for part in weights if part is not None], axis=1)
+
+
+def _gru(b: Builder, layer: Layer, x: Value, h: Value, c: Value) -> Sequence[Value]:
+    return gru_layer(b, layer, x, h)
+
+
+_LAYERS: dict[str, Callable[[Builder, Layer, Value, Value, Value], Sequence[Value]]] = {"LSTM": _lstm, "GRU": _gru}
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What a layer's nodes make: the sequence of hidden states, the last of them, and an LSTM's last memory."""
+
+    b: Builder
+    layer: Layer
+    values: Sequence[Value]
+
+    @property
+    def axis(self) -> int:
+        """That of time in the sequence."""
+        return 0 if self.layer.kind == "GRU" else self.layer.sequence.axis
+
+    def result(self, result: Result, *, alone: bool) -> Value:
+        """Return a result. alone: no step but the last is wanted, so that none need be cut from the sequence."""
+        if isinstance(result, MemoryResult):
+            value = self.values[2]
+        elif isinstance(result, SequenceResult):
+            value = self._sequence(result)
+        else:
+            assert isinstance(result, StepResult)
+            value = self.values[1] if alone else self._step(result.index)
+        return _shaped(self.b, value, result.shape)
+
+    def _step(self, index: int) -> Value:
+        begin, size = [0, 0, 0], [self.layer.batch, self.layer.batch, self.layer.units]
+        begin[self.axis], size[self.axis] = index, 1
+        bounds = [self.b.const(bound, np.int32) for bound in (begin, size)]
+        return self.b.op(SLICE, [self.values[0], *bounds], type=_FLOAT32, shape=tuple(size))
+
+    def _sequence(self, result: SequenceResult) -> Value:
+        value = self.values[0]
+        if result.backwards:
+            value = self.b.op(
+                REVERSE_V2, [value, self.b.const([self.axis], np.int32)], type=_FLOAT32, shape=value.shape
+            )
+        return value if result.axis == self.axis else self.b.transpose(value, SWAPPED)
+
+
+def _shaped(b: Builder, value: Value, shape: Sequence[int]) -> Value:
+    return value if value.shape == tuple(shape) else b.reshape(value, shape, tuple(shape))

@@ -1,0 +1,146 @@
+"""Puts operators and loops in the place of unrolled recurrent layers, in a finished model of any origin."""
+
+import itertools
+from collections.abc import Collection, Container, Iterator, Sequence
+from dataclasses import replace
+
+from litecl.converter.emit import emit
+from litecl.converter.report import FusionRecord
+from litecl.converter.unrolled.cells import cells
+from litecl.converter.unrolled.chains import chains
+from litecl.converter.unrolled.layer import Layer, layer_of
+from litecl.converter.unrolled.links import Links
+from litecl.converter.unrolled.nodes import module_of, operands_of
+from litecl.converter.unrolled.results import Result, results_of
+from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops.control import WHILE
+
+
+def roll_up(model: Model) -> tuple[Model, list[FusionRecord]]:
+    """Return the model with every unrolled LSTM and GRU as one operator or loop, and what was done.
+
+    A chain of steps stays as it is unless every step is proved to compute the same, and nothing but hidden states and
+    the last memory is read outside.
+    """
+    records: list[FusionRecord] = []
+    for index in range(len(model.subgraphs)):
+        while (rolled := _next(model, index)) is not None:
+            model, record = rolled
+            records.append(record)
+    return (_compact(model), records) if records else (model, records)
+
+
+def _next(model: Model, index: int) -> tuple[Model, FusionRecord] | None:
+    """Return the model with the first layer rolled up that a subgraph has, None if it has none."""
+    graph = model.subgraphs[index]
+    links = Links(graph)
+    for chain in chains(cells(links), links):
+        layer = layer_of(links, chain)
+        if layer is None or any(graph.tensors[t].is_variable for t in operands_of(layer)):
+            continue
+        results = {result.tensor: result for result in results_of(links, chain)}
+        live, wanted = _needed(graph, operands_of(layer), results.keys())
+        if not any(node in live for cell in chain for node in cell.nodes):
+            name = graph.tensors[chain[-1].h].name
+            rolled = _rolled(model, index, layer, [results[t] for t in sorted(wanted)], live)
+            return rolled, FusionRecord(f"unrolled {layer.kind}", name)
+    return None
+
+
+def _needed(graph: Subgraph, operands: Sequence[int], given: Collection[int]) -> tuple[set[Node], set[int]]:
+    """Return the nodes that a subgraph needs, some of which make operands, and what they read of tensors given."""
+    read = {*graph.outputs, *operands}
+    live: set[Node] = set()
+    for node in reversed(graph.nodes):
+        acts = not isinstance(node.op, Op) or not node.op.pure or bool(node.op.states) or not node.outputs
+        if acts or any(t in read and t not in given for t in node.outputs):
+            live.add(node)
+            read.update(node.inputs)
+    return live, read & set(given)
+
+
+def _rolled(model: Model, index: int, layer: Layer, wanted: Sequence[Result], live: Container[Node]) -> Model:
+    """Return the model with a layer where the first step of its chain is, and without what nothing needs any more."""
+    graph = model.subgraphs[index]
+    name = f"{graph.tensors[layer.chain[-1].h].name}/rolled_up"
+    made = emit({"layer": module_of(graph, layer, wanted, name)})
+    tensors, place = _joined(graph, made.subgraphs[0], operands_of(layer))
+    renamed = {result.tensor: place[t] for result, t in zip(wanted, made.subgraphs[0].outputs, strict=True)}
+    for old, new in renamed.items():
+        tensors[new] = replace(tensors[new], name=graph.tensors[old].name)
+    inner = [_called(node.moved(place), len(model.subgraphs) - 1) for node in made.subgraphs[0].nodes]
+    head = next(n for n, node in enumerate(graph.nodes) if layer.chain[0].h in node.outputs)
+    before, after = (
+        [replace(node, inputs=tuple(renamed.get(t, t) for t in node.inputs)) for node in part if node in live]
+        for part in (graph.nodes[:head], graph.nodes[head:])
+    )
+    outputs = tuple(renamed.get(t, t) for t in graph.outputs)
+    rolled = replace(graph, tensors=tuple(tensors), nodes=(*before, *inner, *after), outputs=outputs)
+    subgraphs = (*model.subgraphs[:index], rolled, *model.subgraphs[index + 1 :], *made.subgraphs[1:])
+    signatures = tuple(
+        replace(s, outputs={key: renamed.get(t, t) for key, t in s.outputs.items()}) if s.subgraph == index else s
+        for s in model.signatures
+    )
+    return replace(model, subgraphs=subgraphs, signatures=signatures)
+
+
+def _joined(graph: Subgraph, made: Subgraph, operands: Sequence[int]) -> tuple[list[TensorSpec], dict[int, int]]:
+    """Return the tensors of both, and the place of those of the made one, whose inputs are tensors of the graph."""
+    tensors, place = list(graph.tensors), {ABSENT: ABSENT, **dict(zip(made.inputs, operands, strict=True))}
+    names = {spec.name for spec in tensors}
+    for number, spec in enumerate(made.tensors):
+        if number not in place:
+            place[number] = len(tensors)
+            tensors.append(replace(spec, name=_unique(spec.name, names)))
+    return tensors, place
+
+
+def _unique(name: str, names: set[str]) -> str:
+    found = next(n for n in itertools.chain([name], (f"{name}_{i}" for i in itertools.count(1))) if n not in names)
+    names.add(found)
+    return found
+
+
+def _called(node: Node, offset: int) -> Node:
+    """Return a node whose subgraphs have come behind others."""
+    if node.op is not WHILE:
+        return node
+    condition, body = node.options.cond_subgraph_index, node.options.body_subgraph_index
+    options = replace(node.options, cond_subgraph_index=condition + offset, body_subgraph_index=body + offset)
+    return replace(node, options=options)
+
+
+def _compact(model: Model) -> Model:
+    """Return the model without tensors that nothing uses."""
+    places = [{t: new for new, t in enumerate(_used(model, index))} for index in range(len(model.subgraphs))]
+    subgraphs = tuple(
+        replace(
+            graph,
+            tensors=tuple(graph.tensors[t] for t in place),
+            inputs=tuple(place[t] for t in graph.inputs),
+            outputs=tuple(place[t] for t in graph.outputs),
+            nodes=tuple(node.moved({**place, ABSENT: ABSENT}) for node in graph.nodes),
+        )
+        for graph, place in zip(model.subgraphs, places, strict=True)
+    )
+    signatures = tuple(
+        replace(
+            s,
+            inputs={key: places[s.subgraph][t] for key, t in s.inputs.items()},
+            outputs={key: places[s.subgraph][t] for key, t in s.outputs.items()},
+        )
+        for s in model.signatures
+    )
+    return replace(model, subgraphs=subgraphs, signatures=signatures)
+
+
+def _used(model: Model, index: int) -> Iterator[int]:
+    """Yield the tensors of a subgraph that nodes, inputs, outputs or signatures name, in their order."""
+    graph = model.subgraphs[index]
+    used = {*graph.inputs, *graph.outputs}
+    for node in graph.nodes:
+        used |= {*node.inputs, *node.outputs, *node.intermediates}
+    for signature in (s for s in model.signatures if s.subgraph == index):
+        used |= {*signature.inputs.values(), *signature.outputs.values()}
+    yield from sorted(used - {ABSENT})
