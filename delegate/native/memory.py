@@ -15,6 +15,7 @@ from litecl.interpreter.buffers import ALIGNMENT, HostBuffer, aligned
 from litecl.interpreter.graph import Array
 
 _SHARED_BYTES = 1 << 12  # of constants that are worth looking for, and that no kernel uses to count
+_MOVED_BYTES = 1 << 18  # of constants that are copied so that vectors of them lie in one line of a cache
 _STEP = 1 << 20  # bytes that are compared at once
 _SAMPLE = 64  # bytes by which constants are told apart before they are compared whole
 
@@ -53,7 +54,8 @@ def _equal(a: Array, b: Array) -> bool:
 
 def _lies_well(data: Array) -> bool:
     """Return whether kernels may read an array where it is: its elements must not be apart, nor change."""
-    return data.flags.c_contiguous and not data.flags.writeable and data.ctypes.data % data.itemsize == 0
+    unit = ALIGNMENT if data.nbytes <= _MOVED_BYTES else data.itemsize
+    return data.flags.c_contiguous and not data.flags.writeable and data.ctypes.data % unit == 0
 
 
 class NativeMemory:

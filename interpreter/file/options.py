@@ -5,17 +5,18 @@ Custom operators carry bytes. Options of an operator that litecl has no record o
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import IntEnum
 from functools import cache
-from typing import Any, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.flatbuffer import Record
 from litecl.interpreter.file.tables import TABLES
+from litecl.interpreter.graph import Array
 from litecl.interpreter.op import ControlOp, NoOptions, Op
 from litecl.interpreter.options import CustomOptions, RawOptions, flexbuffer_map
 
@@ -90,12 +91,19 @@ def _decoded(op: Op | ControlOp, name: str, hint: Any, values: Mapping[str, Any]
     if isinstance(hint, type) and issubclass(hint, IntEnum):
         return _enumerated(op, name, hint, value)
     if get_origin(hint) is tuple:
-        return () if value is None else tuple(np.asarray(_plain(op, name, tuple, value)).tolist())
+        return () if value is None else _items(op, name, get_args(hint)[0], _plain(op, name, tuple, value))
     if hint is bytes:
         return b"" if value is None else bytes(value)
     if hint is str and value is None:
         return ""
     return hint(_plain(op, name, hint, value)) if isinstance(hint, type) and hint in _TAKEN else value
+
+
+def _items(op: Op | ControlOp, name: str, hint: type, values: Sequence[Any] | Array) -> tuple[Any, ...]:
+    """Return a vector, which has one type, or the items of a list of custom options, each of which may be anything."""
+    if isinstance(values, np.ndarray):
+        return tuple(values.tolist())
+    return tuple(hint(_plain(op, f"{name}[{i}]", hint, value)) for i, value in enumerate(values))
 
 
 def _plain(op: Op | ControlOp, name: str, hint: type, value: Any) -> Any:

@@ -90,6 +90,12 @@ def test_a_list_of_another_type_is_refused(vector: Any) -> None:
         decode_custom_options(HADAMARD_ROTATION, bytes(flexbuffers.Dumps({"random_binary_vector": vector})))
 
 
+@pytest.mark.parametrize("vector", [[1, [2, 3]], [1, "text"], [1, None], [1, {"a": 1}], [1, float("nan")]])
+def test_a_list_with_an_item_of_another_type_is_refused(vector: Any) -> None:
+    with pytest.raises(ModelError, match=r"aeq.hadamard_rotation: expected random_binary_vector\[1\] of type int, got"):
+        decode_custom_options(HADAMARD_ROTATION, bytes(flexbuffers.Dumps({"random_binary_vector": vector})))
+
+
 @pytest.mark.parametrize("expert", [4, -5])
 def test_moe_refuses_experts_that_there_are_not(expert: int) -> None:
     with pytest.raises(ModelError, match=r"moe: index .* out of range for dimension 4"):

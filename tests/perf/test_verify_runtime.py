@@ -12,9 +12,12 @@ import pytest
 
 from litecl.bisection.tolerance import Tolerance
 from litecl.cli import main
+from litecl.conformance import tflite_runtime_faults
 from litecl.conformance.catalogue import check_of, selected
+from litecl.conformance.faults import known_fault
 from litecl.conformance.kit import Kit, _batches
-from litecl.conformance.litert_faults import FAULTS, NEWEST, known_fault
+from litecl.conformance.known import Known
+from litecl.conformance.litert_faults import NEWEST
 from litecl.conformance.runtimes import suspect
 from litecl.conformance.spread import explains
 from litecl.interpreter import Interpreter
@@ -25,6 +28,7 @@ from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import every_op
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.quantize import QUANTIZE
+from litecl.interpreter.ops.unary import NEG
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from litecl.verify import pages
 from litecl.verify.catalogue import named_cases
@@ -137,7 +141,7 @@ def test_known_faults_of_litert_do_not_count(tmp_path: Path) -> None:
     rows = {row["check"]: row for row in json.loads(file.read_text())["devices"][0]["rows"] if row["waived"]}
     assert {*rows} == {"ADD_N/known: ADD_N", "TOPK_V2/known: TOPK_V2", "WHILE/swapped variables"}
     assert rows["WHILE/swapped variables"]["kernels"] == ["WHILE"]
-    told = "a loop's variables are written one by one, even if they swap values (LiteRT 2.1.0 to "
+    told = "a loop's variables are written one by one, even if they swap values (LiteRT 1.4.0 to "
     assert rows["WHILE/swapped variables"]["waived"].startswith(told)
 
 
@@ -162,20 +166,57 @@ def test_a_known_fault_explains_no_larger_error() -> None:
     assert known_fault(row, case, runtime | {"platform": "tflite_runtime"}) is None
 
 
+@pytest.mark.parametrize("status", [FAIL, CRASHED])
+def test_a_fault_of_numbers_explains_no_death(status: str) -> None:
+    g = Graph()
+    x = g.input((3,))
+    small = model(g.build(g.op(ADD, [x, x], AddOptions(ActivationFunctionType.TANH))))
+    runtime = {"name": "litert", "platform": "ai_edge_litert", "driver": NEWEST}
+    assert (known_fault(replace(ONE, status=status), small, runtime) is None) == (status == CRASHED)
+    bare = replace(ONE, status=CRASHED, check="DEPTHWISE_CONV_2D/no bias")
+    assert "ends the process" in (known_fault(bare, small, runtime) or "")
+
+
+def test_nodes_whose_results_nobody_reads() -> None:
+    """XNNPACK of LiteRT 1.4.0 dies of them."""
+    runtime = {"name": "litert", "platform": "ai_edge_litert", "driver": "1.4.0"}
+    for is_read in (True, False):
+        g = Graph()
+        x = g.input((3,))
+        y = g.op(ADD, [x, x], AddOptions())
+        small = model(g.build(g.op(ADD, [x, x], AddOptions()), *([y] if is_read else [])))
+        assert (known_fault(replace(ONE, status=CRASHED), small, runtime) is None) == is_read
+
+
 @pytest.mark.parametrize(
-    ("version", "ever", "once"),
+    ("version", "first", "last", "found"),
     [
-        ("2.0.3", False, False),
-        ("2.1.0", True, True),
-        ("2.2.0", True, False),
-        (NEWEST, True, False),
-        ("3.0.0", True, False),
+        ("1.3.9", "1.4.0", "2.3.0", False),
+        ("1.4.0", "1.4.0", "1.4.0", True),
+        ("1.4.0", "2.1.0", "2.3.0", False),
+        ("2.1.0", "1.4.0", "2.3.0", True),
+        ("2.2.0", "1.4.0", "2.1.0", False),
+        ("2.2.0", "2.1.0", "2.3.0", True),
+        ("3.0.0", "2.1.0", "2.1.0", False),
+        ("3.0.0", "2.1.0", "2.3.0", True),
     ],
 )
-def test_known_faults_have_versions(version: str, ever: bool, once: bool) -> None:
+def test_known_faults_have_versions(version: str, first: str, last: str, found: bool) -> None:
     """A fault that the newest version has is believed to be in those to come; a mended one not."""
-    for fault in FAULTS:
-        assert fault.is_in(version, NEWEST) == (ever if fault.last == NEWEST else once), fault.reason
+    assert Known("", ("litert",), first, last).is_in(version, "2.3.0") == found
+
+
+def test_known_faults_of_tflite_runtime() -> None:
+    """Those of LiteRT that it has too, and its own; not those that LiteRT alone has."""
+    runtime = {"name": "tflite_runtime", "platform": "tflite_runtime", "driver": tflite_runtime_faults.NEWEST}
+    bits = named_cases()["FULLY_CONNECTED/8 bits"].model()
+    told = "hybrid FULLY_CONNECTED with scales of channels gives the bias alone (tflite_runtime 2.14.0)"
+    assert known_fault(replace(ONE, relative=0.9), bits, runtime) == told
+    g = Graph()
+    other = model(g.build(g.op(NEG, [g.input((3,))], NoOptions())))
+    for check, is_known in (("TOPK_V2/known: TOPK_V2", True), ("SQRT/zero", False), ("PRELU/one slope", True)):
+        assert (known_fault(replace(ONE, check=check), other, runtime) is not None) == is_known
+    assert {fault.package for fault in tflite_runtime_faults.FAULTS} == {"tflite_runtime"}
 
 
 def test_checks_of_runtimes() -> None:

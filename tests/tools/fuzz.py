@@ -11,6 +11,7 @@ every round, and skips the rounds that a file has already.
 
 import argparse
 import faulthandler
+import gc
 import multiprocessing
 import os
 import resource
@@ -37,7 +38,7 @@ from tools.fuzz_runtimes import LIMITS, RUNTIMES, Limits, Tried
 from tools.mutation import seeds
 from tools.mutation.plan import Plan
 
-_PATIENCE = 3  # times what a mutant may take, after which its worker counts as hung
+_PATIENCE = 20  # times what a mutant may take, after which its worker counts as hung: others may need the machine
 _ENDS = ("timeout", "crash")
 _NO_MEMORY = ("bad_alloc", "Cannot allocate", "out of memory", "std::length_error")
 
@@ -70,6 +71,7 @@ def _measured(content: bytes, tried: Tried, limits: Limits) -> tuple[str, str]:
 def _work(plan: Plan, tried: Tried, limits: Limits, numbers: range, pipe: Connection, errors: IO[bytes]) -> None:
     """Try models and report how each ended. What a library prints goes to ``errors``, the last model's only."""
     faulthandler.disable()
+    gc.freeze()  # what the workers share need not be looked through again for each model
     os.dup2(errors.fileno(), 2)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     most = used + limits.most_bytes + tried.library_bytes

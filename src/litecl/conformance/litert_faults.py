@@ -1,17 +1,13 @@
 """The known faults of LiteRT: of its reference kernels, and of its default ones, XNNPACK's and the optimised."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from litecl.conformance.known import Known
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec, callees_of
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from litecl.perf.contenders import LITERT, LITERT_REFERENCE
-from litecl.verify.record import Row
 
-PACKAGE = "ai_edge_litert"
 _REFERENCE, _DEFAULT = (LITERT_REFERENCE,), (LITERT,)
 _BOTH = (*_REFERENCE, *_DEFAULT)
 _IGNORED = (ActivationFunctionType.TANH, ActivationFunctionType.SIGN_BIT)
@@ -88,88 +84,111 @@ def _sums_integers(graph: Subgraph, node: Node) -> bool:
     )
 
 
+def _has_idle_nodes(model: Model) -> bool:
+    """Return whether nobody reads the results of some node."""
+    for graph in model.subgraphs:
+        read = {*graph.outputs, *(t for node in graph.nodes for t in node.inputs)}
+        if any(not read.intersection(node.outputs) for node in graph.nodes):
+            return True
+    return False
+
+
+_RANKS = ("*/rank 6", "MAXIMUM/edge*", "SELECT_V2/edge*", "TRANSPOSE/edge*")
+_REDUCTIONS = ("MEAN/edge*", "SUM/edge*", "SUM/empty", "REDUCE_M*/edge*")
 _has_blocks_of_4_bits = partial(_has_blocks, types=(TensorType.INT4, TensorType.INT2))
 _has_blocks_of_8_bits = partial(_has_blocks, types=(TensorType.INT8,))
 NEWEST = "2.3.0"
-"""The newest version of LiteRT that was tried; 2.1.0 was the other."""
+"""The newest version of LiteRT that was tried; 1.4.0 and 2.1.0 were the others."""
 
-_SINCE, _ONCE = ("2.1.0", NEWEST), ("2.1.0", "2.1.0")
+# The first and the last version with a fault, and whether tflite_runtime has it too.
+_EVER, _MENDED = ("1.4.0", NEWEST, True), ("1.4.0", "2.1.0", True)
+_SINCE_1, _SINCE_2 = ("1.4.0", NEWEST, False), ("2.1.0", NEWEST, False)
+_UNTIL_2, _IN_2, _IN_1 = ("1.4.0", "2.1.0", False), ("2.1.0", "2.1.0", True), ("1.4.0", "1.4.0", False)
 _OF_BOTH = (
-    Known("fused TANH and SIGN_BIT are silently ignored", _BOTH, *_SINCE, shows=_any(_ignores_activation)),
-    Known("a loop's variables are written one by one, even if they swap values", _BOTH, *_SINCE, shows=_swaps),
-    Known("32-bit biases of INT16 products are read as 64-bit ones", _BOTH, *_SINCE, shows=_any(_reads_wide_biases)),
-    Known("RELU_N1_TO_1 of UINT32 makes every element 1", _BOTH, *_SINCE, ("*/known: UINT32",)),
-    Known("comparisons with NaN are false, so TOPK_V2 puts NaN anywhere", _BOTH, *_SINCE, ("*/known: TOPK_V2",)),
-    Known("ATAN2 reads past the smaller of operands whose shapes differ", _BOTH, *_SINCE, shows=_any(_broadcasts)),
-    Known("8-bit weights with scales of blocks give the bias alone", _BOTH, *_SINCE, shows=_any(_has_blocks_of_8_bits)),
-    Known("two hybrid BIDIRECTIONAL_SEQUENCE_RNNs in a row end the process", _BOTH, *_SINCE, shows=_two_rnns),
-    Known("ADD_N clamps infinities to 3.4e38", _BOTH, *_SINCE, ("*/known: ADD_N",)),
-    Known("ARG_MAX and ARG_MIN of NaN give other indices", _BOTH, *_ONCE, ("ARG_M*/NaN*",)),
-    Known("the linked or auxiliary input is misread", _BOTH, *_ONCE, ("BIDIRECTIONAL_SEQUENCE_LSTM/*",)),
-    Known("numbers out of range are cast to others", _BOTH, *_ONCE, ("CAST/FLOAT* to UINT*", "CAST/saturating*")),
-    Known("SPARSE_TO_DENSE with indices of rank 0 or 1 ends the process", _BOTH, *_ONCE, ("SPARSE_TO_DENSE/*",)),
-    Known("ranks above 5 end the process", _BOTH, *_ONCE, ("*/rank 6", "MAXIMUM/edge*", "SELECT_V2/edge*")),
-    Known("slices are read from elsewhere", _BOTH, *_ONCE, ("STABLEHLO_GATHER/rows",)),
+    Known("fused TANH and SIGN_BIT are silently ignored", _BOTH, *_EVER, shows=_any(_ignores_activation)),
+    Known("a loop's variables are written one by one, even if they swap values", _BOTH, *_EVER, shows=_swaps),
+    Known("32-bit biases of INT16 products are read as 64-bit ones", _BOTH, *_SINCE_1, shows=_any(_reads_wide_biases)),
+    Known("RELU_N1_TO_1 of UINT32 makes every element 1", _BOTH, *_EVER, ("*/known: UINT32",)),
+    Known("comparisons with NaN are false, so TOPK_V2 puts NaN anywhere", _BOTH, *_EVER, ("*/known: TOPK_V2",)),
+    Known(
+        "ATAN2 reads past the smaller of operands whose shapes differ",
+        _BOTH,
+        *_SINCE_1,
+        shows=_any(_broadcasts),
+        ends=True,
+    ),
+    Known("8-bit weights with scales of blocks give the bias alone", _BOTH, *_EVER, shows=_any(_has_blocks_of_8_bits)),
+    Known("two hybrid BIDIRECTIONAL_SEQUENCE_RNNs in a row end the process", _BOTH, *_EVER, shows=_two_rnns, ends=True),
+    Known("ADD_N clamps infinities to 3.4e38", _BOTH, *_EVER, ("*/known: ADD_N",)),
+    Known("ARG_MAX and ARG_MIN of NaN give other indices", _BOTH, *_MENDED, ("ARG_M*/NaN*",)),
+    Known("the linked or auxiliary input is misread", _BOTH, *_MENDED, ("BIDIRECTIONAL_SEQUENCE_LSTM/*",)),
+    Known("numbers out of range are cast to others", _BOTH, *_MENDED, ("CAST/FLOAT* to UINT*", "CAST/saturating*")),
+    Known(
+        "SPARSE_TO_DENSE with indices of rank 0 or 1 ends the process",
+        _BOTH,
+        *_MENDED,
+        ("SPARSE_TO_DENSE/*",),
+        ends=True,
+    ),
+    Known("ranks above 5 end the process", _BOTH, *_MENDED, _RANKS, ends=True),
+    Known("EQUAL of INT16 compares the stored integers, whatever their scales", _BOTH, *_IN_1, ("EQUAL/INT16 *",)),
+    Known("slices are read from elsewhere", _BOTH, *_UNTIL_2, ("STABLEHLO_GATHER/rows",)),
 )
 _OF_THE_REFERENCE = (
-    Known("sums of INT8 and INT16 wrap", _REFERENCE, *_SINCE, shows=_any(_sums_integers)),
-    Known("numbers beyond int32 are quantized to the lowest one", _REFERENCE, *_SINCE, ("*/known: QUANTIZE",)),
+    Known("sums of INT8 and INT16 wrap", _REFERENCE, *_SINCE_1, shows=_any(_sums_integers)),
+    Known("numbers beyond int32 are quantized to the lowest one", _REFERENCE, *_SINCE_1, ("*/known: QUANTIZE",)),
     Known(
         "infinite results without an activation are clamped to 3.4e38",
         _REFERENCE,
-        *_SINCE,
+        *_SINCE_1,
         ("*/known: *", "DIV/by zero*", "chain/NaN and infinities*"),
     ),
-    Known("the scales of blocks of 4-bit weights are ignored", _REFERENCE, *_SINCE, shows=_any(_has_blocks_of_4_bits)),
-    Known("gates of UINT8 LSTMs are off by a step", _REFERENCE, *_SINCE, shows=_any(_is_byte_lstm), most=0.01),
-    Known("the last channel of a neighbourhood is left out", _REFERENCE, *_SINCE, ("LOCAL_RESPONSE_NORMALIZATION/*",)),
-    Known("a negative alpha is rounded differently", _REFERENCE, *_ONCE, ("LEAKY_RELU/* alpha -0.5*",)),
-    Known("the sign of NaN is 0", _REFERENCE, *_ONCE, ("SIGN/infinities and NaN",)),
-    Known("results change from run to run", _REFERENCE, *_ONCE, ("BATCH_MATMUL/many rows, both adjoint",)),
+    Known(
+        "the scales of blocks of 4-bit weights are ignored", _REFERENCE, *_SINCE_2, shows=_any(_has_blocks_of_4_bits)
+    ),
+    Known("gates of UINT8 LSTMs are off by a step", _REFERENCE, *_SINCE_1, shows=_any(_is_byte_lstm), most=0.01),
+    Known(
+        "the last channel of a neighbourhood is left out", _REFERENCE, *_SINCE_1, ("LOCAL_RESPONSE_NORMALIZATION/*",)
+    ),
+    Known("a negative alpha is rounded differently", _REFERENCE, *_UNTIL_2, ("LEAKY_RELU/* alpha -0.5*",)),
+    Known("the sign of NaN is 0", _REFERENCE, *_UNTIL_2, ("SIGN/infinities and NaN",)),
+    Known("results change from run to run", _REFERENCE, *_UNTIL_2, ("BATCH_MATMUL/many rows, both adjoint",)),
 )
 _OF_THE_DEFAULT = (
     Known(
         "XNNPACK quantizes activations asymmetrically at run time, whatever asymmetric_quantize_inputs says",
         _DEFAULT,
-        *_SINCE,
+        *_SINCE_1,
         shows=_any(_is_hybrid),
         most=_SHARE_OF_8_BITS,
     ),
-    Known("the same, which decides the sign of a sum", _DEFAULT, *_SINCE, ("FULLY_CONNECTED/8 bits, saturates",)),
-    Known("an infinity makes its neighbours NaN", _DEFAULT, *_SINCE, ("*/known: *CONV*", "*/known: FULLY_CONNECTED")),
-    Known("DEPTHWISE_CONV_2D without a bias ends the process", _DEFAULT, *_SINCE, ("DEPTHWISE_CONV_2D/no bias",)),
+    Known("the same, which decides the sign of a sum", _DEFAULT, *_SINCE_1, ("FULLY_CONNECTED/8 bits, saturates",)),
+    Known("an infinity makes its neighbours NaN", _DEFAULT, *_EVER, ("*/known: *CONV*", "*/known: FULLY_CONNECTED")),
+    Known(
+        "DEPTHWISE_CONV_2D without a bias ends the process", _DEFAULT, *_EVER, ("DEPTHWISE_CONV_2D/no bias",), ends=True
+    ),
     Known(
         "NaN and infinities",
         _DEFAULT,
-        *_SINCE,
+        *_EVER,
         ("*/infinities and NaN", "REDUCE_M*/*", "RSQRT/zero*", "*POOL*/known: *"),
     ),
-    Known("products near 3.4e38 overflow", _DEFAULT, *_SINCE, ("RESIZE_BILINEAR/*extremes*",)),
-    Known("SOFTMAX of 8 bits to INT16 adds the wrong offset", _DEFAULT, *_SINCE, ("SOFTMAX/*INT8 to INT16*",)),
-    Known("a product of scales above 256 overflows", _DEFAULT, *_SINCE, ("MUL/INT8 steps of 90.0",)),
-    Known("shuffled weights ignore RELU", _DEFAULT, *_SINCE, ("FULLY_CONNECTED/*shuffled*RELU*",)),
-    Known("INT16 tables are coarser, by up to 10 steps", _DEFAULT, *_SINCE, ("LOGISTIC/INT16*", "TANH/INT16*")),
-    Known("the cosine of small numbers is off by 1.5e-4", _DEFAULT, *_SINCE, ("COS/small beside large",)),
-    Known("denormal numbers become 0", _DEFAULT, *_SINCE, ("chain/denormal numbers are kept",)),
-    Known("sums of INT8 are far off", _DEFAULT, *_ONCE, ("BATCH_MATMUL/INT8 x INT8*",), shows=_any(_is_int8_matmul)),
-    Known("strides and dilations misplace the filter", _DEFAULT, *_ONCE, ("CONV_2D/*strid*", "CONV_2D/*dilat*")),
-    Known("CONV_3D with a dilation ends the process", _DEFAULT, *_ONCE, ("CONV_3D/dilated",)),
-    Known("halves are off by up to 64 steps", _DEFAULT, *_ONCE, ("*/elements FLOAT16",), most=0.002),
-    Known("the zero point of weights is ignored", _DEFAULT, *_ONCE, ("FULLY_CONNECTED/INT8 x INT8, weights*",)),
-    Known("reductions of no elements, or ranks above 6", _DEFAULT, *_ONCE, ("MEAN/edge*", "SUM/edge*", "SUM/empty")),
-    Known("a scalar becomes a vector of one element", _DEFAULT, *_ONCE, ("RESHAPE/legacy scalar",)),
-    Known("the root of infinity is NaN", _DEFAULT, *_ONCE, ("SQRT/zero*",)),
+    Known("products near 3.4e38 overflow", _DEFAULT, *_EVER, ("RESIZE_BILINEAR/*extremes*",)),
+    Known("SOFTMAX of 8 bits to INT16 adds the wrong offset", _DEFAULT, *_EVER, ("SOFTMAX/*INT8 to INT16*",)),
+    Known("a product of scales above 256 overflows", _DEFAULT, *_SINCE_1, ("MUL/INT8 steps of 90.0",)),
+    Known("shuffled weights ignore RELU", _DEFAULT, *_EVER, ("FULLY_CONNECTED/*shuffled*RELU*",)),
+    Known("INT16 tables are coarser, by up to 10 steps", _DEFAULT, *_EVER, ("LOGISTIC/INT16*", "TANH/INT16*")),
+    Known("the cosine of small numbers is off by 1.5e-4", _DEFAULT, *_SINCE_1, ("COS/small beside large",)),
+    Known("denormal numbers become 0", _DEFAULT, *_EVER, ("chain/denormal numbers are kept",)),
+    Known("sums of INT8 are far off", _DEFAULT, *_IN_2, ("BATCH_MATMUL/INT8 x INT8*",), shows=_any(_is_int8_matmul)),
+    Known("strides and dilations misplace the filter", _DEFAULT, *_MENDED, ("CONV_2D/*strid*", "CONV_2D/*dilat*")),
+    Known("CONV_3D with a dilation ends the process", _DEFAULT, *_UNTIL_2, ("CONV_3D/dilated",), ends=True),
+    Known("halves are off by up to 64 steps", _DEFAULT, *_UNTIL_2, ("*/elements FLOAT16",), most=0.002),
+    Known("the zero point of weights is ignored", _DEFAULT, *_UNTIL_2, ("FULLY_CONNECTED/INT8 x INT8, weights*",)),
+    Known("reductions of no elements, or ranks above 6", _DEFAULT, *_UNTIL_2, _REDUCTIONS, ends=True),
+    Known("a scalar becomes a vector of one element", _DEFAULT, *_UNTIL_2, ("RESHAPE/legacy scalar",)),
+    Known("the scales of blocks of 4-bit weights are ignored", _DEFAULT, *_IN_1, shows=_any(_has_blocks_of_4_bits)),
+    Known("nodes whose results nobody reads end the process", _DEFAULT, *_IN_1, shows=_has_idle_nodes, ends=True),
+    Known("the root of infinity is NaN", _DEFAULT, *_UNTIL_2, ("SQRT/zero*",)),
 )
 FAULTS: tuple[Known, ...] = (*_OF_BOTH, *_OF_THE_REFERENCE, *_OF_THE_DEFAULT)
-
-
-def known_fault(row: Row, model: Model, runtime: Mapping[str, Any], *, is_smallest: bool = True) -> str | None:
-    """Return the known fault of a runtime that a failing check shows, in words; None for a new one.
-
-    is_smallest: that nothing in the model is right; else it may show a fault only if its error is small.
-    """
-    if runtime["platform"] != PACKAGE:
-        return None
-    named = (f for f in FAULTS if runtime["name"] in f.runtimes and f.is_in(runtime["driver"], NEWEST))
-    fitting = (fault for fault in named if is_smallest or fault.checks or math.isfinite(fault.most))
-    return next((fault.told for fault in fitting if fault.explains(row, model)), None)

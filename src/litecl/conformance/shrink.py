@@ -16,7 +16,7 @@ from litecl.bisection.find import Bisection
 from litecl.bisection.runners import INTERPRETER, Run, Runner
 from litecl.bisection.search import Fault, Search
 from litecl.bisection.tolerance import Error, Tolerance, worst
-from litecl.conformance.litert_faults import known_fault
+from litecl.conformance.faults import known_fault
 from litecl.conformance.program import Died
 from litecl.conformance.runtimes import Suspect
 from litecl.conformance.spread import explains

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from litecl.interpreter.file.tables import SCALARS, TFLITE, Field
 
-_KEPT = 512  # files
+_KEPT = 1024  # files, more than tools.fuzz starts from
 
 
 @dataclass
