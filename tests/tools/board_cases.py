@@ -1,6 +1,6 @@
 """Writes models with inputs and expected outputs to a folder, for ``board_run.py``: files given, against the
-interpreter, and the operators' device cases, against LiteRT's reference kernels: every so many, from the first or a later
-one on, or those whose names a regular expression finds.
+interpreter, and the operators' device cases, against LiteRT's reference kernels: every so many, from the first or a
+later one on, or those whose names a regular expression finds.
 
 Usage: tests/tools/board_cases.py FOLDER NUMBER[+FIRST]|EXPRESSION [MODEL...]
 """
