@@ -16,7 +16,7 @@
 // overwritten, is followed by a barrier too. The group does nothing where flags[flag] is 0.
 // Macros: FUNCTIONS(F), which expands to F(number, name) for every function that is called, precedes this file; OWN(F),
 // which expands to F(number, shift) for memory outside the arena that is an argument of its own, may precede it;
-// LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted; LITECL_GROUP, for a GPU;
+// LITECL_SOLO, for one worker alone: then nothing is counted; LITECL_STRAIGHT, without control flow; LITECL_GROUP, for a GPU;
 // LITECL_NATIVE, for the processor's own back end, where the host gives a table of functions in place of FUNCTIONS, so
 // that this file is compiled once for all regions; and there LITECL_TIMED, for a library that measures its own steps,
 // behind progress: in times the entries that one worker executes, in stamps a row for every worker: when it began, and
@@ -238,6 +238,9 @@ static void run_entries(const Region *r, int at, const int end) {
         TIMED(const int entry = at;)
         __global const Entry *work = r->works + at;
         ++at;
+#ifdef LITECL_STRAIGHT
+        run_measured(r, work, &watch);
+#else
         switch (work->code) {
             case CONTROL_BLOCK: break;
             case CONTROL_JUMP: at = work->to; break;
@@ -255,6 +258,7 @@ static void run_entries(const Region *r, int at, const int end) {
             case CONTROL_COUNT: if (count_one(r, work)) at = end; break;
             default: run_measured(r, work, &watch);
         }
+#endif
         SYNC;
     }
 }

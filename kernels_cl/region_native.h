@@ -1,5 +1,5 @@
 // How the processor's own back end runs a region: a function of a shared library, which the host calls with the numbers
-// of NativeCall (delegate/native/execution.py): with helpers where they are free (crew.c), else alone.
+// of NativeCall (delegate/native/execution.py): with helpers where they are free (crew.c), else, or with LITECL_SOLO, alone.
 #include "float_mode.h"
 #include "gate.h"
 #include <NativeCall>
@@ -28,6 +28,7 @@ static void run_alone(__global const ulong *call) {
     run_entries(&region, 0, region.count);
 }
 
+#ifdef LITECL_WORKERS
 // Before workers share a region.
 static void clear_progress(__global const ulong *call) {
     const Region region = region_of(call);
@@ -57,6 +58,9 @@ static void run_together(__global ulong *call) {
     clear_progress(call);
     ((Lead)(size_t)GIVEN(LEAD))(call);
 }
+#else
+#define run_together(call) run_alone(call)
+#endif
 
 __attribute__((visibility("default"))) void run_region(__global ulong *call) {
     int *gate = (int *)(size_t)GIVEN(GATE);

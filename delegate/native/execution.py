@@ -68,7 +68,7 @@ class NativeExecution:
 
     def _prepare(self, program: RegionProgram, libraries: Libraries, workers: int) -> Array:
         """Make the tables that the function reads, and the function with its argument, which is returned."""
-        library = libraries.region(program, timed=self._step_times is not None)
+        library = libraries.region(program, workers, timed=self._step_times is not None)
         works, args = packed(Entry, program.works), program.args
         progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (workers + 1) * program.places)
         progress = aligned(progress_bytes + (0 if self._step_times is None else self._step_times.size_bytes))

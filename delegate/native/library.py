@@ -39,21 +39,22 @@ class Libraries:
         self._making = fork.Section(needs_runtime=False)  # one thread at a time compiles, for all who need it
         self.loaded = 0
 
-    def region(self, program: RegionProgram, *, timed: bool) -> ctypes.CDLL:
+    def region(self, program: RegionProgram, workers: int, *, timed: bool) -> ctypes.CDLL:
         """Return the library with the function ``run_region`` and all that it calls. Raises KernelBuildError."""
-        return self._library(self.region_units(program, timed=timed))
+        return self._library(self.region_units(program, workers, timed=timed))
 
     def crew(self) -> ctypes.CDLL:
         """Return the library of helpers (kernels_cl/crew.c). Raises KernelBuildError."""
         return self._library(self.crew_units())
 
-    def region_units(self, program: RegionProgram, *, timed: bool) -> list[Unit]:
-        """Return the sources of a region's library."""
+    def region_units(self, program: RegionProgram, workers: int, *, timed: bool) -> list[Unit]:
+        """Return the sources of a region's library, for one worker or for any other number."""
         units = dict[Unit, None]()  # each once
         for variant, callers in program.variants.items():
             unit = self._unit(f"{variant.kernel}.cl", variant.macros, after=callers)
             units |= {unit: None, **dict.fromkeys(self._shared(unit, variant.macros))}
-        macros = {"LITECL_REGION": 1, **({"LITECL_TIMED": 1} if timed else {})}
+        wanted = {"LITECL_SOLO": workers == 1, "LITECL_STRAIGHT": program.is_straight, "LITECL_TIMED": timed}
+        macros = {"LITECL_REGION": 1, **{macro: 1 for macro, is_wanted in wanted.items() if is_wanted}}
         return [*units, self._unit("region.cl", macros), *self._runtime()]
 
     def _shared(self, unit: Unit, defines: Defines) -> Iterator[Unit]:

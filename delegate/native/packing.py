@@ -88,7 +88,8 @@ class PackingDevice(NativeDevice):
         memory = NativeMemory(plan, ConstantPool())
         program = program_of(plan, memory, options)
         if program.works:
-            name, content = self._libraries.content(self._libraries.region_units(program, timed=options.profile))
+            units = self._libraries.region_units(program, self.target.compute_units, timed=options.profile)
+            name, content = self._libraries.content(units)
             self._made[name] = content
         return NotRun(memory)
 

@@ -1,31 +1,44 @@
 """The passes over a region's graph, in order."""
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
+from litecl.delegate.plan import passes as modules
 from litecl.delegate.plan.graph import RegionGraph
-from litecl.delegate.plan.passes.attention import attention
 from litecl.delegate.plan.passes.chains import chains
 from litecl.delegate.plan.passes.coordinates import coordinates
 from litecl.delegate.plan.passes.epilogues import epilogues
 from litecl.delegate.plan.passes.in_place import in_place
 from litecl.delegate.plan.passes.joins import joins
-from litecl.delegate.plan.passes.layer_norms import rms_norms
 from litecl.delegate.plan.passes.pads import pads
 from litecl.delegate.plan.passes.parts import parts
-from litecl.delegate.plan.passes.rope import rope
-from litecl.delegate.plan.passes.weight_only import weight_only
 
 Pass = Callable[[RegionGraph], RegionGraph]
 Observer = Callable[[str, RegionGraph], None]
+
+
+def seldom(module: str, name: str, operators: str) -> Pass:
+    """Return a pass whose module is imported for graphs with one of these operators: in others it finds nothing."""
+    wanted = frozenset(operators.split())
+
+    def run(graph: RegionGraph) -> RegionGraph:
+        if wanted.isdisjoint(node.node.op.name for node in graph.nodes):
+            return graph
+        found: Pass = getattr(import_module(f"{modules.__name__}.{module}"), name)
+        return found(graph)
+
+    run.__name__ = name
+    return run
+
 
 PASSES: tuple[Pass, ...] = (
     in_place,
     parts,
     coordinates,
-    weight_only,
-    rope,
-    attention,
-    rms_norms,
+    seldom("weight_only", "weight_only", "FULLY_CONNECTED EMBEDDING_LOOKUP"),
+    seldom("rope", "rope", "CONCATENATION"),
+    seldom("attention", "attention", "BATCH_MATMUL"),
+    seldom("layer_norms", "rms_norms", "MEAN"),
     pads,
     epilogues,
     chains,

@@ -113,6 +113,11 @@ class RegionProgram:
         return callers
 
     @property
+    def is_straight(self) -> bool:
+        """True if it has launches alone, one after another."""
+        return len(self.launches) == len(self.works)
+
+    @property
     def functions_macro(self) -> str:
         """The macros from which region.cl generates prototypes and calls, and arguments of their own."""
         functions = "#define FUNCTIONS(F) " + " ".join(f"F({i}, {f.name})" for i, f in enumerate(self.functions)) + "\n"

@@ -1,8 +1,8 @@
 """Writes models with inputs and expected outputs to a folder, for ``board_run.py``: files given, against the
-interpreter, and the operators' device cases, against LiteRT's reference kernels: every so many, or those whose names a
-regular expression finds.
+interpreter, and the operators' device cases, against LiteRT's reference kernels: every so many, from the first or a
+later one on, or those whose names a regular expression finds.
 
-Usage: tests/tools/board_cases.py FOLDER NUMBER|EXPRESSION [MODEL...]
+Usage: tests/tools/board_cases.py FOLDER NUMBER[+FIRST]|EXPRESSION [MODEL...]
 """
 
 import re
@@ -35,8 +35,9 @@ def main(folder: Path, wanted: str, models: list[Path]) -> None:
 
 
 def _cases(wanted: str) -> Sequence[Case]:
-    if wanted.isdecimal():
-        return DEVICE_CASES[:: int(wanted)] if int(wanted) else ()
+    if found := re.fullmatch(r"(\d+)(?:\+(\d+))?", wanted):
+        step, first = int(found[1]), int(found[2] or 0)
+        return DEVICE_CASES[first::step] if step else ()
     return [case for case in DEVICE_CASES if re.search(wanted, repr(case))]
 
 
