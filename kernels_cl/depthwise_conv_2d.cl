@@ -1,78 +1,154 @@
 // Depthwise 2-D convolutions: out[.., c * multiplier + j] = activation(conv(x[.., c], weights[j][.., c]) + bias[j][c])
-// x is [images, height, width, channels]; multiplier is the window's group_columns; weights are [multiplier][kernel_height][kernel_width][channels], bias is
-// [multiplier][channels], zeros without one.
-// A work-item takes item_rows rows x item_pixels columns of the output x item_channels channels of the input, in pieces
-// of PIXELS x VW. The last columns and channels are taken together with some before them, so that pieces are whole.
-// Macros: PIXELS; KERNEL_WIDTH and STRIDE_X where they are known and taps are dense: then every pixel is loaded once
-// for all taps that read it; WIDTH (tile.h), where there are fewer channels than VW; ALIGNED (common.h), where channels
-// are whole vectors; ACTIVATION (common.h), whose arguments are low and high.
+// x is [images, height, width, channels]; multiplier is the window's group_columns; weights are
+// [multiplier][kernel_height][kernel_width][channels], bias is [multiplier][channels], zeros without one.
+// A work-item takes item_rows rows x item_pixels columns of the output x item_channels channels of the input, in tiles
+// of ROWS x PIXELS x VW. A row of the input is read once for all rows of a tile. The last columns and channels are taken
+// together with some before them, so that tiles are whole.
+// Macros: PIXELS; ROWS, 1 or, where rows of taps are adjacent and no row lies between windows, 2; KERNEL_WIDTH and
+// STRIDE_X where they are known and columns of taps are adjacent: then every pixel is loaded once for all taps that read
+// it; APART, where group_columns is not 1; WIDTH (tile.h), where there are fewer channels than VW; ALIGNED (common.h), where channels are whole vectors;
+// ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 #include <Depthwise>
 
+#ifndef ROWS
+#define ROWS 1
+#endif
+
+// Columns of a tile that may lie outside the image: none; at either end as many as half a window; any. On a CPU the last
+// are rare, and get a short loop.
+enum { NONE, EDGES, ANY };
+#ifndef KERNEL_WIDTH
+#define LOOPED 1
+#define KERNEL_WIDTH 1
+#define STRIDE_X 1
+#elif defined(LITECL_CPU)
+#define LOOPED (outside == ANY)
+#else
+#define LOOPED 0
+#endif
+#define SPAN ((PIXELS - 1) * STRIDE_X + KERNEL_WIDTH)
+#ifdef LITECL_CPU
+#define EDGE (KERNEL_WIDTH / 2)
+#else
+#define EDGE 0
+#endif
+#define MAY_BE_OUTSIDE(i) (outside == ANY || outside == EDGES && ((i) < EDGE || (i) >= SPAN - EDGE))
+
 // The pixel i columns right of x, which is at column `left`; 0 outside the image.
 #define PIXEL(i) \
-    (guarded && (uint)(left + (i)) >= (uint)g->width ? (floatv)(0.0f) : LOAD(x + (i) * g->channels))
+    (MAY_BE_OUTSIDE(i) && (uint)(left + (i)) >= (uint)g->width ? (floatv)(0.0f) : LOAD(x + (i) * g->channels))
 
-// sums[t] += the taps of one kernel row for PIXELS adjacent pixels.
-INLINE void add_row(floatv sums[PIXELS], __global const float *restrict x, __global const float *restrict weights,
-                    __global const Geometry *restrict g, const int left, const int guarded) {
-#ifdef KERNEL_WIDTH
-    floatv pixels[(PIXELS - 1) * STRIDE_X + KERNEL_WIDTH];
-    UNROLL for (int i = 0; i < (PIXELS - 1) * STRIDE_X + KERNEL_WIDTH; ++i) pixels[i] = PIXEL(i);
-    UNROLL for (int k = 0; k < KERNEL_WIDTH; ++k) {
-        const floatv w = LOAD(weights + k * g->channels);
-        UNROLL for (int t = 0; t < PIXELS; ++t) sums[t] = pixels[t * STRIDE_X + k] * w + sums[t];
+// sums[r][t] += the taps of the row x of the input, for the tile's rows r from first to last - 1. weights are those of
+// row 0; row r has the taps r * stride_y rows before.
+INLINE void add_row(floatv sums[ROWS][PIXELS], __global const float *restrict x, __global const float *restrict weights,
+                    __global const Geometry *restrict g, const int left, const int outside, const int first,
+                    const int last) {
+    const int back = g->stride_y * g->kernel_width * g->channels;
+    if (LOOPED) {
+        ROLL for (int k = 0; k < g->kernel_width; ++k)
+            UNROLL for (int r = first; r < last; ++r) {
+                const floatv tap = LOAD(weights - r * back + k * g->channels);
+                UNROLL for (int t = 0; t < PIXELS; ++t)
+                    sums[r][t] = PIXEL(t * g->stride_x + k * g->dilation_x) * tap + sums[r][t];
+            }
+        return;
     }
+    floatv taps[ROWS][KERNEL_WIDTH];
+    UNROLL for (int r = first; r < last; ++r)
+        UNROLL for (int k = 0; k < KERNEL_WIDTH; ++k) taps[r][k] = LOAD(weights - r * back + k * g->channels);
+    UNROLL for (int i = 0; i < SPAN; ++i) {
+        const floatv pixel = PIXEL(i);
+        UNROLL for (int r = first; r < last; ++r)
+            UNROLL for (int t = 0; t < PIXELS; ++t)
+                if (i >= t * STRIDE_X && i < t * STRIDE_X + KERNEL_WIDTH)
+                    sums[r][t] = pixel * taps[r][i - t * STRIDE_X] + sums[r][t];
+    }
+}
+
+// Writes the channels of one pixel, group_columns apart.
+INLINE void store_channels(__global float *out, const floatv y, const int group_columns) {
+#ifdef APART
+    float lanes[VW];
+    *(__private floatv_u *)lanes = y;
+    for (int i = 0; i < VW; ++i) out[i * group_columns] = lanes[i];
 #else
-    for (int k = 0; k < g->kernel_width; ++k) {
-        const floatv w = LOAD(weights + k * g->channels);
-        UNROLL for (int t = 0; t < PIXELS; ++t) sums[t] = PIXEL(t * g->stride_x + k * g->dilation_x) * w + sums[t];
-    }
+    STORE(out, y);
 #endif
 }
 
-// Writes one pixel's channels, `multiplier` apart.
-INLINE void store_channels(__global float *out, const floatv y, const int multiplier) {
-    if (multiplier == 1) {
-        STORE(out, y);
-        return;
-    }
-    float lanes[VW];
-    *(__private floatv_u *)lanes = y;
-    for (int i = 0; i < VW; ++i) out[i * multiplier] = lanes[i];
-}
+// How many rows a tile has, and the rows of the input that it reads, counted in dilations: [first, last), of which those
+// before `both` are row 0's alone, and those from `second` on row 1's.
+typedef struct {
+    int count, first, both, second, last;
+} Rows;
 
-// PIXELS pixels of one output row, for channels [c_first, c_last). x and out are at the first of the pixels.
+// The tiles of channels [c_first, c_last). x and out are at their first pixel.
 INLINE void compute_pixels(__global const float *restrict x, __global const float *restrict weights,
                            __global const float *restrict bias, __global float *restrict out,
-                           __global const Geometry *restrict g, const int c_first, const int c_last, const int left,
-                           const int ky_first, const int ky_last, const int guarded, const float low,
-                           const float high) {
+                           __global const Geometry *restrict g, const Rows *rows, const int c_first, const int c_last,
+                           const int left, const int outside, const float low, const float high) {
+    const int line = g->dilation_y * g->width * g->channels, taps = g->kernel_width * g->channels;
     for (int c = c_first; c < c_last; c += VW) {
         const int c0 = MIN(c, g->channels - VW);
         const floatv start = LOAD(bias + c0);
-        floatv sums[PIXELS];
-        UNROLL for (int t = 0; t < PIXELS; ++t) sums[t] = start;
-        for (int ky = ky_first; ky < ky_last; ++ky) {
-            __global const float *row = x + ky * g->dilation_y * g->width * g->channels + c0;
-            add_row(sums, row, weights + ky * g->kernel_width * g->channels + c0, g, left, guarded);
-        }
-        UNROLL for (int t = 0; t < PIXELS; ++t)
-            if (t < g->out_width)
-                store_channels(out + (t * g->channels + c0) * g->group_columns, ACTIVATION(sums[t], low, high),
-                               g->group_columns);
+        floatv sums[ROWS][PIXELS];
+        UNROLL for (int r = 0; r < ROWS; ++r)
+            UNROLL for (int t = 0; t < PIXELS; ++t) sums[r][t] = start;
+        int y = rows->first;
+        __global const float *row = x + y * line + c0, *w = weights + y * taps + c0;
+        for (; y < rows->both; ++y, row += line, w += taps) add_row(sums, row, w, g, left, outside, 0, 1);
+#if ROWS > 1
+        for (; y < rows->second; ++y, row += line, w += taps) add_row(sums, row, w, g, left, outside, 0, 2);
+        for (; y < rows->last; ++y, row += line, w += taps) add_row(sums, row, w, g, left, outside, 1, 2);
+#endif
+        UNROLL for (int r = 0; r < ROWS; ++r)
+            if (r < rows->count)
+                UNROLL for (int t = 0; t < PIXELS; ++t)
+                    if (t < g->out_width)
+                        store_channels(out + ((r * g->out_width + t) * g->channels + c0) * g->group_columns,
+                                       ACTIVATION(sums[r][t], low, high), g->group_columns);
     }
 }
 
-OUT_OF_LINE WIDE void compute_row(__global const float *restrict x, __global const float *restrict weights,
-                                  __global const float *restrict bias, __global float *restrict out,
-                                  __global const Geometry *restrict g, const int row, const int x_first,
-                                  const int x_last, const int c_first, const int c_last, const float low,
-                                  const float high) {
+// Functions of their own: one for all would keep the addresses of each in memory.
+#define COMPUTE_PIXELS(name, outside)                                                                     \
+    OUT_OF_LINE WIDE void name(                                                                           \
+        __global const float *restrict x, __global const float *restrict weights,                         \
+        __global const float *restrict bias, __global float *restrict out,                                \
+        __global const Geometry *restrict g, const Rows *rows, const int c_first, const int c_last,       \
+        const int left, const float low, const float high) {                                              \
+        compute_pixels(x, weights, bias, out, g, rows, c_first, c_last, left, outside, low, high);        \
+    }
+COMPUTE_PIXELS(compute_inside, NONE)
+COMPUTE_PIXELS(compute_any, ANY)
+#if EDGE
+COMPUTE_PIXELS(compute_edges, EDGES)
+#endif
+
+// Prefetches what tiles of channels [c_first, c_last) read of some rows from x on, less what the tile beside them reads.
+INLINE void prefetch_rows(__global const float *x, __global const Geometry *restrict g, const int rows,
+                          const int c_first, const int c_last) {
+    const int whole = c_last - c_first == g->channels;
+    const int columns = PIXELS * g->stride_x, runs = whole ? 1 : columns;
+    const int length = whole ? columns * g->channels : c_last - c_first;
+    ROLL for (int y = 0; y < rows; ++y)
+        ROLL for (int t = 0; t < runs; ++t)
+            ROLL for (int c = 0; c < length; c += LINE_FLOATS)
+                PREFETCH_FAR(x + (y * g->width + t) * g->channels + c_first + c);
+}
+
+INLINE void compute_rows(__global const float *restrict x, __global const float *restrict weights,
+                         __global const float *restrict bias, __global float *restrict out,
+                         __global const Depthwise *restrict d, const int row, const int count, const int x_first,
+                         const int x_last, const int c_first, const int c_last, const float low, const float high) {
+    __global const Geometry *restrict g = &d->window;
     const int image = row / g->out_height, top = row % g->out_height * g->stride_y - g->pad_y;
-    int ky_first = 0, ky_last = g->kernel_height;
-    while (ky_first < ky_last && top + ky_first * g->dilation_y < 0) ++ky_first;
-    while (ky_first < ky_last && top + (ky_last - 1) * g->dilation_y >= g->height) --ky_last;
+    const int below = MAX(0, g->height - top), later = (count - 1) * g->stride_y, step = g->dilation_y;
+    const int last = MIN((below + step - 1) / step, g->kernel_height + later);
+    const Rows rows = {count, (MAX(0, -top) + step - 1) / step, count > 1 ? MIN(last, later) : last,
+                       count > 1 ? MIN(last, g->kernel_height) : last, last};
+    const int next = (g->kernel_height - 1) * step + 1 + later, ahead = MIN(d->ahead, below - next);
     x += (image * g->height + top) * g->width * g->channels;
     out += row * g->out_width * g->channels * g->group_columns;
     for (int ox = x_first; ox < x_last; ox += PIXELS) {
@@ -81,10 +157,15 @@ OUT_OF_LINE WIDE void compute_row(__global const float *restrict x, __global con
         const int right = left + (PIXELS - 1) * g->stride_x + (g->kernel_width - 1) * g->dilation_x;
         __global const float *from = x + left * g->channels;
         __global float *to = out + first * g->channels * g->group_columns;
+        prefetch_rows(from + next * g->width * g->channels, g, ahead, c_first, c_last);
         if (left >= 0 && right < g->width)
-            compute_pixels(from, weights, bias, to, g, c_first, c_last, left, ky_first, ky_last, 0, low, high);
+            compute_inside(from, weights, bias, to, g, &rows, c_first, c_last, left, low, high);
+#if EDGE
+        else if (left >= -EDGE && right < g->width + EDGE)
+            compute_edges(from, weights, bias, to, g, &rows, c_first, c_last, left, low, high);
+#endif
         else
-            compute_pixels(from, weights, bias, to, g, c_first, c_last, left, ky_first, ky_last, 1, low, high);
+            compute_any(from, weights, bias, to, g, &rows, c_first, c_last, left, low, high);
     }
 }
 
@@ -96,8 +177,11 @@ KERNEL void depthwise_conv_2d(ITEM __global const float *restrict x, __global co
     const int x_first = ITEM_INDEX(2) * d->item_pixels, x_last = MIN(x_first + d->item_pixels, g->out_width);
     const int c_first = ITEM_INDEX(0) * d->item_channels, c_last = MIN(c_first + d->item_channels, g->channels);
     const int filter = g->kernel_height * g->kernel_width * g->channels;
-    for (int row = first; row < last; ++row)
+    int count = 0;
+    for (int row = first; row < last; row += count) {
+        count = MIN(MIN(ROWS, last - row), g->out_height - row % g->out_height);
         for (int j = 0; j < g->group_columns; ++j)
-            compute_row(x, weights + j * filter, bias + j * g->channels, out + j, g, row, x_first, x_last, c_first,
-                        c_last, low, high);
+            compute_rows(x, weights + j * filter, bias + j * g->channels, out + j, d, row, count, x_first, x_last,
+                         c_first, c_last, low, high);
+    }
 }

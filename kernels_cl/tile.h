@@ -87,11 +87,14 @@ INLINE void activate(__global float *row, const int count, const float low, cons
         store_vector(row + i, ACTIVATION(load_vector(row + i, count - i), low, high), count - i);
 }
 
-// Prefetches a line into the first-level cache.
+// Prefetches a line, of LINE_FLOATS floats, into the first-level cache, or the second.
+#define LINE_FLOATS 16
 #if defined(LITECL_CPU) && defined(__x86_64__)
 #define PREFETCH(p) __builtin_prefetch((const void *)(size_t)(p), 0, 3)
+#define PREFETCH_FAR(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2)
 #else
 #define PREFETCH(p)
+#define PREFETCH_FAR(p)
 #endif
 
 // Weights are floats or, with HALF_WEIGHTS, halves converted to floats when they are loaded; none is infinite or NaN.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Record, Refusal, Step, Target
-from litecl.delegate.cpu.target import CpuTarget, filled
+from litecl.delegate.cpu.target import CpuTarget, spread
 from litecl.delegate.gpu.pixel_groups import pixel_share
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.kit import claims
@@ -21,17 +21,21 @@ from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, Depthwis
 
 _KERNEL = "depthwise_conv_2d"
 _WIDEST_UNROLLED = 7
-_LEAST_BLOCK = 64  # channels: with fewer, short runs of memory cost more than the cache gains
+_ROWS = 2  # of a tile on a CPU
+_LEAST_AHEAD = 1 << 17  # bytes: a smaller image is in the second-level cache
 
 
 @dataclass(frozen=True)
 class Depthwise(Record):
-    """Arguments of depthwise_conv_2d.cl: the window, and a work-item's share."""
+    """Arguments of depthwise_conv_2d.cl: the window, and a work-item's share. ahead: the most rows of the input that a
+    tile prefetches for the next.
+    """
 
     window: Geometry
     item_rows: int
     item_pixels: int
     item_channels: int
+    ahead: int = 0
 
 
 def _claim(options: DepthwiseConv2DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -40,28 +44,30 @@ def _claim(options: DepthwiseConv2DOptions, inputs: claims.Specs, outputs: Seque
 
 
 class _Share(NamedTuple):
-    """A work-item's share, computed in pieces of a line; local, tiled: as in ``Grid``."""
+    """A work-item's share, computed in tiles of ``rows`` x ``pixels``; local, tiled: as in ``Grid``."""
 
     items: Depthwise
+    rows: int
     pixels: int
     local: tuple[int, ...] = ()
     tiled: Tiled | None = None
 
 
 def _cpu_share(g: Geometry, target: CpuTarget) -> _Share:
-    """All columns of some rows, of as many channels as stay cached from row to row."""
-    width = target.vector_width
-    block = target.schedule(_KERNEL).near_bytes // (4 * g.kernel_height * g.width) // width * width
-    block = min(g.channels, block) if block >= _LEAST_BLOCK else g.channels
-    rows, blocks = g.images * g.out_height, -(-g.channels // block)
-    item_rows = filled(_KERNEL, target, rows, blocks, g.flops / (rows * blocks))
-    return _Share(Depthwise(g, item_rows, g.out_width, block), rows_of(_KERNEL, target, g.out_width))
+    """All columns of some rows: all channels too, if there are rows enough."""
+    rows = min(_ROWS, g.out_height) if g.dilation_y == 1 and g.stride_y <= g.kernel_height else 1
+    bands, vectors = -(-g.images * g.out_height // rows), -(-g.channels // target.vector_width)
+    item_bands, item_vectors = spread(_KERNEL, target, bands, vectors, g.flops)
+    item_channels = min(g.channels, item_vectors * target.vector_width)
+    ahead = rows * g.stride_y if 4 * g.height * g.width * g.channels >= _LEAST_AHEAD else 0
+    items = Depthwise(g, item_bands * rows, g.out_width, item_channels, ahead)
+    return _Share(items, rows, rows_of(_KERNEL, target, g.out_width))
 
 
 def _gpu_share(g: Geometry, target: GpuTarget) -> _Share:
     """A few pixels of a vector of channels."""
     share = pixel_share(target, g.images * g.out_height, g.out_width, g.channels, g.taps)
-    return _Share(Depthwise(g, 1, share.pixels, share.width), share.pixels, share.local, share.tiled)
+    return _Share(Depthwise(g, 1, share.pixels, share.width), 1, share.pixels, share.local, share.tiled)
 
 
 def _lower(share_of: Callable[[Geometry, Any], _Share], call: Call) -> list[Step]:
@@ -70,13 +76,14 @@ def _lower(share_of: Callable[[Geometry, Any], _Share], call: Call) -> list[Step
     g = geometry(call.options, x.shape, filter_.shape[1:3], 1, out.shape, call.pads)
     weights = _by_multiplier(filter_, g.taps, g, target)
     added = _by_multiplier(bias, 1, g, target)
-    items, pixels, local, tiled = share_of(g, target)
+    share = share_of(g, target)
+    items = share.items
     counts = g.channels, g.images * g.out_height, g.out_width
     shares = items.item_channels, items.item_rows, items.item_pixels
-    launch = Grid(_KERNEL, counts, shares, local=local, tiled=tiled).launch(
+    launch = Grid(_KERNEL, counts, shares, local=share.local, tiled=share.tiled).launch(
         _KERNEL,
         (x, weights.values, added.values, out, items, *call.activation.bounds),
-        _defines(g, pixels, target) | call.activation.defines,
+        _defines(g, share, target) | call.activation.defines,
         g.flops,
     )
     return [*weights.steps, *added.steps, launch]
@@ -97,8 +104,12 @@ def _by_multiplier(values: Operand | None, taps: int, g: Geometry, target: Targe
     return Packed(scratch, (launch,))
 
 
-def _defines(g: Geometry, pixels: int, target: Target) -> dict[str, str | int | float]:
-    defines: dict[str, str | int | float] = {"PIXELS": pixels, **aligned(target, g.channels)}
+def _defines(g: Geometry, share: _Share, target: Target) -> dict[str, str | int | float]:
+    defines: dict[str, str | int | float] = {"PIXELS": share.pixels, **aligned(target, g.channels)}
+    if share.rows > 1:
+        defines["ROWS"] = share.rows
+    if g.group_columns > 1:
+        defines["APART"] = 1
     if g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2:
         defines |= {"KERNEL_WIDTH": g.kernel_width, "STRIDE_X": g.stride_x}
     if g.channels < target.vector_width:

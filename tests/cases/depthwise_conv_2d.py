@@ -57,4 +57,10 @@ CASES = (
         DepthwiseConv2DOptions(stride_w=1, stride_h=1, depth_multiplier=1),
         [_f(1, 5, 5, 3), _f(1, 3, 3, 3), _f(3)],
     ),
+    _case("7x9, two images", (2, 7, 9, 20), (3, 3)),
+    _case("5x5, stride 2 by 1, odd", (2, 11, 13, 9), (5, 5), stride_h=2),
+    _case("rows that no window reads", (2, 9, 8, 6), (1, 3), stride_h=3, padding=Padding.VALID),
+    _case("dilation 2 by 1", (1, 9, 10, 8), (3, 3), dilation_h_factor=2),
+    _case("a large image", (1, 45, 47, 24), (3, 3), padding=Padding.VALID, stride_w=2, stride_h=2),
+    _case("a multiplier, large", (1, 24, 25, 72), (3, 3), multiplier=2),
 )

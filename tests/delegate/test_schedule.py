@@ -45,7 +45,7 @@ _FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, str, str]]
         ("tiles_device", "CONV_2D", "3x3, 24 to 96 channels"),
     ),
     "depthwise_conv_2d": (
-        {"most": 100, "tiles": (TileShape(2, 1, 1.0),)},
+        {"least": 10, "items_alone": 3, "tiles": (TileShape(2, 1, 1.0),)},
         {"group": 4, "wide": 2, "tiles": (TileShape(3, 1, 1.0),)},
         ("depthwise_conv_2d", "DEPTHWISE_CONV_2D", "3x3 SAME"),
     ),

@@ -102,8 +102,8 @@ KERNELS: dict[str, tuple[str, str, str, str]] = {
     ),
     "the wrong tap": (
         "depthwise_conv_2d.cl",
-        "pixels[t * STRIDE_X + k] * w",
-        "pixels[t * STRIDE_X] * w",
+        "taps[r][i - t * STRIDE_X]",
+        "taps[r][0]",
         "DEPTHWISE_CONV_2D",
     ),
     "two corners": ("resize.cl", "((q) * up + (s) * v) * u)", "((s) * up + (q) * v) * u)", "RESIZE_BILINEAR"),
