@@ -123,12 +123,12 @@ def blockwise_matmul(x: Array, weights: Array, quantization: Quantization) -> Ar
     return result
 
 
-def quantize(x: Array, asymmetric: bool) -> tuple[Array, Array]:
+def quantize(x: Array, asymmetric: bool, leading: int = 1) -> tuple[Array, Array]:
     """8-bit integers less their zero point, and a scale, for every ``x[i]``: ``x = scale * integers``.
 
-    The integers come as float32.
+    leading: the number of dimensions that count what is quantized by itself. The integers come as float32.
     """
-    axes = tuple(range(1, x.ndim))
+    axes = tuple(range(leading, x.ndim))
     if not asymmetric:
         return _symmetric(x, np.abs(x).max(axis=axes, keepdims=True, initial=0.0))
     return _asymmetric(x, x.min(axis=axes, keepdims=True, initial=0.0), x.max(axis=axes, keepdims=True, initial=0.0))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Lowering, Operand, Pads, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Lowering, Pads, Refusal, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.ops import batch_matmul, depthwise_conv_2d, pad, transpose_conv
 from litecl.delegate.quantized import hybrid
@@ -17,9 +17,8 @@ from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.kit.window import fit
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D
-from litecl.interpreter.ops.pad import PAD
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV
-from litecl.interpreter.schema import Padding, TensorType
+from litecl.interpreter.schema import Padding
 
 _FLOATS = {cl_op.op: cl_op for table in (batch_matmul, depthwise_conv_2d, transpose_conv) for cl_op in table.CL_OPS}
 
@@ -78,18 +77,10 @@ def _depthwise() -> ClOp:
         borders = _borders(call)
         if not borders:
             return cl_op.steps(call)
-        x = call.input(0)
-        images, *sides, channels = x.shape
-        shape = (images, *(sum(of) + side for of, side in zip(borders, sides, strict=True)), channels)
-        wider = Operand(TensorSpec(x.spec.type, shape, x.spec.name))
-        added = np.array([(0, 0), *borders, (0, 0)], np.int32)
-        amounts = Operand(TensorSpec(TensorType.INT32, added.shape, data=added))
+        wider, steps = pad.padded(call, borders)
         valid = replace(call.options, padding=Padding.VALID)
         inputs = [wider, *call.inputs[1:]]
-        return [
-            *_PAD.steps(replace(call, inputs=[x, amounts], outputs=[wider])),
-            *cl_op.steps(replace(call, options=valid, inputs=inputs, pads=Pads())),
-        ]
+        return [*steps, *cl_op.steps(replace(call, options=valid, inputs=inputs, pads=Pads()))]
 
     return replace(cl_op, cpu=lower, gpu=lower)
 
@@ -110,7 +101,6 @@ def _borders(call: Call) -> list[tuple[int, int]]:
     return found if alone else []
 
 
-_PAD = next(cl_op for cl_op in pad.CL_OPS if cl_op.op is PAD)
 CL_OPS = (
     _matmul(),
     _depthwise(),
