@@ -47,4 +47,4 @@ def is_hybrid(graph: Subgraph, node: Node) -> bool:
 def _asymmetric(graph: Subgraph, node: Node) -> Node:
     if not is_hybrid(graph, node):
         return node
-    return replace(node, options=replace(node.options, asymmetric_quantize_inputs=True))
+    return replace(node, options=replace(node.options, asymmetric_quantize_inputs=hybrid.RowKind.NEAREST))

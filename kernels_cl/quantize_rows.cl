@@ -3,9 +3,18 @@
 // x is [n / parts rows, length]; a row is split into `parts` of part_length elements, the last of which may be shorter.
 // First the range of every part is found, then each is quantized by the range of its whole row. A work-item takes
 // per_item of the n parts.
+// NEAREST: rows are quantized as by XNNPACK, asymmetric or not.
 #define T uchar
 #include "quantized.h"
 #include "quantize_steps.h"
+
+#ifdef NEAREST
+#define STEP(low, high, asymmetric) nearest_step(low, high)
+#define QUANTIZED nearest_quantized
+#else
+#define STEP step_between
+#define QUANTIZED quantized
+#endif
 
 inline Step step_of(__global const float *ranges, int parts, int asymmetric) {
     float low = 0, high = 0;
@@ -13,7 +22,7 @@ inline Step step_of(__global const float *ranges, int parts, int asymmetric) {
         low = MIN(low, ranges[2 * part]);
         high = MAX(high, ranges[2 * part + 1]);
     }
-    return step_between(low, high, asymmetric);
+    return STEP(low, high, asymmetric);
 }
 
 // The position of a part, its length, and the number of elements from its first to the end of x.
@@ -22,8 +31,9 @@ typedef struct {
 } Part;
 
 inline Part part_at(int i, int n, int length, int parts, int part_length) {
-    const int row = i / parts, first = (i - row * parts) * part_length, at = row * length + first;
-    return (Part){row, at, MIN(part_length, length - first), n / parts * length - at};
+    const int whole = parts == 1, row = whole ? i : i / parts, rows = whole ? n : n / parts;
+    const int first = (i - row * parts) * part_length, at = row * length + first;
+    return (Part){row, at, MIN(part_length, length - first), rows * length - at};
 }
 
 #define CHAINS 4  // minima and maxima at once, so that none waits for the one before
@@ -63,9 +73,9 @@ KERNEL void quantize_rows(ITEM __global const float *x, __global const float *ra
         __global const float *p = x + part.at;
         __global uchar *q = y + part.at;
         int i = 0;
-        for (; i + VW <= part.count; i += VW) *(__global Tv_g *)(q + i) = CONVERT(quantized(LOAD(p + i), by) + 128, uchar);
+        for (; i + VW <= part.count; i += VW) *(__global Tv_g *)(q + i) = CONVERT(QUANTIZED(LOAD(p + i), by) + 128, uchar);
         if (i < part.count) {
-            const intv last = quantized(load_part(p + i, part.count - i, part.room - i, 0.0f), by) + 128;
+            const intv last = QUANTIZED(load_part(p + i, part.count - i, part.room - i, 0.0f), by) + 128;
             store_lanes(q + i, CONVERT(last, uchar), part.count - i);
         }
         zeros[part.row] = (int)by.zero + 128;
@@ -84,7 +94,7 @@ KERNEL void round_rows(ITEM __global const float *x, __global const float *range
         __global float *q = y + part.at;
         for (int i = 0; i < part.count; i += VW) {
             const floatv v = load_part(p + i, MIN(part.count - i, VW), part.room - i, 0.0f);
-            const floatv whole = CONVERT(quantized(v, by) - (int)by.zero, float);
+            const floatv whole = CONVERT(QUANTIZED(v, by) - (int)by.zero, float);
             store_part(q + i, whole * by.scale, MIN(part.count - i, VW), part.count - i);
         }
     }

@@ -110,8 +110,8 @@ def _bind(options: Conv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) 
     return _hybrid(options, x, filter_) if hybrid.applies(x, filter_) else None
 
 
-def has_zero_points(options: Conv2DOptions, filter_: TensorSpec) -> bool:
-    """Return whether float images get a zero point: those for filters of different scales do in any case."""
+def image_rows(options: Conv2DOptions, filter_: TensorSpec) -> int:
+    """Return how float images are quantized: those for filters of different scales have a zero point in any case."""
     scales = hybrid.scales_of(filter_)
     return options.asymmetric_quantize_inputs or bool((scales != scales[0]).any())
 
@@ -150,7 +150,7 @@ def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
 
 
 def _hybrid(options: Conv2DOptions, x: TensorSpec, filter_: TensorSpec) -> Run:
-    scales, asymmetric, filter_spec = hybrid.scales_of(filter_), has_zero_points(options, filter_), filter_
+    scales, rows, filter_spec = hybrid.scales_of(filter_), image_rows(options, filter_), filter_
     geometry = cache(partial(windows, options))
 
     def prepare(groups: int, values: Array) -> list[Product]:
@@ -163,7 +163,7 @@ def _hybrid(options: Conv2DOptions, x: TensorSpec, filter_: TensorSpec) -> Run:
     def run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
         x, filter_ = require.arrays(inputs, 2)
         by_pixel = is_by_pixel(options, x.shape, filter_spec)
-        integers, scale = hybrid.quantize(x, asymmetric, leading=3 if by_pixel else 1)
+        integers, scale = hybrid.quantize(x, rows, leading=3 if by_pixel else 1)
         multiply = ready(x.shape[3] // filter_.shape[3])(filter_)
         sums = _by_group(integers, multiply, geometry(x.shape, filter_.shape))
         return [finish(sums.astype(np.float32) * (scale * scales), inputs, 2, options.fused_activation_function)]

@@ -13,6 +13,7 @@ from litecl.delegate.cl_op import Call, ClOp, Lowering, Pads, Refusal, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.ops import batch_matmul, depthwise_conv_2d, pad, transpose_conv
 from litecl.delegate.quantized import hybrid
+from litecl.interpreter.arithmetic.hybrid import RowKind
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.kit.window import fit
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
@@ -24,11 +25,11 @@ _FLOATS = {cl_op.op: cl_op for table in (batch_matmul, depthwise_conv_2d, transp
 
 
 def _cl_op(
-    of_reals: ClOp, by_reals: Lowering, x_position: int, rows: Callable[[Any, TensorSpec], tuple[int, bool]]
+    of_reals: ClOp, by_reals: Lowering, x_position: int, rows: Callable[[Any, TensorSpec], tuple[int, int]]
 ) -> ClOp:
     """Quantize inputs and run the float operator, by a lowering of it.
 
-    rows: the number of rows, and whether each has its own zero point.
+    rows: the number of rows, and their ``RowKind``.
     """
 
     def claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -40,8 +41,8 @@ def _cl_op(
 
     def lower(call: Call) -> list[Step]:
         x = call.input(x_position)
-        count, asymmetric = rows(call.options, x.spec)
-        rounded, launches = hybrid.rounded_rows(x, count, call.target, asymmetric=asymmetric)
+        count, kind = rows(call.options, x.spec)
+        rounded, launches = hybrid.rounded_rows(x, count, call.target, kind)
         inputs = [*call.inputs]
         inputs[1], inputs[x_position] = hybrid.dequantized(call.input(1)), rounded
         return [*launches, *by_reals(replace(call, inputs=inputs))]
@@ -50,11 +51,11 @@ def _cl_op(
     return replace(of_reals, claim=claim, cpu=lower, gpu=lower, reads_rows=False)
 
 
-def _images(options: Any, x: TensorSpec) -> tuple[int, bool]:
-    return x.static_shape[0], True
+def _images(options: Any, x: TensorSpec) -> tuple[int, int]:
+    return x.static_shape[0], RowKind.ASYMMETRIC
 
 
-def _lines(options: BatchMatMulOptions, x: TensorSpec) -> tuple[int, bool]:
+def _lines(options: BatchMatMulOptions, x: TensorSpec) -> tuple[int, int]:
     return x.size // x.static_shape[-1], options.asymmetric_quantize_inputs
 
 
