@@ -45,6 +45,28 @@ inline Step nearest_step(float low, float high) {
     return (Step){1 / inverse, inverse, nearest(MIN(MAX(zero, -128.0f), 127.0f)), -128};
 }
 
+// The steps of VW rows.
+typedef struct {
+    floatv scale, inverse, zero;
+} Steps;
+
+INLINE Steps nearest_steps(const floatv low, const floatv high) {
+    const floatv length = high - low, inverse = 255.0f / length, least = low * inverse, most = high * inverse;
+    const floatv zero = (-128.0f + least) + (127.0f + most) > 0.0f ? -128.0f - least : 127.0f - most;
+    Steps by = {1.0f / inverse, inverse, (MIN(MAX(zero, -128.0f), 127.0f) + TO_WHOLE) - TO_WHOLE};
+    float shortest, longest;
+    FOLD(float, length, MIN, shortest)
+    FOLD(float, length, MAX, longest)
+    if (shortest < SHORTEST || longest == INFINITY)
+        for (int r = 0; r < VW; ++r) {
+            const Step one = nearest_step(((const float *)&low)[r], ((const float *)&high)[r]);
+            ((float *)&by.scale)[r] = one.scale;
+            ((float *)&by.inverse)[r] = one.inverse;
+            ((float *)&by.zero)[r] = one.zero;
+        }
+    return by;
+}
+
 inline Step step_between(const float low, const float high, const int asymmetric) {
     return asymmetric ? asymmetric_step(low, high) : symmetric_step(low, high);
 }
@@ -86,9 +108,10 @@ inline intv quantized(floatv x, Step by) {
     return limited(CONVERT(z < -most ? -most : (z > most ? most : z), int) + (int)by.zero, by);
 }
 
-// x as a byte, halves rounded to even.
+// x as a byte, halves rounded to even: what lies between two whole numbers is rounded to one of them, so the limits may
+// come first. The last bits of a float of this size are those of the whole number.
 inline intv nearest_quantized(floatv x, Step by) {
-    const floatv y = x * by.inverse, most = 512.0f;
-    const floatv z = y < -most ? -most : (y > most ? most : y);
-    return limited(CONVERT((z + TO_WHOLE) - TO_WHOLE, int) + (int)by.zero, by);
+    const floatv y = x * by.inverse, low = by.low - by.zero, high = 127.0f - by.zero;
+    const floatv z = MIN(MAX(y, low), high) + TO_WHOLE;
+    return AS_INTV(z) + ((int)by.zero - as_int(TO_WHOLE));
 }

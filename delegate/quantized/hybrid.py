@@ -12,6 +12,8 @@ from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.schema import TensorType
 
+_SHORT = 512  # elements of a row whose range is found together with those of others
+_NEAREST = {"NEAREST": 1}
 _WORD = 4  # bytes that are multiplied at once
 
 
@@ -69,6 +71,11 @@ def quantized_rows(x: Operand, count: int, target: Target, kind: int) -> tuple[R
     """Return ``x`` as ``count`` rows of bytes, of a ``RowKind``, and the launches that compute them."""
     rows = Rows(Scratch(x.spec.size), Scratch(4 * count), Scratch(4 * count))
     made = (rows.values, rows.zeros, rows.scales)
+    length = x.spec.size // count
+    if kind == hybrid.RowKind.NEAREST and count >= target.vector_width and length <= _SHORT:
+        share = chunks("quantize_rows", count, target, step=target.vector_width, work=length)
+        sizes = (*share.args, np.int32(length))
+        return rows, [share.launch("quantize_short_rows", (x, *made, *sizes), _NEAREST, x.spec.size)]
     return rows, _launches("quantize_rows", x, made, count, target, kind)
 
 
@@ -82,11 +89,11 @@ def _launches(entry: str, x: Operand, made: tuple[Arg, ...], count: int, target:
     length = x.spec.size // count
     share, parts, part_length = _parts(count, length, target)
     ranges = Scratch(8 * share.n)
-    nearest = {"NEAREST": 1} if kind == hybrid.RowKind.NEAREST else {}
+    defines = _NEAREST if kind == hybrid.RowKind.NEAREST else {}
     sizes = (*share.args, np.int32(length), np.int32(parts), np.int32(part_length))
     return [
         share.launch("find_ranges", (x, ranges, *sizes), {}, x.spec.size),
-        share.launch(entry, (x, ranges, *made, *sizes, np.int32(kind)), nearest, x.spec.size),
+        share.launch(entry, (x, ranges, *made, *sizes, np.int32(kind)), defines, x.spec.size),
     ]
 
 
