@@ -139,7 +139,8 @@ def blockwise_matmul(x: Array, weights: Array, quantization: Quantization, rows:
 def quantize(x: Array, rows: int, leading: int = 1) -> tuple[Array, Array]:
     """8-bit integers less their zero point, and a scale, for every ``x[i]``: ``x = scale * integers``.
 
-    rows: a ``RowKind``. leading: the number of dimensions that count what is quantized by itself. The integers come as float32.
+    rows: a ``RowKind``. leading: the number of dimensions that count what is quantized by itself. The integers come as
+    float32.
     """
     axes = tuple(range(leading, x.ndim))
     if not rows:
