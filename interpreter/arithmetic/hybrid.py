@@ -171,10 +171,10 @@ def _symmetric(x: Array, largest: Array) -> tuple[Array, Array]:
     return round_half_away(x * (_STEPS / span)), span / _STEPS
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _nearest(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
     """Quantize as XNNPACK does (xnn_f32_qd8_asymmetric_quantization_params), where its floats do not overflow."""
-    with np.errstate(over="ignore"):
-        length = high - low
+    length = high - low
     usual = (length >= _SHORTEST) & (length < np.inf)
     rows, scale = _asymmetric(x, np.where(usual, 0, low), np.where(usual, 0, high))
     inverse = np.float32(_HIGH - _LOW) / np.where(usual, length, 1)
