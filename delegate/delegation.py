@@ -27,6 +27,7 @@ from litecl.delegate.report_details import kernel_name, with_details
 from litecl.delegate.tuning import Demand
 from litecl.delegate.user_buffers import OnBuffers
 from litecl.interpreter import limits
+from litecl.interpreter.dynamic_range import is_dynamic
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, LimitError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec, callees_of, entries, reached
 
@@ -106,6 +107,7 @@ class CLDelegation(OnBuffers):
             warm_up=self.warm_up,
             copies=tuple(row for program in self._programs.values() for row in program.copies),
             halves=self._halves(),
+            dynamic_range=self.options.dynamic_range if is_dynamic(self.original) else "",
         )
 
     def _halves(self) -> str:

@@ -173,6 +173,12 @@ class WarmUp:
         )
 
 
+_KERNELS = {
+    "asymmetric": "activations get a zero point, as by XNNPACK, LiteRT's default",
+    "reference": "activations are quantized as by LiteRT's reference kernels",
+}
+
+
 @dataclass(frozen=True)
 class DelegationReport:
     """Rows for every node and partition, and the cost of the last invoke.
@@ -181,8 +187,9 @@ class DelegationReport:
     phases: the parts of ``build_s``, in seconds by name (``delegate/progress.py``). kernels, copies: of the last
     invoke, if times are measured. warm_up: of a model that is, or was, prepared in the background.
     failures: device failures that sent a region, or the whole model, back to the CPU. passed_over: devices that could
-    not be used, with the reason. halves: what is computed in halves with ``precision="fp16"``. ``warnings`` sums up
-    everything that went wrong.
+    not be used, with the reason. halves: what is computed in halves with ``precision="fp16"``. dynamic_range: how
+    products of float activations and integer weights quantize the activations, "" where there are none. ``warnings``
+    sums up everything that went wrong.
     """
 
     device: str
@@ -198,6 +205,7 @@ class DelegationReport:
     copies: tuple[CopyRow, ...] = ()
     warm_up: WarmUp | None = None
     halves: str = ""
+    dynamic_range: str = ""
 
     @classmethod
     def of(cls, interpreter: Any) -> Self:
@@ -227,6 +235,7 @@ class DelegationReport:
             f"on {self.device}; built in {self.build_s:.2f} s, {counted(self.cache_hits, 'program')} from the cache",
             *((self._last_invoke,) if self.counters.any else ()),
             *((self.halves,) if self.halves else ()),
+            *((f"dynamic range: {_KERNELS[self.dynamic_range]}",) if self.dynamic_range else ()),
             *(f"{counted(count, 'region')}: {manner}" for manner, count in manners.items()),
             *(loop for row in self.partitions for loop in row.loops),
         )

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from litecl.interpreter.delegation import Delegate
+from litecl.interpreter.dynamic_range import checked
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Shape
 
@@ -45,6 +46,22 @@ def count(name: str, value: Any) -> int | None:
     if number is not None and number < 1:
         raise ModelError(f"{name}: expected at least 1, got {number}")
     return number
+
+
+def dynamic_range(value: Any, delegates: Iterable[Delegate]) -> str:
+    """Return how nodes without a delegate quantize activations. Raises ArgumentError for what is no mode, and for one
+    that a delegate contradicts.
+    """
+    if value is None:
+        return "reference"
+    for delegate in delegates:
+        other = getattr(delegate, "dynamic_range", value)
+        if other != value:
+            raise ArgumentError(
+                f"dynamic_range: the interpreter was given {value!r}, and {type(delegate).__name__} has {other!r}: "
+                "give it to the delegate alone, which decides for the whole model"
+            )
+    return checked(value)
 
 
 def one_of(model_path: Any, model_content: Any) -> Any:

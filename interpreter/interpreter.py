@@ -11,6 +11,7 @@ from litecl.interpreter import arguments, limits
 from litecl.interpreter.allocation import Allocation
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
+from litecl.interpreter.dynamic_range import DynamicRange, quantized_as
 from litecl.interpreter.errors import ModelError, refusals
 from litecl.interpreter.feeding import blank, checked, entry_shapes, seen
 from litecl.interpreter.file.reader import read
@@ -45,6 +46,9 @@ class Interpreter(OnTensors, Allocation, Lifetime):
     shapes_kept: the number of sets of input shapes for which the model stays prepared, so that going back to one is
         nearly free; the least recently used are dropped. None: eight, while they take less than 256 MiB together. With
         a ``memory_limit`` only the current set is kept.
+    dynamic_range: how products of float activations and integer weights quantize the activations: "reference" is
+        LiteRT's reference kernels, bit for bit; "asymmetric" is XNNPACK, LiteRT's default (docs/quantization.md). None
+        is "reference", unless a delegate computes otherwise: ``CLDelegate(dynamic_range=...)`` holds for all nodes.
     num_threads: the most threads of numpy's BLAS while the model runs; one if its products are small. None: as many as
         BLAS has. Delegates have their own ``num_threads``.
 
@@ -75,15 +79,18 @@ class Interpreter(OnTensors, Allocation, Lifetime):
         memory_limit: int | None = None,
         time_limit: float | None = None,
         shapes_kept: int | None = None,
+        dynamic_range: DynamicRange | None = None,
     ) -> None:
         self._arguments = kept(locals())
         source = arguments.one_of(model_path, model_content)
         resolver(experimental_op_resolver_type)
         threads, kept_shapes = arguments.count("num_threads", num_threads), arguments.count("shapes_kept", shapes_kept)
         given = arguments.delegates(experimental_delegates, delegates)
+        mode = arguments.dynamic_range(dynamic_range, given)
         self._budget = limits.budget(memory_limit, time_limit)
         with refusals("reading a model"):
             self._model = with_custom_ops(read(source), custom_ops or {})
+            self._model = quantized_as(self._model, mode)
         if not self._model.subgraphs:
             raise ModelError("the model has no subgraph")
         self._preserve = experimental_preserve_all_tensors

@@ -107,7 +107,8 @@ KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const
         int row_zeros[MR];
         float row_scales[MR];
         FIRST(r, MR, MR) {
-            const int row = MIN(pixels.first + r, PLACES_OF(g) - 1) / c->image_pixels;
+            const int pixel = MIN(pixels.first + r, PLACES_OF(g) - 1);
+            const int row = c->image_pixels == 1 ? pixel : pixel / c->image_pixels;
             row_zeros[r] = zeros[row];
             row_scales[r] = scales[row];
         }

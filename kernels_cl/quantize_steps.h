@@ -14,6 +14,10 @@ inline Real magnitude(Real x) { return LESS(x, REAL(0.0f)) ? MINUS(REAL(0.0f), x
 
 #define SHORTEST (127 * 0x1p-126f)  // a length that is safe to divide by and into
 
+#define TO_WHOLE 12582912.0f  // 1.5 * 2^23: added and taken away it rounds a small number, halves to even
+
+inline float nearest(float x) { return (x + TO_WHOLE) - TO_WHOLE; }
+
 // low, high: the range of a row; of what is infinite the scale is no number, and so is all that the row is a part of.
 inline Step symmetric_step(float low, float high) {
     const float largest = MAX(-low, high), length = MAX(largest, SHORTEST), unknown = largest - largest;
@@ -30,6 +34,37 @@ inline Step asymmetric_step(float low, float high) {
     const Real zero = at_least ? MINUS(REAL(-128.0f), least) : MINUS(REAL(127.0f), most);
     const int whole = TRUNCATED(PLUS(zero, REAL(LESS(zero, REAL(0.0f)) ? -0.5f : 0.5f)));
     return (Step){AS_FLOAT(scale), 1 / AS_FLOAT(scale), MIN(MAX(whole, -128), 127), -128};
+}
+
+// XNNPACK's (xnn_f32_qd8_asymmetric_quantization_params), in floats, halves to even; LiteRT's where these overflow.
+inline Step nearest_step(float low, float high) {
+    const float length = high - low;
+    if (!(length >= SHORTEST && length < INFINITY)) return asymmetric_step(low, high);
+    const float inverse = 255.0f / length, least = low * inverse, most = high * inverse;
+    const float zero = (-128.0f + least) + (127.0f + most) > 0 ? -128.0f - least : 127.0f - most;
+    return (Step){1 / inverse, inverse, nearest(MIN(MAX(zero, -128.0f), 127.0f)), -128};
+}
+
+// The steps of VW rows.
+typedef struct {
+    floatv scale, inverse, zero;
+} Steps;
+
+INLINE Steps nearest_steps(const floatv low, const floatv high) {
+    const floatv length = high - low, inverse = 255.0f / length, least = low * inverse, most = high * inverse;
+    const floatv zero = (-128.0f + least) + (127.0f + most) > 0.0f ? -128.0f - least : 127.0f - most;
+    Steps by = {1.0f / inverse, inverse, (MIN(MAX(zero, -128.0f), 127.0f) + TO_WHOLE) - TO_WHOLE};
+    float shortest, longest;
+    FOLD(float, length, MIN, shortest)
+    FOLD(float, length, MAX, longest)
+    if (shortest < SHORTEST || longest == INFINITY)
+        for (int r = 0; r < VW; ++r) {
+            const Step one = nearest_step(((const float *)&low)[r], ((const float *)&high)[r]);
+            ((float *)&by.scale)[r] = one.scale;
+            ((float *)&by.inverse)[r] = one.inverse;
+            ((float *)&by.zero)[r] = one.zero;
+        }
+    return by;
 }
 
 inline Step step_between(const float low, const float high, const int asymmetric) {
@@ -62,9 +97,21 @@ INLINE float highest(const Range range) {
     return MIN(as_float(bits), INFINITY);
 }
 
+inline intv limited(intv whole, Step by) {
+    const intv low = (int)by.low, high = 127;
+    return whole < low ? low : (whole > high ? high : whole);
+}
+
 // x as a byte; std::round rounds halves away from zero.
 inline intv quantized(floatv x, Step by) {
     const floatv y = x * by.inverse, z = y + copysign_v((floatv)(0.49999997f), y), most = 512.0f;
-    const intv whole = CONVERT(z < -most ? -most : (z > most ? most : z), int) + (int)by.zero, low = (int)by.low, high = 127;
-    return whole < low ? low : (whole > high ? high : whole);
+    return limited(CONVERT(z < -most ? -most : (z > most ? most : z), int) + (int)by.zero, by);
+}
+
+// x as a byte, halves rounded to even: what lies between two whole numbers is rounded to one of them, so the limits may
+// come first. The last bits of a float of this size are those of the whole number.
+inline intv nearest_quantized(floatv x, Step by) {
+    const floatv y = x * by.inverse, low = by.low - by.zero, high = 127.0f - by.zero;
+    const floatv z = MIN(MAX(y, low), high) + TO_WHOLE;
+    return AS_INTV(z) + ((int)by.zero - as_int(TO_WHOLE));
 }

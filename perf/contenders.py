@@ -54,9 +54,12 @@ def typed_errors(name: str, doing: str = "run") -> Iterator[None]:
 def litecl(
     content: bytes, delegate: Mapping[str, Any], *, cpu: bool = False, listeners: Sequence[Listener] = ()
 ) -> Interpreter:
-    """Return litecl's interpreter. delegate: keywords of ``CLDelegate``; cpu: without it, with its ``num_threads``."""
+    """Return litecl's interpreter. delegate: keywords of ``CLDelegate``; cpu: without it, with its ``num_threads`` and
+    ``dynamic_range``.
+    """
     if cpu:
-        return Interpreter(model_content=content, num_threads=delegate.get("num_threads"), listeners=listeners)
+        options: Any = {name: delegate.get(name) for name in ("num_threads", "dynamic_range")}
+        return Interpreter(model_content=content, listeners=listeners, **options)
     return Interpreter(model_content=content, delegates=[CLDelegate(**delegate)], listeners=listeners)
 
 

@@ -13,6 +13,7 @@ from litecl.delegate.naming import close_names
 from litecl.delegate.ops import CL_OPS
 from litecl.delegate.progress import Progress
 from litecl.delegate.tuning import Tuning
+from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.op import Op
@@ -53,6 +54,9 @@ class CLOptions:
         beyond 65504 become infinite, those below 6e-5 lose digits, or become 0. Sums are float32. On other GPUs that
         compute in halves, products are halves too, and so are sums of eight; those become floats. Where that exceeds
         65504, float32 computes. All other arithmetic is float32.
+    dynamic_range: how products of float activations and integer weights quantize the activations, on the device and on
+        the CPU. "asymmetric" gives every row a zero point, as XNNPACK, LiteRT's default, does; "reference" is LiteRT's
+        reference kernels, whose rows are symmetric unless the file says otherwise (docs/quantization.md).
     keep_float: nodes that compute in float32 with precision="fp16" too, with float32 weights: names of their results,
         positions in subgraph 0, or (subgraph, node) pairs. A loop's or branch's name keeps all that it runs; a kernel
         that computes several nodes keeps all of them if it keeps one. Raises DelegateError for what names no node.
@@ -99,6 +103,10 @@ class CLOptions:
         default="fp32",
         metadata=_flag("--precision", "fp16 stores large weights in half precision; GPUs multiply halves"),
     )
+    dynamic_range: DynamicRange = field(
+        default="asymmetric",
+        metadata=_flag("--dynamic-range", "how activations meet integer weights (default: asymmetric, as in XNNPACK)"),
+    )
     keep_float: Collection[KeptNode] | None = field(
         default=None,
         metadata=_flag("--keep-float", "results whose nodes stay in float32 with --precision fp16", "NAME,..."),
@@ -133,6 +141,8 @@ class CLOptions:
     def __post_init__(self) -> None:
         if self.precision not in get_args(Precision):
             raise DelegateError(f"precision: expected 'fp32' or 'fp16', got {self.precision!r}")
+        if self.dynamic_range not in get_args(DynamicRange):
+            raise DelegateError(f"dynamic_range: expected 'reference' or 'asymmetric', got {self.dynamic_range!r}")
         if self.warm_up not in get_args(WarmUpMode):
             raise DelegateError(f"warm_up: expected 'block' or 'background', got {self.warm_up!r}")
         for name, value in ((item.name, getattr(self, item.name)) for item in fields(self) if item.type in _NUMBERS):

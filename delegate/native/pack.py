@@ -48,12 +48,13 @@ class Packed:
 class Pack:
     """A pack, of which the manifest was read and checked. digest: its SHA-256. models: file names by their SHA-256.
 
-    threads: the numbers of threads that regions were planned for.
+    threads: the numbers of threads that regions were planned for. dynamic_range: the option of that name.
     """
 
     path: Path
     digest: str
     threads: tuple[int, ...] = field(compare=False)
+    dynamic_range: str = field(compare=False)
     models: Mapping[str, str] = field(compare=False)
     machines: tuple[Packed, ...] = field(compare=False)
 
@@ -101,7 +102,7 @@ def _parsed(path: Path, digest: str, data: Mapping[str, Any]) -> Pack:
             f"{own[:12]}: make it again with the litecl that runs it"
         )
     machines = [Packed(**{**row, **{n: tuple(row[n]) for n in ("options", "features")}}) for row in data["machines"]]
-    return Pack(path, digest, tuple(data["threads"]), data["models"], tuple(machines))
+    return Pack(path, digest, tuple(data["threads"]), data["dynamic_range"], data["models"], tuple(machines))
 
 
 def write(
@@ -110,6 +111,7 @@ def write(
     threads: Sequence[int],
     machines: Sequence[Packed],
     libraries: Mapping[str, bytes],
+    dynamic_range: str,
 ) -> Pack:
     """Write a pack. libraries: those of all machines, by name. Raises OSError."""
     data = {
@@ -117,6 +119,7 @@ def write(
         "kernels": kernels_digest(),
         "models": models,
         "threads": [*threads],
+        "dynamic_range": dynamic_range,
         "machines": [asdict(packed) for packed in machines],
     }
     text = json.dumps(data, indent=1, sort_keys=True).encode()

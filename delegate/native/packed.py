@@ -32,7 +32,8 @@ class PackedLibraries(Libraries):
             files = ", ".join(sorted({Path(unit.name).name for unit in units}))
             raise KernelBuildError(
                 f"{self._pack.path} has no library for this region, of {files}: it was made for {made_for}, for their "
-                f"shapes then, {self._packed.machine}, threads {list(self._pack.threads)}, without launch times"
+                f"shapes then, {self._packed.machine}, threads {list(self._pack.threads)}, without launch times, with "
+                f"dynamic_range={self._pack.dynamic_range!r}"
             )
         self.loaded += 1
         return content

@@ -1,12 +1,16 @@
 """PAD, PADV2 and MIRROR_PAD: the output filled, then the input copied into it; a mirrored border copied in pieces."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Pads, Step
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, ClOp, Operand, Pads, Step
 from litecl.delegate.kit.claims import Specs, bits, given, integers, moves_by
 from litecl.delegate.kit.strided import box, copy, fill, view
 from litecl.delegate.quantized.integers import padding
+from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.pad import MIRROR_PAD, PAD, PADV2
 from litecl.interpreter.schema import MirrorPadMode, TensorType
 
@@ -23,6 +27,22 @@ def _lower_with(call: Call, value: Arg) -> list[Step]:
 
 def _lower_pad(call: Call) -> list[Step]:
     return _lower_with(call, padding(call.outputs[0].spec))
+
+
+def padded(call: Call, borders: Sequence[tuple[int, int]]) -> tuple[Operand, list[Step]]:
+    """Return images with so many zeros before and behind their rows and columns, and what puts them there.
+
+    The images are the first input of a call.
+    """
+    x = call.input(0)
+    if not any(map(any, borders)):
+        return x, []
+    images, *sides, channels = x.shape
+    shape = (images, *(sum(of) + side for of, side in zip(borders, sides, strict=True)), channels)
+    wider = Operand(TensorSpec(x.spec.type, shape, x.spec.name))
+    added = np.array([(0, 0), *borders, (0, 0)], np.int32)
+    amounts = Operand(TensorSpec(TensorType.INT32, added.shape, data=added))
+    return wider, _lower_pad(replace(call, inputs=[x, amounts], outputs=[wider]))
 
 
 def _lower_padv2(call: Call) -> list[Step]:

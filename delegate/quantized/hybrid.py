@@ -12,6 +12,8 @@ from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.schema import TensorType
 
+_SHORT = 512  # elements of a row whose range is found together with those of others
+_NEAREST = {"NEAREST": 1}
 _WORD = 4  # bytes that are multiplied at once
 
 
@@ -65,29 +67,33 @@ class Rows:
     scales: Scratch
 
 
-def quantized_rows(x: Operand, count: int, target: Target, *, asymmetric: bool) -> tuple[Rows, list[Launch]]:
-    """Return ``x`` as ``count`` rows of bytes, and the launches that compute them."""
+def quantized_rows(x: Operand, count: int, target: Target, kind: int) -> tuple[Rows, list[Launch]]:
+    """Return ``x`` as ``count`` rows of bytes, of a ``RowKind``, and the launches that compute them."""
     rows = Rows(Scratch(x.spec.size), Scratch(4 * count), Scratch(4 * count))
     made = (rows.values, rows.zeros, rows.scales)
-    return rows, _launches("quantize_rows", x, made, count, target, asymmetric)
+    length = x.spec.size // count
+    if kind == hybrid.RowKind.NEAREST and count >= target.vector_width and length <= _SHORT:
+        share = chunks("quantize_rows", count, target, step=target.vector_width, work=length)
+        sizes = (*share.args, np.int32(length))
+        return rows, [share.launch("quantize_short_rows", (x, *made, *sizes), _NEAREST, x.spec.size)]
+    return rows, _launches("quantize_rows", x, made, count, target, kind)
 
 
-def rounded_rows(x: Operand, count: int, target: Target, *, asymmetric: bool) -> tuple[Operand, list[Launch]]:
+def rounded_rows(x: Operand, count: int, target: Target, kind: int) -> tuple[Operand, list[Launch]]:
     """Return the floats that ``count`` quantized rows of ``x`` represent, and the launches that compute them."""
     rounded = Operand(TensorSpec(x.spec.type, x.shape, x.spec.name))
-    return rounded, _launches("round_rows", x, (rounded,), count, target, asymmetric)
+    return rounded, _launches("round_rows", x, (rounded,), count, target, kind)
 
 
-def _launches(
-    entry: str, x: Operand, made: tuple[Arg, ...], count: int, target: Target, asymmetric: bool
-) -> list[Launch]:
+def _launches(entry: str, x: Operand, made: tuple[Arg, ...], count: int, target: Target, kind: int) -> list[Launch]:
     length = x.spec.size // count
     share, parts, part_length = _parts(count, length, target)
     ranges = Scratch(8 * share.n)
+    defines = _NEAREST if kind == hybrid.RowKind.NEAREST else {}
     sizes = (*share.args, np.int32(length), np.int32(parts), np.int32(part_length))
     return [
         share.launch("find_ranges", (x, ranges, *sizes), {}, x.spec.size),
-        share.launch(entry, (x, ranges, *made, *sizes, np.int32(asymmetric)), {}, x.spec.size),
+        share.launch(entry, (x, ranges, *made, *sizes, np.int32(kind)), defines, x.spec.size),
     ]
 
 

@@ -104,10 +104,10 @@ def hybrid_product(
     activation: Activation,
     residual: Operand | Scratch | None = None,
     *,
-    asymmetric: bool,
+    kind: int,
 ) -> list[Launch]:
-    """Return the launches for an input that is quantized as ``rows`` rows."""
-    quantized, launches = quantized_rows(x, rows, target, asymmetric=asymmetric)
+    """Return the launches for an input that is quantized as ``rows`` rows of a ``RowKind``."""
+    quantized, launches = quantized_rows(x, rows, target, kind)
     blocks = weights.blocks
     work = patches("hybrid_conv_2d", g, target, across=weights.bits == 8 and not blocks)
     panel, width = work.tile.panel, target.vector_width

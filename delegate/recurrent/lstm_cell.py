@@ -164,8 +164,8 @@ def _product(
     if weights[0].scales is None:
         return product(call, x, values, start, out, sums, rows)
     both = HybridWeights(values, _scales(weights, width), start[:, 0], _bits(weights))
-    g, asymmetric = matrix(rows, x.shape[-1], len(values)), call.options.asymmetric_quantize_inputs
-    return hybrid_product(x, g, rows, both, out, call.target, Activation(), sums, asymmetric=asymmetric)
+    g, kind = matrix(rows, x.shape[-1], len(values)), call.options.asymmetric_quantize_inputs
+    return hybrid_product(x, g, rows, both, out, call.target, Activation(), sums, kind=kind)
 
 
 def _scales(weights: Sequence[Matrix], width: int) -> Array:

@@ -5,6 +5,7 @@ The formulas are TFLite's (portable_tensor_utils.cc: SymmetricQuantizeFloats, As
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,18 @@ _REACH = 255
 INTEGERS = (TensorType.INT8, TensorType.UINT8, TensorType.INT4, TensorType.INT2)
 WEIGHTS = (TensorType.FLOAT32, *INTEGERS)
 """Types that the weights of a float input may have."""
+
+
+class RowKind(IntEnum):
+    """How rows are quantized; the first two are a file's ``asymmetric_quantize_inputs``.
+
+    ASYMMETRIC is LiteRT's; NEAREST is XNNPACK's: asymmetric too, in floats, halves rounded to even.
+    """
+
+    SYMMETRIC = 0
+    ASYMMETRIC = 1
+    NEAREST = 2
+
 
 _LOW, _HIGH = -128, 127
 # Steps from zero to the largest integer of symmetric rows, and a length that is safe to divide by and into.
@@ -53,7 +66,7 @@ class Matrix:
 
     values: Array
     prepared: Prepared | None = None
-    asymmetric: bool = False
+    rows: int = RowKind.SYMMETRIC
 
     def __call__(self, x: Array) -> Array:
         """``x @ values.T`` for ``x`` [..., depth]."""
@@ -62,7 +75,7 @@ class Matrix:
             return np.asarray(x * diagonal)
         if self.prepared is None:
             return np.asarray(x @ self.values.T)
-        rows = matmul(x.reshape(-1, x.shape[-1]), self.values, self.prepared, self.asymmetric)
+        rows = matmul(x.reshape(-1, x.shape[-1]), self.values, self.prepared, self.rows)
         return rows.reshape(*x.shape[:-1], len(self.values))
 
 
@@ -104,34 +117,36 @@ def bind(run: Callable[[Any, Inputs, Scales], list[Array]]) -> Bind:
     return bound
 
 
-def matmul(x: Array, weights: Array, prepared: Prepared, asymmetric: bool) -> Array:
+def matmul(x: Array, weights: Array, prepared: Prepared, rows: int) -> Array:
     """``x @ weights.T`` through 8-bit rows of ``x``."""
-    rows, scale = quantize(x, asymmetric)
-    sums = prepared.product(weights)(rows).astype(np.float32, copy=False)
+    bytes_, scale = quantize(x, rows)
+    sums = prepared.product(weights)(bytes_).astype(np.float32, copy=False)
     result: Array = sums * (scale * prepared.scales)
     return result
 
 
-def blockwise_matmul(x: Array, weights: Array, quantization: Quantization) -> Array:
+def blockwise_matmul(x: Array, weights: Array, quantization: Quantization, rows: int) -> Array:
     """``x @ weights.T`` for weights whose rows have a scale for every block of their elements."""
-    rows, scale = quantize(x, asymmetric=True)
+    bytes_, scale = quantize(x, rows)
     blocks = (-1, x.shape[1] // quantization.block_size, quantization.block_size)
     scales = quantization.scale.reshape(len(weights), -1).astype(np.float32)
     matrices = integers(weights).reshape(blocks).transpose(1, 2, 0)
-    products = exact.matmul(rows.reshape(blocks).swapaxes(0, 1), matrices, _REACH * 128)
+    products = exact.matmul(bytes_.reshape(blocks).swapaxes(0, 1), matrices, _REACH * 128)
     result: Array = np.einsum("bnm,mb->nm", products, scales).astype(np.float32) * scale
     return result
 
 
-def quantize(x: Array, asymmetric: bool) -> tuple[Array, Array]:
+def quantize(x: Array, rows: int, leading: int = 1) -> tuple[Array, Array]:
     """8-bit integers less their zero point, and a scale, for every ``x[i]``: ``x = scale * integers``.
 
-    The integers come as float32.
+    rows: a ``RowKind``. leading: the number of dimensions that count what is quantized by itself. The integers come as
+    float32.
     """
-    axes = tuple(range(1, x.ndim))
-    if not asymmetric:
+    axes = tuple(range(leading, x.ndim))
+    if not rows:
         return _symmetric(x, np.abs(x).max(axis=axes, keepdims=True, initial=0.0))
-    return _asymmetric(x, x.min(axis=axes, keepdims=True, initial=0.0), x.max(axis=axes, keepdims=True, initial=0.0))
+    low, high = (end(axis=axes, keepdims=True, initial=0.0) for end in (x.min, x.max))
+    return (_nearest if rows == RowKind.NEAREST else _asymmetric)(x, low, high)
 
 
 def integers(weights: Array) -> Array:
@@ -154,6 +169,20 @@ def dequantize(weights: Array, scales: Array) -> Array:
 def _symmetric(x: Array, largest: Array) -> tuple[Array, Array]:
     span = np.maximum(largest, _SHORTEST)
     return round_half_away(x * (_STEPS / span)), span / _STEPS
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _nearest(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Quantize as XNNPACK does (xnn_f32_qd8_asymmetric_quantization_params), where its floats do not overflow."""
+    length = high - low
+    usual = (length >= _SHORTEST) & (length < np.inf)
+    rows, scale = _asymmetric(x, np.where(usual, 0, low), np.where(usual, 0, high))
+    inverse = np.float32(_HIGH - _LOW) / np.where(usual, length, 1)
+    least, most = low * inverse, high * inverse
+    closer = (_LOW + least) + (_HIGH + most) > 0
+    zero_point = np.rint(np.clip(np.where(closer, _LOW - least, _HIGH - most), _LOW, _HIGH))
+    nearest = np.clip(np.rint(x * inverse) + zero_point, _LOW, _HIGH) - zero_point
+    return np.where(usual, nearest, rows), np.where(usual, np.float32(1) / inverse, scale)
 
 
 def _asymmetric(x: Array, low: Array, high: Array) -> tuple[Array, Array]:

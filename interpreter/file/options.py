@@ -1,6 +1,7 @@
 """Operator options between a file and the dataclasses of ``interpreter/ops``, with no code per operator.
 
-An options dataclass is named after its schema table and its fields after the table's, so one conversion serves all.
+An options dataclass is named after its schema table and its fields after the table's, so one conversion serves all. A
+field that the table lacks is not stored.
 Custom operators carry bytes. Options of an operator that litecl has no record of are kept as they were read.
 """
 
@@ -40,9 +41,10 @@ def decode_options(op: Op | ControlOp, table: Record | None) -> Any:
     if op.options is NoOptions:
         return NoOptions()
     given = table is not None and table.table == op.options.__name__
-    values = table.fields if table and given else {f.name: f.default for f in TABLES[op.options.__name__]}
-    hints = _hints(op.options)
-    return op.options(**{f.name: _decoded(op, f.name, hints[f.name], values) for f in fields(op.options)})
+    defaults = {f.name: f.default for f in TABLES[op.options.__name__]}
+    values, hints = table.fields if table and given else defaults, _hints(op.options)
+    stored = [f.name for f in fields(op.options) if f.name in defaults]
+    return op.options(**{name: _decoded(op, name, hints[name], values) for name in stored})
 
 
 def encode_options(options: object) -> Record | None:
@@ -54,7 +56,8 @@ def encode_options(options: object) -> Record | None:
     table = type(options).__name__
     if table not in TABLES:
         raise ModelError(f"options {table} are not a table of the schema")
-    return Record(table, **{name: _encoded(value) for name, value in vars(options).items()})
+    stored = {f.name for f in TABLES[table]}
+    return Record(table, **{name: _encoded(value) for name, value in vars(options).items() if name in stored})
 
 
 def decode_custom_options(op: Op | ControlOp, data: bytes) -> Any:

@@ -19,6 +19,8 @@ from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorTyp
 
 @dataclass(frozen=True)
 class Conv2DOptions:
+    """asymmetric_quantize_inputs: no field of the schema; see ``interpreter/dynamic_range.py``."""
+
     padding: Padding = Padding.SAME
     stride_w: int = 0
     stride_h: int = 0
@@ -26,6 +28,7 @@ class Conv2DOptions:
     dilation_w_factor: int = 1
     dilation_h_factor: int = 1
     quantized_bias_type: TensorType = TensorType.FLOAT32
+    asymmetric_quantize_inputs: bool = False
 
 
 def windows(options: Conv2DOptions, x: Shape, filter_: Shape) -> tuple[window.Window, window.Window]:
@@ -107,6 +110,19 @@ def _bind(options: Conv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) 
     return _hybrid(options, x, filter_) if hybrid.applies(x, filter_) else None
 
 
+def image_rows(options: Conv2DOptions, filter_: TensorSpec) -> int:
+    """Return how float images are quantized: those for filters of different scales have a zero point in any case."""
+    scales = hybrid.scales_of(filter_)
+    return options.asymmetric_quantize_inputs or bool((scales != scales[0]).any())
+
+
+def is_by_pixel(options: Conv2DOptions, x: Shape, filter_: TensorSpec) -> bool:
+    """Return whether each float pixel, not each image, is quantized by its own range: where XNNPACK multiplies rows."""
+    steps = (options.stride_h, options.stride_w)
+    plain = filter_.static_shape[1:] == (1, 1, x[3]) and steps == (1, 1)
+    return options.asymmetric_quantize_inputs and plain and filter_.type == TensorType.INT8
+
+
 def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
     x, filter_ = require.present(inputs, 2)
     bias = require.optional(inputs, 2)
@@ -134,10 +150,8 @@ def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
 
 
 def _hybrid(options: Conv2DOptions, x: TensorSpec, filter_: TensorSpec) -> Run:
-    scales = hybrid.scales_of(filter_)
+    scales, rows, filter_spec = hybrid.scales_of(filter_), image_rows(options, filter_), filter_
     geometry = cache(partial(windows, options))
-    # Images have a zero point of their own only where the filters' scales differ.
-    per_channel = bool((scales != scales[0]).any())
 
     def prepare(groups: int, values: Array) -> list[Product]:
         return [hybrid.transposed(bank.reshape(len(bank), -1)) for bank in np.split(values, groups)]
@@ -148,7 +162,8 @@ def _hybrid(options: Conv2DOptions, x: TensorSpec, filter_: TensorSpec) -> Run:
 
     def run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
         x, filter_ = require.arrays(inputs, 2)
-        integers, scale = hybrid.quantize(x, asymmetric=per_channel)
+        by_pixel = is_by_pixel(options, x.shape, filter_spec)
+        integers, scale = hybrid.quantize(x, rows, leading=3 if by_pixel else 1)
         multiply = ready(x.shape[3] // filter_.shape[3])(filter_)
         sums = _by_group(integers, multiply, geometry(x.shape, filter_.shape))
         return [finish(sums.astype(np.float32) * (scale * scales), inputs, 2, options.fused_activation_function)]

@@ -129,7 +129,7 @@ def _integer(options: DepthwiseConv2DOptions, inputs: Specs, output: TensorSpec)
 def _hybrid(scales: Array) -> Run:
     def run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
         x, filter_ = require.arrays(inputs, 2)
-        integers, scale = hybrid.quantize(x, asymmetric=True)
+        integers, scale = hybrid.quantize(x, hybrid.RowKind.ASYMMETRIC)
         sums = correlate(options, integers, hybrid.summable(filter_, filter_[..., 0].size))
         return [finish(sums.astype(np.float32) * (scale * scales), inputs, 2, options.fused_activation_function)]
 

@@ -137,7 +137,8 @@ def _hybrid(weights: TensorSpec) -> Run:
         x, matrix = require.arrays(inputs, 2)
         rows = x.reshape(-1, matrix.shape[1])
         if quantization.block_size:
-            result = hybrid.blockwise_matmul(rows, matrix, quantization)
+            kind = options.asymmetric_quantize_inputs or hybrid.RowKind.ASYMMETRIC
+            result = hybrid.blockwise_matmul(rows, matrix, quantization, kind)
         else:
             result = hybrid.matmul(rows, matrix, prepared, options.asymmetric_quantize_inputs)
         return [_finish(options, inputs, result)]

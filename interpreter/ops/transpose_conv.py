@@ -135,7 +135,7 @@ def _integer(options: TransposeConvOptions, inputs: Specs, output: TensorSpec) -
 def _hybrid(scales: Array) -> Run:
     def run(options: TransposeConvOptions, inputs: Inputs) -> list[Array]:
         size, filter_, x = require.arrays(inputs, 3)
-        integers, scale = hybrid.quantize(x, asymmetric=True)
+        integers, scale = hybrid.quantize(x, hybrid.RowKind.ASYMMETRIC)
         sums = _transposed(options, size, hybrid.summable(filter_, filter_[0].size), integers)
         result = sums.astype(np.float32) * (scale * scales)
         if not np.isfinite(scale).all():  # which says nothing of what no pixel of the image reaches

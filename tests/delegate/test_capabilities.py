@@ -6,7 +6,7 @@ second run all inner tensors, are compared with the interpreter's.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.matmul import product
 from litecl.delegate.ops.gpu import winograd
 from litecl.interpreter import Interpreter
+from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.ops import unary
 from litecl.interpreter.ops.l2_normalization import L2_NORMALIZATION, L2NormOptions
@@ -119,10 +120,20 @@ def _check(
     rng = np.random.default_rng(78)
     fed = (t for t, spec in enumerate(graph.tensors) if t in graph.inputs or spec.is_variable)
     feeds = {t: domain.feed(rng, graph.tensors[t].static_shape) for t in fed}
-    device, plain = (
-        _run(model_, delegates, feeds, experimental_preserve_all_tensors=preserve)
-        for delegates in ([CLDelegate(**{"strict": True, **options})], [])
-    )
+    for mode in get_args(DynamicRange) if name == "hybrid" else ("reference",):
+        delegate = CLDelegate(**{"strict": True, "dynamic_range": mode, **options})
+        device, plain = (
+            _run(model_, delegates, feeds, experimental_preserve_all_tensors=preserve, dynamic_range=mode)
+            for delegates in ([delegate], [])
+        )
+        _compare(device, plain, model_, origins, preserve, tolerance)
+    return device
+
+
+def _compare(
+    device: Interpreter, plain: Interpreter, model_: Model, origins: list[str], preserve: bool, tolerance: float | None
+) -> None:
+    graph = model_.subgraphs[0]
     assert [(row.op, row.reason) for row in device.delegation_report().nodes if not row.claimed] == []
     compared = dict(zip(graph.outputs, origins, strict=True))
     if preserve:
@@ -136,7 +147,6 @@ def _check(
         except AssertionError as error:
             wrong.append(f"{origin}: {error}")
     assert wrong == []
-    return device
 
 
 @each

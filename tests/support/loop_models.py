@@ -11,6 +11,7 @@ from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.concatenation import ConcatenationOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.unary import TANH
 from litecl.interpreter.ops.unidirectional_sequence_lstm import UnidirectionalSequenceLSTMOptions
@@ -53,6 +54,7 @@ __all__ = [
     "times",
     "while_model",
     "while_node",
+    "with_integer_weights",
 ]
 
 
@@ -116,3 +118,16 @@ def concatenated() -> ConcatenationOptions:
 
 def unary(g: Graph, op: Op, x: int) -> int:
     return g.op(op, [x], NoOptions())
+
+
+def with_integer_weights() -> tuple[Model, list[Array]]:
+    """Rows that a dense layer with a scale for all weights is applied to three times, and feeds."""
+    rng = np.random.default_rng(71)
+    weights = rng.integers(-127, 128, (24, 24)).astype(np.int8)
+    state: State = [((), INT), ((5, 24), FLOAT)]
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        dense = g.op(FULLY_CONNECTED, [x[1], g.const(weights, 0.01)], FullyConnectedOptions())
+        return [next_(g, x[0]), g.op(TANH, [plus(g, dense, g.const(np.float32(0.7)))], NoOptions())]
+
+    return while_model(state, below(3), body), [int32(0), rng.random((5, 24), np.float32)]

@@ -65,7 +65,9 @@ def test_interpreter(case: Case) -> None:
 @pytest.mark.parametrize("device", devices.tested(), ids=lambda device: device.name)
 def test_device(device: Any, case: Case) -> None:
     """The device kernel agrees, and the device claims what it is expected to claim, if anything is expected."""
-    interpreter = Interpreter(model_content=content(case), delegates=[CLDelegate(device=device)])
+    interpreter = Interpreter(
+        model_content=content(case), delegates=[CLDelegate(device=device, dynamic_range="reference")]
+    )
     _check(case, interpreter, compare.DEVICE)
     (row,) = interpreter.delegation_report().nodes
     if case.on_device:
@@ -78,7 +80,9 @@ def test_native(case: Case) -> None:
     """The processor agrees, by the back end of its own. `pytest --native` runs all cases, else every 20th is run."""
     if not Native().devices():
         pytest.skip("no compiler for the processor: pip install ziglang")
-    interpreter = Interpreter(model_content=content(case), delegates=[CLDelegate("native", num_threads=2)])
+    interpreter = Interpreter(
+        model_content=content(case), delegates=[CLDelegate("native", num_threads=2, dynamic_range="reference")]
+    )
     _check(case, interpreter, compare.DEVICE)
     report = interpreter.delegation_report()
     if case.on_device:

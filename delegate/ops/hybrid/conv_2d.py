@@ -1,17 +1,18 @@
 """CONV_2D and FULLY_CONNECTED of floats with integer weights: quantized rows, and a product of bytes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Pads, Refusal, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix, reached
+from litecl.delegate.ops.pad import padded
 from litecl.delegate.quantized import hybrid
 from litecl.delegate.quantized.hybrid_product import hybrid_product, is_blockwise, weights_of
-from litecl.interpreter.arithmetic.hybrid import scales_of
 from litecl.interpreter.graph import TensorSpec
-from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, image_rows, is_by_pixel
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
 
@@ -44,25 +45,39 @@ def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: 
 def _lower_conv(call: Call) -> list[Step]:
     x, filter_, _ = call.weighted
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], call.outputs[0].shape, call.pads)
-    scales = scales_of(filter_.spec)
-    # Images have their own zero point only if the filters' scales differ.
-    return _product(call, g, x.shape[0], asymmetric=bool((scales != scales[0]).any()))
+    if is_by_pixel(call.options, x.shape, filter_.spec):
+        return _lower_pixels(call)
+    return _product(call, g, x.shape[0], kind=image_rows(call.options, filter_.spec))
+
+
+def _lower_pixels(call: Call) -> list[Step]:
+    """Multiply the pixels of images, each a row with a zero point, behind the zeros padded around the images."""
+    filter_ = call.input(1)
+    wider, steps = padded(call, ((call.pads.top, call.pads.bottom), (call.pads.left, call.pads.right)))
+    inner = replace(call, inputs=[wider, *call.inputs[1:]], pads=Pads())
+    rows = wider.spec.size // wider.shape[3]
+    return [
+        *steps,
+        *_product(
+            inner, matrix(rows, wider.shape[3], filter_.shape[0]), rows, kind=call.options.asymmetric_quantize_inputs
+        ),
+    ]
 
 
 def _lower_dense(call: Call) -> list[Step]:
     columns, depth = call.input(1).shape
     rows = call.input(0).spec.size // depth
     # With a scale for every block of the weights, rows always have zero points.
-    asymmetric = call.options.asymmetric_quantize_inputs or is_blockwise(call.input(1).spec)
-    return _product(call, matrix(rows, depth, columns), rows, asymmetric=asymmetric)
+    kind = call.options.asymmetric_quantize_inputs or is_blockwise(call.input(1).spec)
+    return _product(call, matrix(rows, depth, columns), rows, kind=kind)
 
 
-def _product(call: Call, g: Geometry, rows: int, *, asymmetric: bool) -> list[Step]:
+def _product(call: Call, g: Geometry, rows: int, *, kind: int) -> list[Step]:
     """Return the launches for an input that is quantized as ``rows`` rows."""
     x, filter_, bias = call.weighted
     weights = weights_of(filter_, np.zeros(g.columns, np.float32) if bias is None else np.ravel(bias.value))
     out = call.outputs[0]
-    made = hybrid_product(x, g, rows, weights, out, call.target, call.activation, call.residual, asymmetric=asymmetric)
+    made = hybrid_product(x, g, rows, weights, out, call.target, call.activation, call.residual, kind=kind)
     return [*made]
 
 

@@ -9,27 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Lowering, Operand, Pads, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Lowering, Pads, Refusal, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.ops import batch_matmul, depthwise_conv_2d, pad, transpose_conv
 from litecl.delegate.quantized import hybrid
+from litecl.interpreter.arithmetic.hybrid import RowKind
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.kit.window import fit
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D
-from litecl.interpreter.ops.pad import PAD
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV
-from litecl.interpreter.schema import Padding, TensorType
+from litecl.interpreter.schema import Padding
 
 _FLOATS = {cl_op.op: cl_op for table in (batch_matmul, depthwise_conv_2d, transpose_conv) for cl_op in table.CL_OPS}
 
 
 def _cl_op(
-    of_reals: ClOp, by_reals: Lowering, x_position: int, rows: Callable[[Any, TensorSpec], tuple[int, bool]]
+    of_reals: ClOp, by_reals: Lowering, x_position: int, rows: Callable[[Any, TensorSpec], tuple[int, int]]
 ) -> ClOp:
     """Quantize inputs and run the float operator, by a lowering of it.
 
-    rows: the number of rows, and whether each has its own zero point.
+    rows: the number of rows, and their ``RowKind``.
     """
 
     def claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -41,8 +41,8 @@ def _cl_op(
 
     def lower(call: Call) -> list[Step]:
         x = call.input(x_position)
-        count, asymmetric = rows(call.options, x.spec)
-        rounded, launches = hybrid.rounded_rows(x, count, call.target, asymmetric=asymmetric)
+        count, kind = rows(call.options, x.spec)
+        rounded, launches = hybrid.rounded_rows(x, count, call.target, kind)
         inputs = [*call.inputs]
         inputs[1], inputs[x_position] = hybrid.dequantized(call.input(1)), rounded
         return [*launches, *by_reals(replace(call, inputs=inputs))]
@@ -51,11 +51,11 @@ def _cl_op(
     return replace(of_reals, claim=claim, cpu=lower, gpu=lower, reads_rows=False)
 
 
-def _images(options: Any, x: TensorSpec) -> tuple[int, bool]:
-    return x.static_shape[0], True
+def _images(options: Any, x: TensorSpec) -> tuple[int, int]:
+    return x.static_shape[0], RowKind.ASYMMETRIC
 
 
-def _lines(options: BatchMatMulOptions, x: TensorSpec) -> tuple[int, bool]:
+def _lines(options: BatchMatMulOptions, x: TensorSpec) -> tuple[int, int]:
     return x.size // x.static_shape[-1], options.asymmetric_quantize_inputs
 
 
@@ -78,18 +78,10 @@ def _depthwise() -> ClOp:
         borders = _borders(call)
         if not borders:
             return cl_op.steps(call)
-        x = call.input(0)
-        images, *sides, channels = x.shape
-        shape = (images, *(sum(of) + side for of, side in zip(borders, sides, strict=True)), channels)
-        wider = Operand(TensorSpec(x.spec.type, shape, x.spec.name))
-        added = np.array([(0, 0), *borders, (0, 0)], np.int32)
-        amounts = Operand(TensorSpec(TensorType.INT32, added.shape, data=added))
+        wider, steps = pad.padded(call, borders)
         valid = replace(call.options, padding=Padding.VALID)
         inputs = [wider, *call.inputs[1:]]
-        return [
-            *_PAD.steps(replace(call, inputs=[x, amounts], outputs=[wider])),
-            *cl_op.steps(replace(call, options=valid, inputs=inputs, pads=Pads())),
-        ]
+        return [*steps, *cl_op.steps(replace(call, options=valid, inputs=inputs, pads=Pads()))]
 
     return replace(cl_op, cpu=lower, gpu=lower)
 
@@ -110,7 +102,6 @@ def _borders(call: Call) -> list[tuple[int, int]]:
     return found if alone else []
 
 
-_PAD = next(cl_op for cl_op in pad.CL_OPS if cl_op.op is PAD)
 CL_OPS = (
     _matmul(),
     _depthwise(),

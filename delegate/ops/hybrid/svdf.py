@@ -27,9 +27,9 @@ def _lower(call: Call) -> list[Step]:
     x, features, time = (call.input(i) for i in range(3))
     (batch, depth), filters = x.shape, features.shape[0]
     newest, g = Scratch(4 * batch * filters), matrix(batch, depth, filters)
-    asymmetric = call.options.asymmetric_quantize_inputs
+    kind = call.options.asymmetric_quantize_inputs
     weights = weights_of(features, np.zeros(filters, np.float32))
-    first = hybrid_product(x, g, batch, weights, newest, call.target, Activation(), asymmetric=asymmetric)
+    first = hybrid_product(x, g, batch, weights, newest, call.target, Activation(), kind=kind)
     return [*first, remembered(call, newest, hybrid.dequantized(time))]
 
 

@@ -17,6 +17,7 @@ from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.html import block, paragraph, table
+from litecl.perf.contenders import LITERT_REFERENCE, peer_name
 from litecl.perf.feeds import named_inputs
 
 Verdict = Literal["right", "fault", "rounding"]
@@ -79,14 +80,16 @@ def bisect(
     ``seed``. fp16: suspects that emulation, and surveys all operators: ``halves`` of the result. relative: how far a
     float may be off, relative to the largest magnitude in its tensor, 1e-4 by default and 0.01 in halves; steps: how
     many steps an integer may be off, 0 for a device of litecl's and 1 for other suspects by default. tick: is told what
-    is being run. options: of ``CLDelegate``.
+    is being run. options: of ``CLDelegate``; ``dynamic_range`` is that of all that litecl runs, by default that of the
+    other runtime: "reference" beside litert-reference, else "asymmetric".
 
     Raises LiteclError where the model runs on neither, ModelError for names that no input has.
     """
     content = model if isinstance(model, bytes) else Path(model).read_bytes()
     parsed = read(content)
     suspect = suspect if fp16 is None else _emulated(fp16, suspect)
-    options = _with_names(parsed, options)
+    mode = "reference" if LITERT_REFERENCE in map(peer_name, (suspect, reference)) else "asymmetric"
+    options = {"dynamic_range": mode, **_with_names(parsed, options)}
     suspected, right = Runner(suspect, options), Runner(reference, options)
     if steps is None:
         steps = int(not suspected.is_device)

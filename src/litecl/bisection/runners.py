@@ -44,7 +44,10 @@ class Runner:
             with typed_errors(name, "load"):
                 return litert(content, resolver=RESOLVERS[name], preserve=preserve)
         delegates = [] if name == INTERPRETER else [self._delegate(content)]
-        return Interpreter(model_content=content, delegates=delegates, experimental_preserve_all_tensors=preserve)
+        mode = self.options.get("dynamic_range")
+        return Interpreter(
+            model_content=content, delegates=delegates, experimental_preserve_all_tensors=preserve, dynamic_range=mode
+        )
 
     def _delegate(self, content: bytes) -> Any:
         kept = _named(content, self.options.get("keep_float") or ())

@@ -70,7 +70,7 @@ def packed(args: argparse.Namespace) -> Output:
         machines = [made_for.packed() for made_for in targets]
     models = {hashlib.sha256(Path(model).read_bytes()).hexdigest(): Path(model).name for model in args.models}
     libraries = {name: content for made_for in targets for name, content in made_for.made.items()}
-    pack.write(args.output, models, threads, machines, libraries)
+    pack.write(args.output, models, threads, machines, libraries, args.dynamic_range)
     return _output(args.output, works, threads)
 
 

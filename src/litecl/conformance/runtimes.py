@@ -81,7 +81,7 @@ def command(line: str) -> Suspect:
 
 
 def _litecl(content: bytes) -> Runtime:
-    return Interpreter(model_content=content, delegates=[CLDelegate(strict=True)])
+    return Interpreter(model_content=content, delegates=[CLDelegate(strict=True, dynamic_range="reference")])
 
 
 def _version(module: Any, package: str) -> str:

@@ -12,6 +12,7 @@ from litecl.diff.merge import Merged, merged
 from litecl.diff.pair import Pair, pairs
 from litecl.diff.values import error, real_inputs, values_of
 from litecl.interpreter import Interpreter
+from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.frames import Library, frame
 from litecl.interpreter.graph import Array, Model, callees_of
@@ -110,16 +111,25 @@ class Difference:
         )
 
 
-def diff_models(a: Source, b: Source, inputs: Mapping[str, Array] | None = None, *, seed: int = 0) -> Difference:
+def diff_models(
+    a: Source,
+    b: Source,
+    inputs: Mapping[str, Array] | None = None,
+    *,
+    seed: int = 0,
+    dynamic_range: DynamicRange | None = None,
+) -> Difference:
     """Compare two models, node by node, then layer by layer on the same inputs.
 
     Nodes are matched by what leads to them and what they lead to, then by names. inputs: of the first model, by name,
     as it takes them; those not given are random, by ``seed``. The second model gets the same real numbers, in the types
-    of its own inputs. Raises ModelError for files that are no models, and ShapeError where their inputs have other
-    shapes or another number.
+    of its own inputs. dynamic_range: that of both, as for ``Interpreter``. Raises ModelError for files that are no
+    models, and ShapeError where their inputs have other shapes or another number.
     """
     models = [source if isinstance(source, Model) else read(source) for source in (a, b)]
-    runtimes = [Interpreter(model, experimental_preserve_all_tensors=True) for model in models]
+    runtimes = [
+        Interpreter(model, experimental_preserve_all_tensors=True, dynamic_range=dynamic_range) for model in models
+    ]
     given = real_inputs(models, runtimes, inputs or {}, seed)
     values = [values_of(*each) for each in zip(models, runtimes, given, strict=True)]
     compared = list(_compared(models, values))

@@ -58,9 +58,10 @@ def _judged(
         return replace(row, status=REFUSED, reason=reason, unexpected=check.wanted)
     row = replace(row, kernels=kernels_of(report))
     prepared(row.kernels)
-    cpu = Interpreter(check.model())
+    mode = check.options.get("dynamic_range", "reference")
+    cpu = Interpreter(check.model(), dynamic_range=mode)
     wanted, row = _play(cpu, steps), replace(row, reference="litecl's interpreter")
-    golden = goldens.of(check.name, check.model(), steps)
+    golden = goldens.of(check.name, check.model(), steps) if mode == "reference" else None
     if golden is not None:
         row = replace(row, reference=f"LiteRT {goldens.version}")
         departs = _compare(check, wanted, golden).reason
@@ -145,7 +146,8 @@ def _require_same(first: Outputs, again: Outputs, what: str) -> None:
 
 
 def _interpreter(check: Check, settings: Settings) -> Interpreter:
-    delegate = CLDelegate(settings.device, cache_dir=settings.cache_dir, strict=True, **check.options)
+    options = {"dynamic_range": "reference", "strict": True, **check.options}
+    delegate = CLDelegate(settings.device, cache_dir=settings.cache_dir, **options)
     return Interpreter(check.model(), delegates=[delegate])
 
 

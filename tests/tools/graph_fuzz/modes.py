@@ -24,6 +24,7 @@ from litecl.delegate.plan import region_program
 from litecl.delegate.plan.region_program import Function, RegionProgram
 from litecl.delegate.report import summary
 from litecl.interpreter import Interpreter
+from litecl.interpreter.dynamic_range import quantized_as
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Subgraph, TensorSpec
 from litecl.interpreter.schema import TensorType
@@ -44,6 +45,8 @@ class Mode:
     gpu: bool = False
 
 
+_COMPARED = {"dynamic_range": "reference"}  # as the interpreter computes
+
 MODES = {
     mode.name: mode
     for mode in (
@@ -52,6 +55,7 @@ MODES = {
         Mode("queued", {"device": "native", "num_threads": 1, "queue_loops": True}, linked=True),
         Mode("profile", {"device": "native", "num_threads": 2, "profile": True}, linked=True),
         Mode("fp16 weights", {"device": "native", "num_threads": 1, "precision": "fp16"}, linked=True),
+        Mode("asymmetric", {"device": "native", "num_threads": 1, "dynamic_range": "asymmetric"}, linked=True),
         Mode("all tensors kept", {"device": "native", "num_threads": 1}, linked=True, kept=True),
         Mode("OpenCL, one group", {"device": "basic"}, linked=True),
         Mode("OpenCL, several groups", {"device": "pthread"}, linked=True),
@@ -116,7 +120,10 @@ def entered(mode: Mode) -> Iterator[None]:
 
 
 def adapted(drawn: Drawn, mode: Mode) -> Drawn:
-    """Return the model that a mode is compared with: weights rounded to halves, if weights are halves."""
+    """Return the model that a mode is compared with: weights rounded to halves, if weights are halves, and rows of
+    dynamic range that are asymmetric, if the mode's are.
+    """
+    drawn = replace(drawn, model=quantized_as(drawn.model, mode.options.get("dynamic_range", "reference")))
     if mode.options.get("precision") != "fp16":
         return drawn
     graphs = tuple(_in_halves(graph) for graph in drawn.model.subgraphs)
@@ -140,7 +147,7 @@ def _in_half(spec: TensorSpec) -> TensorSpec:
 
 def interpreter(drawn: Drawn, mode: Mode, cache_dir: Path | None) -> Interpreter:
     """Return the interpreter with the device."""
-    chosen = CLDelegate(**mode.options, strict=True, cache_dir=cache_dir, deny_nodes=drawn.deny)
+    chosen = CLDelegate(**_COMPARED | mode.options, strict=True, cache_dir=cache_dir, deny_nodes=drawn.deny)
     return Interpreter(drawn.model, delegates=[chosen], experimental_preserve_all_tensors=mode.kept)
 
 
@@ -181,7 +188,7 @@ class Shared:
                 launches.extend(work.launch for work in plan.works)
                 raise DelegateError("only planned")
 
-        options = {**mode.options, "deny_nodes": drawn.deny, "cache_dir": None}
+        options = {**_COMPARED, **mode.options, "deny_nodes": drawn.deny, "cache_dir": None}
         with mock.patch.object(delegation, "Program", Recorder), mock.patch.object(delegation, "warn"):
             planned = Interpreter(
                 drawn.model, delegates=[CLDelegate(**options)], experimental_preserve_all_tensors=mode.kept

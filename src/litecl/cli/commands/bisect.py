@@ -73,6 +73,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--page", type=output_file, metavar="FILE.html", help="write the result as a page")
     device_arguments(parser)
+    parser.set_defaults(dynamic_range=None)  # as the runtimes that are compared
 
 
 def run(args: argparse.Namespace) -> Output:
@@ -80,6 +81,8 @@ def run(args: argparse.Namespace) -> Output:
     content = Path(args.model).read_bytes()
     interpreter = Interpreter(model_content=content)
     options = {name: value for name, value in device_options(args).items() if name != "device"}
+    if args.dynamic_range is None:
+        del options["dynamic_range"]
     suspect = args.device if args.device is not None and args.suspect == "device" else args.suspect
     with progress("running", None) as bar:
         found = bisect(

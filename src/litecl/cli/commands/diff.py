@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -15,6 +15,7 @@ from litecl.cli.tables import number, table, titled, to_json
 from litecl.diff.compare import diff_models
 from litecl.diff.page import numbers, page, verdict
 from litecl.interpreter import Interpreter
+from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.file.reader import read
 
 HELP = "compare two models: nodes, tensors, constants, and each layer's results on the same inputs"
@@ -42,6 +43,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="allowed relative RMS error of outputs for exit code 0 (default: 0)",
     )
     parser.add_argument(
+        "--dynamic-range",
+        choices=get_args(DynamicRange),
+        default="reference",
+        help="how activations meet integer weights in both (default: reference, as in LiteRT's reference kernels)",
+    )
+    parser.add_argument(
         "-o",
         "--output",
         type=_page_file,
@@ -64,7 +71,7 @@ def run(args: argparse.Namespace) -> Output:
     than ``--relative``, and 2 if they cannot be compared.
     """
     a, b = read(args.a), read(args.b)
-    found = diff_models(a, b, inputs(args, Interpreter(a)))
+    found = diff_models(a, b, inputs(args, Interpreter(a)), dynamic_range=args.dynamic_range)
     head = {"a": str(args.a), "b": str(args.b), "relative": args.relative, "same_structure": found.same_structure}
     data = {**head, **asdict(found)}
     written = to_json(data)

@@ -71,7 +71,12 @@ def run(args: argparse.Namespace) -> Output:
     with progress("preparing and running", None) as bar:
         options = device_options(args) | {"profile": args.profile_to is not None}
         delegates = [] if args.cpu else [CLDelegate(**options, progress=bar.building)]
-        interpreter = Interpreter(args.model, delegates=delegates, listeners=[timeline] if args.profile_to else [])
+        interpreter = Interpreter(
+            args.model,
+            delegates=delegates,
+            listeners=[timeline] if args.profile_to else [],
+            dynamic_range=args.dynamic_range,
+        )
         entry = Entry(interpreter, args.signature)
         prepare(entry, inputs(args, entry))
         require_device(args, None if args.cpu else DelegationReport.of(interpreter))

@@ -35,7 +35,12 @@ def layers_accuracy(content: bytes, inputs: Mapping[str, Array], delegate: CLDel
     Nodes run by themselves then: a tensor that is kept is not fused away.
     """
     ours, reference = (
-        Interpreter(content, delegates=delegates, experimental_preserve_all_tensors=True)
+        Interpreter(
+            content,
+            delegates=delegates,
+            experimental_preserve_all_tensors=True,
+            dynamic_range=delegate.dynamic_range,
+        )
         for delegates in ([delegate], [])
     )
     for interpreter in (ours, reference):

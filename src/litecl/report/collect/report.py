@@ -54,7 +54,7 @@ def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doin
     content, load_before, told = path.read_bytes(), load(), header("litecl report")
     old = None if wanted.before is None else earlier.load(wanted.before)
     doing("computing the reference")
-    expected = _reference(content, inputs)
+    expected = _reference(content, inputs, CLDelegate(**wanted.delegate))
     doing("preparing")
     ours = [prepared(content, inputs, {**wanted.delegate, "device": device}) for device in wanted.devices]
     beside_us = peers(content, inputs, BenchOptions(wanted.delegate, against=wanted.against))
@@ -75,8 +75,8 @@ def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doin
     return Report(told, model, tuple(runs), tuple(beside), doubtful, load(), since, sources(runs))
 
 
-def _reference(content: bytes, inputs: Mapping[str, Array]) -> list[Array]:
-    reference = Interpreter(content)
+def _reference(content: bytes, inputs: Mapping[str, Array], delegate: CLDelegate) -> list[Array]:
+    reference = Interpreter(content, dynamic_range=delegate.dynamic_range)
     prepare(reference, inputs)
     reference.invoke()
     return outputs_of(reference)
