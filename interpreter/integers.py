@@ -26,6 +26,8 @@ class Integers:
     fixed: scale and zero point that the results must have, by type of activations.
     moves: True if the operator only moves or compares elements: then it stays in float if all its neighbours do.
     options: fields of the node's options that the integer kernels need otherwise.
+    steps: the smallest scale of activations whose integers the kernels tell apart, and the one that all scales of
+        operands must be below; None if any will do.
     """
 
     types: tuple[TensorType, ...] = (_INT8, _INT16)
@@ -38,6 +40,7 @@ class Integers:
     fixed: Mapping[TensorType, tuple[float, int]] = field(default_factory=dict)
     moves: bool = False
     options: Mapping[str, object] = field(default_factory=dict)
+    steps: tuple[float, float] | None = None
 
     @property
     def sums(self) -> Mapping[int, int]:
@@ -61,6 +64,9 @@ MOVING_BYTES = Integers((_INT8,), shared=True, moves=True)
 MOVING_WORDS = Integers((_INT16,), shared=True, moves=True)
 TELLING = Integers(moves=True)
 TELLING_OF_BYTES = Integers((_INT8,), moves=True)
+# Comparisons round real numbers to multiples of 1/256, and LiteRT ends the process at a scale of 1 (comparisons.cc).
+# Steps of 16 bits are nearly always smaller.
+COMPARING = Integers((_INT8,), moves=True, steps=(1 / 256, 1.0))
 UNIT = Integers(fixed={_INT8: (1 / 256, -128), _INT16: (1 / 32768, 0)})  # values from 0 to 1
 SIGNED_UNIT = Integers(fixed={_INT8: (1 / 128, 0), _INT16: (1 / 32768, 0)})  # values from -1 to 1
 

@@ -165,7 +165,11 @@ def _is_filled_with(value: Value, number: float) -> bool:
 
 def _local_response(b: Builder) -> Value:
     a = b.node.attrs
-    options = LocalResponseNormalizationOptions(int(a["depth_radius"]), a["bias"], a["alpha"], a["beta"])
+    beta = np.float32(a["beta"])
+    if min(a["alpha"], a["bias"]) < 0 and beta != 1 and beta == np.rint(beta):
+        # TensorFlow's exp(-beta * log(sum)) is not a number where a sum is negative, and a whole power would be one.
+        beta = np.nextafter(beta, np.float32(0))
+    options = LocalResponseNormalizationOptions(int(a["depth_radius"]), a["bias"], a["alpha"], float(beta))
     return b.op(LOCAL_RESPONSE_NORMALIZATION, b.node.inputs, options)
 
 

@@ -1,55 +1,70 @@
 """Operators made of a tensor beside itself, moved along a dimension."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.lower.expression import Expression, formula
+from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.binary import FLOOR_MOD
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
+from litecl.interpreter.ops.gather import GATHER, GatherOptions
 from litecl.interpreter.ops.reduce import SUM
 from litecl.interpreter.ops.slice import SLICE
+from litecl.interpreter.schema import TensorType
 
 
 def _roll(b: Builder) -> Value:
-    x, axes = Expression(b, b.node.input(0)), b.known(2, "axis").reshape(-1)
+    x, moves, axes = Expression(b, b.node.input(0)), b.node.input(1).data, b.node.input(2).data
+    if moves is None or axes is None:
+        return _rolled_by_computed(x, axes).value
     rank = len(b.shape(x.value))
-    moves = b.node.input(1).data
-    if moves is None:
-        return _rolled_by_computed(x, [int(axis) % rank for axis in axes]).value
     shifts = dict.fromkeys(range(rank), 0)
-    for shift, axis in zip(moves.reshape(-1), axes, strict=True):
+    for shift, axis in zip(moves.reshape(-1), axes.reshape(-1), strict=True):
         shifts[int(axis) % rank] += int(shift)
     for axis, shift in shifts.items():
         x = _rolled(x, axis, shift) if shift else x
     return x.value
 
 
-def _rolled_by_computed(x: Expression, axes: Sequence[int]) -> Expression:
-    """Return a part of the tensor beside itself, for each axis, that begins where the shifts say."""
-    b, rank = x.b, len(x.b.shape(x.value))
-    shifts = Expression(b, b.reshape(b.int32(b.node.input(1)), [-1], (len(axes),)))
-    sizes = x.shape()
-    for i, axis in enumerate(axes):
-        if x.value.shape is not None and x.value.shape[axis] == 0:
+def _rolled_by_computed(x: Expression, axes: Array | None) -> Expression:
+    """Return a part of the tensor beside itself, for each dimension, that begins where its shifts say."""
+    b, dims = x.b, x.b.shape(x.value)
+    moved = range(len(dims)) if axes is None else sorted({int(axis) % len(dims) for axis in axes.reshape(-1)})
+    shifts, sizes = _shifts(x, axes), x.shape()
+    for axis in moved:
+        if dims[axis] == 0:
             continue
-        chosen, own = ([int(k == at) for k in range(n)] for n, at in ((len(axes), i), (rank, axis)))
-        shift, size = (
-            (v * v.constant(mask)).reduce(SUM, [0], keep=True) for v, mask in ((shifts, chosen), (sizes, own))
-        )
+        own = [int(k == axis) for k in range(len(dims))]
+        shift, size = ((v * v.constant(own)).reduce(SUM, [0], keep=True) for v in (shifts, sizes))
         begin = (-shift).binary(FLOOR_MOD, size) * sizes.constant(own)
         twice = b.op(
             CONCATENATION,
             [x.value, x.value],
             ConcatenationOptions(axis),
             type=x.type,
-            shape=tuple(None if k == axis else d for k, d in enumerate(b.shape(x.value))),
+            shape=tuple(None if k == axis else d for k, d in enumerate(dims)),
         )
         x = Expression(b, b.op(SLICE, [twice, begin.value, sizes.value], type=x.type, shape=x.value.shape))
     return x
+
+
+def _shifts(x: Expression, axes: Array | None) -> Expression:
+    """Return the sum of the shifts of each dimension, as int32 [rank]."""
+    b, rank = x.b, len(x.b.shape(x.value))
+    rows = np.eye(rank, dtype=np.int32)
+    if axes is None:  # from -rank on; GATHER refuses others, as TensorFlow does
+        count = b.shape(b.node.input(2))[:1] or (1,)
+        places = Expression(b, b.reshape(b.int32(b.node.input(2)), [-1], count)) + rank
+        operands = [b.const(np.concatenate([rows, rows])), places.value]
+        chosen = Expression(b, b.op(GATHER, operands, GatherOptions(), type=TensorType.INT32, shape=(*count, rank)))
+    else:
+        count = (axes.size,)
+        chosen = Expression(b, b.const(rows[axes.reshape(-1)]))
+    moves = Expression(b, b.reshape(b.int32(b.node.input(1)), [-1, 1], (*count, 1)))
+    return (moves * chosen).reduce(SUM, [0])
 
 
 def _rolled(x: Expression, axis: int, shift: int) -> Expression:

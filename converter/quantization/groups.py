@@ -125,9 +125,19 @@ class _Assignment:
                 of_operands[number, position] = scale(tensor, member)
                 if not isinstance(member, tuple):
                     tensors[tensor] = scale(tensor, member)
+            if rule.steps:
+                of_operands |= self._zeros(number, rule, of_operands)
             if rule.shared:  # a fixed operand is converted to the scale of the results
                 of_operands |= {(number, p): tensors[t] for t in results(self._graph, node)[:1] for p in positions}
         return Scales(tensors, of_operands)
+
+    def _zeros(self, number: int, rule: Rule, known: Mapping[Use, Affine]) -> dict[Use, Affine]:
+        """Return the scale of another operand for constants of zeros, which have none of their own."""
+        members = [member for _, member in self._operands(number, rule)]
+        uses = [(number, p) for p in operands(self._graph, self._graph.nodes[number], rule)]
+        given = [known[use] for use, member in zip(uses, members, strict=True) if not isinstance(member, tuple)]
+        zeros = [use for use, m in zip(uses, members, strict=True) if isinstance(m, tuple) and self._range(m) == (0, 0)]
+        return dict.fromkeys(zeros, given[0]) if given else {}
 
     def _groups(self) -> dict[_Member, Range]:
         """Return the range of all members of each group, by its root."""

@@ -1,6 +1,6 @@
 """Turns a float model into one that computes with integers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from litecl.converter.quantization.calibrate import Known, Ranges
@@ -9,9 +9,10 @@ from litecl.converter.quantization.data import signatures_of
 from litecl.converter.quantization.groups import Scales, assign
 from litecl.converter.quantization.options import Quantization
 from litecl.converter.quantization.rewrite import Borders, Rewritten, rewrite
+from litecl.converter.quantization.rules import Rule
 from litecl.converter.quantization.scales import affine
 from litecl.interpreter.errors import ConversionError, ModelError
-from litecl.interpreter.graph import ABSENT, Model, Signature, Subgraph
+from litecl.interpreter.graph import ABSENT, Model, Signature, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.schema import TensorType
 
@@ -89,6 +90,10 @@ def _refusals(rewritten: Rewritten, chosen: Chosen) -> Iterator[tuple[int, str]]
         assert isinstance(node.op, Op)
         inputs = [None if t == ABSENT else graph.tensors[t] for t in node.inputs]
         outputs = [graph.tensors[t] for t in (*node.outputs, *node.intermediates)]
+        coarse = _unfit_step(chosen.rules[number], inputs)
+        if coarse is not None:
+            yield number, coarse
+            continue
         if any(spec is not None and spec.shape is None for spec in inputs):
             continue
         try:
@@ -97,6 +102,22 @@ def _refusals(rewritten: Rewritten, chosen: Chosen) -> Iterator[tuple[int, str]]
                 node.op.bind(node.options, inputs, outputs)
         except ModelError as error:
             yield number, str(error)
+
+
+def _unfit_step(rule: Rule, inputs: Sequence[TensorSpec | None]) -> str | None:
+    """Return why the kernels do not take the scales of a node's operands, None if they do."""
+    if rule.steps is None:
+        return None
+    least, limit = rule.steps
+    for spec in inputs:
+        if spec is None or spec.quantization is None:
+            continue
+        scale = float(spec.quantization.scale[0])
+        if scale >= limit:
+            return f"its kernels need scales below {limit:g}, and an operand has {scale:.3g}"
+        if scale < least and spec.data is None:
+            return f"its kernels need steps of at least {least:g}, and an operand has {scale:.3g}"
+    return None
 
 
 def _check(model: Model, done: Mapping[int, Quantized]) -> None:

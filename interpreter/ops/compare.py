@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.interpreter.arithmetic import quantized_binary as quantized
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.integers import TELLING, TELLING_OF_BYTES, Integers
+from litecl.interpreter.integers import COMPARING
 from litecl.interpreter.kit import lowest, require, types
 from litecl.interpreter.op import Inputs, Lowest, Op, Run
 from litecl.interpreter.ops.binary import binary
@@ -23,7 +23,6 @@ def _compare(
     allowed: Collection[TensorType],
     versions: range,
     lowest: Lowest,
-    integers: Integers,
 ) -> Op:
     """Return the comparison of plain numbers, and of the real numbers that quantized ones represent.
 
@@ -40,7 +39,7 @@ def _compare(
         return raw if a.type in as_they_are else rescaled(options, a, b, output)
 
     plain = (*allowed, TensorType.INT8, TensorType.UINT8)
-    return binary(name, ufunc, plain, versions, TensorType.BOOL, quantized.QUANTIZED, bound, lowest, integers)
+    return binary(name, ufunc, plain, versions, TensorType.BOOL, quantized.QUANTIZED, bound, lowest, COMPARING)
 
 
 EQUAL = _compare(
@@ -48,7 +47,6 @@ EQUAL = _compare(
     np.equal,
     _ANY,
     range(1, 6),
-    integers=TELLING,
     lowest=lowest.most(lowest.by_type({TensorType.STRING: 3}), lowest.integers(2, 4)),
 )
 NOT_EQUAL = _compare(
@@ -56,7 +54,6 @@ NOT_EQUAL = _compare(
     np.not_equal,
     _ANY,
     range(1, 5),
-    integers=TELLING,
     lowest=lowest.most(lowest.by_type({TensorType.STRING: 3}), lowest.integers(2)),
 )
 GREATER = _compare(
@@ -64,20 +61,14 @@ GREATER = _compare(
     np.greater,
     (*_ORDERED, TensorType.BFLOAT16),
     range(1, 3),
-    integers=TELLING_OF_BYTES,
     lowest=lowest.integers(2),
 )
-GREATER_EQUAL = _compare(
-    "GREATER_EQUAL", np.greater_equal, _ORDERED, range(1, 4), integers=TELLING_OF_BYTES, lowest=lowest.integers(2, 3)
-)
+GREATER_EQUAL = _compare("GREATER_EQUAL", np.greater_equal, _ORDERED, range(1, 4), lowest=lowest.integers(2, 3))
 LESS = _compare(
     "LESS",
     np.less,
     (*_ORDERED, TensorType.BFLOAT16),
     range(1, 4),
-    integers=TELLING_OF_BYTES,
     lowest=lowest.integers(2, 3),
 )
-LESS_EQUAL = _compare(
-    "LESS_EQUAL", np.less_equal, _ORDERED, range(1, 3), integers=TELLING_OF_BYTES, lowest=lowest.integers(2)
-)
+LESS_EQUAL = _compare("LESS_EQUAL", np.less_equal, _ORDERED, range(1, 3), lowest=lowest.integers(2))

@@ -37,7 +37,8 @@ def _run(options: LocalResponseNormalizationOptions, inputs: Inputs) -> list[Arr
         sums[..., shift:] += squares[..., :-shift]
         sums[..., :-shift] += squares[..., shift:]
     scale = np.float32(options.bias) + np.float32(options.alpha) * sums
-    return [x * scale ** np.float32(-options.beta)]
+    with np.errstate(invalid="ignore"):
+        return [x * scale ** np.float32(-options.beta)]
 
 
 LOCAL_RESPONSE_NORMALIZATION = Op(

@@ -13,6 +13,7 @@ tf = pytest.importorskip("tensorflow")
 
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
+from litecl.interpreter.errors import ModelError  # noqa: E402
 from support.conversion import invoke, litert  # noqa: E402
 from support.tf_functions import TfFunction  # noqa: E402
 from support.tf_operators import OPERATORS  # noqa: E402
@@ -54,3 +55,13 @@ def test_operators(cases: Sequence[TfFunction]) -> None:
                 np.testing.assert_allclose(got, wanted, _TOLERANCE, _TOLERANCE * largest, err_msg=name)
             else:
                 np.testing.assert_array_equal(got, wanted, name)
+
+
+@pytest.mark.parametrize("axis", [2, -3])
+def test_an_axis_to_roll_along_is_refused_as_the_model_runs(axis: int) -> None:
+    specs = tf.TensorSpec([3, 4]), tf.TensorSpec([], tf.int32)
+    concrete = tf.function(lambda x, axis: tf.roll(x, 1, axis), autograph=False).get_concrete_function(*specs)
+    content = Converter.from_concrete_functions([concrete]).convert()
+    for runtime in (litert(content), Interpreter(model_content=content)):
+        with pytest.raises((ModelError, RuntimeError), match="GATHER"):
+            invoke(runtime, [np.ones((3, 4), np.float32), np.int32(axis)])

@@ -14,12 +14,16 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.integers import InFloat
-from litecl.interpreter.op import Op
+from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import every_form
+from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.compare import EQUAL, GREATER, LESS_EQUAL
 from litecl.interpreter.ops.quantize import quantize as stored
+from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.schema import TensorType
 from support import oracle
 from support.all_cases import CASES
+from support.build import Graph, model
 
 _MOST = 4  # cases of an operator
 _WITHOUT_REFERENCE = ("DEPTH_TO_SPACE", "ELU", "TILE")  # of 8 bits: LiteRT has them in its optimised set alone
@@ -104,3 +108,28 @@ def _run(content: bytes, feeds: list[Array]) -> list[Array]:
         interpreter.set_tensor(detail["index"], feed)
     interpreter.invoke()
     return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+
+
+@pytest.mark.parametrize("op", [GREATER, LESS_EQUAL, EQUAL], ids=lambda op: op.name)
+@pytest.mark.parametrize(("largest", "in_integers"), [(3.0, True), (0.1, False), (900.0, False)])
+@pytest.mark.parametrize("other", [0.0, 0.05])
+def test_comparisons_have_scales_that_their_kernels_take(
+    op: Op, largest: float, in_integers: bool, other: float
+) -> None:
+    """LiteRT ends the process at a scale of 1 or more, and compares real numbers rounded to multiples of 1/256."""
+    g = Graph()
+    x = g.op(MUL, [g.input((1, 64)), g.const(np.float32(largest))], MulOptions())
+    condition = g.op(op, [x, g.const(np.float32(other))], NoOptions())
+    doubled = g.op(ADD, [x, x], AddOptions())
+    of = model(g.build(g.op(SELECT_V2, [condition, x, doubled], NoOptions())))
+    steps = np.linspace(-1, 1, 64, dtype=np.float32)[None]
+    after, _ = quantize(of, Quantization(activations="int8", data=[[steps]]))
+    (graph,) = after.subgraphs
+    (node,) = (node for node in graph.nodes if node.op is op)
+    specs = [graph.tensors[t] for t in node.inputs]
+    assert all((spec.type == TensorType.INT8) == in_integers for spec in specs)
+    assert all(spec.quantization is None or spec.quantization.scale[0] < 1 for spec in specs)
+    (got,) = oracle.run(write(after), [steps])
+    (wanted,) = _run(write(of), [steps])
+    away = np.abs(steps * largest - other) > largest / 100
+    assert np.abs(got - wanted)[away].max() < largest / 25

@@ -31,6 +31,12 @@ def _rolled(x: Any) -> Any:
     return tf.roll(x, some, [0, 1]), tf.roll(x, some, [1, 1]), tf.roll(x, none, 0), tf.roll(x > 0, some[1], 1)
 
 
+def _rolled_along(x: Any) -> Any:
+    """Along computed axes, of which some name a dimension twice."""
+    first, both = _number(x), tf.stack([_number(x) - 2, _number(x)])
+    return tf.roll(x, 4, first + 1), tf.roll(x, [2, -7], both), tf.roll(x > 0, both + 5, [first - 1, first + 1])
+
+
 def _reduced(x: Any) -> Any:
     shapes = tf.stack([_number(x) + 4, 1]), tf.stack([_number(x) + 4, _number(x) + 1]), tf.stack([1, 1])
     made = [raw.BroadcastGradientArgs(s0=shapes[0], s1=other) for other in shapes]
@@ -61,6 +67,7 @@ PLACES = (
     TfFunction("rows with masks", _rows, _OPEN),
     *(TfFunction(f"list resized to {rows} rows", _resized(rows), _STATIC) for rows in (2, 5)),
     TfFunction("roll by computed shifts", _rolled, _OPEN),
+    TfFunction("roll along computed axes", _rolled_along, _OPEN),
     TfFunction("axes of gradients of broadcasts", _reduced, _OPEN),
     TfFunction("blocks of other ranks", _blocks, _STATIC),
     TfFunction("mirror along an open batch", lambda x: tf.pad(x, [[2, 1], [5, 0]], "REFLECT"), _OPEN),
