@@ -183,7 +183,7 @@ class Interpreter(OnTensors, Allocation, Lifetime):
         if self._budget is not None:
             self._results.close()
             self._results = self._counted(outputs)
-        kept = executor.values if self._preserve else {}
+        kept = executor.values
         return {**kept, subgraph: kept.get(subgraph, {}) | outputs}
 
     def _limited_call(self, subgraph: int, inputs: Sequence[Array]) -> list[Array]:

@@ -123,7 +123,13 @@ class Preparation:
         if self.budget is not None:
             self.budget.start_clock()  # building kernels takes as long as a driver needs, whatever the model asks for
         executor = Executor(
-            model, specs, self.variables, preserve=self.preserve, listeners=self.listeners, budget=self.budget
+            model,
+            specs,
+            self.variables,
+            preserve=self.preserve,
+            preserve_last=not delegations and self.budget is None,
+            listeners=self.listeners,
+            budget=self.budget,
         )
         shared = {i: {t: x for d in delegations for t, x in d.input_memory(i).items()} for i in entries}
         limited = threads.limited(model, specs, self.num_threads)

@@ -69,6 +69,8 @@ class Executor:
 
     model: as rewritten by delegates. specs: what shape propagation found, per subgraph. given: the caller's inputs.
     variables: the state store, which outlives the executor. preserve: keep every value (``values`` after a call).
+    preserve_last: keep what the last node reads: programs look there for the embedding before a classifier's head, as
+        it is the one inner value that TFLite's memory plan never reuses.
     budget: what counts memory and time, if they are limited.
     """
 
@@ -79,6 +81,7 @@ class Executor:
         variables: Variables,
         *,
         preserve: bool = False,
+        preserve_last: bool = False,
         listeners: Iterable[Listener] = (),
         budget: limits.Budget | None = None,
     ) -> None:
@@ -87,6 +90,7 @@ class Executor:
         self._model = model
         self._specs = specs
         self._preserve = preserve
+        self._last = [graph.nodes[-1].inputs if preserve_last and graph.nodes else () for graph in model.subgraphs]
         self._listeners = tuple(listeners)
         self._steps = [self._prepare(index) for index in range(len(model.subgraphs))]
         self.values: dict[int, dict[int, Array]] = {}
@@ -120,6 +124,8 @@ class Executor:
                 values.clear()
         if self._preserve:
             self._keep(subgraph, values)
+        elif self._depth == 0 and self._last[subgraph]:
+            self.values[subgraph] = {t: values[t] for t in self._last[subgraph] if t in values}
         return outputs
 
     def renew(self) -> None:
@@ -185,7 +191,7 @@ class Executor:
         folded = {t for t, spec in enumerate(self._specs[index]) if spec.data is not None}
         nodes = [(i, n) for i, n in enumerate(graph.nodes) if not folded.issuperset(n.outputs) or acts(self._model, n)]
         last = {t: i for i, node in nodes for t in (*node.inputs, *node.outputs)}
-        keep = {ABSENT, *graph.outputs}
+        keep = {ABSENT, *graph.outputs, *self._last[index]}
         drops: dict[int, list[int]] = {}
         for tensor, i in last.items():
             if tensor not in keep and not self._preserve:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
+from ai_edge_litert.interpreter import OpResolverType
 
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError, ShapeError, UnsupportedOp
@@ -227,3 +228,22 @@ def test_values_are_dropped_after_their_last_use() -> None:
     interpreter.invoke()
     assert alive == [1, 2, 2, 2, 2, 2]
     assert isinstance(interpreter.model.subgraphs[0].nodes[0], Node)
+
+
+def test_operands_of_the_last_node_are_kept() -> None:
+    interpreter = Interpreter(CONTENT)
+    theirs = LiteRT(
+        model_content=CONTENT, experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    )
+    for batch in (1, 3):
+        x = randn(RNG, batch, 4)
+        for runtime in (interpreter, theirs):
+            runtime.resize_tensor_input(0, x.shape)
+            runtime.allocate_tensors()
+            runtime.set_tensor(0, x)
+            runtime.invoke()
+        np.testing.assert_allclose(interpreter.get_tensor(4), theirs.get_tensor(4), rtol=1e-6)
+    interpreter.resize_tensor_input(0, [2, 4])
+    interpreter.allocate_tensors()
+    with pytest.raises(ModelError, match="invoke"):
+        interpreter.get_tensor(4)
