@@ -7,7 +7,7 @@
 // queries at a time, or without MR, for ROWS, as they are: [keys, depth] with KEYS_IN_ROWS, else [depth, keys]. The same
 // of values: without VALUES_IN_ROWS they are [columns, keys].
 // begins: where the operands of each product are. A work-item takes item_rows rows of one product.
-// Macros: MR, NV, PANEL, WIDTH (tile.h), or ROWS; KEYS_IN_ROWS and VALUES_IN_ROWS, 0 or 1; BOOLEANS, if the mask is not
+// Macros: MR, NV, PANEL, WIDTH (tile.h), and PANELS, those of a block of keys; or ROWS; KEYS_IN_ROWS and VALUES_IN_ROWS, 0 or 1; BOOLEANS, if the mask is not
 // added but chooses (the record Attention).
 #ifdef MR
 #define ROWS MR
@@ -19,10 +19,14 @@
 #endif
 #define NV (PANEL / VW)
 #define KEYS_AT_ONCE (ROWS > 3 ? 2 : 4)
+#define PANELS 1
 #endif
 #include "tile.h"
 #include <Attention>
 #include <AttentionBegin>
+
+#define BLOCK_KEYS (PANELS * TILE_COLUMNS)
+#define BLOCK_VECTORS (PANELS * NV)
 
 #define WHOLE(p, left) LOAD(p)
 #define STORE_WHOLE(p, x, left) STORE(p, x)
@@ -76,13 +80,18 @@ INLINE bool hides_all(__global const Mask *mask, const int starts[ROWS], const i
 
 #ifdef MR
 // Products of rows of queries and a block of keys.
-INLINE void multiply(floatv x[ROWS][NV], __global const float *const rows[ROWS], __global const float *keys,
-                     const int first, const int count, __global const Attention *a) {
-    UNROLL for (int r = 0; r < ROWS; ++r)
-        UNROLL for (int j = 0; j < NV; ++j) x[r][j] = 0.0f;
+INLINE void multiply(floatv x[ROWS][BLOCK_VECTORS], __global const float *const rows[ROWS],
+                     __global const float *keys, const int first, const int count, __global const Attention *a) {
     keys += (size_t)first * a->depth;
-    Ahead ahead = next_panel(keys, a->depth, 0, PANEL);
-    multiply_tile(x, rows, keys, a->depth, &ahead);
+    ROLL for (int n = 0; n < count; n += TILE_COLUMNS, keys += (size_t)TILE_COLUMNS * a->depth) {
+        floatv tile[ROWS][NV];
+        UNROLL for (int r = 0; r < ROWS; ++r)
+            UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = 0.0f;
+        Ahead ahead = next_panel(keys, a->depth, 0, PANEL);
+        multiply_tile(tile, rows, keys, a->depth, &ahead);
+        UNROLL for (int r = 0; r < ROWS; ++r)
+            UNROLL for (int j = 0; j < NV; ++j) x[r][n / VW + j] = tile[r][j];
+    }
 }
 #elif KEYS_IN_ROWS
 INLINE void multiply(floatv x[ROWS][NV], __global const float *const rows[ROWS], __global const float *keys,
@@ -139,15 +148,15 @@ INLINE floatv scored(const floatv products, __global const Mask *mask, const int
     return LANES < (intv)count ? x : (floatv)(-INFINITY);
 }
 
-// Turns scores of a row into exponentials relative to the largest score so far, and adds them up. Returns by what earlier
-// ones are rescaled.
-INLINE float exponentials(floatv x[NV], float *most, float *sum) {
+// Turns vectors of scores of a row into exponentials relative to the largest score so far, and adds them up. Returns by
+// what earlier ones are rescaled.
+INLINE float exponentials(floatv x[BLOCK_VECTORS], const int vectors, float *most, float *sum) {
     floatv best = -INFINITY;
-    UNROLL for (int j = 0; j < NV; ++j) best = max_v(x[j], best);
+    FIRST(j, vectors, BLOCK_VECTORS) best = max_v(x[j], best);
     const float before = *most, after = MAX(max_lanes(best), before);
     const float shift = after == -INFINITY ? 0.0f : after;  // nothing has been seen yet
     floatv total = 0.0f;
-    UNROLL for (int j = 0; j < NV; ++j) {
+    FIRST(j, vectors, BLOCK_VECTORS) {
         x[j] = exp_v(x[j] - shift);
         total += x[j];
     }
@@ -173,7 +182,7 @@ INLINE float exponentials(floatv x[NV], float *most, float *sum) {
     }
 
 INLINE void add_values(__global float *out, const int at[ROWS], const float factors[ROWS],
-                       const float weights[ROWS][TILE_COLUMNS], __global const float *values, const int first,
+                       const float weights[ROWS][BLOCK_KEYS], __global const float *values, const int first,
                        const int count, __global const Attention *a, const int there) {
     values += first;
     if (count == TILE_COLUMNS) {
@@ -191,7 +200,7 @@ INLINE void add_values(__global float *out, const int at[ROWS], const float fact
             UNROLL for (int j = 0; j < vectors; ++j)                                                           \
                 sums[r][j] = load(out + at[r] + c + j * VW, left - j * VW) * factors[r];                       \
         __global const float *v = values + c;                                                                  \
-        FIRST(n, count, TILE_COLUMNS) {                                                                        \
+        FIRST(n, count, BLOCK_KEYS) {                                                                        \
             floatv w[vectors];                                                                                 \
             UNROLL for (int j = 0; j < vectors; ++j) w[j] = load(v + j * VW, left - j * VW);                   \
             UNROLL for (int r = 0; r < ROWS; ++r)                                                              \
@@ -205,7 +214,7 @@ INLINE void add_values(__global float *out, const int at[ROWS], const float fact
     }
 
 INLINE void add_values(__global float *out, const int at[ROWS], const float factors[ROWS],
-                       const float weights[ROWS][TILE_COLUMNS], __global const float *values, const int first,
+                       const float weights[ROWS][BLOCK_KEYS], __global const float *values, const int first,
                        const int count, __global const Attention *a, const int there) {
     const int columns = a->columns;
     values += (size_t)first * columns;
@@ -222,20 +231,24 @@ INLINE void attend_block(__global float *out, const int at[ROWS], float most[ROW
                          __global const float *const rows[ROWS], __global const float *keys,
                          __global const float *values, __global const Mask *mask, const int starts[ROWS],
                          const int first, const int count, __global const Attention *a, const int there) {
-    floatv x[ROWS][NV];
+    floatv x[ROWS][BLOCK_VECTORS];
     float factors[ROWS];
+#ifdef MR
+    const int vectors = (count + VW - 1) / VW;
+#else
+    const int vectors = BLOCK_VECTORS;
+#endif
     multiply(x, rows, keys, first, count, a);
     bool counts = false;
     ROLL_FIRST(r, ROWS, ROWS) {
         __global const Mask *own = mask + starts[r];
-        UNROLL for (int j = 0; j < NV; ++j)
-            x[r][j] = scored(x[r][j], own + j * VW * a->mask_step, count - j * VW, a);
+        FIRST(j, vectors, BLOCK_VECTORS) x[r][j] = scored(x[r][j], own + j * VW * a->mask_step, count - j * VW, a);
         float sum;
-        factors[r] = exponentials(x[r], &most[r], &sum);
+        factors[r] = exponentials(x[r], vectors, &most[r], &sum);
         sums[r] = sums[r] * factors[r] + sum;
         counts |= sum != 0.0f;  // any weight at all: values of 1e30 make the smallest one count
     }
-    __private const float(*weights)[TILE_COLUMNS] = (__private const float(*)[TILE_COLUMNS])x;
+    __private const float(*weights)[BLOCK_KEYS] = (__private const float(*)[BLOCK_KEYS])x;
     if (counts) add_values(out, at, factors, weights, values, first, count, a, there);
 }
 
@@ -260,8 +273,8 @@ OUT_OF_LINE WIDE void attend(__global const float *queries, __global const float
     int passes = 1;
     ROLL for (int pass = 0; pass < passes; ++pass) {
         bool skipped = false;
-        ROLL for (int n = 0; n < a->keys; n += TILE_COLUMNS) {
-            const int count = MIN(TILE_COLUMNS, a->keys - n);
+        ROLL for (int n = 0; n < a->keys; n += BLOCK_KEYS) {
+            const int count = MIN(BLOCK_KEYS, a->keys - n);
             __global const Mask *masks = mask + n * a->mask_step;
             if (a->has_mask && hides_all(masks, starts, there, count, a) != pass) {
                 skipped = true;

@@ -21,6 +21,7 @@ from litecl.delegate.ops.gpu import attention as gpu
 from litecl.interpreter.graph import TensorSpec
 
 _FEW_ROWS = 16  # of queries, for which packing keys does not pay
+_PANELS, _PANELS_MASKED = 8, 2  # of keys in a block, whose scores are exponentiated together; masks hide whole blocks
 _ROWS_AT_ONCE = 4  # which share what is read of keys and values that are not packed
 
 
@@ -34,7 +35,8 @@ def _on_cpu(call: CpuCall) -> list[Step]:
     values, steps = values_in_rows(call)
     keys, tile, packing = _panels(call)
     keys_size = -(-attention(call).keys // tile.panel) * tile.panel * attention(call).depth
-    defines = {**tile.defines, "VALUES_IN_ROWS": 1}
+    panels = _PANELS_MASKED if len(call.inputs) > 3 else _PANELS
+    defines = {**tile.defines, "PANELS": panels, "VALUES_IN_ROWS": 1}
     return [*steps, *packing, _launch(call, keys, values, tile.rows, defines, keys_size)]
 
 
