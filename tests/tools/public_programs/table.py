@@ -51,7 +51,7 @@ class Program:
 
     @property
     def title(self) -> str:
-        return f"{self.name}, `{Path(self.file).name}`" if self.file else f"{self.name} {self.version}"
+        return f"{self.name} {self.version}" + (f", `{Path(self.file).name}`" if self.file else "")
 
     @property
     def driver(self) -> str:
