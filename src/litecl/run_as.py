@@ -8,6 +8,7 @@ from pathlib import Path
 
 import litecl
 from litecl.drop_in import PACKAGES
+from litecl.drop_in.workers import reach_workers
 from litecl.interpreter.errors import LiteclError
 
 
@@ -15,12 +16,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a script as the main program, with its own arguments."""
     args = _parser().parse_args(arguments)
     options = {"cpu": True} if args.cpu else {"device": args.device, "always": args.always}
+    packages = args.packages or [name for name in PACKAGES if name != "tensorflow"]
     try:
-        for package in args.packages or [name for name in PACKAGES if name != "tensorflow"]:
+        for package in packages:
             litecl.install_as(package, **options)
     except LiteclError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
+    reach_workers(packages, options)
     sys.argv = [args.script, *args.arguments]
     try:
         _run(args)

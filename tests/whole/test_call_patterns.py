@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import multiprocessing
 import pkgutil
 import re
 import runpy
@@ -155,6 +156,26 @@ def test_programs_that_look_under_run_as(tmp_path: Path) -> None:
         [sys.executable, "-m", "litecl.run_as", "--cpu", str(script)], capture_output=True, text=True, check=False
     )
     assert ran.stdout == f"{DELEGATED}\n", ran.stderr
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_of_a_program_get_litecl(method: str, models: Path, tmp_path: Path) -> None:
+    """Those of every start method: Python 3.14 starts them afresh by default, as macOS and Windows do."""
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this platform has no {method}")
+    script = tmp_path / "workers.py"
+    script.write_text(
+        "import multiprocessing\n"
+        "from tflite_runtime.interpreter import Interpreter\n"
+        "def run(path):\n"
+        "    return Interpreter(path).__module__\n"
+        "if __name__ == '__main__':\n"
+        f"    with multiprocessing.get_context({method!r}).Pool(1) as pool:\n"
+        f"        print(pool.map_async(run, [{str(models / 'classifier.tflite')!r}]).get(60))\n"
+    )
+    command = [sys.executable, "-m", "litecl.run_as", "--cpu", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == f"['{DELEGATED}']\n", done.stderr
 
 
 TENSORFLOW_IMPORTS = (

@@ -1,0 +1,1 @@
+"""Runs public programs, unchanged, on litecl and on LiteRT, and compares what they compute."""
