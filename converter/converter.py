@@ -17,6 +17,7 @@ from litecl.converter.quantization.options import Quantization, Weights, declare
 from litecl.converter.quantization.quantize import quantize
 from litecl.converter.report import ConversionReport, ConversionWarning
 from litecl.converter.tflite_attributes import TargetSpec, TFLiteAttributes
+from litecl.converter.unrolled.roll_up import roll_up
 from litecl.interpreter.errors import ConversionError, brief
 from litecl.interpreter.file import reader, writer
 from litecl.interpreter.graph import Array, Model
@@ -46,7 +47,7 @@ class Options(TypedDict, total=False):
 
 
 class Converter(TFLiteAttributes):
-    """Converts a TensorFlow model to TensorFlow Lite, without Flex operators.
+    """Converts a model of TensorFlow or PyTorch to TensorFlow Lite, without Flex operators.
 
     Use one of the ``from_*`` constructors. ``input_shapes`` maps names of inputs to their shapes; None or -1 leaves a
     dimension open. ``Options`` are the other keywords. TensorFlow is imported when the model is converted. ``report``
@@ -56,19 +57,23 @@ class Converter(TFLiteAttributes):
         compare with.
     """
 
-    _OWN = frozenset({"_load", "_keep", "_finish", "_options", "_fusions", "report", "keep_sources", "sources"})
+    _OWN = frozenset(
+        {"_load", "_keep", "_finish", "_options", "_fusions", "_roll_up", "report", "keep_sources", "sources"}
+    )
 
     def __init__(
         self,
         load: Callable[["Converter"], dict[str, Module] | Model],
         keep: Any = None,
         finish: Callable[[Model], Model] = lambda model: model,
+        roll_up: bool = False,
         **options: Unpack[Options],
     ) -> None:
         _check(options)
         self._load = load
         self._keep = keep  # a ConcreteFunction holds its variables only weakly
         self._finish = finish
+        self._roll_up = roll_up
         self._options = options
         self._fusions: list[Fusion] = []
         self.report = ConversionReport()
@@ -176,11 +181,45 @@ class Converter(TFLiteAttributes):
         return cls(load, **options)
 
     @classmethod
-    def from_tflite(
-        cls, model: str | Path | bytes | Model, quantize: Quantization | Weights | None = None, fp16_safe: Any = None
+    def from_exported_program(
+        cls,
+        program: Any,
+        input_shapes: Shapes | None = None,
+        quantize: Quantization | Weights | None = None,
+        fp16_safe: Any = None,
+        roll_up: bool = True,
     ) -> "Converter":
-        """Take a ready model in float, by its path, its content or as a ``Model``, to quantize or rescale it."""
-        return cls(lambda self: reader.read(model), quantize=quantize, fp16_safe=fp16_safe)
+        """Take a ``torch.export.ExportedProgram``, or the path of a .pt2 file; litert-torch converts it.
+
+        Dimensions that the program leaves open stay so where operators can compute their sizes; ``input_shapes``, by
+        the names of the program's inputs, fixes them. roll_up: as in ``from_tflite``. Raises ConversionError without
+        litert-torch (``pip install 'litecl[torch]'``), and where it or litecl cannot convert the program.
+        """
+
+        def load(self: Converter) -> Model:
+            torch = _exported_program()
+            given = torch.load(program) if isinstance(program, str | Path) else program
+            known = torch.Program.of(given, input_shapes)
+            model: Model = torch.model_of(known)
+            self.sources = torch.sources_of(known, model) if self.keep_sources else {}
+            return model
+
+        return cls(load, roll_up=roll_up, quantize=quantize, fp16_safe=fp16_safe)
+
+    @classmethod
+    def from_tflite(
+        cls,
+        model: str | Path | bytes | Model,
+        quantize: Quantization | Weights | None = None,
+        fp16_safe: Any = None,
+        roll_up: bool = True,
+    ) -> "Converter":
+        """Take a ready model in float, by its path, its content or as a ``Model``, to quantize or rescale it.
+
+        roll_up: make one operator or loop of an LSTM or a GRU that is written step by step, if it is proved to compute
+        the same; ``report.fusions`` has them.
+        """
+        return cls(lambda self: reader.read(model), roll_up=roll_up, quantize=quantize, fp16_safe=fp16_safe)
 
     @property
     def fuses_layers(self) -> bool:
@@ -209,7 +248,7 @@ class Converter(TFLiteAttributes):
     def _converted(self, observe: Observe | None) -> Model:
         how = self.asked(declared(self._options.get("quantize")))
         loaded = self._load(self)
-        made, report = (loaded, ConversionReport()) if isinstance(loaded, Model) else self._made(loaded, observe)
+        made, report = self._ready(loaded) if isinstance(loaded, Model) else self._made(loaded, observe)
         finished, data = self._finish(made), self._options.get("fp16_safe")
         safe, rescaled = (finished, None) if data is None else half_safe(finished, data)
         model, quantization = quantize(safe, how)
@@ -218,6 +257,11 @@ class Converter(TFLiteAttributes):
         if self.report.warning:
             warnings.warn(self.report.warning, ConversionWarning, stacklevel=3)  # in the code that converts
         return model
+
+    def _ready(self, model: Model) -> tuple[Model, ConversionReport]:
+        """Return a model of TFLite's operators, with its recurrent layers rolled up."""
+        rolled, records = roll_up(model) if self._roll_up else (model, [])
+        return rolled, ConversionReport(fusions=records)
 
     def _made(self, modules: dict[str, Module], observe: Observe | None) -> tuple[Model, ConversionReport]:
         """Return the model that TensorFlow's modules become, in float."""
@@ -263,6 +307,15 @@ def _causal_lm() -> Any:
     from litecl.converter.importer import causal_lm
 
     return causal_lm
+
+
+def _exported_program() -> Any:
+    try:
+        from litecl.converter.importer import exported_program
+    except ModuleNotFoundError as error:
+        needed = "pip install 'litecl[torch]', in an environment without TensorFlow"
+        raise ConversionError(f"converting a program of PyTorch needs litert-torch ({error}): {needed}") from error
+    return exported_program
 
 
 def _frontends() -> Any:
