@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Unpack
 
 from litecl.converter import causal_lm
 from litecl.converter.emit import emit
 from litecl.converter.fusions import FUSIONS, Fusion
 from litecl.converter.graph import Module
+from litecl.converter.keywords import Options, check
 from litecl.converter.pipeline import Observe, Pipeline, Tools, placed
 from litecl.converter.quantization.half_safe import half_safe
 from litecl.converter.quantization.options import Quantization, Weights, declared
@@ -18,7 +19,7 @@ from litecl.converter.quantization.quantize import quantize
 from litecl.converter.report import ConversionReport, ConversionWarning
 from litecl.converter.tflite_attributes import TargetSpec, TFLiteAttributes
 from litecl.converter.unrolled.roll_up import roll_up
-from litecl.interpreter.errors import ConversionError, brief
+from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file import reader, writer
 from litecl.interpreter.graph import Array, Model
 
@@ -26,24 +27,6 @@ Shapes = Mapping[str, Sequence[int | None]]
 Source = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 _DEFAULT_SIGNATURE = "serving_default"
-_LSTM = ("fused", "while")
-
-
-class Options(TypedDict, total=False):
-    """The keywords of every ``from_*``.
-
-    lstm: "fused" makes one operator of a recurrent layer if possible; "while" keeps its loop.
-    quantize: None keeps the model in float32; "float16" stores weights in halves, "int8" in bytes with scales, "int4"
-        those of dense layers in four bits (dynamic range: activations stay float32); a ``Quantization`` has all
-        options, such as integer activations.
-    fp16_safe: representative data, as ``Quantization.data``, or True for random inputs: weights are rescaled by powers
-        of two so that no activation is beyond the range of 16-bit floats, where results stay the same to the last bit.
-        ``report.rescaled`` says what was rescaled, and what could not be.
-    """
-
-    lstm: Literal["fused", "while"]
-    quantize: Quantization | Weights | None
-    fp16_safe: Any
 
 
 class Converter(TFLiteAttributes):
@@ -69,7 +52,7 @@ class Converter(TFLiteAttributes):
         roll_up: bool = False,
         **options: Unpack[Options],
     ) -> None:
-        _check(options)
+        check(options)
         self._load = load
         self._keep = keep  # a ConcreteFunction holds its variables only weakly
         self._finish = finish
@@ -290,17 +273,6 @@ class Converter(TFLiteAttributes):
                     ]
                 )
             )
-
-
-def _check(options: Mapping[str, Any]) -> None:
-    unknown = sorted(options.keys() - Options.__annotations__.keys())
-    if unknown:
-        raise ConversionError(f"expected options {sorted(Options.__annotations__)}, got {unknown}")
-    if options.get("lstm", "fused") not in _LSTM:
-        raise ConversionError(f"lstm: expected one of {_LSTM}, got {brief(repr(options['lstm']))}")
-    how = declared(options.get("quantize"))
-    if options.get("fp16_safe") is not None and how is not None and how.weights != "float16":
-        raise ConversionError('fp16_safe: expected a model in float, or quantize="float16", got integers')
 
 
 def _causal_lm() -> Any:
