@@ -5,19 +5,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Unpack
 
 from litecl.converter import causal_lm
 from litecl.converter.emit import emit
 from litecl.converter.fusions import FUSIONS, Fusion
 from litecl.converter.graph import Module
+from litecl.converter.keywords import Options, check
 from litecl.converter.pipeline import Observe, Pipeline, Tools, placed
 from litecl.converter.quantization.half_safe import half_safe
 from litecl.converter.quantization.options import Quantization, Weights, declared
 from litecl.converter.quantization.quantize import quantize
 from litecl.converter.report import ConversionReport, ConversionWarning
 from litecl.converter.tflite_attributes import TargetSpec, TFLiteAttributes
-from litecl.interpreter.errors import ConversionError, brief
+from litecl.converter.unrolled.roll_up import roll_up
+from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file import reader, writer
 from litecl.interpreter.graph import Array, Model
 
@@ -25,28 +27,10 @@ Shapes = Mapping[str, Sequence[int | None]]
 Source = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 _DEFAULT_SIGNATURE = "serving_default"
-_LSTM = ("fused", "while")
-
-
-class Options(TypedDict, total=False):
-    """The keywords of every ``from_*``.
-
-    lstm: "fused" makes one operator of a recurrent layer if possible; "while" keeps its loop.
-    quantize: None keeps the model in float32; "float16" stores weights in halves, "int8" in bytes with scales, "int4"
-        those of dense layers in four bits (dynamic range: activations stay float32); a ``Quantization`` has all
-        options, such as integer activations.
-    fp16_safe: representative data, as ``Quantization.data``, or True for random inputs: weights are rescaled by powers
-        of two so that no activation is beyond the range of 16-bit floats, where results stay the same to the last bit.
-        ``report.rescaled`` says what was rescaled, and what could not be.
-    """
-
-    lstm: Literal["fused", "while"]
-    quantize: Quantization | Weights | None
-    fp16_safe: Any
 
 
 class Converter(TFLiteAttributes):
-    """Converts a TensorFlow model to TensorFlow Lite, without Flex operators.
+    """Converts a model of TensorFlow or PyTorch to TensorFlow Lite, without Flex operators.
 
     Use one of the ``from_*`` constructors. ``input_shapes`` maps names of inputs to their shapes; None or -1 leaves a
     dimension open. ``Options`` are the other keywords. TensorFlow is imported when the model is converted. ``report``
@@ -56,19 +40,23 @@ class Converter(TFLiteAttributes):
         compare with.
     """
 
-    _OWN = frozenset({"_load", "_keep", "_finish", "_options", "_fusions", "report", "keep_sources", "sources"})
+    _OWN = frozenset(
+        {"_load", "_keep", "_finish", "_options", "_fusions", "_roll_up", "report", "keep_sources", "sources"}
+    )
 
     def __init__(
         self,
         load: Callable[["Converter"], dict[str, Module] | Model],
         keep: Any = None,
         finish: Callable[[Model], Model] = lambda model: model,
+        roll_up: bool = False,
         **options: Unpack[Options],
     ) -> None:
-        _check(options)
+        check(options)
         self._load = load
         self._keep = keep  # a ConcreteFunction holds its variables only weakly
         self._finish = finish
+        self._roll_up = roll_up
         self._options = options
         self._fusions: list[Fusion] = []
         self.report = ConversionReport()
@@ -176,11 +164,45 @@ class Converter(TFLiteAttributes):
         return cls(load, **options)
 
     @classmethod
-    def from_tflite(
-        cls, model: str | Path | bytes | Model, quantize: Quantization | Weights | None = None, fp16_safe: Any = None
+    def from_exported_program(
+        cls,
+        program: Any,
+        input_shapes: Shapes | None = None,
+        quantize: Quantization | Weights | None = None,
+        fp16_safe: Any = None,
+        roll_up: bool = True,
     ) -> "Converter":
-        """Take a ready model in float, by its path, its content or as a ``Model``, to quantize or rescale it."""
-        return cls(lambda self: reader.read(model), quantize=quantize, fp16_safe=fp16_safe)
+        """Take a ``torch.export.ExportedProgram``, or the path of a .pt2 file; litert-torch converts it.
+
+        Dimensions that the program leaves open stay so where operators can compute their sizes; ``input_shapes``, by
+        the names of the program's inputs, fixes them. roll_up: as in ``from_tflite``. Raises ConversionError without
+        litert-torch (``pip install 'litecl[torch]'``), and where it or litecl cannot convert the program.
+        """
+
+        def load(self: Converter) -> Model:
+            torch = _exported_program()
+            given = torch.load(program) if isinstance(program, str | Path) else program
+            known = torch.Program.of(given, input_shapes)
+            model: Model = torch.model_of(known)
+            self.sources = torch.sources_of(known, model) if self.keep_sources else {}
+            return model
+
+        return cls(load, roll_up=roll_up, quantize=quantize, fp16_safe=fp16_safe)
+
+    @classmethod
+    def from_tflite(
+        cls,
+        model: str | Path | bytes | Model,
+        quantize: Quantization | Weights | None = None,
+        fp16_safe: Any = None,
+        roll_up: bool = True,
+    ) -> "Converter":
+        """Take a ready model in float, by its path, its content or as a ``Model``, to quantize or rescale it.
+
+        roll_up: make one operator or loop of an LSTM or a GRU that is written step by step, if it is proved to compute
+        the same; ``report.fusions`` has them.
+        """
+        return cls(lambda self: reader.read(model), roll_up=roll_up, quantize=quantize, fp16_safe=fp16_safe)
 
     @property
     def fuses_layers(self) -> bool:
@@ -209,7 +231,7 @@ class Converter(TFLiteAttributes):
     def _converted(self, observe: Observe | None) -> Model:
         how = self.asked(declared(self._options.get("quantize")))
         loaded = self._load(self)
-        made, report = (loaded, ConversionReport()) if isinstance(loaded, Model) else self._made(loaded, observe)
+        made, report = self._ready(loaded) if isinstance(loaded, Model) else self._made(loaded, observe)
         finished, data = self._finish(made), self._options.get("fp16_safe")
         safe, rescaled = (finished, None) if data is None else half_safe(finished, data)
         model, quantization = quantize(safe, how)
@@ -218,6 +240,11 @@ class Converter(TFLiteAttributes):
         if self.report.warning:
             warnings.warn(self.report.warning, ConversionWarning, stacklevel=3)  # in the code that converts
         return model
+
+    def _ready(self, model: Model) -> tuple[Model, ConversionReport]:
+        """Return a model of TFLite's operators, with its recurrent layers rolled up."""
+        rolled, records = roll_up(model) if self._roll_up else (model, [])
+        return rolled, ConversionReport(fusions=records)
 
     def _made(self, modules: dict[str, Module], observe: Observe | None) -> tuple[Model, ConversionReport]:
         """Return the model that TensorFlow's modules become, in float."""
@@ -248,21 +275,19 @@ class Converter(TFLiteAttributes):
             )
 
 
-def _check(options: Mapping[str, Any]) -> None:
-    unknown = sorted(options.keys() - Options.__annotations__.keys())
-    if unknown:
-        raise ConversionError(f"expected options {sorted(Options.__annotations__)}, got {unknown}")
-    if options.get("lstm", "fused") not in _LSTM:
-        raise ConversionError(f"lstm: expected one of {_LSTM}, got {brief(repr(options['lstm']))}")
-    how = declared(options.get("quantize"))
-    if options.get("fp16_safe") is not None and how is not None and how.weights != "float16":
-        raise ConversionError('fp16_safe: expected a model in float, or quantize="float16", got integers')
-
-
 def _causal_lm() -> Any:
     from litecl.converter.importer import causal_lm
 
     return causal_lm
+
+
+def _exported_program() -> Any:
+    try:
+        from litecl.converter.importer import exported_program
+    except ModuleNotFoundError as error:
+        needed = "pip install 'litecl[torch]', in an environment without TensorFlow"
+        raise ConversionError(f"converting a program of PyTorch needs litert-torch ({error}): {needed}") from error
+    return exported_program
 
 
 def _frontends() -> Any:

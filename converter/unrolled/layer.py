@@ -42,7 +42,7 @@ class Layer:
 
     @property
     def kind(self) -> str:
-        """What it is: "LSTM" or "GRU"."""
+        """The name of the cell: "LSTM" or "GRU"."""
         return self.chain[0].kind
 
     @property

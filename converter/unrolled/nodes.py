@@ -73,7 +73,7 @@ _LAYERS: dict[str, Callable[[Builder, Layer, Value, Value, Value], Sequence[Valu
 
 @dataclass(frozen=True)
 class _Made:
-    """What a layer's nodes make: the sequence of hidden states, the last of them, and an LSTM's last memory."""
+    """The results of a layer's nodes: the sequence of hidden states, the last of them, and an LSTM's last memory."""
 
     b: Builder
     layer: Layer

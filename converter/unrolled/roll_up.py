@@ -1,9 +1,10 @@
 """Puts operators and loops in the place of unrolled recurrent layers, in a finished model of any origin."""
 
 import itertools
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import replace
 
+from litecl.converter.compact import compact
 from litecl.converter.emit import emit
 from litecl.converter.report import FusionRecord
 from litecl.converter.unrolled.cells import cells
@@ -28,7 +29,7 @@ def roll_up(model: Model) -> tuple[Model, list[FusionRecord]]:
         while (rolled := _next(model, index)) is not None:
             model, record = rolled
             records.append(record)
-    return (_compact(model), records) if records else (model, records)
+    return (compact(model), records) if records else (model, records)
 
 
 def _next(model: Model, index: int) -> tuple[Model, FusionRecord] | None:
@@ -109,38 +110,3 @@ def _called(node: Node, offset: int) -> Node:
     condition, body = node.options.cond_subgraph_index, node.options.body_subgraph_index
     options = replace(node.options, cond_subgraph_index=condition + offset, body_subgraph_index=body + offset)
     return replace(node, options=options)
-
-
-def _compact(model: Model) -> Model:
-    """Return the model without tensors that nothing uses."""
-    places = [{t: new for new, t in enumerate(_used(model, index))} for index in range(len(model.subgraphs))]
-    subgraphs = tuple(
-        replace(
-            graph,
-            tensors=tuple(graph.tensors[t] for t in place),
-            inputs=tuple(place[t] for t in graph.inputs),
-            outputs=tuple(place[t] for t in graph.outputs),
-            nodes=tuple(node.moved({**place, ABSENT: ABSENT}) for node in graph.nodes),
-        )
-        for graph, place in zip(model.subgraphs, places, strict=True)
-    )
-    signatures = tuple(
-        replace(
-            s,
-            inputs={key: places[s.subgraph][t] for key, t in s.inputs.items()},
-            outputs={key: places[s.subgraph][t] for key, t in s.outputs.items()},
-        )
-        for s in model.signatures
-    )
-    return replace(model, subgraphs=subgraphs, signatures=signatures)
-
-
-def _used(model: Model, index: int) -> Iterator[int]:
-    """Yield the tensors of a subgraph that nodes, inputs, outputs or signatures name, in their order."""
-    graph = model.subgraphs[index]
-    used = {*graph.inputs, *graph.outputs}
-    for node in graph.nodes:
-        used |= {*node.inputs, *node.outputs, *node.intermediates}
-    for signature in (s for s in model.signatures if s.subgraph == index):
-        used |= {*signature.inputs.values(), *signature.outputs.values()}
-    yield from sorted(used - {ABSENT})

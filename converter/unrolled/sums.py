@@ -1,4 +1,4 @@
-"""What a gate adds up before its activation: products with constant weights, constants, and parts of other tensors."""
+"""The terms of a gate's sum before its activation: products with constant weights, constants, parts of tensors."""
 
 from dataclasses import dataclass
 

@@ -23,7 +23,8 @@ _NEEDS = {
     r"--engine ray": "ray",
     r"--engine dask": "distributed",
     r"hf://": "huggingface_hub",
-    r"convert (?!\S+\.(tflite|litertlm))": "tensorflow",
+    r"convert (?!\S+\.(tflite|litertlm|pt2))": "tensorflow",
+    r"convert \S+\.pt2": "torch",
     r"generate .*--prompt": "tokenizers",
     r"\blitecl serve\b": "fastapi",
 }

@@ -38,6 +38,7 @@ _ELSEWHERE = {
     "litecl run hf://": "fetches from the network; tests/perf/test_hub.py",
     "litecl verify": "takes minutes; tests/perf/test_verify.py",
     "litecl coverage --results": "draws files of a checkout; tests/perf/test_board.py",
+    "litecl convert model.pt2": "needs litert-torch; tests/converter/test_convert_torch.py",
     "litecl tune": "needs a GPU; tests/perf/test_tune.py",
     "litecl generate model.litertlm": "needs LiteRT-LM's builder; tests/generate/",
     "litecl bench model.litertlm": "needs LiteRT-LM's builder; tests/generate/",
@@ -176,8 +177,8 @@ def _follow(step: Step, number: int, names: dict[str, Any], capsys: pytest.Captu
 
 
 def _missing(step: Step) -> bool:
-    """Return whether a step needs Ray, which the tests do without, or a server where its packages are missing."""
-    return any(find_spec(package) is None for package in needed(step) & {"ray", "fastapi"})
+    """Return whether a step needs Ray or torch, which the tests do without, or a server where packages are missing."""
+    return any(find_spec(package) is None for package in needed(step) & {"ray", "fastapi", "torch"})
 
 
 _SERVED = "http://127.0.0.1:8000"  # in pages; in tests at another port

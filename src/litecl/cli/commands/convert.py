@@ -1,4 +1,5 @@
-"""``litecl convert``: what TensorFlow and Keras write, a function, or a ``.tflite`` file as a ``.tflite`` file."""
+"""``litecl convert``: what TensorFlow, Keras and PyTorch write, a function, or a ``.tflite`` file as a ``.tflite``
+file."""
 
 import argparse
 import os
@@ -28,18 +29,20 @@ from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write_file
 from litecl.perf.summary import summarize
 
-HELP = "convert a Keras file, a SavedModel, a frozen graph or a function to a .tflite file, or quantize such a file"
+HELP = "convert a model of Keras, TensorFlow or PyTorch to a .tflite file, or quantize such a file"
 EXAMPLES = """\
 litecl convert model.keras -o model.tflite
 litecl convert saved_model/ -o model.tflite --signature serving_default --input-shape image=1,224,224,3
 litecl convert frozen.pb -o model.tflite --inputs x --outputs y
 litecl convert model.keras -o small.tflite --quantize int8 --calibrate samples.npz --verify
+litecl convert model.pt2 -o model.tflite --verify
 litecl convert float.tflite -o half.tflite --quantize float16
 litecl convert float.tflite -o safe.tflite --fp16-safe --calibrate samples.npz
 litecl convert language_model.keras -o language_model.tflite --cache-length 256 --quantize int4
 """
 
 _FROZEN, _KERAS = (".pb", ".pbtxt"), (".keras", ".h5", ".hdf5")
+_READY = (".tflite", ".pt2")  # TensorFlow is not needed
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="SRC",
         help="a .keras or .h5 file, a SavedModel folder, a frozen graph (.pb, .pbtxt), a tf.function (FILE.py:NAME or "
-        "MODULE:NAME), or a .tflite file in float to quantize",
+        "MODULE:NAME), a program of torch.export (.pt2), or a .tflite file in float to quantize",
     )
     parser.add_argument(
         "-o", "--output", type=output_file, required=True, metavar="OUT", help="the .tflite file to write"
@@ -68,6 +71,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         choices=("fused", "while"),
         default="fused",
         help="recurrent layers as fused operators (default) or loops",
+    )
+    parser.add_argument(
+        "--keep-unrolled",
+        action="store_true",
+        help="of a .pt2 or .tflite file: keep LSTMs and GRUs that are written step by step (default: make one operator "
+        "or one loop of each)",
     )
     quantization.arguments(parser)
     parser.add_argument(
@@ -92,7 +101,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="compare the file with TensorFlow on random inputs; exit with 1 if a float model's results differ",
+        help="compare the file with its source on random inputs; exit with 1 if a float model's results differ",
     )
     parser.add_argument(
         "--dump-passes", type=Path, metavar="DIR", help="write the graph to this folder after every pass"
@@ -142,7 +151,7 @@ def _with_generation(args: argparse.Namespace) -> Output:
 
 
 def _differences_view(found: Sequence[Difference]) -> Table:
-    made = table("signature", "result", "difference to TensorFlow")
+    made = table("signature", "result", "difference to the source")
     for difference in found:
         made.add_row(difference.signature, difference.output, f"{difference.largest:.1e}")
     return made
@@ -165,7 +174,7 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
             dump(name, module)
 
     try:
-        if args.source.suffix != ".tflite":
+        if args.source.suffix not in _READY:
             load_tensorflow()
         options: dict[str, Any] = {"lstm": args.lstm, "quantize": quantization.quantization(args)}
         options["fp16_safe"] = None if not args.fp16_safe else args.calibrate or True
@@ -188,10 +197,12 @@ def _require_source(args: argparse.Namespace) -> None:
         return
     if not source.exists():
         raise FileNotFoundError(f"{source}: no such file or folder")
-    if source.is_file() and source.suffix not in (*_FROZEN, *_KERAS, ".tflite"):
+    if source.is_file() and source.suffix not in (*_FROZEN, *_KERAS, *_READY):
         raise ConversionError(
-            f"{source}: expected a .keras, .h5, .pb or .tflite file, a SavedModel folder, or FILE.py:NAME"
+            f"{source}: expected a .keras, .h5, .pb, .pt2 or .tflite file, a SavedModel folder, or FILE.py:NAME"
         )
+    if args.keep_unrolled and source.suffix not in _READY:
+        raise ConversionError("--keep-unrolled: no effect on a source that is no .pt2 or .tflite file")
     if source.is_file() and source.suffix in _FROZEN and not (args.inputs and args.outputs):
         raise ConversionError(f"{source}: expected --inputs and --outputs with a frozen graph")
 
@@ -222,9 +233,12 @@ def _converter(args: argparse.Namespace, options: dict[str, Any]) -> Any:
         return Converter.from_keras_causal_lm(load(source), args.cache_length, **options)
     if source.suffix in _KERAS:
         return Converter.from_keras_model(load(source), **shapes, **options)
+    ready = {"quantize": options["quantize"], "fp16_safe": options["fp16_safe"], "roll_up": not args.keep_unrolled}
+    if source.suffix == ".pt2":
+        return Converter.from_exported_program(source, **shapes, **ready)
     if args.input_shape or args.signature or args.verify:
         raise ConversionError("--input-shape, --signature and --verify: no effect on a .tflite file")
-    return Converter.from_tflite(source, options["quantize"], options["fp16_safe"])
+    return Converter.from_tflite(source, **ready)
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> Output:
     if how is None:
         raise ConversionError("expected --recipe, --quantize, --budget or --min-sqnr")
     before = Path(args.model).stat().st_size
-    converter = Converter.from_tflite(args.model, how)
+    converter = Converter.from_tflite(args.model, how, roll_up=False)  # recipes name the nodes of the file
     content = converter.convert()
     args.output.write_bytes(content)
     report = converter.report.quantization

@@ -1,0 +1,38 @@
+"""The keywords that every source of the converter takes."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypedDict
+
+from litecl.converter.quantization.options import Quantization, Weights, declared
+from litecl.interpreter.errors import ConversionError, brief
+
+_LSTM = ("fused", "while")
+
+
+class Options(TypedDict, total=False):
+    """The keywords of every ``from_*``.
+
+    lstm: "fused" makes one operator of a recurrent layer if possible; "while" keeps its loop.
+    quantize: None keeps the model in float32; "float16" stores weights in halves, "int8" in bytes with scales, "int4"
+        those of dense layers in four bits (dynamic range: activations stay float32); a ``Quantization`` has all
+        options, such as integer activations.
+    fp16_safe: representative data, as ``Quantization.data``, or True for random inputs: weights are rescaled by powers
+        of two so that no activation is beyond the range of 16-bit floats, where results stay the same to the last bit.
+        ``report.rescaled`` says what was rescaled, and what could not be.
+    """
+
+    lstm: Literal["fused", "while"]
+    quantize: Quantization | Weights | None
+    fp16_safe: Any
+
+
+def check(options: Mapping[str, Any]) -> None:
+    """Raise ConversionError for unknown keywords, for values that they do not take, and for those that clash."""
+    unknown = sorted(options.keys() - Options.__annotations__.keys())
+    if unknown:
+        raise ConversionError(f"expected options {sorted(Options.__annotations__)}, got {unknown}")
+    if options.get("lstm", "fused") not in _LSTM:
+        raise ConversionError(f"lstm: expected one of {_LSTM}, got {brief(repr(options['lstm']))}")
+    how = declared(options.get("quantize"))
+    if options.get("fp16_safe") is not None and how is not None and how.weights != "float16":
+        raise ConversionError('fp16_safe: expected a model in float, or quantize="float16", got integers')
