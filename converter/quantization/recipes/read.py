@@ -166,6 +166,9 @@ def _weights(fields: _Fields, algorithm: Algorithm, mode: Mode) -> dict[str, Any
     parameters = fields.within("algorithm_params") or fields
     largest = parameters.take("max_hadamard_size", lambda n: isinstance(n, int) and n >= 0, "a number of at least 0", 0)
     compensates = parameters.flag("compensate", False)
+    split = parameters.take("split", lambda n: isinstance(n, int) and n >= 0, "a number of at least 0", 0)
+    if split and mode is Mode.STATIC:
+        raise ConversionError("recipe: split: needs float activations")
     parameters.refuse_others()
     fields.refuse_others()
     return {
@@ -175,6 +178,7 @@ def _weights(fields: _Fields, algorithm: Algorithm, mode: Mode) -> dict[str, Any
         "symmetric": symmetric,
         "largest_rotation": largest,
         "compensates": compensates,
+        "split": split,
     }
 
 
