@@ -3,7 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from litecl.converter.quantization.recipes.cut import Cut
+
+@dataclass(frozen=True)
+class Cut:
+    """A layer by number, the way of its first channels, and how many these are; its others have the layer's way."""
+
+    layer: int
+    way: int
+    channels: int
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ def test_a_budget_that_nothing_comes_near_is_said() -> None:
     budget = int(0.75 * len(write(of)))
     after, report = quantize(of, Quantization(budget=budget, data=samples_of(of)))
     assert len(write(after)) < 0.99 * budget
-    assert report.frontier.note == f"{len(write(after))} of {budget} bytes: none of what LiteRT runs comes nearer"
+    assert report.frontier.note == f"{len(write(after))} of {budget} bytes: no combination of ways comes nearer"
     assert report.frontier.note in str(report)
 
 
@@ -260,3 +260,36 @@ def test_what_cannot_be_searched_for() -> None:
         Quantization(budget="40MB")
     with pytest.raises(ConversionError, match="no weights in float"):
         quantize(without, Quantization(budget=10_000, data=samples_of(without)))
+
+
+def _recurrent(depth: int, units: int) -> Model:
+    g = Net()
+    x = g.input((1, 6, depth))
+    inputs = [g.const(randn(g.rng, units, depth, scale=0.2)) for _ in range(4)]
+    hidden = [g.const(randn(g.rng, units, units, scale=0.2)) for _ in range(4)]
+    biases = [g.const(randn(g.rng, units, scale=0.1)) for _ in range(4)]
+    states = [g.variable((1, units)) for _ in range(2)]
+    operands = [x, *inputs, *hidden, *[None] * 3, *biases, None, None, *states, *[None] * 4]
+    options = UnidirectionalSequenceLSTMOptions(ActivationFunctionType.TANH, time_major=False)
+    return model(g.build(g.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options)))
+
+
+def test_some_weights_of_a_recurrent_layer_are_halves() -> None:
+    """Where the layer dominates: the recipe names the operands, of widened weights alone."""
+    of = _recurrent(24, 40)
+    data = samples_of(of)
+    budget = int(0.9 * len(write(of)))
+    after, report = quantize(of, Quantization(budget=budget, data=data))
+    found = report.frontier
+    assert 0.95 * budget <= len(write(after)) <= budget
+    ((_, way),) = found.ways
+    assert way.startswith("float16 for ") and way.endswith(" operands")
+    recipe = [dict(entry) for entry in found.recipe]
+    assert write(quantize(of, Quantization(recipe=recipe, data=data, strict=True))[0]) == write(after)
+    (wanted,) = oracle.run(write(after), data[0])
+    np.testing.assert_allclose(run(Interpreter(write(after)), data[0])[0], wanted, atol=1e-5)
+    recipe[0]["op_config"] |= {"compute_precision": "INTEGER", "explicit_dequantize": False}
+    recipe[0] |= {"algorithm_key": "min_max_uniform_quantize"}
+    recipe[0]["op_config"]["weight_tensor_config"] |= {"num_bits": 8, "dtype": "INT"}
+    with pytest.raises(ConversionError, match="operands: needs weights that are widened"):
+        quantize(of, Quantization(recipe=recipe, data=data))

@@ -6,21 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from litecl.converter.quantization.frontier import Cut
 from litecl.converter.quantization.gptq import Moments
 from litecl.converter.quantization.recipes.choices import Choice
 from litecl.converter.quantization.recipes.layers import Layer, Place
 from litecl.converter.quantization.recipes.split import FEWEST, Split, channels_of, divided
 from litecl.interpreter.graph import Model
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A layer by number, the way of its first channels, and how many these are; its others have the layer's way."""
-
-    layer: int
-    way: int
-    channels: int
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,12 @@ from typing import Any
 
 from litecl.converter.quantization.data import Sample
 from litecl.converter.quantization.difference import Difference
-from litecl.converter.quantization.frontier import Frontier, Point, Sensitivity
+from litecl.converter.quantization.frontier import Cut, Frontier, Point, Sensitivity
 from litecl.converter.quantization.gptq import Moments
 from litecl.converter.quantization.measure import QuantizedRunner
 from litecl.converter.quantization.moments import has_moments, moments
 from litecl.converter.quantization.recipes.choices import Choice
 from litecl.converter.quantization.recipes.cut import (
-    Cut,
     Divisible,
     cut_choices,
     cut_entries,
@@ -175,7 +174,7 @@ class Search:
         if best.size_bytes >= _WITHIN * budget or not any(best.picked):
             return ""
         near = self.choices.reaches(_WITHIN * budget - self.whole, budget - self.whole)
-        why = "those that come nearer have larger errors" if near else "none of what LiteRT runs comes nearer"
+        why = "those that come nearer have larger errors" if near else "no combination of ways comes nearer"
         return f"{best.size_bytes} of {budget} bytes: {why}"
 
     def _cut_within(self, size: float) -> Iterator[Point]:

@@ -62,7 +62,8 @@ def divided(model: Model, cuts: Mapping[Place, int]) -> Split:
 
     The parts have the layer's name with ``/first`` and ``/rest``.
     """
-    graphs, places = [], {}
+    graphs = []
+    places: dict[Place, tuple[Place, ...]] = {}
     for index, graph in enumerate(model.subgraphs):
         own = {n: count for (i, n), count in cuts.items() if i == index}
         made, numbers = _divided(graph, own)
@@ -93,7 +94,8 @@ def by_recipe(model: Model, recipe: Recipe) -> Model:
 
 
 def _divided(graph: Subgraph, cuts: Mapping[int, int]) -> tuple[Subgraph, Mapping[int, tuple[int, ...]]]:
-    tensors, nodes, places = list(graph.tensors), [], {}
+    tensors, nodes = list(graph.tensors), list[Node]()
+    places: dict[int, tuple[int, ...]] = {}
     readers = Counter(t for node in graph.nodes for t in set(node.inputs))
     single = {t for t, count in readers.items() if count == 1} - set(graph.outputs)
     for number, node in enumerate(graph.nodes):
