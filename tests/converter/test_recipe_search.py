@@ -19,7 +19,11 @@ from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import unary
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
-from litecl.interpreter.schema import TensorType
+from litecl.interpreter.ops.unidirectional_sequence_lstm import (
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
+    UnidirectionalSequenceLSTMOptions,
+)
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support import oracle
 from support.build import model, randn
 from support.quantize_models import SHAPE, Net, run, samples_of
@@ -270,7 +274,7 @@ def _recurrent(depth: int, units: int) -> Model:
     biases = [g.const(randn(g.rng, units, scale=0.1)) for _ in range(4)]
     states = [g.variable((1, units)) for _ in range(2)]
     operands = [x, *inputs, *hidden, *[None] * 3, *biases, None, None, *states, *[None] * 4]
-    options = UnidirectionalSequenceLSTMOptions(ActivationFunctionType.TANH, time_major=False)
+    options = UnidirectionalSequenceLSTMOptions(fused_activation_function=ActivationFunctionType.TANH)
     return model(g.build(g.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options)))
 
 
