@@ -5,16 +5,27 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class Cut:
+    """A layer by number, the way of its first channels, and how many these are; its others have the layer's way."""
+
+    layer: int
+    way: int
+    channels: int
+
+
+@dataclass(frozen=True)
 class Point:
     """A choice for all layers: the bytes of its file, and the lowest ratio of signal to error of an output, measured.
 
-    predicted_db: the ratio if the errors of layers add up. picked: the way of each layer, by number.
+    predicted_db: the ratio if the errors of layers add up. picked: the way of each layer, by number. cut: the layer of
+    which the first channels are stored in another way.
     """
 
     size_bytes: int
     sqnr_db: float
     predicted_db: float
     picked: tuple[int, ...]
+    cut: Cut | None = None
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,7 @@ class Frontier:
 
     float_bytes: the file in float. chosen: the choice that was asked for. points: that one and others, by size.
     sensitivity: every layer in every way. ways: the chosen way of each layer. recipe: the entries that say the same, as
-    a recipe file has them.
+    a recipe file has them. note: why the file is more than a percent smaller than it might be.
     """
 
     float_bytes: int
@@ -42,9 +53,11 @@ class Frontier:
     sensitivity: tuple[Sensitivity, ...]
     ways: tuple[tuple[str, str], ...]
     recipe: tuple[dict[str, Any], ...]
+    note: str = ""
 
     def __str__(self) -> str:
         lines = [
             f"{p.size_bytes} bytes: {p.sqnr_db:.1f} dB{' (chosen)' if p is self.chosen else ''}" for p in self.points
         ]
+        lines += [self.note] if self.note else []
         return "\n".join([*lines, *(f"{way}: {layer}" for layer, way in self.ways)])

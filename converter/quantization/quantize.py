@@ -24,6 +24,7 @@ from litecl.converter.quantization.recipes.notes import unused
 from litecl.converter.quantization.recipes.read import recipe_of
 from litecl.converter.quantization.recipes.recipe import Recipe
 from litecl.converter.quantization.recipes.search import Search
+from litecl.converter.quantization.recipes.split import by_recipe
 from litecl.converter.quantization.report import QuantizationReport
 from litecl.converter.quantization.substitute import with_integer_kernels, with_wide_constants
 from litecl.interpreter.errors import ConversionError
@@ -73,7 +74,9 @@ def _by_recipe(model: Model, how: Quantization, recipe: Recipe, *, signed: bool)
     """Return a model on integers where a recipe wants that, with stored weights elsewhere, and the report."""
     if recipe.measures and how.data is None:
         raise ConversionError("quantize: this recipe needs representative data: pass Quantization(data=...)")
-    made, report = with_constant_weights(model), QuantizationReport()
+    whole = with_constant_weights(model)
+    made, report = by_recipe(whole, recipe), QuantizationReport()
+    divided = made
     if recipe.activations is not None:
         chosen = selections(made, recipe)
         entering, leaving = borders(made, recipe)
@@ -85,7 +88,7 @@ def _by_recipe(model: Model, how: Quantization, recipe: Recipe, *, signed: bool)
         made, report = _on_integers(made, static, chosen)
     used = samples(how, model) if how.data is not None else []
     made, rows, notes = with_narrow_weights(made, recipe, [as_stored(made, sample) for sample in used])
-    notes = (*unused(model, recipe), *notes)
+    notes = (*unused((whole, divided), recipe), *notes)
     if how.strict and notes:
         raise ConversionError("quantize: strict, and the recipe cannot be followed:\n  " + "\n  ".join(notes))
     done = replace(without_grids(made), signatures=made.signatures if signed else ())

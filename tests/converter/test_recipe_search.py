@@ -2,21 +2,31 @@
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from litecl.converter import Quantization
 from litecl.converter.quantization.quantize import quantize
-from litecl.converter.quantization.recipes.knapsack import Option, choices_of
+from litecl.converter.quantization.recipes.knapsack import Option, choices_of, divided
+from litecl.converter.quantization.recipes.names import entry
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model
+from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import unary
+from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.unidirectional_sequence_lstm import (
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
+    UnidirectionalSequenceLSTMOptions,
+)
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support import oracle
 from support.build import model, randn
-from support.quantize_models import Net, run, samples_of
+from support.quantize_models import SHAPE, Net, run, samples_of
 from support.recipes import by_peer, network, repeated, weights_of
 
 
@@ -35,6 +45,41 @@ def test_the_best_options() -> None:
         assert sum(o.size for o in chosen) <= budget
         rounded = max(found.floor, budget - 5 * found.unit)  # each size is rounded up to a bin
         assert sum(o.harm for o in chosen) <= min(harm for size, harm in combinations if size <= rounded) + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_best_options_with_one_item_divided(seed: int) -> None:
+    """Against every combination of the others, and every pair of options of the divided one."""
+    rng = np.random.default_rng(seed)
+    items = [[Option(int(rng.integers(1000)), float(rng.random())) for _ in range(4)] for _ in range(4)]
+    for item in range(4):
+        rest = [*items[:item], *items[item + 1 :]]
+        others = choices_of(rest)
+        for budget in range(400, 4000, 230):
+            found = divided(items, item, others, budget)
+            lefts = [(budget - sum(o.size for o in p), sum(o.harm for o in p)) for p in itertools.product(*rest)]
+            best, worst = (
+                min((harm + _divided_harm(items[item], left - less) for left, harm in lefts), default=math.inf)
+                for less in (0, 3 * others.unit)  # each size is rounded up to a bin
+            )
+            if found is None:
+                assert math.isinf(worst)
+                continue
+            own = items[item]
+            a, b = own[found.picked[item]], own[found.option]
+            size = sum(options[o].size for options, o in zip(items, found.picked, strict=True))
+            harm = sum(options[o].harm for options, o in zip(items, found.picked, strict=True))
+            assert 0 <= found.share <= 1 and size + found.share * (b.size - a.size) <= budget + 1e-6
+            assert best - 1e-9 <= harm + found.share * (b.harm - a.harm) <= worst + 1e-9
+
+
+def _divided_harm(options: list[Option], size: float) -> float:
+    """The least harm of two options in parts within a size."""
+    harms = [o.harm for o in options if o.size <= size]
+    for a, b in itertools.permutations(options, 2):
+        if a.size <= size < b.size:
+            harms.append(a.harm + (size - a.size) / (b.size - a.size) * (b.harm - a.harm))
+    return min(harms, default=math.inf)
 
 
 def test_items_of_one_option() -> None:
@@ -64,6 +109,74 @@ def test_budgets_are_met_within_a_percent(widened: bool) -> None:
         assert report.frontier.chosen.sqnr_db == pytest.approx(report.outputs[0].sqnr_db)
         ratios.append(report.outputs[0].sqnr_db)
     assert ratios == sorted(ratios) and ratios[-1] > ratios[0] + 5
+
+
+def _dominated(kind: str) -> Model:
+    """A model of which one layer has nearly all weights."""
+    g = Net()
+    if kind == "table":
+        ids = g.input((1, 5), TensorType.INT32)
+        flat = g.op(RESHAPE, [ids, g.const(np.int32([5]))], ReshapeOptions())
+        x = g.op(EMBEDDING_LOOKUP, [flat, g.const(randn(g.rng, 400, 128))], NoOptions())
+        return model(g.build(g.dense(x, 8)))
+    if kind == "dense":
+        return model(g.build(g.dense(g.unary(unary.TANH, g.dense(g.input((1, 128)), 301)), 8)))
+    return model(g.build(g.conv(g.conv(g.input(SHAPE), 4), 301)))
+
+
+@pytest.mark.parametrize("kind", ["dense", "conv", "table"])
+@pytest.mark.parametrize("share", [0.22, 0.4, 0.7])
+def test_a_layer_is_divided_where_budgets_are_missed_otherwise(kind: str, share: float) -> None:
+    of = _dominated(kind)
+    data = samples_of(of)
+    if kind == "table":
+        data = [[np.random.default_rng(i).integers(0, 400, (1, 5), np.int32)] for i in range(8)]
+    budget = int(share * len(write(of)))
+    after, report = quantize(of, Quantization(budget=budget, data=data))
+    found, content = report.frontier, write(after)
+    assert 0.99 * budget <= len(content) <= budget, found.note
+    assert found.chosen.cut is not None and found.note == ""
+    assert found.chosen.sqnr_db == pytest.approx(report.outputs[0].sqnr_db)
+    assert any(" channels, " in way for _, way in found.ways)
+    recipe = [dict(entry) for entry in found.recipe]
+    again, second = quantize(of, Quantization(recipe=recipe, data=data, strict=True))
+    assert write(again) == content and second.notes == ()
+    (wanted,) = oracle.run(content, data[0], oracle.WITH_OPTIMISED_KERNELS)
+    np.testing.assert_allclose(run(Interpreter(content), data[0])[0], wanted, atol=1e-5 * np.abs(wanted).max())
+    if kind != "conv":  # the peer has no convolutions of two bits
+        assert by_peer(of, _plain(recipe)).subgraphs
+
+
+def test_a_ratio_is_met_within_a_percent_by_a_divided_layer() -> None:
+    of = _dominated("dense")
+    _, before = quantize(of, Quantization(recipe="weight_only_wi8_afp32", data=samples_of(of)))
+    for ratio in (before.outputs[0].sqnr_db - 8, before.outputs[0].sqnr_db + 10):
+        after, report = quantize(of, Quantization(min_sqnr_db=ratio, data=samples_of(of), weight_only=True))
+        assert ratio <= report.outputs[0].sqnr_db <= 1.03 * ratio
+        assert report.frontier.chosen.size_bytes == len(write(after))
+
+
+def test_a_budget_that_nothing_comes_near_is_said() -> None:
+    """Weights that two nodes share are not divided."""
+    g = Net()
+    shared = g.const(randn(g.rng, 64, 64, scale=0.1))
+    of = model(g.build(repeated(g, g.input((1, 64)), shared, 3)))
+    budget = int(0.75 * len(write(of)))
+    after, report = quantize(of, Quantization(budget=budget, data=samples_of(of)))
+    assert len(write(after)) < 0.99 * budget
+    assert report.frontier.note == f"{len(write(after))} of {budget} bytes: no combination of ways comes nearer"
+    assert report.frontier.note in str(report)
+
+
+@pytest.mark.parametrize("split", [3, 298, 400])
+def test_a_recipe_that_divides_too_far_is_refused(split: int) -> None:
+    of = _dominated("dense")
+    entries = [entry(8, operation="FULLY_CONNECTED")]
+    entries[0]["op_config"]["weight_tensor_config"]["algorithm_params"] = {"split": split}
+    with pytest.raises(
+        ConversionError, match="entry 0: split: expected at least 4 output channels on either side, got"
+    ):
+        quantize(of, Quantization(recipe=entries, data=samples_of(of)))
 
 
 def test_a_search_does_better_than_the_same_bits_everywhere() -> None:
@@ -100,14 +213,18 @@ def test_the_report() -> None:
     assert "(chosen)" in str(report) and report.to_dict()["frontier"]["chosen"]["size_bytes"] == found.chosen.size_bytes
 
 
+def _plain(recipe: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The recipe without algorithms that the peer needs data for."""
+    return [e | {"algorithm_key": "min_max_uniform_quantize"} if e["algorithm_key"] == "GPTQ" else e for e in recipe]
+
+
 def test_the_recipe_says_the_same_here_and_to_the_peer() -> None:
     of = network()
     data = samples_of(of)
     after, report = quantize(of, Quantization(budget=9_000, data=data))
     recipe = [dict(entry) for entry in report.frontier.recipe]
     assert write(quantize(of, Quantization(recipe=recipe, data=data))[0]) == write(after)
-    plain = [e | {"algorithm_key": "min_max_uniform_quantize"} if e["algorithm_key"] == "GPTQ" else e for e in recipe]
-    ours, theirs = weights_of(after), weights_of(by_peer(of, plain))
+    ours, theirs = weights_of(after), weights_of(by_peer(of, _plain(recipe)))
     assert [spec.type for spec in ours.values()] == [spec.type for spec in theirs.values()]
 
 
@@ -147,3 +264,36 @@ def test_what_cannot_be_searched_for() -> None:
         Quantization(budget="40MB")
     with pytest.raises(ConversionError, match="no weights in float"):
         quantize(without, Quantization(budget=10_000, data=samples_of(without)))
+
+
+def _recurrent(depth: int, units: int) -> Model:
+    g = Net()
+    x = g.input((1, 6, depth))
+    inputs = [g.const(randn(g.rng, units, depth, scale=0.2)) for _ in range(4)]
+    hidden = [g.const(randn(g.rng, units, units, scale=0.2)) for _ in range(4)]
+    biases = [g.const(randn(g.rng, units, scale=0.1)) for _ in range(4)]
+    states = [g.variable((1, units)) for _ in range(2)]
+    operands = [x, *inputs, *hidden, *[None] * 3, *biases, None, None, *states, *[None] * 4]
+    options = UnidirectionalSequenceLSTMOptions(fused_activation_function=ActivationFunctionType.TANH)
+    return model(g.build(g.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options)))
+
+
+def test_some_weights_of_a_recurrent_layer_are_halves() -> None:
+    """Where the layer dominates: the recipe names the operands, of widened weights alone."""
+    of = _recurrent(24, 40)
+    data = samples_of(of)
+    budget = int(0.9 * len(write(of)))
+    after, report = quantize(of, Quantization(budget=budget, data=data))
+    found = report.frontier
+    assert 0.95 * budget <= len(write(after)) <= budget
+    ((_, way),) = found.ways
+    assert way.startswith("float16 for ") and way.endswith(" operands")
+    recipe = [dict(entry) for entry in found.recipe]
+    assert write(quantize(of, Quantization(recipe=recipe, data=data, strict=True))[0]) == write(after)
+    (wanted,) = oracle.run(write(after), data[0])
+    np.testing.assert_allclose(run(Interpreter(write(after)), data[0])[0], wanted, atol=1e-5)
+    recipe[0]["op_config"] |= {"compute_precision": "INTEGER", "explicit_dequantize": False}
+    recipe[0] |= {"algorithm_key": "min_max_uniform_quantize"}
+    recipe[0]["op_config"]["weight_tensor_config"] |= {"num_bits": 8, "dtype": "INT"}
+    with pytest.raises(ConversionError, match="operands: needs weights that are widened"):
+        quantize(of, Quantization(recipe=recipe, data=data))

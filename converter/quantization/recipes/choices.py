@@ -97,7 +97,9 @@ def choice_of(graph: Subgraph, node: Node, recipe: Recipe) -> Choice | None:
         return None
     form = _form(graph, node, entry)
     assert form is not None
-    return Choice(entry, form, _weights(node).positions)
+    some = entry.config.operands
+    positions = tuple(p for p in _weights(node).positions if not some or p in some)
+    return Choice(entry, form, positions) if positions else None
 
 
 def _rule(graph: Subgraph, node: Node) -> Rule | None:

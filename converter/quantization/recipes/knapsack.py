@@ -1,4 +1,4 @@
-"""The best choice of an option for each of several items, for every budget at once."""
+"""The best choice of an option for each of several items, for every budget at once, with or without one divided."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,8 @@ class Option:
 class Choices:
     """The best options for all budgets. unit: bytes in a bin. picked: [items, bins], the option of each item.
 
-    floor: the sum of the smallest sizes. costs: the bins of each option beyond its item's smallest.
+    floor: the sum of the smallest sizes. costs: the bins of each option beyond its item's smallest. least: the harm, by
+    bins.
     """
 
     items: Sequence[Sequence[Option]]
@@ -30,6 +31,16 @@ class Choices:
     picked: Array
     costs: Sequence[Array]
     floor: int
+    least: Array
+
+    def reaches(self, low: float, high: float) -> bool:
+        """Return whether some options have sizes from ``low`` to ``high``, as far as bins tell."""
+        sums = np.zeros(self.picked.shape[1], np.bool_)
+        sums[0] = True
+        for costs in self.costs:
+            sums = np.any([np.concatenate([np.zeros(c, np.bool_), sums[: len(sums) - c]]) for c in costs], axis=0)
+        first, last = (int(np.clip((size - self.floor) / self.unit, 0, len(sums) - 1)) for size in (low, high))
+        return bool(sums[first : last + 1 + len(self.costs)].any())
 
     def within(self, budget: float) -> list[int] | None:
         """Return the option of each item with the least harm whose sizes are within a budget; None if none are."""
@@ -61,4 +72,56 @@ def choices_of(items: Sequence[Sequence[Option]]) -> Choices:
             sums[o, cost:] = least[: _BINS - cost] + option.harm
         picked[number] = sums.argmin(axis=0)
         least = sums.min(axis=0)
-    return Choices(items, unit, picked, costs, sum(floors))
+    return Choices(items, unit, picked, costs, sum(floors), least)
+
+
+@dataclass(frozen=True)
+class Divided:
+    """Options of which one counts in part: ``share`` of an item has ``option``, and the rest what is picked for it."""
+
+    picked: tuple[int, ...]
+    item: int
+    option: int
+    share: float
+    harm: float
+
+
+def divided(items: Sequence[Sequence[Option]], item: int, others: Choices, budget: float) -> Divided | None:
+    """Return the options with the least harm for a budget if one item may be divided; None if none fit.
+
+    Harm and size of a part are in proportion, so that the item's two options have no other on or below the line between
+    them. others: the choices of all other items.
+    """
+    options = items[item]
+    hull = _hull(options)
+    sizes, harms = ([getattr(options[o], name) for o in hull] for name in ("size", "harm"))
+    left = budget - others.floor - others.unit * np.arange(len(others.least))
+    harm = np.where(left >= sizes[0], others.least + np.interp(left, sizes, harms), np.inf)
+    best = int(harm.argmin())
+    if not np.isfinite(harm[best]):
+        return None
+    rest = others.within(others.floor + others.unit * (best + 0.5))
+    assert rest is not None
+    own = budget - sum(o[p].size for o, p in zip([*items[:item], *items[item + 1 :]], rest, strict=True))
+    step = int(np.clip(np.searchsorted(sizes, own, "right") - 1, 0, max(len(hull) - 2, 0)))
+    a, b = hull[step], hull[min(step + 1, len(hull) - 1)]
+    share = min((own - options[a].size) / (options[b].size - options[a].size), 1.0) if a != b else 0.0
+    return Divided((*rest[:item], a, *rest[item:]), item, b, share, float(harm[best]))
+
+
+def _hull(options: Sequence[Option]) -> list[int]:
+    """Return the options that no line between two others undercuts, by size."""
+    hull: list[int] = []
+    for o in sorted(range(len(options)), key=lambda o: (options[o].size, options[o].harm)):
+        if np.isinf(options[o].harm) or (hull and options[o].harm >= options[hull[-1]].harm):
+            continue
+        while len(hull) > 1 and _saved(options, hull[-1], o) >= _saved(options, hull[-2], hull[-1]):
+            hull.pop()
+        hull.append(o)
+    return hull
+
+
+def _saved(options: Sequence[Option], a: int, b: int) -> float:
+    """Return the harm that one option saves beside another, for each byte."""
+    size = options[b].size - options[a].size
+    return (options[a].harm - options[b].harm) / size if size else np.inf

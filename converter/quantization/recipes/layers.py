@@ -1,10 +1,12 @@
 """The layers of a model whose bits are searched for, and the entries that store each in some number of bits."""
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from litecl.converter.quantization.dynamic_range import WEIGHTS, Weights
 from litecl.converter.quantization.moments import has_moments
 from litecl.converter.quantization.recipes.choices import Choice, choice_of, choices, scope_of
 from litecl.converter.quantization.recipes.names import entry
@@ -74,6 +76,7 @@ def _layer(model: Model, places: list[Place], widened: bool) -> Layer:
     if safe:
         halves = tuple(_half(_regex(graph, node), _name(node)) for graph, node in nodes)
         ways += [way for way in (_way(model, places, "float16", halves),) if way.chosen.keys() == set(places)]
+        ways += [way for way in _some_halves(model, places) if len(ways) > 1]
     for bits, block in _FORMS:
         for wide in (True,) * safe if widened else (False, True)[: 1 + safe]:
             entries = tuple(_entry(graph, node, bits, block, wide) for graph, node in nodes)
@@ -84,6 +87,26 @@ def _layer(model: Model, places: list[Place], widened: bool) -> Layer:
                 ways.append(way)
                 break
     return Layer(_scope(nodes[0]), tuple(ways))
+
+
+def _some_halves(model: Model, places: list[Place]) -> Iterator[Way]:
+    """Return the ways in which some of several weights are halves, which of equally large ones does not matter."""
+    if len(places) > 1:
+        return
+    ((index, number),) = places
+    graph, node = model.subgraphs[index], model.subgraphs[index].nodes[number]
+    sizes: dict[int, list[int]] = {}
+    for position in WEIGHTS.get(node.op, Weights(())).positions:
+        if position < len(node.inputs) and node.inputs[position] != ABSENT:
+            sizes.setdefault(graph.tensors[node.inputs[position]].size, []).append(position)
+    total = sum(map(len, sizes.values()))
+    for counts in itertools.product(*(range(len(alike) + 1) for alike in sizes.values())):
+        if not 0 < sum(counts) < total:
+            continue
+        made = _half(_regex(graph, node), _name(node))
+        some = sorted(p for alike, count in zip(sizes.values(), counts, strict=True) for p in alike[:count])
+        made["op_config"]["weight_tensor_config"]["algorithm_params"] = {"operands": some}
+        yield _way(model, places, f"float16 for {len(some)} of {total} operands", (made,))
 
 
 def _way(model: Model, places: list[Place], name: str, entries: tuple[dict[str, Any], ...]) -> Way:

@@ -166,6 +166,12 @@ def _weights(fields: _Fields, algorithm: Algorithm, mode: Mode) -> dict[str, Any
     parameters = fields.within("algorithm_params") or fields
     largest = parameters.take("max_hadamard_size", lambda n: isinstance(n, int) and n >= 0, "a number of at least 0", 0)
     compensates = parameters.flag("compensate", False)
+    split = parameters.take("split", lambda n: isinstance(n, int) and n >= 0, "a number of at least 0", 0)
+    if split and mode is Mode.STATIC:
+        raise ConversionError("recipe: split: needs float activations")
+    operands = parameters.take("operands", _are_positions, "numbers of at least 0", ())
+    if operands and mode is not Mode.WEIGHT_ONLY:
+        raise ConversionError("recipe: operands: needs weights that are widened")
     parameters.refuse_others()
     fields.refuse_others()
     return {
@@ -175,7 +181,13 @@ def _weights(fields: _Fields, algorithm: Algorithm, mode: Mode) -> dict[str, Any
         "symmetric": symmetric,
         "largest_rotation": largest,
         "compensates": compensates,
+        "split": split,
+        "operands": tuple(operands),
     }
+
+
+def _are_positions(given: Any) -> bool:
+    return isinstance(given, list | tuple) and all(isinstance(n, int) and n >= 0 for n in given)
 
 
 def _activations(fields: _Fields) -> TensorType:

@@ -57,7 +57,9 @@ class Config:
     static mode. per_channel, block: whether each output channel, or each ``block`` elements of one, has a scale.
     symmetric: whether weights have no zero points. least: the fewest elements of weights that are quantized.
     largest_rotation: the largest size of a Hadamard matrix, 0 for any. compensates: whether columns make up for the
-    errors of earlier ones, as in GPTQ, with whatever scales the algorithm finds.
+    errors of earlier ones, as in GPTQ, with whatever scales the algorithm finds. split: how many output channels become
+    a layer of their own, which other entries say how to store; 0 for none. operands: the positions of the only weights
+    that are stored so, of several; none for all.
     """
 
     mode: Mode | None = None
@@ -69,6 +71,8 @@ class Config:
     least: int = 0
     largest_rotation: int = 0
     compensates: bool = False
+    split: int = 0
+    operands: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         if self.mode is None:
