@@ -12,7 +12,8 @@
 // and stage are repeated as often.
 // Macros: PIXELS; ROWS; FLAT; T, FOLDED and RECTIFIED (quantized.h); KERNEL_WIDTH and STRIDE_X where they are known and
 // taps are dense; WIDTH, the vector width where there are fewer channels than 4 VW, or on a GPU where they are not a
-// multiple; PARTIAL, where channels are not a multiple of 4 or fewer than 4 WIDTH.
+// multiple; PARTIAL, where channels are not a multiple of 4 or fewer than 4 WIDTH; GUARDED, where all pieces reach beyond
+// the image's sides (1) or none (0): then there is no code for others.
 #ifdef WIDTH
 #undef VW
 #define VW WIDTH
@@ -191,7 +192,11 @@ OUT_OF_LINE WIDE void compute_row(__global const uchar *restrict x, __global con
         const int right = left + (PIXELS * FLAT - 1) * g->stride_x + (g->kernel_width - 1) * g->dilation_x;
         __global const uchar *from = x + left * g->channels;
         __global T *to = out + first * g->channels;
+#ifdef GUARDED
+        const int guarded = GUARDED;
+#else
         const int guarded = left < 0 || right >= g->width;
+#endif
         compute_pixels(from, weights, stage, zeros, to, begin, d, top, c_first, c_last, left, guarded);
     }
 }
