@@ -162,6 +162,9 @@ INLINE void compute_pixels(__global const uchar *restrict x, __global const char
                 rows.last[k] = inside ? begin + d->size - CHANNELS : zeros;
                 rows.step[k] = inside ? g->channels : 0;
             }
+#if defined(GUARDED)
+            add_rows(sums, &rows, w, zeros, d, left, GUARDED);
+#else
 #ifndef LITECL_GPU  // whose work-items would take both ways, and keep registers for both
             if (!guarded) {
                 add_rows(sums, &rows, w, zeros, d, left, 0);
@@ -169,6 +172,7 @@ INLINE void compute_pixels(__global const uchar *restrict x, __global const char
             }
 #endif
             add_rows(sums, &rows, w, zeros, d, left, 1);
+#endif
         }
         intv held[PIXELS][4];  // which, unlike sums, may be indexed
         UNROLL for (int t = 0; t < PIXELS; ++t) UNROLL for (int q = 0; q < 4; ++q) held[t][q] = sums[t][q];
@@ -192,11 +196,7 @@ OUT_OF_LINE WIDE void compute_row(__global const uchar *restrict x, __global con
         const int right = left + (PIXELS * FLAT - 1) * g->stride_x + (g->kernel_width - 1) * g->dilation_x;
         __global const uchar *from = x + left * g->channels;
         __global T *to = out + first * g->channels;
-#ifdef GUARDED
-        const int guarded = GUARDED;
-#else
         const int guarded = left < 0 || right >= g->width;
-#endif
         compute_pixels(from, weights, stage, zeros, to, begin, d, top, c_first, c_last, left, guarded);
     }
 }
