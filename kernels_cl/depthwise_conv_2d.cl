@@ -7,6 +7,7 @@
 // Macros: PIXELS; ROWS, 1 or, where rows of taps are adjacent and no row lies between windows, 2; KERNEL_WIDTH and
 // STRIDE_X where they are known and columns of taps are adjacent: then every pixel is loaded once for all taps that read
 // it; APART, where group_columns is not 1; WIDTH (tile.h), where there are fewer channels than VW; ALIGNED (common.h), where channels are whole vectors;
+// GUARDED, where all tiles reach beyond the image's sides (1) or none (0): then there is no code for others;
 // ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 #include <Depthwise>
@@ -138,6 +139,12 @@ INLINE void prefetch_rows(__global const float *x, __global const Geometry *rest
                 PREFETCH_FAR(x + (y * g->width + t) * g->channels + c_first + c);
 }
 
+#ifdef GUARDED
+#define INSIDE (!GUARDED)
+#else
+#define INSIDE (left >= 0 && right < g->width)
+#endif
+
 INLINE void compute_rows(__global const float *restrict x, __global const float *restrict weights,
                          __global const float *restrict bias, __global float *restrict out,
                          __global const Depthwise *restrict d, const int row, const int count, const int x_first,
@@ -158,7 +165,7 @@ INLINE void compute_rows(__global const float *restrict x, __global const float 
         __global const float *from = x + left * g->channels;
         __global float *to = out + first * g->channels * g->group_columns;
         prefetch_rows(from + next * g->width * g->channels, g, ahead, c_first, c_last);
-        if (left >= 0 && right < g->width)
+        if (INSIDE)
             compute_inside(from, weights, bias, to, g, &rows, c_first, c_last, left, low, high);
 #if EDGE
         else if (left >= -EDGE && right < g->width + EDGE)

@@ -12,7 +12,8 @@
 // and stage are repeated as often.
 // Macros: PIXELS; ROWS; FLAT; T, FOLDED and RECTIFIED (quantized.h); KERNEL_WIDTH and STRIDE_X where they are known and
 // taps are dense; WIDTH, the vector width where there are fewer channels than 4 VW, or on a GPU where they are not a
-// multiple; PARTIAL, where channels are not a multiple of 4 or fewer than 4 WIDTH.
+// multiple; PARTIAL, where channels are not a multiple of 4 or fewer than 4 WIDTH; GUARDED, where all pieces reach beyond
+// the image's sides (1) or none (0): then there is no code for others.
 #ifdef WIDTH
 #undef VW
 #define VW WIDTH
@@ -161,6 +162,9 @@ INLINE void compute_pixels(__global const uchar *restrict x, __global const char
                 rows.last[k] = inside ? begin + d->size - CHANNELS : zeros;
                 rows.step[k] = inside ? g->channels : 0;
             }
+#if defined(GUARDED)
+            add_rows(sums, &rows, w, zeros, d, left, GUARDED);
+#else
 #ifndef LITECL_GPU  // whose work-items would take both ways, and keep registers for both
             if (!guarded) {
                 add_rows(sums, &rows, w, zeros, d, left, 0);
@@ -168,6 +172,7 @@ INLINE void compute_pixels(__global const uchar *restrict x, __global const char
             }
 #endif
             add_rows(sums, &rows, w, zeros, d, left, 1);
+#endif
         }
         intv held[PIXELS][4];  // which, unlike sums, may be indexed
         UNROLL for (int t = 0; t < PIXELS; ++t) UNROLL for (int q = 0; q < 4; ++q) held[t][q] = sums[t][q];

@@ -69,6 +69,16 @@ class Geometry(Record):
         """Rows and columns from one position of the window to the next."""
         return self.stride_y, self.stride_x
 
+    def guarded(self, pixels: int) -> dict[str, str | int | float]:
+        """Return the macro GUARDED of kernels that take so many adjacent pixels of a line at once, the last ones with
+        some before them: 1 if windows of all of these reach beyond the image's sides, 0 if none do, absent if some do.
+        """
+        firsts = (max(0, min(first, self.out_width - pixels)) for first in range(0, self.out_width, pixels))
+        lefts = {first * self.stride_x - self.pad_x for first in firsts}
+        reach = (pixels - 1) * self.stride_x + (self.kernel_width - 1) * self.dilation_x
+        beyond = {left < 0 or left + reach >= self.width for left in lefts}
+        return {"GUARDED": int(beyond.pop())} if len(beyond) == 1 else {}
+
     @property
     def dense(self) -> bool:
         """True if the window's taps are adjacent."""

@@ -1,8 +1,9 @@
 """DEPTHWISE_CONV_2D on the device."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from litecl.delegate.cpu.target import CpuTarget, spread
 from litecl.delegate.gpu.pixel_groups import pixel_share
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import Grid, aligned, rows_of, width_of
+from litecl.delegate.kit.schedule import Grid, aligned, is_usual, rows_of, width_of
 from litecl.delegate.matmul.geometry import Geometry, geometry, reached
 from litecl.delegate.matmul.product import Packed, Strided, pack
 from litecl.delegate.tuning import Tiled
@@ -44,13 +45,14 @@ def _claim(options: DepthwiseConv2DOptions, inputs: claims.Specs, outputs: Seque
 
 
 class _Share(NamedTuple):
-    """A work-item's share, computed in tiles of ``rows`` x ``pixels``; local, tiled: as in ``Grid``."""
+    """A work-item's share, in tiles of ``rows`` x ``pixels``; local, tiled: as in ``Grid``; defines: macros."""
 
     items: Depthwise
     rows: int
     pixels: int
     local: tuple[int, ...] = ()
     tiled: Tiled | None = None
+    defines: Mapping[str, str | int | float] = MappingProxyType({})
 
 
 def _cpu_share(g: Geometry, target: CpuTarget) -> _Share:
@@ -61,7 +63,8 @@ def _cpu_share(g: Geometry, target: CpuTarget) -> _Share:
     item_channels = min(g.channels, item_vectors * target.vector_width)
     ahead = rows * g.stride_y if 4 * g.height * g.width * g.channels >= _LEAST_AHEAD else 0
     items = Depthwise(g, item_bands * rows, g.out_width, item_channels, ahead)
-    return _Share(items, rows, rows_of(_KERNEL, target, g.out_width))
+    pixels = rows_of(_KERNEL, target, g.out_width)
+    return _Share(items, rows, pixels, defines={} if is_usual(_KERNEL, target, pixels) else g.guarded(pixels))
 
 
 def _gpu_share(g: Geometry, target: GpuTarget) -> _Share:
@@ -105,7 +108,7 @@ def _by_multiplier(values: Operand | None, taps: int, g: Geometry, target: Targe
 
 
 def _defines(g: Geometry, share: _Share, target: Target) -> dict[str, str | int | float]:
-    defines: dict[str, str | int | float] = {"PIXELS": share.pixels, **aligned(target, g.channels)}
+    defines: dict[str, str | int | float] = {"PIXELS": share.pixels, **aligned(target, g.channels), **share.defines}
     if share.rows > 1:
         defines["ROWS"] = share.rows
     if g.group_columns > 1:

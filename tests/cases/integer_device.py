@@ -1,5 +1,6 @@
 """Quantized shapes at the corners of the device's tiles and vectors: what does not fill the last of them."""
 
+from itertools import product
 from typing import Any
 
 from litecl.cases import Case
@@ -96,4 +97,19 @@ def _family(type_: TensorType) -> tuple[Case, ...]:
     )
 
 
-CASES = (*_family(T.INT8), *_family(T.UINT8), *_family(T.INT16))
+CASES = (
+    *_family(T.INT8),
+    *_family(T.UINT8),
+    *_family(T.INT16),
+    *(
+        _depthwise(
+            T.INT8,
+            f"lines of {width}, {padding.name} by {step}",
+            (2, 6, width, 40),
+            (3, 3),
+            stride_w=step,
+            padding=padding,
+        )
+        for width, step, padding in product((3, 6, 7, 12), (1, 2), Padding)
+    ),
+)

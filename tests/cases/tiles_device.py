@@ -1,5 +1,7 @@
 """Shapes at the corners of the device's register tiles: channels, rows and pixels that do not fill the last of them."""
 
+from itertools import product
+
 import numpy as np
 
 from litecl.cases import Case, rng
@@ -101,4 +103,14 @@ CASES = (
     _lstm(1, 20, 16, 64),
     Case("many rows", BATCH_MATMUL, BatchMatMulOptions(), [_f(3, 50, 33), _f(3, 33, 65)]),
     Case("many rows, both adjoint", BATCH_MATMUL, BatchMatMulOptions(True, True), [_f(2, 33, 50), _f(1, 65, 33)]),
+    *(
+        _depthwise(
+            f"lines of {width}, {padding.name} by {step}",
+            (2, 6, width, 40),
+            (3, 3),
+            stride_w=step,
+            padding=padding,
+        )
+        for width, step, padding in product((3, 6, 7, 12), (1, 2), Padding)
+    ),
 )
