@@ -91,10 +91,42 @@ INLINE void multiply_fours(intv tile[MR][NV], intv rest[NV], __global const ucha
     }
 }
 
+#if MR == 1 && VW == 8 && defined(MULTIPLY_PAIRS) && WEIGHT_BITS == 8 && !defined(WORDS)
+#define WIDENED_ROW 1
+// tile[0][j] += the row times weights, which are widened to words in one instruction, as no other row shares them: a
+// column's four in two adjacent lanes of pairs.
+INLINE void multiply_widened(intv tile[MR][NV], __global const uchar *restrict row,
+                             __global const char *restrict weights, const int runs, const int run_bytes,
+                             const int run_step) {
+    typedef char Columns __attribute__((vector_size(16), aligned(1)));
+    typedef uchar Fours __attribute__((vector_size(16)));
+    typedef ushort UnsignedWords __attribute__((vector_size(32)));
+    intv pairs[NV][2];
+    UNROLL for (int j = 0; j < NV; ++j) pairs[j][0] = pairs[j][1] = 0;
+    for (int run = 0; run < runs; ++run, row += run_step)
+        for (int k = 0; k + 4 <= run_bytes; k += 4, weights += PANEL * 4) {
+            const uint4 four = *(__global const int_u *)(row + k);
+            const UnsignedWords x = __builtin_convertvector(__builtin_astype(four, Fours), UnsignedWords);
+            UNROLL for (int j = 0; j < NV; ++j)
+                UNROLL for (int h = 0; h < 2; ++h) {
+                    const Columns columns = *(__global const Columns *)(weights + (2 * j + h) * 16);
+                    const words_of_intv w = __builtin_convertvector(columns, words_of_intv);
+                    pairs[j][h] += MULTIPLY_PAIRS(AS_WORDS(x), w);
+                }
+        }
+    UNROLL for (int j = 0; j < NV; ++j)
+        tile[0][j] += (intv)(pairs[j][0].even, pairs[j][1].even) + (intv)(pairs[j][0].odd, pairs[j][1].odd);
+}
+#endif
+
 // tile[r][j] += `runs` runs of run_bytes of row r times weights.
 INLINE void multiply_patches(intv tile[MR][NV], __global const uchar *restrict rows,
                              __global const char *restrict weights, const int row_step, const int runs,
                              const int run_bytes, const int run_step) {
+#ifdef WIDENED_ROW
+    multiply_widened(tile, rows, weights, runs, run_bytes, run_step);
+    return;
+#endif
     intv rest[NV];
     UNROLL for (int j = 0; j < NV; ++j) rest[j] = 0;
     for (int run = 0; run < runs; ++run, rows += run_step) {

@@ -10,6 +10,7 @@ from litecl.delegate.native.memory import ConstantPool
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Quantization, Signature, Subgraph, TensorSpec
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import TensorType as T
 from support.build import Graph, model, randn
@@ -117,6 +118,23 @@ def test_weights_that_are_read_as_they_are_stay_in_the_model() -> None:
         interpreter.set_tensor(0, x)
         interpreter.invoke()
         np.testing.assert_allclose(interpreter.get_tensor(y), x.astype(np.float64) @ weights.T, rtol=1e-3, atol=1e-3)
+
+
+def test_small_weights_are_aligned() -> None:
+    """Vectors of weights that a file has elsewhere than at multiples of a cache line are copied."""
+    weights, x = randn(np.random.default_rng(6), 1, 1, 1, 1100), randn(np.random.default_rng(7), 1, 1, 1, 1100)
+    options = DepthwiseConv2DOptions(stride_h=1, stride_w=1, depth_multiplier=1)
+    copied = []
+    for letters in range(0, 64, 4):
+        g = Graph("n" * letters)  # moves what follows
+        y = g.op(DEPTHWISE_CONV_2D, [g.input(x.shape), g.const(weights), None], options)
+        interpreter = opened(write(model(g.build(y))))
+        (row,) = interpreter.delegation_report().partitions
+        copied.append(row.constant_bytes >= weights.nbytes + x.nbytes)  # zeros are the bias
+        interpreter.set_tensor(0, x)
+        interpreter.invoke()
+        np.testing.assert_allclose(interpreter.get_tensor(y), x * weights, rtol=1e-6)
+    assert any(copied)
 
 
 def test_the_pool() -> None:
