@@ -10,18 +10,20 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate
+from litecl.delegate.analysis.cost import node_flops
 from litecl.delegate.devices import choose, devices
 from litecl.delegate.native import library
 from litecl.delegate.opencl import enqueue
 from litecl.delegate.opencl.devices import device, programs
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuildError, OutOfDeviceMemory
-from litecl.interpreter.graph import Model
+from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.unary import LOGISTIC
-from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support.build import Graph, model, randn
 from support.small_models import chain, lstm, prepared, reference, run
 
@@ -30,6 +32,31 @@ RNG = np.random.default_rng(11)
 
 def assert_same(interpreter: Interpreter, model_: Model, x: np.ndarray) -> None:
     np.testing.assert_allclose(run(interpreter, x), run(reference(model_), x), rtol=1e-4, atol=1e-5)
+
+
+def test_a_subgraph_that_nothing_runs_is_left_alone() -> None:
+    """Nobody has checked the shapes that it declares, so none of it is planned."""
+    g, idle = Graph(), Graph()
+    x = idle.input((3,))
+    (y,) = idle.node(CONCATENATION, [x, x], [TensorSpec(TensorType.FLOAT32, (7,))], ConcatenationOptions(axis=0))
+    main = g.build(g.op(LOGISTIC, [g.input((4,))], NoOptions()))
+    interpreter = prepared(model(main, idle.build(y)))
+    rows = interpreter.delegation_report().nodes
+    assert [(row.op, row.claimed, row.reason) for row in rows] == [
+        ("LOGISTIC", True, ""),
+        ("CONCATENATION", False, "nothing runs this subgraph"),
+    ]
+
+
+def test_the_work_of_a_node_whose_first_result_has_no_shape_yet() -> None:
+    """A loop's, say: a variable that grows, beside one of three numbers that begins as a matrix of weights does."""
+    specs = [
+        TensorSpec(TensorType.FLOAT32, (4, 3), data=np.ones((4, 3), np.float32)),
+        TensorSpec(TensorType.FLOAT32, None),
+        TensorSpec(TensorType.FLOAT32, (2, 3)),
+    ]
+    assert node_flops([0], [1, 2], specs) == 2 * 12 * 2
+    assert node_flops([0], [1], specs) == 0
 
 
 def test_report_and_counters() -> None:
