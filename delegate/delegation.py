@@ -145,10 +145,9 @@ class CLDelegation(OnBuffers):
         return tuple(rows)
 
     def _subgraphs(self) -> tuple[Subgraph, ...]:
-        """Return every subgraph rewritten, except those that only regions run, which are part of the regions."""
-        graphs = list(self.original.subgraphs)
-        self._called = set(reached(self.original, [node for graph in graphs for node in graph.nodes]))
-        waiting = [i for i in range(len(graphs)) if i not in self._called or i in self._entries()]
+        """Return the subgraphs: rewritten, but for parts of regions and those that nothing runs, nor has checked."""
+        graphs, waiting = list(self.original.subgraphs), sorted(self._entries())
+        self._called = set(reached(self.original, [node for i in waiting for node in graphs[i].nodes]))
         done: set[int] = set()
         while waiting:
             index = waiting.pop(0)
@@ -156,7 +155,7 @@ class CLDelegation(OnBuffers):
                 done.add(index)
                 graphs[index] = self._subgraph(index, graphs[index])
                 waiting += [callee for node in graphs[index].nodes for callee in callees_of(node)]
-        self._report_absorbed(done)
+        self._report_others(done)
         self._rows.sort(key=lambda row: (row.subgraph, row.node))
         return tuple(graphs)
 
@@ -248,16 +247,18 @@ class CLDelegation(OnBuffers):
             claimed = i in numbers or (reason == FOLDED and bool(numbers))
             self._rows.append(NodeRow(index, i, node.op.name, claimed, numbers.get(i), reason))
 
-    def _report_absorbed(self, done: set[int]) -> None:
-        """Return the nodes of subgraphs that run only as part of a region."""
+    def _report_others(self, done: set[int]) -> None:
+        """Report the nodes of subgraphs that run only as part of a region, and of those that nothing runs."""
+        absorbed: dict[int, int] = {}
         for number, program in self._programs.items():
             region = program.plan.region
-            graph = self.original.subgraphs[region.subgraph]
-            absorbed = set(reached(self.original, [graph.nodes[i] for i in region.nodes]))
-            for index in sorted(absorbed - done):
-                done.add(index)
-                nodes = enumerate(self.original.subgraphs[index].nodes)
-                self._rows += [NodeRow(index, i, node.op.name, True, number, "") for i, node in nodes]
+            nodes = [self.original.subgraphs[region.subgraph].nodes[i] for i in region.nodes]
+            absorbed = dict.fromkeys(reached(self.original, nodes), number) | absorbed
+        for index in {*range(len(self.original.subgraphs))} - done:
+            part = absorbed.get(index)
+            reason = "nothing runs this subgraph" if part is None else ""
+            for i, node in enumerate(self.original.subgraphs[index].nodes):
+                self._rows.append(NodeRow(index, i, node.op.name, part is not None, part, reason))
 
     def _fail(self, error: DelegateError) -> None:
         if self.options.strict:

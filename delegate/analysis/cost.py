@@ -30,12 +30,12 @@ def node_flops(inputs: Sequence[int], outputs: Sequence[int], known: Sequence[Te
     With a constant of rank 2 or more it does two operations for each weight and output position (output elements over
     the largest constant's output channels), else one for each output element.
     """
-    sizes = [known[t].size for t in outputs if known[t].shape is not None]
+    results = [known[t] for t in outputs if known[t].shape is not None]
     weights = [
         spec for t in inputs if t != ABSENT and (spec := known[t]).data is not None and len(spec.static_shape) >= 2
     ]
-    if not weights or not sizes:
-        return float(sum(sizes))
+    if not weights or not results:
+        return float(sum(spec.size for spec in results))
     largest = max(weights, key=lambda spec: spec.size)
-    channels = known[outputs[0]].static_shape[-1:] or (1,)
-    return 2.0 * largest.size * sizes[0] / max(1, channels[0])
+    channels = results[0].static_shape[-1:] or (1,)
+    return 2.0 * largest.size * results[0].size / max(1, channels[0])
