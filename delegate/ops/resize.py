@@ -48,6 +48,7 @@ _SUMS = {TensorType.INT8: "int", TensorType.INT16: "long"}
 
 _MOST_READ = 2  # columns of the image for each of the output, so that most of them are read
 _MOST_BYTES = 8  # of a sum
+_MOST_POSITIONS = 1 << 20  # of rows or columns: each has a record, which takes more memory than a few elements
 
 
 def _lower_integers(call: Call, *, by_lines: bool) -> list[Step]:
@@ -95,6 +96,8 @@ def _lower_nearest(call: Call) -> list[Step]:
 
 
 def _claim_bilinear(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    if max(outputs[0].static_shape[1:3]) > _MOST_POSITIONS:
+        return Refusal(f"more than {_MOST_POSITIONS} rows or columns")
     return typed(inputs[:1], (*FLOAT, *QUANTIZED), quantized=True)
 
 
