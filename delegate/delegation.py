@@ -92,7 +92,6 @@ class CLDelegation(OnBuffers):
 
     def report(self) -> DelegationReport:
         """Return what ran where and why."""
-        kernels = self._kernel_rows()
         return DelegationReport(
             device="none" if self._device is None else self._device.name,
             nodes=self._detailed(),
@@ -100,7 +99,7 @@ class CLDelegation(OnBuffers):
             counters=replace(self.counters),
             build_s=self._build_s,
             cache_hits=self._cache_hits,
-            kernels=kernels,
+            kernels=self._kernel_rows(),
             failures=tuple(self.failures),
             passed_over=tuple(self.passed_over),
             phases=dict(self._phases),

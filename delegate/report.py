@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 from litecl.delegate.counters import Counters as Counters
 from litecl.delegate.naming import counted
 from litecl.delegate.tuning import Tiled
+from litecl.interpreter.dynamic_range import TOLD
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.frames import Library, frame
 
@@ -173,12 +174,6 @@ class WarmUp:
         )
 
 
-_KERNELS = {
-    "asymmetric": "activations get a zero point, as by XNNPACK, LiteRT's default",
-    "reference": "activations are quantized as by LiteRT's reference kernels",
-}
-
-
 @dataclass(frozen=True)
 class DelegationReport:
     """Rows for every node and partition, and the cost of the last invoke.
@@ -235,7 +230,7 @@ class DelegationReport:
             f"on {self.device}; built in {self.build_s:.2f} s, {counted(self.cache_hits, 'program')} from the cache",
             *((self._last_invoke,) if self.counters.any else ()),
             *((self.halves,) if self.halves else ()),
-            *((f"dynamic range: {_KERNELS[self.dynamic_range]}",) if self.dynamic_range else ()),
+            *((f"dynamic range: {TOLD[self.dynamic_range]}",) if self.dynamic_range else ()),
             *(f"{counted(count, 'region')}: {manner}" for manner, count in manners.items()),
             *(loop for row in self.partitions for loop in row.loops),
         )

@@ -19,6 +19,12 @@ from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 
 DynamicRange = Literal["reference", "asymmetric"]
 
+TOLD = {
+    "asymmetric": "activations get a zero point, as by XNNPACK, LiteRT's default",
+    "reference": "activations are quantized as by LiteRT's reference kernels",
+}
+"""The modes in words, for reports."""
+
 _PRODUCTS = (FULLY_CONNECTED, BATCH_MATMUL, CONV_2D)
 
 

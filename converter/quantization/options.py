@@ -49,6 +49,8 @@ class Quantization:
         128 or 256. Rows that it does not divide have one scale. None: one scale per row.
     input_type, output_type: the types of the model's float inputs and outputs. Integer types need quantized
         activations; "int16" needs activations="int16".
+    signatures: quantize only what these signatures run, by their keys; what others run stays in float, with weights of
+        its own. (): all of them. Weights that several signatures store alike are stored once.
     skip: layers that stay in float: names of operators (``"SOFTMAX"``), or ``fnmatch`` patterns of tensor names, which
         match a whole name or some of the parts between slashes (``"dense_1"``).
     recipe: a recipe of litert-quantizer (ai-edge-quantizer), which says what is quantized and how: a list of entries,
@@ -80,6 +82,7 @@ class Quantization:
     block: Literal[32, 64, 128, 256] | None = None
     input_type: Literal["float32", "int8", "uint8", "int16"] = "float32"
     output_type: Literal["float32", "int8", "uint8", "int16"] = "float32"
+    signatures: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     strict: bool = False
     sensitivity: bool = False
@@ -90,9 +93,10 @@ class Quantization:
             value = getattr(self, name)
             if value not in allowed:
                 raise ConversionError(f"quantize: expected {name} one of {allowed}, got {brief(repr(value))}")
-        skip: object = self.skip  # a string is a sequence of names too, and never what was meant
-        if isinstance(skip, str):
-            raise ConversionError(f"quantize: expected skip to be a tuple of names, got {brief(repr(self.skip))}")
+        for name in ("skip", "signatures"):
+            names: object = getattr(self, name)  # a string is a sequence of names too, and never what was meant
+            if isinstance(names, str):
+                raise ConversionError(f"quantize: expected {name} to be a tuple of names, got {brief(repr(names))}")
         self._check_numbers()
         self._check_types()
 
@@ -144,6 +148,8 @@ class Quantization:
             raise ConversionError("quantize: expected one of recipe, budget and min_sqnr_db")
         if self.searches and self.data is None:
             raise ConversionError("quantize: budget and min_sqnr_db need representative data: pass data=...")
+        if self.searches and self.signatures:
+            raise ConversionError("quantize: budget and min_sqnr_db search for all signatures: leave signatures out")
         if self.budget is not None:
             _bytes(self.budget)
         if self.min_sqnr_db is not None and not -100 < self.min_sqnr_db < 200:

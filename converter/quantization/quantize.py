@@ -1,6 +1,6 @@
 """The quantization of a finished model, of any kind."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from litecl.converter.quantization.aware import absorb, is_trained, without_grids
@@ -28,7 +28,7 @@ from litecl.converter.quantization.recipes.split import by_recipe
 from litecl.converter.quantization.report import QuantizationReport
 from litecl.converter.quantization.substitute import with_integer_kernels, with_wide_constants
 from litecl.interpreter.errors import ConversionError
-from litecl.interpreter.graph import Model, Subgraph
+from litecl.interpreter.graph import Model, Signature, Subgraph, reached
 from litecl.interpreter.schema import TensorType
 
 
@@ -39,6 +39,8 @@ def quantize(model: Model, how: Quantization | None) -> tuple[Model, Quantizatio
     """
     if how is None:
         return without_grids(model), None
+    if how.signatures:
+        return _in_part(model, how)
     wide = with_wide_constants(model)
     if how.searches:
         return _searched(wide, how, signed=bool(model.signatures))
@@ -51,6 +53,35 @@ def quantize(model: Model, how: Quantization | None) -> tuple[Model, Quantizatio
         return without_grids(narrow), None
     quantized, report = _on_integers(wide, how)
     return replace(without_grids(quantized), signatures=quantized.signatures if model.signatures else ()), report
+
+
+def _in_part(model: Model, how: Quantization) -> tuple[Model, QuantizationReport | None]:
+    """Return a model of which only what some signatures run is quantized, and the report.
+
+    Subgraphs that other signatures run too stay in float. Raises ConversionError for keys that no signature has.
+    """
+    known = [signature.key for signature in model.signatures]
+    if unknown := {*how.signatures} - {*known}:
+        raise ConversionError(f"quantize: there are no signatures {sorted(unknown)}; the model has {known}")
+    chosen = tuple(s for s in model.signatures if s.key in how.signatures)
+    others = tuple(s for s in model.signatures if s.key not in how.signatures)
+    taken = {*_run_by(model, chosen)} - {*_run_by(model, others)}
+    if kept := sorted(s.key for s in chosen if s.subgraph not in taken):
+        raise ConversionError(f"quantize: signatures {kept} have a subgraph that signatures run which stay in float")
+    nothing = Subgraph((), (), (), ())
+    graphs = tuple(graph if i in taken else nothing for i, graph in enumerate(model.subgraphs))
+    made, report = quantize(replace(model, subgraphs=graphs, signatures=chosen), replace(how, signatures=()))
+    floats, by_key = without_grids(model), {s.key: s for s in made.signatures}
+    merged = tuple(made.subgraphs[i] if i in taken else graph for i, graph in enumerate(floats.subgraphs))
+    signatures = tuple(by_key.get(s.key, s) for s in model.signatures)
+    return replace(floats, subgraphs=merged, signatures=signatures), report
+
+
+def _run_by(model: Model, signatures: Sequence[Signature]) -> Iterator[int]:
+    """Yield the subgraphs of signatures, and those that they run."""
+    for signature in signatures:
+        yield signature.subgraph
+        yield from reached(model, model.subgraphs[signature.subgraph].nodes)
 
 
 def _with_narrow_weights(graph: Subgraph, how: Quantization) -> Subgraph:

@@ -50,7 +50,7 @@ def test_layers(name: str, batch: int) -> None:
             h, c = (graph.tensors[node.inputs[position]] for position in (18, 19))
             assert (h.type, c.type, graph.tensors[node.outputs[0]].type) == (TensorType.INT8, TensorType.INT16, h.type)
             assert h.is_variable and c.is_variable
-    device = Interpreter(model_content=content, delegates=[CLDelegate()])
+    device = Interpreter(model_content=content, delegates=[CLDelegate(dynamic_range="reference")])
     runtimes = [litert(content, "reference"), Interpreter(model_content=content), device]
     expected, found = [], []
     for values in _samples(batch)[:4]:  # each begins anew

@@ -189,7 +189,7 @@ def test_rotations_of_inputs(
     resolver = oracle.WITH_OPTIMISED_KERNELS if custom else oracle.RESOLVERS["reference"]
     for wanted, exact in zip(oracle.run(content, [feed], resolver), expected, strict=True):
         np.testing.assert_allclose(wanted, exact, rtol=0, atol=0.02 * np.abs(exact).max())
-    for delegates in ([], [CLDelegate()]):
+    for delegates in ([], [CLDelegate(dynamic_range="reference")]):
         got = run(Interpreter(content, delegates=delegates), [feed])
         for value, wanted in zip(got, oracle.run(content, [feed], resolver), strict=True):
             np.testing.assert_allclose(value, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())

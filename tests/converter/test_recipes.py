@@ -97,7 +97,7 @@ def _assert_same(of: Model, after: Model, resolver: Any) -> None:
     for (sample,) in samples_of(of, 2, seed=2):
         feed = sample if spec.quantization is None else as_integers(sample, spec.quantization, spec.type)
         (wanted,) = oracle.run(content, [feed], resolver)
-        for delegates in ([], [CLDelegate()]):
+        for delegates in ([], [CLDelegate(dynamic_range="reference")]):
             interpreter = Interpreter(content, delegates=delegates)
             (got,) = run(interpreter, [feed])
             tolerance = 1e-5 * np.abs(wanted).max() if got.dtype.kind == "f" else 0
@@ -146,7 +146,7 @@ def test_tables_of_lookups(bits: int, block: int, widened: bool) -> None:
     assert spec.quantization.block_size == block
     feed = np.array([3, 0, 19, 7, 3], np.int32)
     (wanted,) = oracle.run(write(after), [feed])
-    for delegates in ([], [CLDelegate()]):
+    for delegates in ([], [CLDelegate(dynamic_range="reference")]):
         np.testing.assert_array_equal(run(Interpreter(write(after), delegates=delegates), [feed])[0], wanted)
 
 

@@ -64,7 +64,7 @@ def delegate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CLDelegate]:
         patch.setattr(device, "target_of", lambda *args: replace(target(*args), float64=False))
         lesser = "#undef cl_khr_fp64\n#define double no_float64\n"
         patch.setattr(programs, "source_of", lambda file: lesser + source(file))
-        yield CLDelegate(**options, strict=True)
+        yield CLDelegate(**options, strict=True, dynamic_range="reference")
 
 
 @pytest.mark.parametrize("name", _CASES)

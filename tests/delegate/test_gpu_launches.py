@@ -81,7 +81,8 @@ _CASES = (
 def delegate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CLDelegate]:
     """A delegate that takes the first device for a GPU; with a cache of its own, so that it opens the device anew."""
     with pytest.MonkeyPatch.context() as patch:
-        yield CLDelegate(**devices.as_on_a_gpu(patch, tmp_path_factory.mktemp("programs")))
+        options = devices.as_on_a_gpu(patch, tmp_path_factory.mktemp("programs"))
+        yield CLDelegate(**options, dynamic_range="reference")
 
 
 @pytest.mark.parametrize("case", _CASES, ids=repr)

@@ -83,24 +83,28 @@ def _answers(interpreter: Interpreter) -> list[Array]:
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("mode", ["reference", "asymmetric"])
 @pytest.mark.parametrize("options", [{"num_threads": 1}, {"num_threads": 2}, {"num_threads": 1, "queue_loops": True}])
-def test_strange_values(options: dict[str, Any]) -> None:
+def test_strange_values(options: dict[str, Any], mode: Any) -> None:
     g = Graph()
     x, y = g.input((9, 40)), g.input((9, 40))
     makes = (hybrid, hybrid_cells, extremes, largest, quantized, pooled, normalized)
     content = model(g.build(*(t for make in makes for variant in (False, True) for t in make(g, x, y, variant))))
-    got = _answers(Interpreter(content, delegates=[CLDelegate(**options, strict=True)]))
-    for a, b in zip(got, _answers(Interpreter(content)), strict=True):
+    got = _answers(Interpreter(content, delegates=[CLDelegate(**options, strict=True, dynamic_range=mode)]))
+    for a, b in zip(got, _answers(Interpreter(content, dynamic_range=mode)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("mode", ["reference", "asymmetric"])
 @pytest.mark.parametrize("asymmetric", [False, True])
-def test_rows_too_small_to_divide_by(asymmetric: bool) -> None:
+def test_rows_too_small_to_divide_by(asymmetric: bool, mode: Any) -> None:
     g = Graph()
     x = g.input((2, 40))
     content = model(g.build(*hybrid(g, x, x, asymmetric, scale=1e36)))
     answers = []
-    for interpreter in (Interpreter(content, delegates=[CLDelegate(num_threads=1, strict=True)]), Interpreter(content)):
+    delegate = CLDelegate(num_threads=1, strict=True, dynamic_range=mode)
+    for delegates in ([delegate], []):
+        interpreter = Interpreter(content, delegates=delegates, dynamic_range=mode)
         interpreter.allocate_tensors()
         interpreter.set_tensor(0, np.outer(np.float32([1, 1e-3]), np.resize(np.float32([0, 1e-40, 3e-37, -1e-39]), 40)))
         interpreter.invoke()

@@ -70,7 +70,9 @@ def reference(model: bytes) -> Steps:
 
 
 def on_device(model: bytes, **options: Any) -> Steps:
-    steps = Steps(Interpreter(model, delegates=[CLDelegate(**{"strict": True, **options})]))
+    steps = Steps(
+        Interpreter(model, delegates=[CLDelegate(**{"strict": True, "dynamic_range": "reference", **options})])
+    )
     assert all(row.claimed for row in steps.made.delegation_report().nodes)
     return steps
 

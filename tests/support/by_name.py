@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -41,7 +42,8 @@ def launches(fed: Fed, target: Target) -> list[Launch]:
 def agrees(fed: Fed, delegates: Sequence[CLDelegate]) -> None:
     """Run a model on a device, and compare with LiteRT's reference kernels."""
     content, feeds = fed
-    interpreter = Interpreter(model_content=content, delegates=delegates)
+    alike = [replace(delegate, dynamic_range="reference") for delegate in delegates]
+    interpreter = Interpreter(model_content=content, delegates=alike)
     interpreter.allocate_tensors()
     for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
         interpreter.set_tensor(detail["index"], feed)

@@ -26,7 +26,7 @@ def runtimes(content: bytes) -> list[Any]:
     return [
         litert(content),
         Interpreter(model_content=content),
-        Interpreter(model_content=content, delegates=[CLDelegate()]),
+        Interpreter(model_content=content, delegates=[CLDelegate(dynamic_range="reference")]),
     ]
 
 

@@ -81,7 +81,7 @@ def assert_good(before: Model, after: Model, least_db: float = 25.0) -> None:
             for x, s in zip(sample, specs, strict=True)
         ]
         expected = oracle.run(content, feeds)
-        for delegates in ([], [CLDelegate()]):
+        for delegates in ([], [CLDelegate(dynamic_range="reference")]):
             got = run(Interpreter(content, delegates=delegates), feeds)
             for a, b in zip(got, expected, strict=True):
                 np.testing.assert_allclose(a, b, rtol=0, atol=1e-5 * np.abs(b).max() if a.dtype.kind == "f" else 0)

@@ -38,7 +38,7 @@ def main(folder: Path, pack: Path) -> int:
 
 
 def _check(file: Path, data: "np.lib.npyio.NpzFile", pack: Path, threads: int) -> None:
-    delegate = CLDelegate(programs=pack, strict=True, num_threads=threads)
+    delegate = CLDelegate(programs=pack, strict=True, num_threads=threads, dynamic_range="reference")
     interpreter = Interpreter(str(file), delegates=[delegate])
     interpreter.allocate_tensors()
     for i, detail in enumerate(interpreter.get_input_details()):

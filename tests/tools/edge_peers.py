@@ -96,4 +96,12 @@ def serve_device(pipe: Connection, device: object) -> None:
     """Run cases on a device (``CLDelegate(device=...)``) that must not fail."""
     while True:
         content, feeds, _ = pipe.recv()
-        pipe.send((outcome_of(content, feeds, delegates=[CLDelegate(device, num_threads=1, strict=True)]),))
+        pipe.send(
+            (
+                outcome_of(
+                    content,
+                    feeds,
+                    delegates=[CLDelegate(device, num_threads=1, strict=True, dynamic_range="reference")],
+                ),
+            )
+        )

@@ -104,7 +104,8 @@ def rows(path: Path, count: int, window: int) -> Row:
     try:
         found = parts.read(path)
         interpreters = [
-            Interpreter(read(found.model.content, found.model.find), delegates=d) for d in ([], [CLDelegate()])
+            Interpreter(read(found.model.content, found.model.find), delegates=d)
+            for d in ([], [CLDelegate(dynamic_range="reference")])
         ]
         keys = interpreters[0].get_signature_list()
         differences = _steps if "decode" in keys else _invoke

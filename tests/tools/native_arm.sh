@@ -26,7 +26,7 @@ if [ -d $shared ] && [[ $cases != *+* || $cases = *+0 ]]; then
         $shared/MycroftAI-plugin-wake-word-precise-lite/hey_mycroft.tflite)
 fi
 .venv/bin/python tests/tools/board_cases.py "$folder" "$cases" "${models[@]}"
-.venv/bin/python -m litecl compile "$folder"/*.tflite --for "aarch64-linux:$processor" --threads 2 \
+.venv/bin/python -m litecl compile --dynamic-range reference "$folder"/*.tflite --for "aarch64-linux:$processor" --threads 2 \
     -o "$folder/arm.pack" --json > "$folder/compile.json"
 ls -l "$folder/arm.pack"
 QEMU_CPU=${QEMU_CPU:-$processor} tests/tools/arm.sh tests/tools/board_run.py "$folder" "$folder/arm.pack"

@@ -21,7 +21,7 @@ if [ -d $shared ]; then
         $shared/MycroftAI-plugin-wake-word-precise-lite/hey_mycroft.tflite)
 fi
 .venv/bin/python tests/tools/board_cases.py "$folder" "$cases" "${models[@]}"
-.venv/bin/python -m litecl compile "$folder"/*.tflite --for $kind --threads 2 -o "$folder/a.pack" --json > "$folder/compile.json"
+.venv/bin/python -m litecl compile --dynamic-range reference "$folder"/*.tflite --for $kind --threads 2 -o "$folder/a.pack" --json > "$folder/compile.json"
 cp "$(command -v $qemu)" "$root/qemu"
 export root folder libraries
 # shellcheck disable=SC2016  # expanded within the namespace

@@ -154,7 +154,9 @@ def _cases(wanted: str) -> Sequence[Case]:
 
 
 def _check(case: Case, device: WineFound) -> None:
-    interpreter = Interpreter(model_content=content(case), delegates=[CLDelegate(device, strict=True)])
+    interpreter = Interpreter(
+        model_content=content(case), delegates=[CLDelegate(device, strict=True, dynamic_range="reference")]
+    )
     interpreter.allocate_tensors()
     for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
         interpreter.set_tensor(detail["index"], feed)

@@ -109,7 +109,7 @@ def measure(trained: Trained, kind: _Kind) -> tuple[Row, Any]:
     content = converter.convert()
     report = converter.report.quantization
     assert report is not None
-    device = Interpreter(model_content=content, delegates=[CLDelegate()])
+    device = Interpreter(model_content=content, delegates=[CLDelegate(dynamic_range="reference")])
     ours, on_device = _outputs(litert(content), trained.images), _outputs(device, trained.images)
     real = np.asarray(trained.model.predict(trained.images, verbose=0))
     alone = min((x for x in report.layers if x.own_sqnr_db is not None), key=lambda x: x.own_sqnr_db or 0.0)
@@ -222,7 +222,7 @@ def _floats(content: bytes) -> int:
 
 def _unequal(content: bytes, images: Array) -> int:
     """Return how many outputs of the first samples differ from LiteRT's reference kernels, here or on the device."""
-    count, delegates = 0, [CLDelegate()]
+    count, delegates = 0, [CLDelegate(dynamic_range="reference")]
     runtimes = [Interpreter(model_content=content), Interpreter(model_content=content, delegates=delegates)]
     reference = litert(content, "reference")
     for image in images[:_COMPARED]:

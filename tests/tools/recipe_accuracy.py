@@ -205,7 +205,10 @@ def _unequal(content: bytes, images: Array) -> int:
     its optimised ones, by more than chance.
     """
     given = Interpreter(model_content=content).get_input_details()[0]
-    runtimes = [Interpreter(model_content=content), Interpreter(model_content=content, delegates=[CLDelegate()])]
+    runtimes = [
+        Interpreter(model_content=content),
+        Interpreter(model_content=content, delegates=[CLDelegate(dynamic_range="reference")]),
+    ]
     references = [litert(content, "reference"), litert(content)]
     count = 0
     for runtime in runtimes:

@@ -38,7 +38,7 @@ _STEPS = ((0, 0), (3, 1), (4, 1), (5, 0), (8, 1), (1023, 1))  # where, and which
 
 
 def opened(content: bytes, options: dict[str, Any] | None, **more: Any) -> Interpreter:
-    delegates = [] if options is None else [CLDelegate(strict=True, **options)]
+    delegates = [] if options is None else [CLDelegate(strict=True, dynamic_range="reference", **options)]
     interpreter = Interpreter(content, delegates=delegates, **more)
     interpreter.allocate_tensors()
     return interpreter
@@ -184,7 +184,7 @@ def test_all_tensors_preserved_and_limits(options: dict[str, Any] | None) -> Non
 
 def test_the_device_takes_over() -> None:
     """With warm_up="background" it does so between two calls."""
-    delegate = CLDelegate(warm_up="background", strict=True)
+    delegate = CLDelegate(warm_up="background", strict=True, dynamic_range="reference")
     interpreter, rng = Interpreter(named_alike(), delegates=[delegate]), np.random.default_rng(10)
     runner = interpreter.get_signature_runner()
     caches, value = runner.device_tensors(), np.zeros(SHAPE, np.float32)

@@ -10,11 +10,13 @@ import pytest
 from ai_edge_litert.interpreter import OpResolverType
 
 from litecl.cases import Case, hybrid
+from litecl.cli import main
 from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate.native import compiler, pack
 from litecl.interpreter import Interpreter
 from litecl.interpreter.arithmetic.hybrid import RowKind, quantize
 from litecl.interpreter.dynamic_range import quantized_as
-from litecl.interpreter.errors import ArgumentError, DelegateError
+from litecl.interpreter.errors import ArgumentError, DelegateError, KernelBuildError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model
@@ -135,6 +137,21 @@ def test_a_cache_has_both(tmp_path: Path) -> None:
             delegate = CLDelegate(cache_dir=tmp_path, dynamic_range=mode)
             got, _ = _run(content(case), case.feeds, delegates=[delegate])
             assert not _differs(got, _run(content(case), case.feeds, dynamic_range=mode)[0], _EXACT)
+
+
+@pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
+def test_a_pack_is_for_one_mode(tmp_path: Path) -> None:
+    """Its libraries compute no numbers of the other."""
+    (case,) = [case for case in _BOTH if case.name == "8 bits, 9 x 16 to 33"]
+    path, made = tmp_path / "rows.tflite", tmp_path / "rows.pack"
+    path.write_bytes(content(case))
+    assert main([*map(str, ("compile", path, "--for", "host", "-o", made, "--threads", 1, "--json"))]) == 0
+    assert pack.read(made).dynamic_range == "asymmetric"
+    delegate = CLDelegate(programs=made, strict=True, num_threads=1)
+    got, _ = _run(content(case), case.feeds, delegates=[delegate])
+    assert not _differs(got, _run(content(case), case.feeds, dynamic_range="asymmetric")[0], _EXACT)
+    with pytest.raises(KernelBuildError, match=r"no library for this region.*with dynamic_range='asymmetric'"):
+        _run(content(case), case.feeds, delegates=[replace(delegate, dynamic_range="reference")])
 
 
 _MOST = float(np.finfo(np.float32).max)

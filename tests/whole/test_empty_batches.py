@@ -85,5 +85,5 @@ def test_devices(device: Any) -> None:
     """Nothing is launched for nothing; the states, which have no elements, stay where they are."""
     for case in {case.op: case for case in KINDS}.values():
         content = _without_rows(case)
-        delegates = [CLDelegate(device, num_threads=1)]
+        delegates = [CLDelegate(device, num_threads=1, dynamic_range="reference")]
         assert _shapes(Interpreter(model_content=content, delegates=delegates)) == _expected(case, content), repr(case)

@@ -26,7 +26,7 @@ _MODELS = tuple(m for m in invoked("int8", "uint8") if any(name in m.file for na
 
 @pytest.mark.parametrize("model", _MODELS, ids=lambda m: Path(m.file).name)
 def test_one_partition_equals_the_reference_kernels(model: RealModel) -> None:
-    interpreter = Interpreter(str(model.path), delegates=[CLDelegate(strict=True)])
+    interpreter = Interpreter(str(model.path), delegates=[CLDelegate(strict=True, dynamic_range="reference")])
     interpreter.allocate_tensors()
     rng = np.random.default_rng(0)
     feeds = []

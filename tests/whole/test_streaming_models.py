@@ -26,7 +26,7 @@ _MODELS = {
 @pytest.mark.parametrize("file", _MODELS)
 def test_step_after_step(file: str) -> None:
     path = str(shared.MODELS / file)
-    device = Interpreter(path, delegates=[CLDelegate(num_threads=1, strict=True)])
+    device = Interpreter(path, delegates=[CLDelegate(num_threads=1, strict=True, dynamic_range="reference")])
     alone = Interpreter(path)
     reference = LiteRT(path, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
     for runtime in (device, alone, reference):

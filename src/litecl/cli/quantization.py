@@ -67,6 +67,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DATA.npz",
         help="representative samples, one array per input, to measure the ranges of activations",
     )
+    parser.add_argument(
+        "--quantize-signature",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="quantize only what this signature runs, the others stay in float; may be repeated (default: all)",
+    )
     for name, options in _OF_ACTIVATIONS.items():
         rest = {key: value for key, value in options.items() if key != "flag"}
         parser.add_argument(_flag(name), dest=name, default=None, **rest)
@@ -109,9 +116,11 @@ def quantization(args: argparse.Namespace) -> Any:
     """
     from litecl.converter import Quantization
 
-    of_weights = {} if args.block is None else {"block": args.block}
+    of_weights: dict[str, Any] = {} if args.block is None else {"block": args.block}
     if args.per_tensor:
         of_weights["per_channel"] = False
+    if args.quantize_signature:
+        of_weights["signatures"] = tuple(args.quantize_signature)
     given = {name: getattr(args, name) for name in _OF_ACTIVATIONS if getattr(args, name) is not None}
     if "skip" in given:
         given["skip"] = tuple(given["skip"])
