@@ -54,8 +54,7 @@ class CLDelegation(OnBuffers):
     _programs: dict[int, Program] = field(default_factory=dict)
     _rows: list[NodeRow] = field(default_factory=list)
     _called: set[int] = field(default_factory=set)  # subgraphs that nodes run
-    # by subgraph: input_memory, copied_inputs
-    _shared: dict[int, tuple[dict[int, Array], set[int]]] = field(default_factory=dict)
+    _shared: dict[int, tuple[dict[int, Array], set[int]]] = field(default_factory=dict)  # input_memory, copied_inputs
     _build_s: float = 0.0
     _cache_hits: int = 0
     _phases: dict[str, float] = field(default_factory=dict)
