@@ -247,16 +247,14 @@ class CLDelegation(OnBuffers):
 
     def _report_others(self, done: set[int]) -> None:
         """Report the nodes of subgraphs that run only as part of a region, and of those that nothing runs."""
-        absorbed: dict[int, int] = {}
+        absorbed, graphs = dict[int, int](), self.original.subgraphs
         for number, program in self._programs.items():
             region = program.plan.region
-            nodes = [self.original.subgraphs[region.subgraph].nodes[i] for i in region.nodes]
+            nodes = [graphs[region.subgraph].nodes[i] for i in region.nodes]
             absorbed = dict.fromkeys(reached(self.original, nodes), number) | absorbed
-        for index in {*range(len(self.original.subgraphs))} - done:
-            part = absorbed.get(index)
-            reason = "nothing runs this subgraph" if part is None else ""
-            for i, node in enumerate(self.original.subgraphs[index].nodes):
-                self._rows.append(NodeRow(index, i, node.op.name, part is not None, part, reason))
+        for index in {*range(len(graphs))} - done:
+            told = index in absorbed, absorbed.get(index), "" if index in absorbed else "nothing runs this subgraph"
+            self._rows += [NodeRow(index, i, node.op.name, *told) for i, node in enumerate(graphs[index].nodes)]
 
     def _fail(self, error: DelegateError) -> None:
         if self.options.strict:
