@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ai_edge_litert.interpreter import OpResolverType
 
 from litecl import Generator
 from litecl.generate import litertlm
@@ -30,10 +31,11 @@ EMBEDDER = LLM / "gemma3_gpu_embedder_emb4.tflite"
     ],
 )
 def test_greedy_tokens_and_logits(name: str, embedder: Path | None, tolerance: float, cpu: bool) -> None:
-    """A prompt in pieces, then thirty tokens."""
+    """A prompt in pieces, then thirty tokens; rows that are quantized at run time as by LiteRT's reference kernels."""
     path = LLM / f"{name}.tflite"
     tokens, logits = greedy(Steps(path.read_bytes(), content(embedder)), PROMPT, 30)
-    generator = Generator(path, embedder=embedder, cpu=cpu)
+    options = {} if cpu else {"dynamic_range": "reference"}
+    generator = Generator(path, embedder=embedder, cpu=cpu, **options)
     got = generator.generate(PROMPT, max_tokens=30, logits=True, stop_tokens=())
     assert got.tokens == tuple(tokens)
     assert got.logits is not None
@@ -42,6 +44,17 @@ def test_greedy_tokens_and_logits(name: str, embedder: Path | None, tolerance: f
     if not cpu:
         report = generator.report()
         assert report is not None and report.claimed > 0
+
+
+def test_a_device_quantizes_rows_as_by_default_in_litert() -> None:
+    """With a zero point each, which XNNPACK computes and the reference kernels do not."""
+    path = LLM / "llama_wi4.tflite"
+    tokens, logits = greedy(Steps(path.read_bytes(), resolver=OpResolverType.AUTO), PROMPT, 30)
+    got = Generator(path).generate(PROMPT, max_tokens=30, logits=True, stop_tokens=())
+    assert got.tokens == tuple(tokens)
+    assert got.logits is not None
+    scale = max(float(np.abs(x).max()) for x in logits)
+    np.testing.assert_allclose(np.array(got.logits), np.array(logits), atol=1e-5 * scale, rtol=0)
 
 
 def test_blocks_of_weights() -> None:

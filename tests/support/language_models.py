@@ -1,4 +1,4 @@
-"""Language models step by step in LiteRT's reference kernels, fed by code that is not litecl's."""
+"""Language models step by step in LiteRT's kernels, fed by code that is not litecl's."""
 
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,19 @@ from litecl.interpreter.graph import Array
 
 
 class Steps:
-    """A model's decode signature, one token at a time. embedder: of a model that takes embeddings."""
+    """A model's decode signature, one token at a time. embedder: of a model that takes embeddings. resolver: of
+    LiteRT's kernels.
+    """
 
-    def __init__(self, model: bytes, embedder: bytes | None = None, window: int = 0) -> None:
-        self._runner = _runner(model, "decode")
-        self._embed = None if embedder is None else _runner(embedder, "decode_embedder")
+    def __init__(
+        self,
+        model: bytes,
+        embedder: bytes | None = None,
+        window: int = 0,
+        resolver: OpResolverType = OpResolverType.BUILTIN_REF,
+    ) -> None:
+        self._runner = _runner(model, "decode", resolver)
+        self._embed = None if embedder is None else _runner(embedder, "decode_embedder", resolver)
         self._window = window
         self._details = self._runner.get_input_details()
         names = [name for name in self._details if name.startswith("kv_cache")]
@@ -54,8 +62,8 @@ class Steps:
         return seen if dtype == np.bool_ else np.where(seen, 0, -0.7 * np.finfo(dtype).max).astype(dtype)
 
 
-def _runner(content: bytes, key: str) -> Any:
-    made = LiteRT(model_content=content, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+def _runner(content: bytes, key: str, resolver: OpResolverType) -> Any:
+    made = LiteRT(model_content=content, experimental_op_resolver_type=resolver)
     return made.get_signature_runner(key)
 
 
