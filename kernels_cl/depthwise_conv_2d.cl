@@ -18,7 +18,9 @@
 
 // Columns of a tile that may lie outside the image: none; at either end as many as half a window; any. On a CPU the last
 // are rare, and get a short loop.
-enum { NONE, EDGES, ANY };
+#define NONE 0
+#define EDGES 1
+#define ANY 2
 #ifndef KERNEL_WIDTH
 #define LOOPED 1
 #define KERNEL_WIDTH 1

@@ -58,11 +58,6 @@ def rows_of(kernel: str, target: Target, count: int) -> int:
     return min(tiles, key=lambda tile: -(-count // tile.rows) * tile.rows / tile.share).rows
 
 
-def is_usual(kernel: str, target: Target, rows: int) -> bool:
-    """Return whether so many rows suit most shapes: then a model's other nodes need the same code."""
-    return rows == (target.schedule(kernel).tiles or target.batches)[0].rows
-
-
 def width_of(target: Target, channels: int) -> int:
     """Return how many channels a vector holds: no more than there are."""
     return next(width for width in (16, 8, 4, 1) if width <= min(channels, target.vector_width))

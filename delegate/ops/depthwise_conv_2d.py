@@ -13,7 +13,7 @@ from litecl.delegate.cpu.target import CpuTarget, spread
 from litecl.delegate.gpu.pixel_groups import pixel_share
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import Grid, aligned, is_usual, rows_of, width_of
+from litecl.delegate.kit.schedule import Grid, aligned, rows_of, width_of
 from litecl.delegate.matmul.geometry import Geometry, geometry, reached
 from litecl.delegate.matmul.product import Packed, Strided, pack
 from litecl.delegate.tuning import Tiled
@@ -64,7 +64,8 @@ def _cpu_share(g: Geometry, target: CpuTarget) -> _Share:
     ahead = rows * g.stride_y if 4 * g.height * g.width * g.channels >= _LEAST_AHEAD else 0
     items = Depthwise(g, item_bands * rows, g.out_width, item_channels, ahead)
     pixels = rows_of(_KERNEL, target, g.out_width)
-    return _Share(items, rows, pixels, defines={} if is_usual(_KERNEL, target, pixels) else g.guarded(pixels))
+    usual = (target.schedule(_KERNEL).tiles or target.batches)[0].rows  # a model's other nodes need the same code
+    return _Share(items, rows, pixels, defines={} if pixels == usual else g.guarded(pixels))
 
 
 def _gpu_share(g: Geometry, target: GpuTarget) -> _Share:

@@ -138,7 +138,7 @@ def test_residual_add_and_a_later_activation_are_fused_into_products_of_integer_
     total = g.op(ADD, [x, dense], AddOptions(ActivationFunctionType.RELU))
     again = g.op(FULLY_CONNECTED, [total, quantized, None], FullyConnectedOptions())
     model_ = model(g.build(g.op(LOGISTIC, [again], NoOptions())))
-    interpreter = prepared(model_, num_threads=1)
+    interpreter = prepared(model_, num_threads=1, dynamic_range="reference")
     assert_same(interpreter, model_, randn(RNG, rows, 8))
     report = interpreter.delegation_report()
     assert report.claimed == 4

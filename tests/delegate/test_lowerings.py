@@ -110,7 +110,7 @@ def test_a_gpu_numbers_columns_first() -> None:
 
 
 def test_a_gpu_takes_few_pixels_of_a_depthwise_convolution() -> None:
-    """A work-item of a CPU takes whole rows of a block of channels, one of a GPU a few pixels of a vector of them."""
+    """A work-item of a CPU takes whole rows of all channels, one of a GPU a few pixels of a vector of them."""
     inputs = [floats(1, 28, 28, 96), floats(1, 3, 3, 96, known=True), floats(96, known=True)]
     options = DepthwiseConv2DOptions(stride_w=1, stride_h=1, depth_multiplier=1)
     shares = []
@@ -119,7 +119,7 @@ def test_a_gpu_takes_few_pixels_of_a_depthwise_convolution() -> None:
         (launch,) = lowered(record.steps(call))
         shares.append((launch, record_of(launch, Depthwise)))
     (_, on_cpu), (launch, on_gpu) = shares
-    assert on_cpu.item_pixels == 28 and on_cpu.item_channels == 64
+    assert on_cpu.item_pixels == 28 and on_cpu.item_channels == 96
     assert (on_gpu.item_rows, on_gpu.item_pixels, on_gpu.item_channels) == (1, launch.defines["PIXELS"], 4)
 
 
@@ -194,4 +194,4 @@ def test_nobody_asks_of_which_kind_a_target_is() -> None:
     sources = {path: path.read_text() for path in Path(delegate.__file__).parent.rglob("*.py")}
     assert not [path for path, text in sources.items() if re.search(r"isinstance\([^)]*(Cpu|Gpu)?Target\b", text)]
     two_ways = {path.name for path, text in sources.items() if ".either(" in text}
-    assert two_ways == {"cl_op.py", "kinds.py", "execution.py"}
+    assert two_ways == {"cl_op.py", "kinds.py", "execution.py", "strided.py"}

@@ -137,7 +137,7 @@ def runtimes(content: bytes) -> dict[str, Any]:
     made = {
         "LiteRT": LiteRT(model_content=content, experimental_op_resolver_type=OpResolverType.BUILTIN_REF),
         "numpy": Interpreter(content),
-        "device": Interpreter(content, delegates=[CLDelegate()]),
+        "device": Interpreter(content, delegates=[CLDelegate(dynamic_range="reference")]),
     }
     for each in made.values():
         each.allocate_tensors()

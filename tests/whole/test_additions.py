@@ -245,8 +245,8 @@ def test_a_fusion(tree: Tree) -> None:
     )
     tree.replace(
         pipeline,
-        "    attention,\n",
-        "    attention,\n    negated_sines,\n",
+        "    pads,\n",
+        "    negated_sines,\n    pads,\n",
     )
     (row,) = (
         line

@@ -10,7 +10,7 @@ import numpy as np
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Record, Refusal, Step, Target
 from litecl.delegate.cpu.target import spread
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import is_usual, rows_of
+from litecl.delegate.kit.schedule import rows_of
 from litecl.delegate.matmul.geometry import Geometry, geometry, reached
 from litecl.delegate.ops.quantized import depthwise_16
 from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution
@@ -99,7 +99,8 @@ def _launch(call: Call, weights: Weights, share_of: Callable[[Geometry, int, Tar
         shape,
     )
     defines = _defines(g, width, flat, call) | stage.defines
-    if share.lines_whole and not is_usual(_KERNEL, target, int(defines["PIXELS"])):
+    usual = (target.schedule(_KERNEL).tiles or target.batches)[0].rows  # a model's other nodes need the same code
+    if share.lines_whole and defines["PIXELS"] != usual:
         defines |= g.guarded(int(defines["PIXELS"]) * flat)
     pieces = [(g.channels, shape.item_channels), (g.images * g.out_height, shape.item_rows)]
     if not share.lines_whole:
