@@ -168,6 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", type=Path, help="a folder of .tflite files that lines of the table name")
     parser.add_argument("--rounds", type=int, default=25, help="timed turns of each runtime (default: 25)")
     parser.add_argument("--only", default="", help="lines whose name contains this")
+    parser.add_argument("--threads", type=int, help="lines with so many threads (default: all)")
     parser.add_argument("--json", type=Path, help="a file of runs: this processor's is added or replaced")
     parser.add_argument("--page", type=Path, help="a document whose table of all the runs is replaced (with --json)")
     parser.add_argument("--svg", type=Path, help="where to draw them (with --json)")
@@ -175,7 +176,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if (args.page or args.svg) and not args.json:
         parser.error("--page and --svg show the runs of --json")
     load = os.getloadavg()[0]
-    chosen = [(p, t) for p in _peers(args.models) if args.only in p.name for t in p.threads]
+    lines = [(p, t) for p in _peers(args.models) if args.only in p.name for t in p.threads]
+    chosen = [(p, t) for p, t in lines if args.threads in (None, t)]
     peak = flops(choose(num_threads=1).open(profile=False, directory=None))
     results = [measure(p, t, args.rounds, peak * t) for p, t in track(chosen, console=Console(stderr=True))]
     Console(width=170).print(table(results))
