@@ -109,7 +109,7 @@ def copy(source: Memory, at: Array, into: Memory, to: Array, bits: str, target: 
     if columns and last[0] >= Square.SIDE and last[1][0] > 1 and last[1][1] == 1:
         around.remove(columns[0])
         return _transpose(source, offset(at), into, offset(to), (around, last, columns[0]), bits, target)
-    pixels = target.either(_pixels_of(around, last), None) if source is not into else None
+    pixels = _pixels_of(around, last) if target.lanes > 1 and source is not into else None
     if pixels is not None:
         return _interleave(source, offset(at), into, offset(to), (around[:-1], pixels), bits, target)
     args, share = _copy_args(source, at, into, to, target)

@@ -194,4 +194,4 @@ def test_nobody_asks_of_which_kind_a_target_is() -> None:
     sources = {path: path.read_text() for path in Path(delegate.__file__).parent.rglob("*.py")}
     assert not [path for path, text in sources.items() if re.search(r"isinstance\([^)]*(Cpu|Gpu)?Target\b", text)]
     two_ways = {path.name for path, text in sources.items() if ".either(" in text}
-    assert two_ways == {"cl_op.py", "kinds.py", "execution.py", "strided.py"}
+    assert two_ways == {"cl_op.py", "kinds.py", "execution.py"}
