@@ -35,7 +35,7 @@ def _on_cpu(call: CpuCall) -> list[Step]:
     values, steps = values_in_rows(call)
     keys, tile, packing = _panels(call)
     keys_size = -(-attention(call).keys // tile.panel) * tile.panel * attention(call).depth
-    panels = _PANELS_MASKED if len(call.inputs) > 3 else _PANELS
+    panels = _PANELS_MASKED if attention(call).has_mask else _PANELS
     defines = {**tile.defines, "PANELS": panels, "VALUES_IN_ROWS": 1}
     return [*steps, *packing, _launch(call, keys, values, tile.rows, defines, keys_size)]
 
