@@ -74,6 +74,11 @@ class Schedule:
         for name in ("least", "most"):
             _check(name, getattr(self, name), 1, _MOST)
 
+    @property
+    def usual_rows(self) -> int:
+        """Rows of the tile that suits most shapes, which is the first; 0 without tiles."""
+        return self.tiles[0].rows if self.tiles else 0
+
 
 @dataclass(frozen=True)
 class Products:

@@ -64,7 +64,7 @@ def _cpu_share(g: Geometry, target: CpuTarget) -> _Share:
     ahead = rows * g.stride_y if 4 * g.height * g.width * g.channels >= _LEAST_AHEAD else 0
     items = Depthwise(g, item_bands * rows, g.out_width, item_channels, ahead)
     pixels = rows_of(_KERNEL, target, g.out_width)
-    usual = (target.schedule(_KERNEL).tiles or target.batches)[0].rows  # a model's other nodes need the same code
+    usual = target.schedule(_KERNEL).usual_rows  # a model's other nodes need the same code
     return _Share(items, rows, pixels, defines={} if pixels == usual else g.guarded(pixels))
 
 

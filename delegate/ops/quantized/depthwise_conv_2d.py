@@ -99,8 +99,7 @@ def _launch(call: Call, weights: Weights, share_of: Callable[[Geometry, int, Tar
         shape,
     )
     defines = _defines(g, width, flat, call) | stage.defines
-    usual = (target.schedule(_KERNEL).tiles or target.batches)[0].rows  # a model's other nodes need the same code
-    if share.lines_whole and defines["PIXELS"] != usual:
+    if share.lines_whole and defines["PIXELS"] != target.schedule(_KERNEL).usual_rows:
         defines |= g.guarded(int(defines["PIXELS"]) * flat)
     pieces = [(g.channels, shape.item_channels), (g.images * g.out_height, shape.item_rows)]
     if not share.lines_whole:
