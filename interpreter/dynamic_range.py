@@ -14,7 +14,7 @@ from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.errors import ArgumentError
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
-from litecl.interpreter.ops.conv_2d import CONV_2D
+from litecl.interpreter.ops.conv_2d import CONV_2D, NearestConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 
 DynamicRange = Literal["reference", "asymmetric"]
@@ -58,4 +58,6 @@ def _is_hybrid(graph: Subgraph, node: Node) -> bool:
 def _asymmetric(graph: Subgraph, node: Node) -> Node:
     if not _is_hybrid(graph, node):
         return node
+    if node.op is CONV_2D:
+        return replace(node, options=NearestConv2DOptions(**vars(node.options)))
     return replace(node, options=replace(node.options, asymmetric_quantize_inputs=hybrid.RowKind.NEAREST))

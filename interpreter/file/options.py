@@ -1,7 +1,6 @@
 """Operator options between a file and the dataclasses of ``interpreter/ops``, with no code per operator.
 
-An options dataclass is named after its schema table and its fields after the table's, so one conversion serves all. A
-field that the table lacks is not stored.
+An options dataclass is named after its schema table and its fields after the table's, so one conversion serves all.
 Custom operators carry bytes. Options of an operator that litecl has no record of are kept as they were read.
 """
 
@@ -41,10 +40,9 @@ def decode_options(op: Op | ControlOp, table: Record | None) -> Any:
     if op.options is NoOptions:
         return NoOptions()
     given = table is not None and table.table == op.options.__name__
-    defaults = {f.name: f.default for f in TABLES[op.options.__name__]}
-    values, hints = table.fields if table and given else defaults, _hints(op.options)
-    stored = [f.name for f in fields(op.options) if f.name in defaults]
-    return op.options(**{name: _decoded(op, name, hints[name], values) for name in stored})
+    values = table.fields if table and given else {f.name: f.default for f in TABLES[op.options.__name__]}
+    hints = _hints(op.options)
+    return op.options(**{f.name: _decoded(op, f.name, hints[f.name], values) for f in fields(op.options)})
 
 
 def encode_options(options: object) -> Record | None:
@@ -53,11 +51,10 @@ def encode_options(options: object) -> Record | None:
         return None
     if isinstance(options, RawOptions):
         return Record(options.table, **options.values) if options.table else None
-    table = type(options).__name__
-    if table not in TABLES:
-        raise ModelError(f"options {table} are not a table of the schema")
-    stored = {f.name for f in TABLES[table]}
-    return Record(table, **{name: _encoded(value) for name, value in vars(options).items() if name in stored})
+    table = next((each.__name__ for each in type(options).__mro__ if each.__name__ in TABLES), None)
+    if table is None:
+        raise ModelError(f"options {type(options).__name__} are not a table of the schema")
+    return Record(table, **{name: _encoded(value) for name, value in vars(options).items()})
 
 
 def decode_custom_options(op: Op | ControlOp, data: bytes) -> Any:

@@ -19,8 +19,6 @@ from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorTyp
 
 @dataclass(frozen=True)
 class Conv2DOptions:
-    """asymmetric_quantize_inputs: no field of the schema; see ``interpreter/dynamic_range.py``."""
-
     padding: Padding = Padding.SAME
     stride_w: int = 0
     stride_h: int = 0
@@ -28,7 +26,14 @@ class Conv2DOptions:
     dilation_w_factor: int = 1
     dilation_h_factor: int = 1
     quantized_bias_type: TensorType = TensorType.FLOAT32
-    asymmetric_quantize_inputs: bool = False
+
+
+@dataclass(frozen=True)
+class NearestConv2DOptions(Conv2DOptions):
+    """The options where float images, or their pixels, are quantized as by XNNPACK (``RowKind.NEAREST``).
+
+    No file says so: the table of the schema has no field for it, and a mode gives them (``dynamic_range.py``).
+    """
 
 
 def windows(options: Conv2DOptions, x: Shape, filter_: Shape) -> tuple[window.Window, window.Window]:
@@ -112,15 +117,17 @@ def _bind(options: Conv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) 
 
 def image_rows(options: Conv2DOptions, filter_: TensorSpec) -> int:
     """Return how float images are quantized: those for filters of different scales have a zero point in any case."""
+    if isinstance(options, NearestConv2DOptions):
+        return hybrid.RowKind.NEAREST
     scales = hybrid.scales_of(filter_)
-    return options.asymmetric_quantize_inputs or bool((scales != scales[0]).any())
+    return hybrid.RowKind.ASYMMETRIC if (scales != scales[0]).any() else hybrid.RowKind.SYMMETRIC
 
 
 def is_by_pixel(options: Conv2DOptions, x: Shape, filter_: TensorSpec) -> bool:
     """Return whether each float pixel, not each image, is quantized by its own range: where XNNPACK multiplies rows."""
     steps = (options.stride_h, options.stride_w)
     plain = filter_.static_shape[1:] == (1, 1, x[3]) and steps == (1, 1)
-    return options.asymmetric_quantize_inputs and plain and filter_.type == TensorType.INT8
+    return isinstance(options, NearestConv2DOptions) and plain and filter_.type == TensorType.INT8
 
 
 def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:

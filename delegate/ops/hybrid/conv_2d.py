@@ -45,23 +45,19 @@ def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: 
 def _lower_conv(call: Call) -> list[Step]:
     x, filter_, _ = call.weighted
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], call.outputs[0].shape, call.pads)
+    kind = image_rows(call.options, filter_.spec)
     if is_by_pixel(call.options, x.shape, filter_.spec):
-        return _lower_pixels(call)
-    return _product(call, g, x.shape[0], kind=image_rows(call.options, filter_.spec))
+        return _lower_pixels(call, kind)
+    return _product(call, g, x.shape[0], kind=kind)
 
 
-def _lower_pixels(call: Call) -> list[Step]:
+def _lower_pixels(call: Call, kind: int) -> list[Step]:
     """Multiply the pixels of images, each a row with a zero point, behind the zeros padded around the images."""
     filter_ = call.input(1)
     wider, steps = padded(call, ((call.pads.top, call.pads.bottom), (call.pads.left, call.pads.right)))
     inner = replace(call, inputs=[wider, *call.inputs[1:]], pads=Pads())
     rows = wider.spec.size // wider.shape[3]
-    return [
-        *steps,
-        *_product(
-            inner, matrix(rows, wider.shape[3], filter_.shape[0]), rows, kind=call.options.asymmetric_quantize_inputs
-        ),
-    ]
+    return [*steps, *_product(inner, matrix(rows, wider.shape[3], filter_.shape[0]), rows, kind=kind)]
 
 
 def _lower_dense(call: Call) -> list[Step]:
