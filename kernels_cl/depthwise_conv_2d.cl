@@ -6,9 +6,9 @@
 // together with some before them, so that tiles are whole.
 // Macros: PIXELS; ROWS, 1 or, where rows of taps are adjacent and no row lies between windows, 2; KERNEL_WIDTH and
 // STRIDE_X where they are known and columns of taps are adjacent: then every pixel is loaded once for all taps that read
-// it; APART, where group_columns is not 1; WIDTH (tile.h), where there are fewer channels than VW; ALIGNED (common.h), where channels are whole vectors;
-// GUARDED, where all tiles reach beyond the image's sides (1) or none (0): then there is no code for others;
-// ACTIVATION (common.h), whose arguments are low and high.
+// it; APART, where group_columns is not 1; WIDTH (tile.h), where there are fewer channels than VW; ALIGNED (common.h),
+// where channels are whole vectors; GUARDED, where all tiles reach beyond the image's sides (1) or none (0): then there
+// is no code for others; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 #include <Depthwise>
 

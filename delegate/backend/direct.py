@@ -86,14 +86,8 @@ class Direct:
 
     def _alone(self) -> Callable[[], Values]:
         """Return what takes the place of ``run``, and holds no attributes: the smallest regions take 0.2 us."""
-        run_plan, counters, number, values, cost = (
-            self._run_plan,
-            self._counters,
-            self._number,
-            self._values,
-            vars(self._cost),
-        )
-        kept = self._kept
+        run_plan, counters, number = self._run_plan, self._counters, self._number
+        values, kept, cost = self._values, self._kept, vars(self._cost)
 
         def run() -> Values:
             if counters.invocation != number:
