@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from litecl.generate import parts
 from litecl.generate.model import LanguageModel, requires
 from litecl.generate.runners import Caches
 from litecl.interpreter import Interpreter
+from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
@@ -25,8 +27,8 @@ from litecl.perf.timing import PAUSE_S, Stats, Tick, no_tick
 class GenerationOptions:
     """prompt: how many random tokens are read. count: how many are generated after them. rounds: how often.
 
-    delegate: keywords of ``CLDelegate``; cpu: without it. against: a name of ``PEERS``, measured with one thread, and
-    with as many as litecl may take.
+    delegate: keywords of ``CLDelegate``; cpu: without it, with its ``dynamic_range``. against: a name of ``PEERS``,
+    measured with one thread, and with as many as litecl may take.
     """
 
     prompt: int = 64
@@ -84,7 +86,7 @@ def measure(path: Path, options: GenerationOptions, tick: Tick = no_tick) -> Gen
     """Measure a ``.litertlm``, ``.task`` or ``.tflite`` file. Raises ModelError where tokens do not fit its context."""
     found = parts.read(path)
     delegate = None if options.cpu else CLDelegate(**options.delegate)
-    interpreter, ours = _ours(found, delegate)
+    interpreter, ours = _ours(found, delegate, options.delegate.get("dynamic_range"))
     if options.prompt + options.count > ours.context_length or options.prompt < 2:
         raise ModelError(
             f"expected 2 or more tokens of prompt, and {ours.context_length} at most with those that are generated, "
@@ -181,14 +183,17 @@ def _step(model: LanguageModel, tokens: Sequence[int], caches: Caches) -> tuple[
     return logits, time.perf_counter() - start_s
 
 
-def _ours(found: parts.Parts, delegate: CLDelegate | None) -> tuple[Interpreter, LanguageModel]:
+def _ours(
+    found: parts.Parts, delegate: CLDelegate | None, dynamic_range: DynamicRange | None
+) -> tuple[Interpreter, LanguageModel]:
     """Return litecl's interpreter of a file's signatures, and the model."""
     delegates = [] if delegate is None else [delegate]
-    interpreters = {"": Interpreter(read(found.model.content, found.model.find), delegates=delegates)}
+    interpret = partial(Interpreter, delegates=delegates, dynamic_range=dynamic_range)
+    interpreters = {"": interpret(read(found.model.content, found.model.find))}
     for name in requires(interpreters[""]):
         if name in found.embedders:
             file = found.embedders[name]
-            interpreters[name] = Interpreter(read(file.content, file.find), delegates=delegates)
+            interpreters[name] = interpret(read(file.content, file.find))
     return interpreters[""], _model(found, interpreters)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
+from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.feeding import fits, texts, told_apart
 from litecl.interpreter.graph import Array, Shape
@@ -35,10 +36,16 @@ class _Input:
 
 
 class Lane:
-    """One interpreter, with memory of its own."""
+    """One interpreter, with memory of its own. dynamic_range: as for ``Interpreter``."""
 
-    def __init__(self, source: Any, signature: str | None, delegates: Sequence[CLDelegate]) -> None:
-        self.interpreter = Interpreter(source, delegates=delegates)
+    def __init__(
+        self,
+        source: Any,
+        signature: str | None,
+        delegates: Sequence[CLDelegate],
+        dynamic_range: DynamicRange | None = None,
+    ) -> None:
+        self.interpreter = Interpreter(source, delegates=delegates, dynamic_range=dynamic_range)
         self.interpreter.allocate_tensors()
         keys = self.interpreter.get_signature_list()
         if signature is None and len(keys) != 1:

@@ -31,7 +31,8 @@ class Predictor:
 
     model: the path or the bytes of a file; a pickled predictor reads the path again.
     signature: the key of a signature; None is the only one, or the model under the names of its tensors.
-    device: as for ``CLDelegate``; a list, or "all", alternates between several. cpu: run on numpy.
+    device: as for ``CLDelegate``; a list, or "all", alternates between several. cpu: run on numpy, which of the options
+    of ``CLDelegate`` heeds ``dynamic_range`` alone, by default "reference".
     require_device: raise DelegateError unless each device runs every node.
     buffers: sets of memory per device: with two, the next batch is written while one is computed.
     keep: columns of a batch to pass on with the results, such as an id. options: those of ``CLDelegate``.
@@ -65,9 +66,10 @@ class Predictor:
             report = _run_once(source, signature, delegates)
             if require_device:
                 require_all("require_device", report)
-        self._spare = source, signature, places[0]
+        mode = options.get("dynamic_range")
+        self._spare = source, signature, places[0], mode
         self._busy = set[int]()  # threads that are in a call, which a signal handler may interrupt
-        self._lanes = [Lane(source, signature, delegates) for delegates in places * buffers]
+        self._lanes = [Lane(source, signature, delegates, mode) for delegates in places * buffers]
         self._free: queue.LifoQueue[Lane] = queue.LifoQueue()
         for lane in reversed(self._lanes):
             self._free.put(lane)

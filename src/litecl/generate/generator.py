@@ -34,7 +34,8 @@ class Generator:
     embedder: the path of the file that computes the input ``embeddings``, where the model takes these. None: that of
         the bundle, or ``embedder.tflite`` beside the file.
     device: as for ``CLDelegate``; by default the device that it picks, and numpy runs what a device cannot. cpu: run
-        all on numpy. options: those of ``CLDelegate``.
+        all on numpy, which of the options heeds ``dynamic_range`` alone, by default "reference". options: those of
+        ``CLDelegate``.
     context_length: the most tokens of a text: fewer than the caches hold, or any number where the file leaves it open.
     sliding_window: how many tokens a layer with a mask of its own sees, where the file does not say.
 
@@ -57,15 +58,17 @@ class Generator:
         found = parts.read(Path(model))
         said = found.metadata
         delegate = self._delegate = None if cpu else CLDelegate(device, **options)
-        self._interpreter = _interpreter(found.model, delegate)
+        delegates = [] if delegate is None else [delegate]
+        interpret = partial(Interpreter, delegates=delegates, dynamic_range=options.get("dynamic_range"))
+        self._interpreter = interpret(_read(found.model))
         files = dict(found.embedders) if embedder is None else {"embeddings": parts.file(Path(embedder))}
         wanted = {name: files[name] for name in requires(self._interpreter) if name in files}
         self._model = LanguageModel(
             self._interpreter,
-            {name: _interpreter(file, delegate) for name, file in wanted.items()},
+            {name: interpret(_read(file)) for name, file in wanted.items()},
             _least(context_length, said.context_length),
             said.sliding_window if sliding_window is None else sliding_window,
-            interpret=partial(_loaded, delegate=delegate),
+            interpret=interpret,
         )
         self._lexicon = Lexicon(_reading(tokenizer, found.tokenizer), said.start, said.stops)
         self._defaults: Mapping[str, Any] = said.sampling
@@ -131,12 +134,8 @@ class Generator:
         self.close()
 
 
-def _interpreter(file: File, delegate: CLDelegate | None) -> Interpreter:
-    return _loaded(read(file.content, file.find), delegate)
-
-
-def _loaded(model: Model, delegate: CLDelegate | None) -> Interpreter:
-    return Interpreter(model, delegates=[] if delegate is None else [delegate])
+def _read(file: File) -> Model:
+    return read(file.content, file.find)
 
 
 def _least(*given: int | None) -> int | None:

@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> Output:
 def _generator(args: argparse.Namespace, building: Any) -> Generator:
     files = {"tokenizer": args.tokenizer, "embedder": args.embedder}
     sizes = {"context_length": args.context_length, "sliding_window": args.sliding_window}
-    device = {"cpu": True} if args.cpu else {**device_options(args), "progress": building}
+    device = {**device_options(args), "cpu": args.cpu, "progress": building}
     return Generator(args.model, **files, **sizes, **device)
 
 

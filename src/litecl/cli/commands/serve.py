@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> Output:
     except ModuleNotFoundError as error:
         raise MissingExtra(f"a server needs {error.name}: pip install 'litecl[serve]'") from error
     with progress("preparing", None) as bar:
-        options: dict[str, Any] = {} if args.cpu else device_options(args) | {"progress": bar.building}
+        options = device_options(args) | {"progress": bar.building}
         options |= {"signature": args.signature, "cpu": args.cpu, "require_device": args.require_device}
         apart = _why_apart(args, options)
         predictor = Predictor(args.model, buffers=args.buffers, **options)
