@@ -1,10 +1,10 @@
 """Quantized shapes at the corners of the device's tiles and vectors: what does not fill the last of them."""
 
-from itertools import product
 from typing import Any
 
 from litecl.cases import Case
 from litecl.cases.integers import Integers, T, weighted_case
+from litecl.cases.tiles_device import LINES
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
@@ -101,15 +101,5 @@ CASES = (
     *_family(T.INT8),
     *_family(T.UINT8),
     *_family(T.INT16),
-    *(
-        _depthwise(
-            T.INT8,
-            f"lines of {width}, {padding.name} by {step}",
-            (2, 6, width, 40),
-            (3, 3),
-            stride_w=step,
-            padding=padding,
-        )
-        for width, step, padding in product((3, 6, 7, 12), (1, 2), Padding)
-    ),
+    *(_depthwise(T.INT8, name, x, (3, 3), **options) for name, x, options in LINES),
 )

@@ -1,6 +1,7 @@
 """Shapes at the corners of the device's register tiles: channels, rows and pixels that do not fill the last of them."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,12 @@ _random = rng(77)
 _BATCH_SIZES = (1, 2, 3, 5, 8)
 _CHANNELS = ((1, 16), (3, 17), (5, 24), (16, 33), (17, 48), (24, 96), (33, 5), (96, 1), (64, 130))
 _VALID = Padding.VALID
+
+LINES: tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...] = tuple(
+    (f"lines of {width}, {padding.name} by {step}", (2, 6, width, 40), {"stride_w": step, "padding": padding})
+    for width, step, padding in product((3, 6, 7, 12), (1, 2), Padding)
+)
+"""Images for 3x3 windows, whose lines do not fill the last tile: names, shapes and options."""
 
 
 def _f(*shape: int, scale: float = 1.0) -> Array:
@@ -103,14 +110,5 @@ CASES = (
     _lstm(1, 20, 16, 64),
     Case("many rows", BATCH_MATMUL, BatchMatMulOptions(), [_f(3, 50, 33), _f(3, 33, 65)]),
     Case("many rows, both adjoint", BATCH_MATMUL, BatchMatMulOptions(True, True), [_f(2, 33, 50), _f(1, 65, 33)]),
-    *(
-        _depthwise(
-            f"lines of {width}, {padding.name} by {step}",
-            (2, 6, width, 40),
-            (3, 3),
-            stride_w=step,
-            padding=padding,
-        )
-        for width, step, padding in product((3, 6, 7, 12), (1, 2), Padding)
-    ),
+    *(_depthwise(name, x, (3, 3), **options) for name, x, options in LINES),
 )
