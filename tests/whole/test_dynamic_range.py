@@ -23,6 +23,7 @@ from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
 from litecl.interpreter.ops.conv_2d import CONV_2D
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
+from litecl.perf.feeds import run_on
 from support import compare, devices, loop_models, oracle, shared
 from support.all_cases import content, expected
 from tools.dynamic_range import error, feeds_of, on_xnnpack, with_float_weights
@@ -60,11 +61,7 @@ _SOME = [*(case for case in _BOTH if case.name in _NAMES or case.op is BATCH_MAT
 
 def _run(model: Model | bytes, feeds: Sequence[Array], **options: Any) -> tuple[list[Array], Interpreter]:
     interpreter = Interpreter(model, **options)
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
-    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()], interpreter
+    return run_on(interpreter, feeds), interpreter
 
 
 def _differs(got: Sequence[Array], wanted: Sequence[Array], tolerance: float) -> str:

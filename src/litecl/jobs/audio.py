@@ -42,9 +42,8 @@ def _pcm(path: Path) -> tuple[Array, int]:
     with wave.open(str(path), "rb") as file:
         width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
         content = file.readframes(file.getnframes())
-    return _integers(content[: len(content) // (width * channels) * width * channels], width).reshape(
-        -1, channels
-    ), rate
+    whole = len(content) - len(content) % (width * channels)
+    return _integers(content[:whole], width).reshape(-1, channels), rate
 
 
 def _by_soundfile(path: Path) -> tuple[Array, int]:
