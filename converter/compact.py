@@ -1,41 +1,40 @@
 """A model without the tensors that a rewrite has left over."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from litecl.interpreter.graph import ABSENT, Model
+from litecl.interpreter.graph import ABSENT, Model, Subgraph
 
 
 def compact(model: Model) -> Model:
     """Return the model without tensors that nothing uses."""
-    places = [{t: new for new, t in enumerate(_used(model, index))} for index in range(len(model.subgraphs))]
-    subgraphs = tuple(
-        replace(
-            graph,
-            tensors=tuple(graph.tensors[t] for t in place),
-            inputs=tuple(place[t] for t in graph.inputs),
-            outputs=tuple(place[t] for t in graph.outputs),
-            nodes=tuple(node.moved({**place, ABSENT: ABSENT}) for node in graph.nodes),
-        )
-        for graph, place in zip(model.subgraphs, places, strict=True)
-    )
+    named: dict[int, set[int]] = {}
+    for s in model.signatures:
+        named.setdefault(s.subgraph, set()).update(s.inputs.values(), s.outputs.values())
+    made = [compact_graph(graph, named.get(index, ())) for index, graph in enumerate(model.subgraphs)]
     signatures = tuple(
-        replace(
-            s,
-            inputs={key: places[s.subgraph][t] for key, t in s.inputs.items()},
-            outputs={key: places[s.subgraph][t] for key, t in s.outputs.items()},
-        )
+        replace(s, inputs=_moved(s.inputs, made[s.subgraph][1]), outputs=_moved(s.outputs, made[s.subgraph][1]))
         for s in model.signatures
     )
-    return replace(model, subgraphs=subgraphs, signatures=signatures)
+    return replace(model, subgraphs=tuple(graph for graph, _ in made), signatures=signatures)
 
 
-def _used(model: Model, index: int) -> Iterator[int]:
-    """Yield the tensors of a subgraph that nodes, inputs, outputs or signatures name, in their order."""
-    graph = model.subgraphs[index]
-    used = {*graph.inputs, *graph.outputs}
-    for node in graph.nodes:
-        used |= {*node.inputs, *node.outputs, *node.intermediates}
-    for signature in (s for s in model.signatures if s.subgraph == index):
-        used |= {*signature.inputs.values(), *signature.outputs.values()}
-    yield from sorted(used - {ABSENT})
+def compact_graph(graph: Subgraph, named: Iterable[int] = ()) -> tuple[Subgraph, dict[int, int]]:
+    """Return the subgraph without tensors that nothing in it uses and that are not ``named``, and the new index of each
+    that stays, ABSENT too.
+    """
+    nodes = (t for node in graph.nodes for t in (*node.inputs, *node.outputs, *node.intermediates))
+    used = sorted({*graph.inputs, *graph.outputs, *named, *nodes} - {ABSENT})
+    place = {t: new for new, t in enumerate(used)} | {ABSENT: ABSENT}
+    made = replace(
+        graph,
+        tensors=tuple(graph.tensors[t] for t in used),
+        inputs=tuple(place[t] for t in graph.inputs),
+        outputs=tuple(place[t] for t in graph.outputs),
+        nodes=tuple(node.moved(place) for node in graph.nodes),
+    )
+    return made, place
+
+
+def _moved(tensors: Mapping[str, int], place: Mapping[int, int]) -> dict[str, int]:
+    return {key: place[t] for key, t in tensors.items()}

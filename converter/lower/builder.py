@@ -14,6 +14,7 @@ from litecl.interpreter.graph import Array
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.cast import CAST, CastOptions
 from litecl.interpreter.ops.reshape import RESHAPE, SQUEEZE, ReshapeOptions, SqueezeOptions
+from litecl.interpreter.ops.reverse import REVERSE_V2
 from litecl.interpreter.ops.transpose import TRANSPOSE
 from litecl.interpreter.schema import TensorType
 
@@ -110,6 +111,10 @@ class Builder:
             return constant(np.ascontiguousarray(value.data.transpose(order)), value.name, grid)
         shape = None if value.shape is None else tuple(value.shape[i] for i in order)
         return self.op(TRANSPOSE, [value, self.const(order, np.int32)], type=value.type, shape=shape)
+
+    def reverse(self, value: Value, axis: int) -> Value:
+        """Return the value in the opposite order along a dimension."""
+        return self.op(REVERSE_V2, [value, self.const([axis], np.int32)], type=value.type, shape=value.shape)
 
     def known(self, position: int, what: str) -> Array:
         """Return an operand that TFLite wants as a constant."""

@@ -20,7 +20,6 @@ from litecl.interpreter.kit import window
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.fill import FILL
-from litecl.interpreter.ops.reverse import REVERSE_V2
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
 from litecl.interpreter.schema import Padding, TensorType
@@ -171,7 +170,7 @@ def _channel_image_gradient(b: Builder) -> Value:
     axes = _axes(b, b.node.output, (height, width))
     many = channels * multiplier
     rows = filters.reshape([height * width, many], (height * width, many))
-    turned = Expression(b, b.op(REVERSE_V2, [rows.value, b.const([0], np.int32)], shape=rows.value.shape))
+    turned = Expression(b, b.reverse(rows.value, 0))
     taps = turned.reshape([1, height, width, many], (1, height, width, many)).value
     spread = padded(dilated(dy, [1, *(a.stride for a in axes), 1]), _around(a.spread for a in axes))
     options = DepthwiseConv2DOptions(

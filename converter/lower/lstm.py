@@ -20,7 +20,6 @@ from litecl.interpreter.ops.bidirectional_sequence_lstm import (
 )
 from litecl.interpreter.ops.broadcast_to import BROADCAST_TO
 from litecl.interpreter.ops.fill import FILL
-from litecl.interpreter.ops.reverse import REVERSE_V2
 from litecl.interpreter.ops.rnn import UNIDIRECTIONAL_SEQUENCE_RNN, SequenceRNNOptions
 from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions
@@ -59,7 +58,7 @@ def lstm_layer(
     sequences [T,B,F].
     """
     if go_backwards:
-        x = b.op(REVERSE_V2, [x, b.const([axis], np.int32)], type=x.type, shape=x.shape)
+        x = b.reverse(x, axis)
     state, cell = _initial(b, h), _initial(b, c)
     absent = [None] * 3
     kernel, recurrent, bias = (_per_gate(b, part) for part in weights)
@@ -116,7 +115,7 @@ def lower_rnn(b: Builder) -> Sequence[Value]:
     """Lower to UNIDIRECTIONAL_SEQUENCE_RNN."""
     x, h, *_ = (b.node.input(i) for i in range(len(b.node.inputs)))
     if b.node.attrs["go_backwards"]:
-        x = b.op(REVERSE_V2, [x, b.const([1], np.int32)], type=x.type, shape=x.shape)
+        x = b.reverse(x, 1)
     kernel, recurrent = (b.const(np.ascontiguousarray(b.known(i, "weights").T)) for i in (2, 3))
     options = SequenceRNNOptions(False, _ACTIVATIONS[b.node.attrs["activation"]])
     operands = [x, kernel, recurrent, b.node.input(4), _initial(b, h)]

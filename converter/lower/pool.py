@@ -167,8 +167,8 @@ def _local_response(b: Builder) -> Value:
     a = b.node.attrs
     beta = np.float32(a["beta"])
     if min(a["alpha"], a["bias"]) < 0 and beta != 1 and beta == np.rint(beta):
-        # TensorFlow's exp(-beta * log(sum)) is not a number where a sum is negative, and a whole power would be one.
-        beta = np.nextafter(beta, np.float32(0))
+        # TensorFlow's exp(-beta * log(sum)) is NaN where a sum is negative, and a whole power would be a number.
+        beta = np.nextafter(beta, np.float32(0)) if beta else np.finfo(np.float32).tiny
     options = LocalResponseNormalizationOptions(int(a["depth_radius"]), a["bias"], a["alpha"], float(beta))
     return b.op(LOCAL_RESPONSE_NORMALIZATION, b.node.inputs, options)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from litecl.converter.compact import compact_graph
 from litecl.converter.quantization.calibrate import Known
 from litecl.converter.quantization.cells import intermediates
 from litecl.converter.quantization.choose import Chosen, operands, results
@@ -257,22 +258,13 @@ class _Rewrite:
 
     def finished(self, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Rewritten:
         """Return the subgraph without tensors that nothing uses."""
-        used = {*inputs, *outputs, *(t for n in self._nodes for t in (*n.inputs, *n.outputs, *n.intermediates))}
-        kept = {old: new for new, old in enumerate(sorted(used - {ABSENT}))} | {ABSENT: ABSENT}
-
-        def renamed(tensors: tuple[int, ...]) -> tuple[int, ...]:
-            return tuple(kept[t] for t in tensors)
-
-        nodes = tuple(
-            replace(n, inputs=renamed(n.inputs), outputs=renamed(n.outputs), intermediates=renamed(n.intermediates))
-            for n in self._nodes
-        )
-        tensors = tuple(self._tensors[t] for t in sorted(used - {ABSENT}))
+        whole = replace(self._graph, tensors=tuple(self._tensors), nodes=tuple(self._nodes))
+        made, place = compact_graph(replace(whole, inputs=inputs, outputs=outputs))
         return Rewritten(
-            replace(self._graph, tensors=tensors, inputs=renamed(inputs), outputs=renamed(outputs), nodes=nodes),
-            {old: kept[new] for old, new in self._stored.items() if new in kept},
-            dict(zip(self._graph.inputs, renamed(inputs), strict=True)),
-            dict(zip(self._graph.outputs, renamed(outputs), strict=True)),
+            made,
+            {old: place[new] for old, new in self._stored.items() if new in place},
+            dict(zip(self._graph.inputs, made.inputs, strict=True)),
+            dict(zip(self._graph.outputs, made.outputs, strict=True)),
             self._numbers,
         )
 

@@ -20,7 +20,6 @@ from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.gather import GATHER, GatherOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
-from litecl.interpreter.ops.reverse import REVERSE_V2
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.unary import LOGISTIC, TANH
 from litecl.interpreter.schema import TensorType
@@ -34,9 +33,7 @@ def gru_layer(b: Builder, layer: Layer, x: Value, h: Value) -> Sequence[Value]:
     """Return the sequence of hidden states [T,B,U] of a layer over x, from h, and the last of them [B,U]."""
     products, firsts = _products(b, layer, x)
     if layer.sequence.backwards:
-        products = b.op(
-            REVERSE_V2, [products, b.const([layer.sequence.axis], np.int32)], type=_FLOAT32, shape=products.shape
-        )
+        products = b.reverse(products, layer.sequence.axis)
     if layer.sequence.axis == 1:
         products = b.transpose(products, SWAPPED)
     shape = (len(layer.chain), layer.batch, layer.units)

@@ -16,7 +16,6 @@ from litecl.converter.unrolled.layer import Layer
 from litecl.converter.unrolled.results import MemoryResult, Result, SequenceResult, StepResult
 from litecl.converter.unrolled.views import SWAPPED
 from litecl.interpreter.graph import Array, Subgraph
-from litecl.interpreter.ops.reverse import REVERSE_V2
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.schema import TensorType
 
@@ -102,11 +101,7 @@ class _Made:
         return self.b.op(SLICE, [self.values[0], *bounds], type=_FLOAT32, shape=tuple(size))
 
     def _sequence(self, result: SequenceResult) -> Value:
-        value = self.values[0]
-        if result.backwards:
-            value = self.b.op(
-                REVERSE_V2, [value, self.b.const([self.axis], np.int32)], type=_FLOAT32, shape=value.shape
-            )
+        value = self.b.reverse(self.values[0], self.axis) if result.backwards else self.values[0]
         return value if result.axis == self.axis else self.b.transpose(value, SWAPPED)
 
 

@@ -21,6 +21,14 @@ from support.jax_functions import FUNCTIONS, mlp  # noqa: E402
 _TOLERANCE = 1e-5
 
 
+def _product_and_sum(x: Any) -> Any:
+    return jax.lax.reduce(x, 0.0, lambda a, b: a * b + a, (0,))
+
+
+def _two_sums(x: Any) -> Any:
+    return jax.lax.reduce((x, x), (0.0, 0.0), lambda a, b: (a[0] + b[0], a[1] + b[1]), (0,))
+
+
 def _traced(function: Any, *shapes: Any, **options: Any) -> Any:
     traced = tf.function(jax2tf.convert(function, **options), autograph=False)
     return traced.get_concrete_function(*(tf.TensorSpec(shape, tf.float32) for shape in shapes))
@@ -71,6 +79,9 @@ def test_a_saved_model_with_weights(tmp_path: Path) -> None:
         (lambda x: jnp.lexsort((x[0], x[1])), "does not sort by the first operand"),
         (lambda x: x.at[0].multiply(2.0), r"stablehlo\.scatter writes by multiply"),
         (lambda x: jnp.linalg.inv(x @ x.T), "XLA's own|custom_call"),
+        (_product_and_sum, r"stablehlo\.reduce reduces by multiply, add"),
+        (_two_sums, r"stablehlo\.reduce reduces two operands other than"),
+        (lambda x: jax.lax.cond(x[0, 0] > 0, _product_and_sum, lambda y: y[0], x), r"stablehlo\.reduce reduces by"),
     ],
 )
 def test_what_is_not_known_is_named(function: Any, said: str) -> None:

@@ -14,7 +14,7 @@ tf = pytest.importorskip("tensorflow")
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ModelError  # noqa: E402
-from support.conversion import invoke, litert  # noqa: E402
+from support.conversion import invoke, litert, runtimes  # noqa: E402
 from support.tf_functions import TfFunction  # noqa: E402
 from support.tf_operators import OPERATORS  # noqa: E402
 
@@ -65,3 +65,17 @@ def test_an_axis_to_roll_along_is_refused_as_the_model_runs(axis: int) -> None:
     for runtime in (litert(content), Interpreter(model_content=content)):
         with pytest.raises((ModelError, RuntimeError), match="GATHER"):
             invoke(runtime, [np.ones((3, 4), np.float32), np.int32(axis)])
+
+
+@pytest.mark.parametrize("beta", [-2.0, 0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize(("bias", "alpha"), [(1.0, -1.0), (-3.0, 1.0)])
+def test_negative_sums_of_a_local_response_are_nan_as_in_tensorflow(beta: float, bias: float, alpha: float) -> None:
+    def function(x: Any) -> Any:
+        return tf.nn.local_response_normalization(x, 1, bias, alpha, beta)
+
+    x = np.random.default_rng(0).standard_normal((1, 2, 2, 5)).astype(np.float32) * 2
+    concrete = tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec(x.shape))
+    content, wanted = Converter.from_concrete_functions([concrete]).convert(), function(x).numpy()
+    assert np.isnan(wanted).any() == (beta != 1)
+    for runtime in runtimes(content):
+        np.testing.assert_allclose(invoke(runtime, [x])[0], wanted, rtol=1e-5)

@@ -28,7 +28,8 @@ class Result:
     """What became of a test.
 
     tensorflow, peer, ours, litert: "ok", or what was wrong; "" where it did not come to that. peer: TFLiteConverter's
-        file in LiteRT; litert: our file in LiteRT.
+        file in LiteRT; ours: our file in litecl; litert: our file in LiteRT. In LiteRT the reference or the optimised
+        kernels must be right.
     peer_ops, ours_ops: operators of the files' main subgraphs.
     """
 

@@ -3,10 +3,14 @@
     PYTHONPATH=tests python -m tools.op_tests FOLDER [NAME ...] [--most 24] [--jobs 2] [--json FILE] [--again FILE]
 
 FOLDER is a copy of ``tflite/testing/op_tests`` from LiteRT's sources, or of ``tensorflow/lite/testing/op_tests`` from
-TensorFlow's, which is not part of litecl. Of each
-test at most ``--most`` sets of parameters are drawn, with a fixed seed, and run in processes that are ended at
-``--limit`` seconds. ``--again`` runs those that an earlier ``--json`` has as failures. The exit code is 1 if the peer
-passes a test that litecl does not, 2 if there is no test to run.
+TensorFlow's, which is not part of litecl. Of each test at most ``--most`` sets of parameters are drawn, with a fixed
+seed, and run in processes that are ended at ``--limit`` seconds. ``--again`` runs those that an earlier ``--json`` has
+as failures.
+
+In LiteRT a file passes if the reference kernels, or else the optimised ones, compute what TensorFlow does: a few
+operators have no reference kernel, or a wrong one. So pass TFLiteConverter's files and litecl's, which must pass in
+litecl's interpreter too, and there alone if they have operators of litecl's own. The exit code is 1 if the peer passes
+a test that litecl does not, 2 if there is no test to run.
 """
 
 import argparse
@@ -169,7 +173,8 @@ class _Worker:
 
 
 def _table(tests: Sequence[OpTest], results: dict[int, Result]) -> Table:
-    table = Table("test", "parameters", "TensorFlow", "TFLiteConverter", "litecl", "peer's alone")
+    columns = ("test", "parameters", "TensorFlow", "TFLiteConverter", "litecl", "peer's alone")
+    table = Table(*columns, caption="Files pass in LiteRT if its reference or its optimised kernels are right.")
     by_name: dict[str, list[Result]] = defaultdict(list)
     for number, result in results.items():
         by_name[tests[number].name].append(result)

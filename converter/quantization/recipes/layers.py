@@ -74,9 +74,9 @@ def _layer(model: Model, places: list[Place], widened: bool) -> Layer:
     ways = [Way("float", (), {})]
     safe = not any(stateful(graph) for graph, _ in nodes)
     if safe:
-        halves = tuple(_half(_regex(graph, node), _name(node)) for graph, node in nodes)
-        ways += [way for way in (_way(model, places, "float16", halves),) if way.chosen.keys() == set(places)]
-        ways += [way for way in _some_halves(model, places) if len(ways) > 1]
+        halves = _way(model, places, "float16", tuple(_half(_regex(graph, node), _name(node)) for graph, node in nodes))
+        if halves.chosen.keys() == set(places):
+            ways += [halves, *_some_halves(model, places)]
     for bits, block in _FORMS:
         for wide in (True,) * safe if widened else (False, True)[: 1 + safe]:
             entries = tuple(_entry(graph, node, bits, block, wide) for graph, node in nodes)
@@ -90,7 +90,7 @@ def _layer(model: Model, places: list[Place], widened: bool) -> Layer:
 
 
 def _some_halves(model: Model, places: list[Place]) -> Iterator[Way]:
-    """Return the ways in which some of several weights are halves, which of equally large ones does not matter."""
+    """Yield the ways in which some of several weights are halves; of equally large ones, any will do."""
     if len(places) > 1:
         return
     ((index, number),) = places
