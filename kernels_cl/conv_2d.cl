@@ -13,7 +13,7 @@
 // which may be outside the image.
 INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x, __global const Weight *weights,
                           __global const float *restrict zeros, __global const Geometry *restrict g, const int at[MR],
-                          const int top[MR], const int left[MR], Ahead *ahead) {
+                          const int top[MR], const int left[MR]) {
     int leftmost = 0, rightmost = 0;
     UNROLL for (int r = 0; r < MR; ++r) {
         leftmost = MIN(leftmost, left[r]);
@@ -34,7 +34,7 @@ INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x,
                     (uint)(top[r] + dy) < (uint)g->height && (merged || (uint)(left[r] + dx) < (uint)g->width);
                 rows[r] = inside ? x + at[r] + tap : zeros;
             }
-            multiply_tile(tile, rows, weights, depth, ahead);
+            multiply_tile(tile, rows, weights, depth);
             weights += depth * PANEL;
         }
     }
@@ -65,9 +65,7 @@ OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const
         }
     }
     const int depth = g->kernel_height * g->kernel_width * g->group_channels;
-    __global const Weight *panel = panel_at(weights, n0, depth);
-    Ahead ahead = next_panel(panel, depth, m0 / MR, (pixels + MR - 1) / MR);
-    multiply_taps(tile, x, panel, zeros, g, at, top, left, &ahead);
+    multiply_taps(tile, x, panel_at(weights, n0, depth), zeros, g, at, top, left);
     finish_tile(tile, residual, out, to, pixels - m0, g->group_columns - n0, has_residual, low, high);
 }
 

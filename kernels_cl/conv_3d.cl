@@ -54,12 +54,11 @@ OUT_OF_LINE WIDE void conv_3d_tile(__global const float *restrict x, __global co
     }
     const int taps = v->depth.taps * v->height.taps * v->width.taps, depth = taps * v->channels;
     __global const Weight *panel = panel_at(weights, n0, depth);
-    Ahead ahead = next_panel(panel, depth, m0 / MR, (m + MR - 1) / MR);
     for (int t = 0; t < taps; ++t, panel += v->channels * PANEL) {
         const int line = t / v->width.taps;
         __global const float *rows[MR];
         if (rows_at(rows, x, zeros, firsts, line / v->height.taps, line % v->height.taps, t % v->width.taps, v))
-            multiply_tile(tile, rows, panel, v->channels, &ahead);
+            multiply_tile(tile, rows, panel, v->channels);
     }
     finish_tile(tile, residual, out, to, m - m0, v->columns - n0, has_residual, low, high);
 }

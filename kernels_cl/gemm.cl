@@ -7,23 +7,25 @@
 #include "tile.h"
 #include <Begin>
 
-OUT_OF_LINE WIDE void gemm_tile(__global const float *restrict x, __global const Weight *restrict weights,
+// A band of MR rows, `count` of which exist (the others repeat the last one), tile by tile.
+OUT_OF_LINE WIDE void gemm_rows(__global const float *restrict x, __global const Weight *restrict weights,
                                 __global const float *restrict bias, __global const float *restrict residual,
-                                __global float *restrict out, const int m0, const int n0, const int m, const int n,
-                                const int depth, const int out_step, const int has_residual, const float low,
-                                const float high) {
-    floatv tile[MR][NV];
+                                __global float *restrict out, const int count, const int n_first,
+                                const int n_last, const int n, const int depth, const int out_step, const int has_residual,
+                                const float low, const float high) {
     __global const float *rows[MR];
-    UNROLL for (int r = 0; r < MR; ++r) {
-        rows[r] = x + (size_t)MIN(m0 + r, m - 1) * depth;
-        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
-    }
-    __global const Weight *panel = panel_at(weights, n0, depth);
-    Ahead ahead = next_panel(panel, depth, m0 / MR, (m + MR - 1) / MR);
-    multiply_tile(tile, rows, panel, depth, &ahead);
     int to[MR];
-    UNROLL for (int r = 0; r < MR; ++r) to[r] = (m0 + r) * out_step + n0;
-    finish_tile(tile, residual, out, to, m - m0, n - n0, has_residual, low, high);
+    UNROLL for (int r = 0; r < MR; ++r) {
+        rows[r] = x + (size_t)MIN(r, count - 1) * depth;
+        to[r] = r * out_step;
+    }
+    for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS) {
+        floatv tile[MR][NV];
+        UNROLL for (int r = 0; r < MR; ++r)
+            UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
+        multiply_tile(tile, rows, panel_at(weights, n0, depth), depth);
+        finish_tile(tile, residual + n0, out + n0, to, count, n - n0, has_residual, low, high);
+    }
 }
 
 KERNEL void gemm(ITEM __global const float *restrict x, __global const Weight *restrict weights,
@@ -37,8 +39,9 @@ KERNEL void gemm(ITEM __global const float *restrict x, __global const Weight *r
     const int n_first = COLUMN_ITEM * item_columns, n_last = MIN(n_first + item_columns, n);
     x += begins[product].x;
     weights += begins[product].weights;
-    for (int m0 = m_first; m0 < m_last; m0 += MR)
-        for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS)
-            gemm_tile(x, weights, bias, residual + first, out + first, m0, n0, m, n, depth, out_step, has_residual,
-                      low, high);
+    for (int m0 = m_first; m0 < m_last; m0 += MR) {
+        const size_t to = first + (size_t)m0 * out_step;
+        gemm_rows(x + (size_t)m0 * depth, weights, bias, residual + to, out + to, m - m0, n_first, n_last, n, depth, out_step,
+                  has_residual, low, high);
+    }
 }

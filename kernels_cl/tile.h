@@ -139,18 +139,10 @@ typedef ushort Weight;
 #endif
 
 #ifdef MR
-// Packed weights that a later tile will read: this tile prefetches a line of them for every row that it multiplies.
-typedef struct {
-    __global const Weight *weights;
-    int step;
-} Ahead;
-
-// The part of the next panel that the band-th of `bands` tiles of a panel prefetches: as many lines as it multiplies
-// rows, so that together they prefetch the whole panel from outer memory.
-INLINE Ahead next_panel(__global const Weight *panel, const int depth, const int band, const int bands) {
-    const int step = PANEL / bands;
-    return (Ahead){panel + (size_t)depth * (PANEL + band * step), step};
-}
+// Steps of a product between the weights that are multiplied and those that are prefetched: tiles follow one another in
+// memory, so the next panel's first weights are prefetched too.
+#define STEPS_AHEAD 48
+#define LINE_WEIGHTS (64 / (int)sizeof(Weight))
 
 // One step of a product: tile[r][j] += rows[r][k] * weights[j * VW].
 INLINE void multiply_step(floatv tile[MR][NV], __global const float *const rows[MR], __global const Weight *weights,
@@ -165,7 +157,7 @@ INLINE void multiply_step(floatv tile[MR][NV], __global const float *const rows[
 
 // tile[r][j] += sum over k < depth of rows[r][k] * weights[k * PANEL + j * VW].
 INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[MR], __global const Weight *weights,
-                          const int depth, Ahead *ahead) {
+                          const int depth) {
     int k = 0;
 #if MR * NV <= 4
     // Each addition waits for the one before it, and so few sums would leave the multipliers idle: odd k get sums of
@@ -181,19 +173,25 @@ INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] += odd[r][j];
 #endif
     for (; k < depth; ++k, weights += PANEL) {
-        PREFETCH(ahead->weights + k * ahead->step);
+        UNROLL for (int i = 0; i < PANEL; i += LINE_WEIGHTS) PREFETCH(weights + STEPS_AHEAD * PANEL + i);
         multiply_step(tile, rows, weights, k);
     }
-    ahead->weights += depth * ahead->step;
 }
 
 // Row r < count of a tile goes to out + to[r]: activation(tile[r] + residual), the first `columns` of it.
 INLINE void finish_tile(floatv tile[MR][NV], __global const float *restrict residual, __global float *restrict out,
                         const int to[MR], const int count, const int columns, const int has_residual, const float low,
                         const float high) {
-    if (columns >= TILE_COLUMNS && count >= MR && !has_residual) {
-        UNROLL for (int r = 0; r < MR; ++r)
-            UNROLL for (int j = 0; j < NV; ++j) STORE(out + to[r] + j * VW, ACTIVATION(tile[r][j], low, high));
+    if (columns >= TILE_COLUMNS) {
+        UNROLL for (int r = 0; r < MR; ++r) {
+            if (r >= count) continue;
+            UNROLL for (int j = 0; j < NV; ++j) {
+                const int at = to[r] + j * VW;
+                floatv y = tile[r][j];
+                if (has_residual) y += LOAD(residual + at);
+                STORE(out + at, ACTIVATION(y, low, high));
+            }
+        }
         return;
     }
     floatv rows[MR][NV];

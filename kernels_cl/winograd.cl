@@ -49,15 +49,14 @@ OUT_OF_LINE WIDE void read_patch(__global const float *restrict x, __global floa
 // subnormal numbers, which are slow.
 OUT_OF_LINE WIDE void multiply_slots(__global const float *restrict slots, __global const float *restrict panel,
                                      __global float *restrict out, const int count, const int depth,
-                                     const int columns, const int band, const int bands) {
+                                     const int columns) {
     floatv tile[MR][NV];
     __global const float *rows[MR];
     UNROLL for (int r = 0; r < MR; ++r) {
         rows[r] = slots + MIN(r, count - 1) * depth;
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = (floatv)(0.0f);
     }
-    Ahead ahead = next_panel(panel, depth, band, bands);
-    multiply_tile(tile, rows, panel, depth, &ahead);
+    multiply_tile(tile, rows, panel, depth);
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int j = 0; j < NV; ++j) STORE(out + r * columns + j * VW, tile[r][j]);
 }
@@ -98,7 +97,7 @@ KERNEL void winograd(ITEM __global const float *restrict x, __global const float
                      __global float *restrict out, __global float *restrict scratch,
                      __global const Winograd *restrict w, const int has_residual, const float low, const float high) {
     __global const Geometry *restrict g = &w->window;
-    const int columns = (g->columns + PANEL - 1) / PANEL * PANEL, bands = w->block / MR;
+    const int columns = (g->columns + PANEL - 1) / PANEL * PANEL;
     const int patches = g->images * w->tiles_y * w->tiles_x;
     const int first = ITEM_INDEX(0) * w->item_patches, last = MIN(first + w->item_patches, patches);
     __global float *slots = scratch + (size_t)ITEM_INDEX(0) * 36 * w->block * (g->channels + columns);
@@ -110,8 +109,7 @@ KERNEL void winograd(ITEM __global const float *restrict x, __global const float
             for (int n = 0; n < columns; n += PANEL)
                 for (int i = 0; i < count; i += MR)
                     multiply_slots(slots + (p * w->block + i) * g->channels, weights + (p * columns + n) * g->channels,
-                                   products + (p * w->block + i) * columns + n, count - i, g->channels, columns,
-                                   i / MR, bands);
+                                   products + (p * w->block + i) * columns + n, count - i, g->channels, columns);
         for (int i = 0; i < count; ++i)
             write_patch(products + i * columns, bias, residual, out, patch + i, w->block * columns, w, has_residual,
                         low, high);
