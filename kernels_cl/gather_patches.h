@@ -128,3 +128,21 @@ INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global 
     gather_patches(rows, x, p, MR, m0, size, zeros, zeros_step);
     return rows;
 }
+
+// Patches as they are multiplied. p->widened: where those of a work-item are, if they are widened.
+INLINE __global const Gathered *gathered(__global uchar *restrict rows, __global const uchar *restrict patches,
+                                         __global const Gather *restrict p) {
+#ifdef WIDENED
+    typedef uchar Bytes __attribute__((vector_size(2 * VW), aligned(1)));
+    typedef ushort Words __attribute__((vector_size(4 * VW), aligned(1)));
+    __global Gathered *words = (__global Gathered *)(rows + p->widened);
+    const int count = p->widened - SLACK;
+    int i = 0;
+    for (; i + 2 * VW <= count; i += 2 * VW)
+        *(__global Words *)(words + i) = __builtin_convertvector(*(__global const Bytes *)(patches + i), Words);
+    ROLL for (; i < count; ++i) words[i] = patches[i];
+    return words;
+#else
+    return patches;
+#endif
+}

@@ -21,7 +21,7 @@ typedef float BlockScale;
 
 #ifdef BLOCK_SCALES
 // The sums of MR rows and NV vectors of columns: those of each block of the depth times its scales.
-INLINE void multiply_blocks(floatv sums[MR][NV], __global const uchar *restrict rows,
+INLINE void multiply_blocks(floatv sums[MR][NV], __global const Gathered *restrict rows,
                             __global const char *restrict weights, __global const BlockScale *restrict scales,
                             __global const HybridConvolution *restrict c) {
     UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) sums[r][j] = 0.0f;
@@ -29,7 +29,7 @@ INLINE void multiply_blocks(floatv sums[MR][NV], __global const uchar *restrict 
     for (int block = 0; block < c->blocks; ++block) {
         intv tile[MR][NV];
         UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = 0;
-        multiply_patches(tile, rows, weights, c->gather.row_step, 1, c->block_bytes, 0);
+        multiply_gathered(tile, rows, weights, c->gather.row_step, 1, c->block_bytes, 0);
         UNROLL for (int j = 0; j < NV; ++j) {
             const floatv scale = LOAD_SCALES(scales + j * VW);
             UNROLL for (int r = 0; r < MR; ++r) sums[r][j] += CONVERT(narrowed(tile[r][j]), float) * scale;
@@ -43,7 +43,7 @@ INLINE void multiply_blocks(floatv sums[MR][NV], __global const uchar *restrict 
 
 // MR pixels x NV vectors of columns from n0 on. out and residual are at the first of them, whose row is scaled by
 // scales[0].
-OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __global const char *restrict weights,
+OUT_OF_LINE WIDE void multiply_rows(__global const Gathered *restrict rows, __global const char *restrict weights,
                                     __global const int *restrict stage, __global const float *restrict residual,
                                     __global float *restrict out, const int *restrict zeros,
                                     const float *restrict scales, __global const BlockScale *restrict block_scales,
@@ -62,7 +62,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
     tile[0][0] = multiply_across(rows, weights, p->row_bytes, g->group_columns);
 #else
     weights = weights_at(weights, column_bytes(p->runs, p->run_bytes), n0);
-    multiply_patches(tile, rows, weights, p->row_step, p->runs, p->run_bytes, p->run_step);
+    multiply_gathered(tile, rows, weights, p->row_step, p->runs, p->run_bytes, p->run_step);
 #endif
     floatv sums[MR][NV];
 #endif
@@ -114,8 +114,9 @@ KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const
         }
         __global const uchar *patches = patches_of(rows, x, p, m0, s.size, zeros, 1);
         const size_t to = (size_t)pixels.first * g->columns + group * p->group_out;
+        __global const Gathered *operands = gathered(rows, patches, p);
         for (int n0 = s.n_first; n0 < s.n_last; n0 += TILE_COLUMNS)
-            multiply_rows(patches, weights, stage, residual + to + n0, out + to + n0, row_zeros, row_scales,
+            multiply_rows(operands, weights, stage, residual + to + n0, out + to + n0, row_zeros, row_scales,
                           block_scales, c,
                           pixels.count, n0, has_residual, low, high);
     }

@@ -148,6 +148,46 @@ INLINE void multiply_patches(intv tile[MR][NV], __global const uchar *restrict r
     UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] -= rest[j];
 }
 
+#if MR > 1 && VW <= 8 && defined(MULTIPLY_PAIRS) && WEIGHT_BITS == 8 && !defined(WORDS)
+// Gathered bytes are widened to words once for all columns (gather_patches.h).
+#define WIDENED 1
+#define WIDENED_ROWS (MR % 6 == 0 ? 6 : MR)  // whose sums fit in registers
+typedef ushort Gathered;
+
+// tile[r][j] += `runs` runs of run_bytes words of row r times weights, which are widened when they are loaded: a column's
+// four in two adjacent lanes of pairs.
+INLINE void multiply_gathered(intv tile[MR][NV], __global const Gathered *restrict rows,
+                              __global const char *restrict weights, const int row_step, const int runs,
+                              const int run_bytes, const int run_step) {
+    typedef char Columns __attribute__((vector_size(2 * VW), aligned(1)));
+    typedef ulong Fours __attribute__((ext_vector_type(VW / 2)));
+    typedef ulong Four __attribute__((aligned(1)));
+    UNROLL for (int j = 0; j < NV; ++j)
+        UNROLL for (int first = 0; first < MR; first += WIDENED_ROWS) {
+            intv pairs[WIDENED_ROWS][2];
+            UNROLL for (int r = 0; r < WIDENED_ROWS; ++r) pairs[r][0] = pairs[r][1] = 0;
+            __global const Gathered *row = rows + first * row_step;
+            __global const char *columns = weights + j * VW * 4;
+            for (int run = 0; run < runs; ++run, row += run_step)
+                for (int k = 0; k + 4 <= run_bytes; k += 4, columns += PANEL * 4) {
+                    words_of_intv w[2];
+                    UNROLL for (int h = 0; h < 2; ++h)
+                        w[h] = __builtin_convertvector(*(__global const Columns *)(columns + h * 2 * VW), words_of_intv);
+                    UNROLL for (int r = 0; r < WIDENED_ROWS; ++r) {
+                        const Fours x = *(__global const Four *)(row + r * row_step + k);
+                        UNROLL for (int h = 0; h < 2; ++h) pairs[r][h] += MULTIPLY_PAIRS(AS_WORDS(x), w[h]);
+                    }
+                }
+            UNROLL for (int r = 0; r < WIDENED_ROWS; ++r)
+                tile[first + r][j] += (intv)(pairs[r][0].even, pairs[r][1].even) +
+                                      (intv)(pairs[r][0].odd, pairs[r][1].odd);
+        }
+}
+#else
+typedef uchar Gathered;
+#define multiply_gathered multiply_patches
+#endif
+
 #ifdef ACROSS
 // In each of the first `columns` lanes, one row of row_bytes, whole ints, times a column's weights.
 INLINE intv multiply_across(__global const uchar *restrict row, __global const char *restrict weights,

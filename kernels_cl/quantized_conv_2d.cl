@@ -38,7 +38,7 @@ typedef intv Sums;
 #define FINISHED(sum, j) CONVERT(FINISH(sum, stage + (n0 / VW + j) * STAGE_ROWS * VW), OUT)
 
 // MR pixels x NV vectors of columns from n0 on.
-OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __global const char *restrict weights,
+OUT_OF_LINE WIDE void multiply_rows(__global const Gathered *restrict rows, __global const char *restrict weights,
                                     __global const int *restrict stage, __global OUT *restrict out,
                                     const int *restrict row_sums, __global const QuantizedConvolution *restrict c, const int count,
                                     const int n0) {
@@ -54,7 +54,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
         UNROLL for (int r = 0; r < MR; ++r)
             UNROLL for (int j = 0; j < NV; ++j) part[r][j] = 0;
         const int bytes = MIN(BLOCK_BYTES, p->row_bytes - k);
-        multiply_patches(part, rows + k, weights + (size_t)k * PANEL, p->row_step, 1, bytes, 0);
+        multiply_gathered(part, rows + k, weights + (size_t)k * PANEL, p->row_step, 1, bytes, 0);
         UNROLL for (int r = 0; r < MR; ++r)
             UNROLL for (int j = 0; j < NV; ++j) {
                 tile[r][j].halves[0] += CONVERT_H(part[r][j].lo, WIDE_TYPE);
@@ -70,7 +70,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
 #ifdef ACROSS
     tile[0][0] += multiply_across(rows, weights, p->row_bytes, g->group_columns);
 #else
-    multiply_patches(tile, rows, weights, p->row_step, p->runs, p->run_bytes, p->run_step);
+    multiply_gathered(tile, rows, weights, p->row_step, p->runs, p->run_bytes, p->run_step);
 #endif
 #if WEIGHT_BITS < 8
     UNROLL for (int j = 0; j < NV; ++j) {
@@ -118,7 +118,8 @@ KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global co
         sum_patches(sums, patches, p, MR);
 #endif
         __global OUT *to = out + (size_t)pixels.first * g->columns;
+        __global const Gathered *operands = gathered(rows, patches, p);
         for (int n0 = s.n_first; n0 < s.n_last; n0 += TILE_COLUMNS)
-            multiply_rows(patches, weights, stage, to + n0, sums, c, pixels.count, n0);
+            multiply_rows(operands, weights, stage, to + n0, sums, c, pixels.count, n0);
     }
 }

@@ -34,7 +34,7 @@ PANELS: Mapping[str, int] = {"hybrid_conv_2d": 4}
 
 _LINES_OF_BYTES: TilesByWidth = {
     16: (TileShape(16, 1, 0.94), TileShape(8, 2, 1.0), TileShape(6, 4, 1.0)),
-    8: (TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),
+    8: (TileShape(4, 2, 0.9), TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),
     4: (TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),
 }
 _LINES_OF_FLOATS: TilesByWidth = {

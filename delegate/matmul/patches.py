@@ -9,11 +9,14 @@ from litecl.delegate.kit.schedule import Grid, Tile
 from litecl.delegate.matmul.geometry import Geometry, matrix
 
 _LINE = 64  # bytes of a line of the cache
+_MOST_WIDENED = 8  # lanes of vectors whose kernels may widen bytes to words, as processors with wider ones multiply bytes
 
 
 @dataclass(frozen=True)
 class Gather:
     """How work-items gather their operands (kernels_cl/patches.h); sizes and steps in bytes.
+
+    widened: where a work-item's memory has the gathered bytes as words, if kernels multiply words.
 
     group_x, group_out: from one group to the next, in x and, in elements, in the output. size: of x.
     """
@@ -33,6 +36,7 @@ class Gather:
     line_pixels: int
     plain: int
     item_bytes: int
+    widened: int
     size: int
 
 
@@ -64,6 +68,7 @@ class Patches:
     grid: Grid
     lines: bool
     item_bytes: int
+    widened: int
     scratch: Scratch
 
     @property
@@ -93,6 +98,7 @@ class Patches:
             line_pixels=-(-width // self.tile.rows) * self.tile.rows,
             plain=int(pixelwise and (g.out_height, g.out_width, row_bytes) == (g.height, g.width, g.channels)),
             item_bytes=self.item_bytes,
+            widened=self.widened,
             size=x_bytes,
         )
 
@@ -131,8 +137,9 @@ def patches(
     grid = target.gathered(kernel, tile, (pixels, g.group_columns, g.depth), groups.count)
     items = -(-pixels // grid.shares[0]) * -(-g.group_columns // grid.shares[1]) * groups.count
     rows = g.kernel_height * _run_step(g, tile) if lines else tile.rows * _row_bytes(g, False)
-    item_bytes = rows + GatherSize.BLOCK * target.vector_width
-    return Patches(g, groups, tile, grid, lines, item_bytes, Scratch(items * item_bytes))
+    widened = rows + GatherSize.BLOCK * target.vector_width
+    item_bytes = widened + target.either(2 * rows if 1 < tile.rows and tile.width <= _MOST_WIDENED else 0, 0)
+    return Patches(g, groups, tile, grid, lines, item_bytes, widened, Scratch(items * item_bytes))
 
 
 def _line_tile(kernel: str, g: Geometry, target: Target) -> Tile | None:
