@@ -9,7 +9,9 @@ from litecl.delegate.kit.schedule import Grid, Tile
 from litecl.delegate.matmul.geometry import Geometry, matrix
 
 _LINE = 64  # bytes of a line of the cache
-_MOST_WIDENED = 8  # lanes of vectors whose kernels may widen bytes to words, as processors with wider ones multiply bytes
+_MOST_WIDENED = (
+    8  # lanes of vectors whose kernels may widen bytes to words, as processors with wider ones multiply bytes
+)
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ def patches(
     items = -(-pixels // grid.shares[0]) * -(-g.group_columns // grid.shares[1]) * groups.count
     rows = g.kernel_height * _run_step(g, tile) if lines else tile.rows * _row_bytes(g, False)
     widened = rows + GatherSize.BLOCK * target.vector_width
-    item_bytes = widened + target.either(2 * rows if 1 < tile.rows and tile.width <= _MOST_WIDENED else 0, 0)
+    item_bytes = widened + target.either(2 * rows if tile.rows > 1 and tile.width <= _MOST_WIDENED else 0, 0)
     return Patches(g, groups, tile, grid, lines, item_bytes, widened, Scratch(items * item_bytes))
 
 
