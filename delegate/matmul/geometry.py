@@ -1,11 +1,12 @@
 """The window of a convolution or a pool over images: one record for all kernels, filled in one place."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from litecl.delegate.cl_op import Pads, Record, Refusal, Specs, Target
 from litecl.delegate.kit.claims import given
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Shape, TensorSpec
 
 _LEAST_ROWS, _MOST_DEPTH = 16, 512  # of a product of several pixels to a row

@@ -1,12 +1,12 @@
 """Convolutions in bytes (kernels_cl/gather_patches.h, patches.h): how patches are gathered, and how patches and columns
 are distributed."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 from litecl.delegate.cl_op import Scratch, Target
 from litecl.delegate.kit.schedule import Grid, Tile
 from litecl.delegate.matmul.geometry import Geometry, matrix
+from litecl.interpreter.dataclass import dataclass
 
 _LINE = 64  # bytes of a line of the cache
 

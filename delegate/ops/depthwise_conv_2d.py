@@ -1,7 +1,6 @@
 """DEPTHWISE_CONV_2D on the device."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from litecl.delegate.kit.schedule import Grid, aligned, rows_of, width_of
 from litecl.delegate.matmul.geometry import Geometry, geometry, reached
 from litecl.delegate.matmul.product import Packed, Strided, pack
 from litecl.delegate.tuning import Tiled
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 

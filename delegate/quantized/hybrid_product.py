@@ -1,6 +1,5 @@
 """The launches of products of floats and integer weights: quantized rows, and kernels_cl/hybrid_conv_2d.cl."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -11,6 +10,7 @@ from litecl.delegate.matmul.patches import Gather, patches
 from litecl.delegate.quantized.hybrid import integers, quantized_rows
 from litecl.delegate.quantized.integers import in_rows, packed, stored_bits
 from litecl.interpreter.arithmetic.hybrid import scales_of
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 
 

@@ -1,12 +1,11 @@
 """The launch of kernels_cl/quantized_conv_2d.cl: quantized activations times constant weights of 8 bits or fewer."""
 
-from dataclasses import dataclass
-
 from litecl.delegate.cl_op import Const, Launch, Operand, Record, Scratch, Target
 from litecl.delegate.kit.claims import C_TYPES
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.patches import Gather, patches
 from litecl.delegate.quantized.integers import Bounds, Weights, in_rows
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.schema import TensorType
 
 
