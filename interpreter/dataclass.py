@@ -43,11 +43,12 @@ def _initialiser(cls: type) -> Any:
 
 
 def _made(cls: type) -> Any:
-    declared = fields(cls)  # type: ignore[arg-type]
+    declared = fields(cls)
     given = [field for field in declared if field.init]
     positional = [_parameter(field) for field in given if not field.kw_only]
     named = [_parameter(field) for field in given if field.kw_only]
-    lines = [line for field in declared if (line := _assignment(field, cls.__setattr__ is object.__setattr__))]
+    free = vars(cls).get("__setattr__") is not _refuse_to_set
+    lines = [line for field in declared if (line := _assignment(field, free))]
     lines += ["self.__post_init__()"] if hasattr(cls, "__post_init__") else []
     parameters = ", ".join(["self", *positional, *(["*"] if named else []), *named])
     known: dict[str, Any] = {"_set": object.__setattr__, "_ABSENT": MISSING}
@@ -79,7 +80,7 @@ def _assignment(field: Field[Any], free: bool) -> str:
 
 def _comparison(cls: type, frozen: bool) -> dict[str, Any]:
     """Return ``__eq__`` and ``__hash__``, which is None unless the class is frozen."""
-    names = [field.name for field in fields(cls) if field.compare]  # type: ignore[arg-type]
+    names = [field.name for field in fields(cls) if field.compare]
     key: Any = attrgetter(*names) if len(names) > 1 else lambda self: tuple(getattr(self, name) for name in names)
 
     def equal(self: Any, other: object) -> Any:

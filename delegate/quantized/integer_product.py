@@ -51,7 +51,7 @@ def integer_product(
     else:
         stage = weights.stage(panel, width, x_zero, bounds, real=real)
     packed = in_rows(weights.values, width) if work.tile.across else weights.packed(panel, work.runs)
-    defines = work.tile.defines | stage.defines | {"T": C_TYPES[x.spec.type]}
+    defines = work.defines | stage.defines | {"T": C_TYPES[x.spec.type]}
     defines |= {} if wide else bounds.defines(type_)
     if type_ != x.spec.type:
         defines["OUT"] = C_TYPES[type_]
