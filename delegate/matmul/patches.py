@@ -81,7 +81,7 @@ class Patches:
 
     @property
     def defines(self) -> dict[str, str | int | float]:
-        """The macros of the tile, and PLAIN where no patch is gathered: a tile of several rows may have some too many."""
+        """The macros of the tile, and PLAIN where no patch is gathered: tiles of several rows may have too many."""
         return self.tile.defines | ({"PLAIN": 1} if self.plain and self.tile.rows == 1 else {})
 
     def gather(self, x_bytes: int) -> Gather:
