@@ -13,8 +13,7 @@
 // Macros: PIXELS; ROWS; FLAT; T, FOLDED and RECTIFIED (quantized.h); KERNEL_WIDTH and STRIDE_X where they are known and
 // taps are dense; WIDTH, the vector width where there are fewer channels than 4 VW, or on a GPU where they are not a
 // multiple; PARTIAL, where channels are not a multiple of 4 or fewer than 4 WIDTH; GUARDED, where all pieces reach beyond
-// the image's sides (1) or none (0), and NEAR, where none reaches farther beyond them than half a window: then there is
-// no code for others.
+// the image's sides (1) or none (0): then there is no code for others.
 #ifdef WIDTH
 #undef VW
 #define VW WIDTH
@@ -57,14 +56,6 @@ INLINE intv load_bytes(__global const uchar *p, __global const uchar *begin, __g
     return *(__global const Bytes *)p ^ (int)(FLIP * 0x01010101u);
 }
 
-// Whether column i of a piece may be outside the image.
-#ifdef NEAR
-#define SPAN ((PIXELS - 1) * STRIDE_X + KERNEL_WIDTH)
-#define MAY_BE_OUTSIDE(i) ((i) < KERNEL_WIDTH / 2 || (i) >= SPAN - KERNEL_WIDTH / 2)
-#else
-#define MAY_BE_OUTSIDE(i) 1
-#endif
-
 // Column i of the kernel's rows, four bytes to an int, as vectors by channel.
 INLINE void load_column(intv v[4], const Rows *rows, const int i, __global const uchar *zeros, const int left,
                         const int width, const int guarded) {
@@ -73,7 +64,7 @@ INLINE void load_column(intv v[4], const Rows *rows, const int i, __global const
     const intv column = left + i + LANES / (VW / FLAT);
     const intv inside = column >= 0 && column < width;
 #else
-    const int inside = !guarded || !MAY_BE_OUTSIDE(i) || (uint)(left + i) < (uint)width;
+    const int inside = !guarded || (uint)(left + i) < (uint)width;
 #endif
     UNROLL for (int k = 0; k < 4; ++k) {
         r[k] = 0;

@@ -99,11 +99,8 @@ def _launch(call: Call, weights: Weights, share_of: Callable[[Geometry, int, Tar
         shape,
     )
     defines = _defines(g, width, flat, call) | stage.defines
-    pixels = int(defines["PIXELS"]) * flat
-    if share.lines_whole and "KERNEL_WIDTH" in defines and flat == 1:
-        defines |= g.near(pixels)
     if share.lines_whole and defines["PIXELS"] != target.schedule(_KERNEL).usual_rows:
-        defines |= g.guarded(pixels)
+        defines |= g.guarded(int(defines["PIXELS"]) * flat)
     pieces = [(g.channels, shape.item_channels), (g.images * g.out_height, shape.item_rows)]
     if not share.lines_whole:
         pieces.append((g.out_width, int(defines["PIXELS"])))
