@@ -4,7 +4,8 @@ Nothing here touches a device. An operator's author finds all that a lowering ne
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar
+from dataclasses import dataclass as pythons_dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from litecl.delegate.launch import Record as Record
 from litecl.delegate.launch import Scratch as Scratch
 from litecl.delegate.launch import Step as Step
 from litecl.delegate.target import Target as Target
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
 
@@ -130,7 +132,7 @@ def _none(call: Call) -> list[Step]:
     raise NotImplementedError
 
 
-@dataclass(frozen=True, eq=False)
+@pythons_dataclass(frozen=True, eq=False)
 class ClOp:
     """A device operator.
 

@@ -1,7 +1,8 @@
 """The cost of an invoke: launches, waits, and bytes that are copied."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.delegation import Moved
 
 _ENDED = -(1 << 62)  # no number of an invoke

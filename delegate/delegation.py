@@ -3,7 +3,7 @@
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from litecl.delegate.analysis.cost import mostly_integers, work_flops
 from litecl.delegate.analysis.explicit import Explicit, explicit
@@ -27,6 +27,7 @@ from litecl.delegate.report_details import kernel_name, with_details
 from litecl.delegate.tuning import Demand
 from litecl.delegate.user_buffers import OnBuffers
 from litecl.interpreter import limits
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.dynamic_range import is_dynamic
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, LimitError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec, callees_of, entries, reached

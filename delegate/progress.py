@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+from litecl.interpreter.dataclass import dataclass
 
 _LOG = logging.getLogger("litecl")
 _LONG_S = 2.0

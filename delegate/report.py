@@ -4,12 +4,13 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Literal, Self
 
 from litecl.delegate.counters import Counters as Counters
 from litecl.delegate.naming import counted
 from litecl.delegate.tuning import Tiled
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.dynamic_range import TOLD
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.frames import Library, frame

@@ -6,13 +6,14 @@ where there are two ways, an operator's lowerings for one, ``either`` picks the 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeVar
 
 import numpy as np
 
 from litecl.delegate.launch import Arg, Chunks, Grid, Launch, Tile
 from litecl.delegate.tuning import Schedule, TileShape, Tuning
+from litecl.interpreter.dataclass import dataclass
 
 _Way = TypeVar("_Way")
 Macros = dict[str, str | int | float]

@@ -5,11 +5,12 @@ They change a model's time, never its results. ``perf/tuning.py`` measures them.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from litecl.delegate import disk
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError
 
 _VERSION = 3  # of the file; incremented when fields or kernels change so that older figures mislead

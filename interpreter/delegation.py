@@ -1,10 +1,10 @@
 """The interface of a delegate: it rewrites a model, and reports on it afterwards."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from litecl.interpreter.buffers import Buffer
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.op import InPlace
 

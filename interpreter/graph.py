@@ -5,9 +5,10 @@ A tensor is named by its index in its subgraph; ``ABSENT`` represents an optiona
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.tensor import Array as Array
 from litecl.interpreter.tensor import DimensionMetadata as DimensionMetadata

@@ -1,7 +1,6 @@
 """Tables and texts as HTML without scripts, for what notebooks show."""
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 _STYLE = """<style>
 .litecl table{border-collapse:collapse;margin:.3em 0 .8em}
@@ -25,7 +24,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], kinds: Itera
     """Return a table, or nothing without rows. kinds: the class of each row, if rows have one."""
     lines = [[str(cell) for cell in row] for row in rows]
     classes = [f' class="{kind}"' if kind else "" for kind in kinds] or [""] * len(lines)
-    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    head = "".join(f"<th>{_escaped(name)}</th>" for name in columns)
     body = "".join(
         f"<tr{kind}>{''.join(f'<td>{_broken(cell)}</td>' for cell in line)}</tr>"
         for kind, line in zip(classes, lines, strict=True)
@@ -35,8 +34,15 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], kinds: Itera
 
 def folded(title: str, content: str, *, opened: bool) -> str:
     """Return content that unfolds."""
-    return f"<details{' open' if opened else ''}><summary>{escape(title)}</summary>{content}</details>"
+    return f"<details{' open' if opened else ''}><summary>{_escaped(title)}</summary>{content}</details>"
+
+
+def _escaped(text: str) -> str:
+    """Return a text with the signs of HTML written out."""
+    from html import escape  # few processes show anything
+
+    return escape(text)
 
 
 def _broken(text: str) -> str:
-    return escape(text).replace("\n", "<br>")
+    return _escaped(text).replace("\n", "<br>")

@@ -4,8 +4,9 @@ Records of operators name these facts (``Op.integers``), and quantization reads 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.schema import TensorType
 
 _INT8, _INT16 = TensorType.INT8, TensorType.INT16

@@ -5,13 +5,14 @@ that has the few methods of ``Graph``: the converter's, and a region's on a devi
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import permutations
 from types import EllipsisType
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 Tensor = TypeVar("Tensor")

@@ -5,9 +5,9 @@ parts (a device kernel, a lowering, a test case) refer to the record itself, nev
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.integers import InFloat, Integers
 from litecl.interpreter.tensor import Array, TensorSpec
 

@@ -1,10 +1,11 @@
 """Options that no record declares: a custom operator's bytes, and fields of an operator that litecl does not have."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs

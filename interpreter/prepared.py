@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.delegation import Delegate, Delegation, Preliminary
 from litecl.interpreter.feeding import blank
 from litecl.interpreter.graph import ABSENT, Array, Model, Shape, TensorSpec

@@ -1,12 +1,12 @@
 """A tensor as frozen data: type, shape, quantization and, for a constant, the value."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.schema import TensorType
 
 Array = npt.NDArray[Any]

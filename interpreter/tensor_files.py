@@ -1,7 +1,6 @@
 """Arrays by name in a file: numpy's ``.npz``, with the type of each."""
 
 import json
-import zipfile
 from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
@@ -29,6 +28,8 @@ def write(path: str | PathLike[str], arrays: Mapping[str, Array]) -> None:
 
 def read(path: str | PathLike[str]) -> dict[str, Array]:
     """Return what was written. Raises ModelError for a file that is none, or is damaged, and FileNotFoundError."""
+    from zipfile import BadZipFile  # few processes read any
+
     try:
         with np.load(path, allow_pickle=False) as members:
             head = json.loads(bytes(members[_HEAD]))
@@ -41,6 +42,6 @@ def read(path: str | PathLike[str]) -> dict[str, Array]:
             }
     except (FileNotFoundError, ModelError):
         raise
-    except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, BadZipFile) as error:
         fault = f"{type(error).__name__}: {error}"
         raise ModelError(f"{fspath(path)}: no tensors that can be read ({fault})") from error

@@ -7,8 +7,9 @@
 // Macros: PIXELS; ROWS, 1 or, where rows of taps are adjacent and no row lies between windows, 2; KERNEL_WIDTH and
 // STRIDE_X where they are known and columns of taps are adjacent: then every pixel is loaded once for all taps that read
 // it; APART, where group_columns is not 1; WIDTH (tile.h), where there are fewer channels than VW; ALIGNED (common.h),
-// where channels are whole vectors; GUARDED, where all tiles reach beyond the image's sides (1) or none (0): then there
-// is no code for others; ACTIVATION (common.h), whose arguments are low and high.
+// where channels are whole vectors; GUARDED, where all tiles reach beyond the image's sides (1) or none (0), and NEAR,
+// where none reaches farther beyond them than half a window: then there is no code for others; ACTIVATION (common.h),
+// whose arguments are low and high.
 #include "tile.h"
 #include <Depthwise>
 
@@ -124,9 +125,11 @@ INLINE void compute_pixels(__global const float *restrict x, __global const floa
         compute_pixels(x, weights, bias, out, g, rows, c_first, c_last, left, outside, low, high);        \
     }
 COMPUTE_PIXELS(compute_inside, NONE)
-COMPUTE_PIXELS(compute_any, ANY)
 #if EDGE
 COMPUTE_PIXELS(compute_edges, EDGES)
+#endif
+#ifndef NEAR
+COMPUTE_PIXELS(compute_any, ANY)
 #endif
 
 // Prefetches what tiles of channels [c_first, c_last) read of some rows from x on, less what the tile beside them reads.
@@ -145,6 +148,11 @@ INLINE void prefetch_rows(__global const float *x, __global const Geometry *rest
 #define INSIDE (!GUARDED)
 #else
 #define INSIDE (left >= 0 && right < g->width)
+#endif
+#ifdef NEAR
+#define IS_NEAR 1
+#else
+#define IS_NEAR (left >= -EDGE && right < g->width + EDGE)
 #endif
 
 INLINE void compute_rows(__global const float *restrict x, __global const float *restrict weights,
@@ -170,11 +178,13 @@ INLINE void compute_rows(__global const float *restrict x, __global const float 
         if (INSIDE)
             compute_inside(from, weights, bias, to, g, &rows, c_first, c_last, left, low, high);
 #if EDGE
-        else if (left >= -EDGE && right < g->width + EDGE)
+        else if (IS_NEAR)
             compute_edges(from, weights, bias, to, g, &rows, c_first, c_last, left, low, high);
 #endif
+#ifndef NEAR
         else
             compute_any(from, weights, bias, to, g, &rows, c_first, c_last, left, low, high);
+#endif
     }
 }
 

@@ -78,17 +78,31 @@ OUT_OF_LINE WIDE void write_patch(__global const float *restrict slot, __global 
             transform_output(column, transformed);
             UNROLL for (int i = 0; i < 4; ++i) half_done[i][j] = transformed[i];
         }
+        const floatv added = LOAD(bias + n);
+        floatv tile[4][4];
         UNROLL for (int i = 0; i < 4; ++i) {
-            floatv row[4];
-            transform_output(half_done[i], row);
-            UNROLL for (int j = 0; j < 4; ++j) {
-                const size_t to = corner + (i * g->out_width + j) * w->out_step + n;
-                floatv y = row[j] + LOAD(bias + n);
-                if (i >= tall || j >= wide) continue;
-                if (has_residual) y += load_vector(residual + to, g->columns - n);
-                store_vector(out + to, ACTIVATION(y, low, high), g->columns - n);
-            }
+            transform_output(half_done[i], tile[i]);
+            UNROLL for (int j = 0; j < 4; ++j) tile[i][j] += added;
         }
+        const int rest = g->columns - n;
+        if (tall == 4 && wide == 4 && rest >= VW) {
+            UNROLL for (int i = 0; i < 4; ++i)
+                UNROLL for (int j = 0; j < 4; ++j) {
+                    const size_t to = corner + (i * g->out_width + j) * w->out_step + n;
+                    if (has_residual) tile[i][j] += LOAD(residual + to);
+                    STORE(out + to, ACTIVATION(tile[i][j], low, high));
+                }
+            continue;
+        }
+        floatv held[4][4];  // which, unlike the tile, may be indexed
+        UNROLL for (int i = 0; i < 4; ++i) UNROLL for (int j = 0; j < 4; ++j) held[i][j] = tile[i][j];
+        ROLL_FIRST(i, tall, 4)
+            ROLL_FIRST(j, wide, 4) {
+                const size_t to = corner + (i * g->out_width + j) * w->out_step + n;
+                floatv y = held[i][j];
+                if (has_residual) y += load_vector(residual + to, rest);
+                store_vector(out + to, ACTIVATION(y, low, high), rest);
+            }
     }
 }
 

@@ -10,9 +10,10 @@ assigned elsewhere finds its value in the state store, under the tensor that ``s
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from litecl.delegate.analysis.states import is_state
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec, callees_of, updated_by
 from litecl.interpreter.ops.control import CALL_ONCE, IF, WHILE
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, name_of

@@ -1,7 +1,7 @@
 """A GPU that this machine lacks: models are planned for it as for any device, and nothing can run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from litecl.delegate.backend.protocols import AtOnce, Description
@@ -12,6 +12,7 @@ from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime, Manner
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
 

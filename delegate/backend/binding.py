@@ -1,13 +1,14 @@
 """The places of a region's inputs and outputs: its arena, memory of its own, and buffers that outlive a run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from litecl.delegate.backend.places import part_of
 from litecl.delegate.backend.protocols import Device, Execution, KeepsTensors, TakesBuffers
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.plan.plan import Plan
 from litecl.interpreter.buffers import Buffer
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 _NOTHING: Mapping[Operand, Buffer] = {}

@@ -6,7 +6,6 @@ operands: no handle of a runtime crosses these protocols. A back end raises ever
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -17,6 +16,7 @@ from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime, Manner
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.buffers import Buffer
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 AtOnce = Callable[[], "Faster | None"]

@@ -3,7 +3,7 @@
 import operator
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, field, fields, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any, Literal, TypeVar, get_args
@@ -13,6 +13,7 @@ from litecl.delegate.naming import close_names
 from litecl.delegate.ops import CL_OPS
 from litecl.delegate.progress import Progress
 from litecl.delegate.tuning import Tuning
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS

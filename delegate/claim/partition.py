@@ -2,7 +2,6 @@
 
 import heapq
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from litecl.delegate.analysis.explicit import Explicit
@@ -10,6 +9,7 @@ from litecl.delegate.cl_op import ClOp, Target
 from litecl.delegate.claim.abilities import beyond
 from litecl.delegate.claim.control import FOLDED, VARIABLE_OPS, refusal
 from litecl.delegate.claim.options import CLOptions
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec, acts, callees_of, updated_by
 from litecl.interpreter.op import ControlOp
 from litecl.interpreter.run.variables import VariableKey

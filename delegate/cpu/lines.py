@@ -1,7 +1,5 @@
 """The launch of kernels_cl/conv_lines.cl: convolutions that copy the lines that they read."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Launch, Operand, Record, Scratch, Target
@@ -9,6 +7,7 @@ from litecl.delegate.cpu.target import spread
 from litecl.delegate.kit.schedule import Grid, Tile
 from litecl.delegate.matmul.geometry import Geometry, Placement
 from litecl.delegate.matmul.product import Packed
+from litecl.interpreter.dataclass import dataclass
 
 _KERNEL = "conv_lines"
 _LEAST_FILLED = 0.7  # share of a line's tiles that its pixels fill

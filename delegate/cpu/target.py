@@ -1,7 +1,6 @@
 """A CPU as lowerings know it: few work-items, each a group of its own, with a tile in registers and a long run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Literal, TypeVar
 
@@ -10,6 +9,7 @@ from litecl.delegate.cpu import schedules
 from litecl.delegate.launch import Chunks, Grid, Tile, least_waste
 from litecl.delegate.target import PLAIN, Macros, Target, TilesByWidth
 from litecl.delegate.tuning import Schedule, TileShape
+from litecl.interpreter.dataclass import dataclass
 
 _Way = TypeVar("_Way")
 

@@ -1,6 +1,5 @@
 """3x3 convolutions of stride 1 on CPUs by Winograd's F(4x4, 3x3) (kernels_cl/winograd.cl)."""
 
-from dataclasses import dataclass
 from math import prod, sqrt
 
 import numpy as np
@@ -10,6 +9,7 @@ from litecl.delegate.cpu.target import CpuCall, CpuTarget, items
 from litecl.delegate.kit.schedule import Grid, Tile
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.product import packed, panels
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 SIDE = 4

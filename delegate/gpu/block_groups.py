@@ -1,13 +1,13 @@
 """Deals out the work of inverted residuals to a GPU's groups: tiles of the image, and parts of the hidden channels."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from litecl.delegate.cl_op import Arg, Launch, Local
 from litecl.delegate.gpu.groups import groups, padded, tiles_in
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.gpu.tiles import GROUPS_PER_UNIT, TILES, WITHOUT_PARTS, most_sums
+from litecl.interpreter.dataclass import dataclass
 
 _HIDDEN = 32  # channels of an inverted residual that a group computes at once
 _BLOCK_ITEMS, _BLOCK_PIXELS = 128, (32, 16)  # of a group, and of its tile: the most first

@@ -1,11 +1,11 @@
 """Deals out the units of an LSTM to a GPU's groups."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from litecl.delegate.cl_op import Arg, Launch, Local
 from litecl.delegate.gpu.groups import MOST_ITEMS
 from litecl.delegate.gpu.target import GpuTarget
+from litecl.interpreter.dataclass import dataclass
 
 _LANES, _DEPTHS = (4, 8, 16, 32, 64), (4, 8, 16)  # of a unit, and of each of its work-items
 

@@ -1,12 +1,12 @@
 """Tiles of products in a group's local memory, and launches of groups."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from litecl.delegate.cl_op import Arg, Launch, Local
 from litecl.delegate.gpu.properties import HalfUnit, MatrixUnit
 from litecl.delegate.tuning import GroupTile, Products, Source, Tiled
+from litecl.interpreter.dataclass import dataclass
 
 _STEP = 16  # of the depth, that a group loads at once
 _APART = 8  # halves between lines in local memory

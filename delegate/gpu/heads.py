@@ -5,7 +5,7 @@ head, [.., heads, words, depth]. The conversion between them is part of attentio
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from litecl.delegate.cl_op import Call, Lowering, Operand, Record, Step
 from litecl.delegate.kit.claims import bits
 from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.matmul.attention import Attention, AttentionOptions, mask_starts
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, Shape
 
 

@@ -1,7 +1,6 @@
 """Products of a GPU in tiles in local memory: kernels_cl/product_local.cl."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from litecl.delegate.gpu.groups import LocalShare
 from litecl.delegate.gpu.properties import HalfUnit, MatrixUnit
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.product import Packed, panels
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 VECTOR = 4

@@ -1,12 +1,12 @@
 """Chooses how a GPU's groups share a depthwise convolution: as was measured for its sizes, or by the schedule."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.kit.schedule import rows_of, width_of
 from litecl.delegate.tuning import GroupTile, Products, Source, Tiled
+from litecl.interpreter.dataclass import dataclass
 
 READS = "depthwise windows"
 _KERNEL = "depthwise_conv_2d"

@@ -1,9 +1,9 @@
 """A table of GPUs to plan for without having them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from litecl.delegate.gpu.properties import MATRIX_UNITS, Gpu
+from litecl.interpreter.dataclass import dataclass
 
 
 @dataclass(frozen=True)

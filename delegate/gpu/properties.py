@@ -1,8 +1,10 @@
 """The properties of GPUs that lowerings for them may know, and what multiplies halves there."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Literal
+
+from litecl.interpreter.dataclass import dataclass
 
 Vendor = Literal["nvidia", "amd", "intel", "arm", "qualcomm", "other"]
 

@@ -1,11 +1,11 @@
 """How fast a GPU is, by which a lowering chooses between ways that differ in arithmetic, memory and launches."""
 
-from dataclasses import dataclass
 from math import log
 
 from litecl.delegate.gpu.profiles import PROFILES, Profile
 from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.gpu.target import GpuTarget
+from litecl.interpreter.dataclass import dataclass
 
 _OTHER_MEMORY = 0.5  # of a profile's bytes for each operation: most GPUs have less than those for servers
 

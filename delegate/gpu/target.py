@@ -1,6 +1,6 @@
 """A GPU as lowerings know it: many work-items, neighbours side by side, in groups that share local memory."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeVar
 
 from litecl.delegate.cl_op import CallOn, Launch, Local
@@ -11,6 +11,7 @@ from litecl.delegate.gpu.transpose import by_squares
 from litecl.delegate.launch import Chunks, Grid, Tile, least_waste
 from litecl.delegate.target import PLAIN, Macros, Matrices, Target, TilesByWidth
 from litecl.delegate.tuning import Schedule, TileShape
+from litecl.interpreter.dataclass import dataclass
 
 _Way = TypeVar("_Way")
 _Grid = TypeVar("_Grid", bound=Grid)

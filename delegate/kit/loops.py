@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import dropwhile
 
 import numpy as np
 
 from litecl.delegate.cl_op import Const, Operand, Target
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 
 Strides = tuple[int, ...]

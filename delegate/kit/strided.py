@@ -6,7 +6,6 @@ element of the result.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -17,6 +16,7 @@ from litecl.delegate.kit.claims import BITS
 from litecl.delegate.kit.loops import Loop, LoopNest, Strides, by_array, loop_nest, loops_over
 from litecl.delegate.kit.schedule import Chunks, chunks, elements
 from litecl.delegate.target import Matrices
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 Memory = Operand | Scratch

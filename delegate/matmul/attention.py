@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.delegate.cl_op import Call, Launch, Operand, Record, Scratch
 from litecl.delegate.kit.claims import bits
 from litecl.delegate.kit.strided import copy, view
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, Shape
 
 _EXP_FLOPS = 20  # of an exponential, in additions and multiplications

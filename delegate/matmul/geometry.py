@@ -1,11 +1,12 @@
 """The window of a convolution or a pool over images: one record for all kernels, filled in one place."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from litecl.delegate.cl_op import Pads, Record, Refusal, Specs, Target
 from litecl.delegate.kit.claims import given
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Shape, TensorSpec
 
 _LEAST_ROWS, _MOST_DEPTH = 16, 512  # of a product of several pixels to a row
@@ -73,11 +74,23 @@ class Geometry(Record):
         """Return the macro GUARDED of kernels that take so many adjacent pixels of a line at once, the last ones with
         some before them: 1 if windows of all of these reach beyond the image's sides, 0 if none do, absent if some do.
         """
-        firsts = (max(0, min(first, self.out_width - pixels)) for first in range(0, self.out_width, pixels))
-        lefts = {first * self.stride_x - self.pad_x for first in firsts}
-        reach = (pixels - 1) * self.stride_x + (self.kernel_width - 1) * self.dilation_x
-        beyond = {left < 0 or left + reach >= self.width for left in lefts}
+        beyond = {columns > 0 for columns in self._beyond(pixels)}
         return {"GUARDED": int(beyond.pop())} if len(beyond) == 1 else {}
+
+    def near(self, pixels: int) -> dict[str, str | int | float]:
+        """Return the macro NEAR of such kernels: 1 if no window reaches farther beyond the image's sides than half a
+        window, else absent.
+        """
+        return {"NEAR": 1} if max(self._beyond(pixels), default=0) <= self.kernel_width // 2 else {}
+
+    def _beyond(self, pixels: int) -> list[int]:
+        """Return by how many columns the windows of each so many pixels reach beyond the image's sides; 0 or less
+        within it.
+        """
+        firsts = (max(0, min(first, self.out_width - pixels)) for first in range(0, self.out_width, pixels))
+        lefts = [first * self.stride_x - self.pad_x for first in firsts]
+        reach = (pixels - 1) * self.stride_x + (self.kernel_width - 1) * self.dilation_x
+        return [max(-left, left + reach + 1 - self.width) for left in lefts]
 
     @property
     def dense(self) -> bool:

@@ -1,12 +1,12 @@
 """Convolutions in bytes (kernels_cl/gather_patches.h, patches.h): how patches are gathered, and how patches and columns
 are distributed."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 from litecl.delegate.cl_op import Scratch, Target
 from litecl.delegate.kit.schedule import Grid, Tile
 from litecl.delegate.matmul.geometry import Geometry, matrix
+from litecl.interpreter.dataclass import dataclass
 
 _LINE = 64  # bytes of a line of the cache
 _MOST_WIDENED = (
@@ -78,11 +78,22 @@ class Patches:
         """The number of runs in a patch."""
         return self.geometry.kernel_height if self.lines else 1
 
+    @property
+    def plain(self) -> bool:
+        """Whether rows are pixels of the image, one after another."""
+        g = self.geometry
+        # Lines are counted in whole tiles, and pads shift the window: then rows of patches are not pixels of the image.
+        pixelwise = not self.lines and (g.taps, self.groups.count, g.pad_y, g.pad_x) == (1, 1, 0, 0)
+        return pixelwise and (g.out_height, g.out_width, _row_bytes(g, False)) == (g.height, g.width, g.channels)
+
+    @property
+    def defines(self) -> dict[str, str | int | float]:
+        """The macros of the tile, and PLAIN where no patch is gathered: tiles of several rows may have too many."""
+        return self.tile.defines | ({"PLAIN": 1} if self.plain and self.tile.rows == 1 else {})
+
     def gather(self, x_bytes: int) -> Gather:
         """Return the kernel's argument, for an input of ``x_bytes``."""
         g, row_bytes = self.geometry, _row_bytes(self.geometry, self.lines)
-        # Lines are counted in whole tiles, and pads shift the window: then rows of patches are not pixels of the image.
-        pixelwise = not self.lines and (g.taps, self.groups.count, g.pad_y, g.pad_x) == (1, 1, 0, 0)
         width = g.out_width if self.lines else g.pixels
         return Gather(
             window=g,
@@ -98,7 +109,7 @@ class Patches:
             lines=int(self.lines),
             line_width=width,
             line_pixels=-(-width // self.tile.rows) * self.tile.rows,
-            plain=int(pixelwise and (g.out_height, g.out_width, row_bytes) == (g.height, g.width, g.channels)),
+            plain=int(self.plain),
             item_bytes=self.item_bytes,
             widened=self.widened,
             size=x_bytes,

@@ -3,12 +3,11 @@
 Weights are packed on the host where they are constant, by a kernel where they are not.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Scratch, Target
 from litecl.delegate.kit.schedule import Tile
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 CACHED_WEIGHTS = 1 << 18  # elements that stay in a CPU's second-level cache

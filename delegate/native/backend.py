@@ -1,7 +1,6 @@
 """The back end itself: one device, the processor, if there is a compiler for it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from litecl.delegate.backend.errors import host_memory
@@ -19,6 +18,7 @@ from litecl.delegate.plan.plan import Plan
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter import limits
 from litecl.interpreter.buffers import ALIGNMENT, Buffer, HostBuffer
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DeviceNotFound
 
 _NAME = "native"

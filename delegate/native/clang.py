@@ -9,12 +9,13 @@ import subprocess
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
 from litecl.delegate.native.loading import NO_FOLDER
 from litecl.delegate.native.processes import NO_WINDOW, Product, Task, run_all, shares
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import KernelBuildError
 
 _OPENCL = (

@@ -3,8 +3,8 @@
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError
 
 HOST, NATIVE = "host", "native"  # this machine, and its processor

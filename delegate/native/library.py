@@ -58,9 +58,9 @@ class Libraries:
         return [*units, self._unit("region.cl", macros), *self._runtime()]
 
     def _shared(self, unit: Unit, defines: Defines) -> Iterator[Unit]:
-        """Yield the files with functions that a kernel file declares."""
+        """Yield the files with functions that a kernel file declares, and calls."""
         for name, macros in _SHARED.items():
-            if f'"{name}.h"' in unit.source:
+            if f'"{name}.h"' in unit.source and "PLAIN" not in defines:
                 own = {macro: value for macro, value in defines.items() if macro in (*macros, "LITECL_REGION")}
                 yield self._unit(f"{name}.cl", own)
 

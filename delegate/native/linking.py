@@ -1,10 +1,10 @@
 """How ``ziglang`` links a shared library, for each system."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from litecl.delegate.native import clang
 from litecl.delegate.native.clang import Compiler
+from litecl.interpreter.dataclass import dataclass
 
 # All that libraries for Windows import, by the library that has it: nothing else is in every process.
 _WINDOWS = {

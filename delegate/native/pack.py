@@ -11,13 +11,14 @@ import json
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from litecl import kernels_cl
 from litecl.delegate.native.clang import OPTIONS
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError, KernelBuildError
 
 _FORMAT = 2

@@ -1,7 +1,7 @@
 """The processor where no compiler is: libraries come from a pack (``CLDelegate(programs=...)``)."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from os import PathLike
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from litecl.delegate.native.library import Libraries
 from litecl.delegate.native.pack import Pack, Packed
 from litecl.delegate.native.processes import processors
 from litecl.delegate.tuning import Demand, Tuning
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError, KernelBuildError
 
 

@@ -1,7 +1,7 @@
 """Making the libraries of a pack: regions are planned for another machine, and nothing runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from litecl.delegate.claim.options import CLOptions
@@ -17,6 +17,7 @@ from litecl.delegate.native.pack import Packed, digests
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime, Manner
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError
 
 

@@ -7,9 +7,10 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import KernelBuildError
 
 NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # of Windows, where a child then hears no Ctrl-C either

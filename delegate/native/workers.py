@@ -2,10 +2,10 @@
 
 import ctypes
 import os
-from dataclasses import dataclass
 
 from litecl.delegate.backend import fork
 from litecl.delegate.native.library import Libraries
+from litecl.interpreter.dataclass import dataclass
 
 _hiring = fork.Section(needs_runtime=False)
 _crew: "Crew | None" = None

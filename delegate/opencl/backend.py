@@ -1,7 +1,6 @@
 """The OpenCL back end: every device of every platform, as ``delegate/backend/protocols.py`` asks for them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from litecl.delegate.opencl.runs.execution import CLExecution
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.buffers import Buffer
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DeviceNotFound
 
 _TYPES = {cl.device_type.CPU: "CPU", cl.device_type.GPU: "GPU", cl.device_type.ACCELERATOR: "accelerator"}

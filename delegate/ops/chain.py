@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 
 import numpy as np
@@ -11,6 +11,7 @@ from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Recor
 from litecl.delegate.kit.loops import long_rows, loop_nest, periodic
 from litecl.delegate.kit.schedule import elements
 from litecl.delegate.kit.strided import view, view_of
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, Shape
 
 

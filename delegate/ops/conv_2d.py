@@ -2,7 +2,7 @@
 convolution where every channel is a group, and for all others a product that gathers its rows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from litecl.delegate.matmul.geometry import Geometry, Placement, geometry, reach
 from litecl.delegate.matmul.product import Packed, Product, gemm, packed
 from litecl.delegate.ops import depthwise_conv_2d
 from litecl.delegate.ops.gpu import products
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.schema import TensorType

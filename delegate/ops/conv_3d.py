@@ -6,7 +6,6 @@ no position of a tile meets are left out, so a stride of s along depth and heigh
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Record, Refusal, Step, Target
 from litecl.delegate.kit import claims
 from litecl.delegate.matmul.product import Packed, Strided, pack, packed, panels
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.conv_3d import CONV_3D, Conv3DOptions, windows
 from litecl.interpreter.ops.conv_3d_transpose import CONV_3D_TRANSPOSE, dilations, offset, strides

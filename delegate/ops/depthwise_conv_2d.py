@@ -1,7 +1,6 @@
 """DEPTHWISE_CONV_2D on the device."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from litecl.delegate.kit.schedule import Grid, aligned, rows_of, width_of
 from litecl.delegate.matmul.geometry import Geometry, geometry, reached
 from litecl.delegate.matmul.product import Packed, Strided, pack
 from litecl.delegate.tuning import Tiled
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 
@@ -65,7 +65,8 @@ def _cpu_share(g: Geometry, target: CpuTarget) -> _Share:
     items = Depthwise(g, item_bands * rows, g.out_width, item_channels, ahead)
     pixels = rows_of(_KERNEL, target, g.out_width)
     usual = target.schedule(_KERNEL).usual_rows  # a model's other nodes need the same code
-    return _Share(items, rows, pixels, defines={} if pixels == usual else g.guarded(pixels))
+    defines = g.near(pixels) if _unrolled(g) else {}
+    return _Share(items, rows, pixels, defines=defines if pixels == usual else defines | g.guarded(pixels))
 
 
 def _gpu_share(g: Geometry, target: GpuTarget) -> _Share:
@@ -108,13 +109,18 @@ def _by_multiplier(values: Operand | None, taps: int, g: Geometry, target: Targe
     return Packed(scratch, (launch,))
 
 
+def _unrolled(g: Geometry) -> bool:
+    """Return whether the kernel knows a row of taps: how many, and their step."""
+    return g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2
+
+
 def _defines(g: Geometry, share: _Share, target: Target) -> dict[str, str | int | float]:
     defines: dict[str, str | int | float] = {"PIXELS": share.pixels, **aligned(target, g.channels), **share.defines}
     if share.rows > 1:
         defines["ROWS"] = share.rows
     if g.group_columns > 1:
         defines["APART"] = 1
-    if g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2:
+    if _unrolled(g):
         defines |= {"KERNEL_WIDTH": g.kernel_width, "STRIDE_X": g.stride_x}
     if g.channels < target.vector_width:
         defines |= {"WIDTH": width_of(target, g.channels)}

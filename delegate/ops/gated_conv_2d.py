@@ -3,7 +3,7 @@
 No file has this operator: the pass ``gates`` finds it. Where a GPU cannot run it at once, it is two launches.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from litecl.delegate.cl_op import Activation, Call, CallOn, ClOp, Operand, Step, Target, or_else
@@ -11,6 +11,7 @@ from litecl.delegate.kit.claims import FLOAT, takes
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.ops import binary, conv_2d
 from litecl.delegate.ops.gpu import fused
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.binary import MUL, MulOptions
 from litecl.interpreter.ops.conv_2d import Conv2DOptions

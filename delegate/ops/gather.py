@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from litecl.delegate.cl_op import Call, ClOp, Operand, Record, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, Specs, bits, given, moves
 from litecl.delegate.kit.schedule import elements, pixels
 from litecl.delegate.kit.strided import dense
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.gather import GATHER, GATHER_ND

@@ -3,7 +3,6 @@
 No file has this operator: the pass ``inverted`` finds it. Where a GPU does better without it, it is two launches.
 """
 
-from dataclasses import dataclass
 from typing import TypeVar
 
 from litecl.delegate.cl_op import Activation, Call, CallOn, ClOp, Step, Target, or_else
@@ -12,6 +11,7 @@ from litecl.delegate.kit.composed import composed, first_and_rest
 from litecl.delegate.ops import conv_2d
 from litecl.delegate.ops.gpu import inverted_residual as gpu
 from litecl.delegate.ops.separable_conv_2d import SEPARABLE, SeparableOptions
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.conv_2d import Conv2DOptions
 

@@ -3,7 +3,6 @@
 No file has these operators: the pass ``layer_norms`` finds them.
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -14,6 +13,7 @@ from litecl.delegate.kit.claims import FLOAT, takes
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.ops.gpu import rows
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 _FLOPS = 8  # of an element

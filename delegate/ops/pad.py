@@ -1,7 +1,7 @@
 """PAD, PADV2 and MIRROR_PAD: the output filled, then the input copied into it; a mirrored border copied in pieces."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -10,6 +10,7 @@ from litecl.delegate.cl_op import Arg, Call, ClOp, Operand, Pads, Step
 from litecl.delegate.kit.claims import Specs, bits, given, integers, moves_by
 from litecl.delegate.kit.strided import box, copy, fill, view
 from litecl.delegate.quantized.integers import padding
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.pad import MIRROR_PAD, PAD, PADV2
 from litecl.interpreter.schema import MirrorPadMode, TensorType

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -25,6 +24,7 @@ from litecl.delegate.kit.claims import (
 from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.ops.gpu.reduce import Reductions
 from litecl.delegate.quantized.integers import alike
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.kit.types import limits
 from litecl.interpreter.op import Op

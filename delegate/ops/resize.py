@@ -1,7 +1,6 @@
 """RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR, from tables of the positions that the interpreter computes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Record, Refusal, Scratch, Step
 from litecl.delegate.kit.claims import C_TYPES, FLOAT, QUANTIZED, Specs, bits, moves, typed
 from litecl.delegate.kit.schedule import Chunks, aligned, chunks, pixels
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.resize import (
     RESIZE_BILINEAR,

@@ -4,7 +4,6 @@ No file has this operator: the pass ``rope`` finds it, in the composite ``odml.r
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from litecl.delegate.kit.claims import C_TYPES, takes
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.kit.strided import view
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.schema import TensorType
 

@@ -3,7 +3,6 @@
 No file has this operator: the pass ``separable`` finds it. Where a GPU cannot run it at once, it is two launches.
 """
 
-from dataclasses import dataclass
 from typing import TypeVar
 
 from litecl.delegate.cl_op import Activation, Call, CallOn, ClOp, Pads, Step, Target, or_else
@@ -11,6 +10,7 @@ from litecl.delegate.kit.claims import FLOAT, takes
 from litecl.delegate.kit.composed import composed, first_and_rest
 from litecl.delegate.ops import conv_2d, depthwise_conv_2d
 from litecl.delegate.ops.gpu import fused
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.conv_2d import Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DepthwiseConv2DOptions

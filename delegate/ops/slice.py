@@ -4,7 +4,6 @@ device. UPDATE_ALONG is an update of which one coordinate alone is not known (th
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from litecl.delegate.kit.claims import C_TYPES, Specs, bits, given, integers, mo
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.schedule import elements
 from litecl.delegate.kit.strided import Place, box, copy, copy_box, dense, view
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE

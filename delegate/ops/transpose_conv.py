@@ -5,7 +5,6 @@ of stride 1 with its taps reversed, whose results lie s pixels apart.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -15,6 +14,7 @@ from litecl.delegate.kit import claims
 from litecl.delegate.kit.strided import copy, view, view_of
 from litecl.delegate.matmul.geometry import Geometry, Placement
 from litecl.delegate.ops.conv_2d import known, window_product
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.transpose_conv import (
     CONVOLUTION_2D_TRANSPOSE_BIAS,

@@ -4,7 +4,6 @@ No file has this operator: the pass ``weight_only`` finds it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Operand, Record, Refus
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.schedule import chunks, flops, rows_of
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.fully_connected import FullyConnectedOptions
 from litecl.interpreter.schema import TensorType

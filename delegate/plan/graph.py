@@ -1,7 +1,7 @@
 """One run of a subgraph as a graph: its nodes, and the findings of passes. Pure data."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
@@ -9,6 +9,7 @@ from litecl.delegate.analysis.states import states_of
 from litecl.delegate.cl_op import Activation, ClOp, DeviceOp, Operand, Pads
 from litecl.delegate.kit.claims import fused_activation
 from litecl.delegate.plan.inline import Inlined, Origin
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import ABSENT, Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, MAXIMUM, MINIMUM, MUL

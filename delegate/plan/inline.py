@@ -5,11 +5,12 @@ in it by structure, and a composite whose decomposition does something else is n
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from litecl.delegate.analysis.loop_variables import live_nodes
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec, acts, callees_of
 from litecl.interpreter.ops.control import CALL, STABLEHLO_COMPOSITE
 

@@ -1,7 +1,6 @@
 """The parts of planning that depend on the kind of device: all others treat CPUs and GPUs alike."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.plan.graph import RegionGraph
@@ -9,6 +8,7 @@ from litecl.delegate.plan.pipeline import Observer
 from litecl.delegate.plan.steps import Slot, Steps
 from litecl.delegate.plan.values import Planning
 from litecl.delegate.recurrent import lstm_cell
+from litecl.interpreter.dataclass import dataclass
 
 Place = Callable[[Operand], tuple[Operand, int]]
 

@@ -1,9 +1,10 @@
 """Offsets in one arena, from lifetimes: tensors that are never live together may share memory."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from litecl.interpreter.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A region as steps over operands, with memory assigned."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from litecl.delegate.analysis.explicit import Explicit
@@ -29,6 +29,7 @@ from litecl.delegate.plan.steps import (
     works_of,
 )
 from litecl.delegate.plan.values import Planning, Values
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.op import Op
 
 

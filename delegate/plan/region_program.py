@@ -8,7 +8,7 @@ the cache.
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from litecl.delegate.cl_op import Arg, Launch, Local, Operand
 from litecl.delegate.launch import is_users
 from litecl.delegate.plan.region_tables import Control, Entry
 from litecl.delegate.plan.steps import Branch, Loop, Part, Steps, Work, works_of
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 _SCALARS = {

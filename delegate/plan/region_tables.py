@@ -1,7 +1,8 @@
 """Data shared by the host and a whole region's kernel (kernels_cl/region.cl): a plan's table, and memory layouts."""
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from litecl.interpreter.dataclass import dataclass
 
 
 class Control(IntEnum):

@@ -1,9 +1,9 @@
 """The elements of a plan: launches in order, with loops and branches around them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from litecl.delegate.cl_op import Const, Launch, Operand, Scratch
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.run.variables import VariableKey
 
 # Iterations of a loop that one kernel may run even if the time of an invoke is limited.

@@ -1,7 +1,7 @@
 """The operands of the tensors of one run of a subgraph, and their memory once it is decided."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from litecl.delegate.analysis.loop_variables import origins
 from litecl.delegate.cl_op import DeviceOp, Launch, Operand, Target
@@ -11,6 +11,7 @@ from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.delegate.plan.inline import Inlined, Origin, inlined
 from litecl.delegate.plan.steps import Part, Slot, Within, Work, place_of
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import ABSENT, Model, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.schema import TensorType

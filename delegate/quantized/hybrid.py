@@ -1,7 +1,6 @@
 """Float activations and integer weights: rows quantized at run time (kernels_cl/quantize_rows.cl), and weights."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from litecl.delegate.cl_op import Arg, Launch, Operand, Refusal, Scratch, Target
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Chunks, chunks, pieces
 from litecl.interpreter.arithmetic import hybrid
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.schema import TensorType
 

@@ -1,6 +1,5 @@
 """The launches of products of floats and integer weights: quantized rows, and kernels_cl/hybrid_conv_2d.cl."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -11,6 +10,7 @@ from litecl.delegate.matmul.patches import Gather, patches
 from litecl.delegate.quantized.hybrid import integers, quantized_rows
 from litecl.delegate.quantized.integers import in_rows, packed, stored_bits
 from litecl.interpreter.arithmetic.hybrid import scales_of
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 
 
@@ -114,7 +114,7 @@ def hybrid_product(
     across, stage = work.tile.across, Const(weights.stage(g.groups, panel, width))
     values = in_rows(weights.values[np.newaxis], width) if across else weights.packed(g.groups, panel, work.runs)
     scales = Const(weights.block_scales(panel)) if blocks else stage
-    defines = work.tile.defines | activation.defines | {"T": "uchar"}
+    defines = work.defines | activation.defines | {"T": "uchar"}
     if weights.bits < 8:
         defines["WEIGHT_BITS"] = weights.bits
     if blocks:

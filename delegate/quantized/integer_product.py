@@ -1,12 +1,11 @@
 """The launch of kernels_cl/quantized_conv_2d.cl: quantized activations times constant weights of 8 bits or fewer."""
 
-from dataclasses import dataclass
-
 from litecl.delegate.cl_op import Const, Launch, Operand, Record, Scratch, Target
 from litecl.delegate.kit.claims import C_TYPES
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.patches import Gather, patches
 from litecl.delegate.quantized.integers import Bounds, Weights, in_rows
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.schema import TensorType
 
 
@@ -52,7 +51,7 @@ def integer_product(
     else:
         stage = weights.stage(panel, width, x_zero, bounds, real=real)
     packed = in_rows(weights.values, width) if work.tile.across else weights.packed(panel, work.runs)
-    defines = work.tile.defines | stage.defines | {"T": C_TYPES[x.spec.type]}
+    defines = work.defines | stage.defines | {"T": C_TYPES[x.spec.type]}
     defines |= {} if wide else bounds.defines(type_)
     if type_ != x.spec.type:
         defines["OUT"] = C_TYPES[type_]

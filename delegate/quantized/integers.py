@@ -1,7 +1,7 @@
 """Common parts of quantized operators: checks of nodes, packed weights, and the stage after the sums."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from litecl.delegate.cl_op import Const, Record, Refusal
 from litecl.delegate.kit.claims import Specs, given, is_quantized
 from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 

@@ -1,7 +1,6 @@
 """The launches of an LSTM cell of integers: its input's part of the gates, then all steps (integer_lstm.cl)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -15,6 +14,7 @@ from litecl.delegate.quantized.integers import WORDS, Bounds, Scale, Weights, un
 from litecl.delegate.recurrent.time_loop import Gate, Peephole, TimeLoop, by_block, width_of
 from litecl.interpreter.arithmetic.fixed_point import Multiplier
 from litecl.interpreter.arithmetic.integer_sums import Sums
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 

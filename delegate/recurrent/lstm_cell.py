@@ -1,7 +1,6 @@
 """Launches that run a cell over all time steps, shared by the recurrent operators (kernels_cl/lstm.cl)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +13,7 @@ from litecl.delegate.quantized.hybrid_product import HybridWeights, hybrid_produ
 from litecl.delegate.quantized.integers import packed
 from litecl.delegate.recurrent.operands import Cell, Matrix
 from litecl.delegate.recurrent.time_loop import Gate, Recurrence, TimeLoop, by_block, width_of
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 from litecl.interpreter.recurrent.lstm_cell import CellOptions, Layout
 

@@ -6,7 +6,6 @@ h' = sigmoid(o) tanh(c').
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from litecl.delegate.cl_op import Activation, Call, Launch, Operand, Target
 from litecl.delegate.recurrent.lstm_cell import Run, clips_of, memory_of
 from litecl.delegate.recurrent.operands import Cell, plain_cell
 from litecl.delegate.recurrent.time_loop import time_loop
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, MUL

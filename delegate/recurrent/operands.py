@@ -1,7 +1,6 @@
 """The constant operands of recurrent cells, of floats or with integer weights, and the claims on them."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from litecl.delegate.quantized import hybrid
 from litecl.delegate.quantized.integers import stored_bits
 from litecl.delegate.recurrent.time_loop import Gate, Peephole
 from litecl.interpreter.arithmetic.hybrid import scales_of
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 from litecl.interpreter.recurrent.lstm_cell import Layout
 from litecl.interpreter.schema import TensorType

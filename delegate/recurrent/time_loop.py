@@ -1,12 +1,12 @@
 """A cell's loop over time: the arguments of its kernels, and the order in which they read weights."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 
 from litecl.delegate.cl_op import Record, Target
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 

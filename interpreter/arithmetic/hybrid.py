@@ -4,7 +4,6 @@ The formulas are TFLite's (portable_tensor_utils.cc: SymmetricQuantizeFloats, As
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from litecl.interpreter.arithmetic import exact
 from litecl.interpreter.arithmetic.exact import Product
 from litecl.interpreter.arithmetic.fixed_point import round_half_away
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import Bind, Inputs, Run, Specs

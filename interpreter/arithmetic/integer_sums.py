@@ -1,13 +1,13 @@
 """Arithmetic that the integer LSTM cells share: sums of products with a factor, saturation, bounds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter.arithmetic import exact, rescale
 from litecl.interpreter.arithmetic.exact import Product
 from litecl.interpreter.arithmetic.rescale import Factor
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
 

@@ -5,12 +5,12 @@ sums of 64 bits (16-bit activations) in coarser fixed point and rounded once, an
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from litecl.interpreter.arithmetic import exact, fixed_point
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 

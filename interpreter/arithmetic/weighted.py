@@ -1,7 +1,6 @@
 """Integer kernels of operators with weights: stored integers times weights, plus bias, rescaled to stored integers."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from litecl.interpreter import limits
 from litecl.interpreter.arithmetic import exact, fixed_point, rescale
 from litecl.interpreter.arithmetic.exact import Product
 from litecl.interpreter.arithmetic.rescale import FactorOf, Rescale, Stored
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 

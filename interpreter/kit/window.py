@@ -1,13 +1,13 @@
 """Windows that slide over spatial dimensions: sizes and paddings as TFLite has them, arrays viewed through them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import Padding

@@ -1,11 +1,11 @@
 """ARG_MAX and ARG_MIN: the first position of the largest or smallest element along one axis."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import TELLING_OF_BYTES

@@ -3,11 +3,10 @@
 Formulas: kernels/internal/spectrogram.cc, mfcc_mel_filterbank.cc and mfcc_dct.cc.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require, types

@@ -1,12 +1,12 @@
 """BATCH_MATMUL: products of the last two dimensions, the others broadcast."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from litecl.interpreter.arithmetic import exact, halves, hybrid, rescale, weighted
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import PLAIN

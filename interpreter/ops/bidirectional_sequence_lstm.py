@@ -5,12 +5,11 @@ input, 40-47 its weights. Without these weights the backward cell reads the auxi
 are not cross-linked).
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Scales
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import KEEPS_STATES

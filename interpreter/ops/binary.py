@@ -1,13 +1,14 @@
 """Element-wise operators of two inputs that broadcast."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from litecl.interpreter.arithmetic import bfloat16
 from litecl.interpreter.arithmetic import quantized_binary as quantized
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import BYTES, PLAIN, InFloat, Integers

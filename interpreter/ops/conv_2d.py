@@ -1,7 +1,6 @@
 """CONV_2D: a bank of filters slid over an image, in groups of channels."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
 from litecl.interpreter.arithmetic.exact import Product
 from litecl.interpreter.arithmetic.weighted import Weighted
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import Integers

@@ -1,7 +1,6 @@
 """CONV_3D: a bank of filters slid over a volume."""
 
-from dataclasses import dataclass
-
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.kit import require, types, window

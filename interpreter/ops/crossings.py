@@ -2,13 +2,13 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from litecl.interpreter.arithmetic.farmhash import fingerprint64
 from litecl.interpreter.arithmetic.siphash import siphash
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit.own import Result, operator, texts

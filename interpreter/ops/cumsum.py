@@ -1,9 +1,8 @@
 """CUMSUM: running sums along one axis."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Specs

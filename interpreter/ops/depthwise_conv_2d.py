@@ -1,13 +1,13 @@
 """DEPTHWISE_CONV_2D: filters of one channel each, ``multiplier`` of them for every input channel."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
 
 from litecl.interpreter import limits
 from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import Integers

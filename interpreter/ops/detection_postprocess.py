@@ -5,12 +5,12 @@ suppression at every class by itself.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter import limits
 from litecl.interpreter.arithmetic.fixed_point import affine, scale_of
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require, types

@@ -4,11 +4,11 @@ Singular vectors and eigenvectors are unique up to their signs, which may differ
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.kit import require, types

@@ -1,12 +1,13 @@
 """FULLY_CONNECTED: rows times the transpose of a weight matrix, with a bias."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from litecl.interpreter.arithmetic import exact, halves, hybrid, rescale, weighted
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import Integers

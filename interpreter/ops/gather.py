@@ -1,10 +1,10 @@
 """GATHER and GATHER_ND: slices of a tensor by index."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import MOVING

@@ -1,13 +1,13 @@
 """GELU: the input times the normal distribution's probability of a smaller value (Hendrycks and Gimpel, 2016)."""
 
 import math
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from litecl.interpreter.arithmetic import lookup
 from litecl.interpreter.arithmetic import quantized_unary as quantized
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 from litecl.interpreter.integers import PLAIN
 from litecl.interpreter.kit import lowest, types

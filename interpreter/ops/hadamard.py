@@ -3,10 +3,9 @@
 Formula: kernels/hadamard_rotation.cc, a fast Walsh-Hadamard transform. It does not read its random_binary_vector.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require

@@ -3,11 +3,11 @@
 ``Context.resources`` keeps a table as its sorted keys and the values in their order.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require

@@ -1,12 +1,12 @@
 """L2_NORMALIZATION: rows along the last axis, scaled to length one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter.arithmetic import fixed_math, fixed_point
 from litecl.interpreter.arithmetic.quantized_unary import BYTES
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import SIGNED_UNIT, Integers

@@ -1,10 +1,9 @@
 """LEAKY_RELU: the input, negative elements times a constant slope."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from litecl.interpreter.arithmetic import quantized_unary as quantized
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 from litecl.interpreter.integers import PLAIN
 from litecl.interpreter.kit import lowest, types

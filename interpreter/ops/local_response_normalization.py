@@ -1,10 +1,9 @@
 """LOCAL_RESPONSE_NORMALIZATION: each element against the squares of the channels around it."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Specs

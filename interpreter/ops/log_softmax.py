@@ -1,12 +1,12 @@
 """LOG_SOFTMAX: the logarithm of SOFTMAX along the last axis."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter.arithmetic import fixed_math, fixed_point, gemmlowp
 from litecl.interpreter.arithmetic.quantized_unary import BYTES
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import Integers

@@ -1,12 +1,12 @@
 """LSH_PROJECTION: bits that are alike for inputs that are alike, from hashes of their rows (Ravi, 2017)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter import limits
 from litecl.interpreter.arithmetic.farmhash import fingerprint64
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require, types

@@ -6,12 +6,12 @@ structure, FLOAT32), as in its hair segmentation model, count the taps of a wind
 add 0.1.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import activation, require, types, window

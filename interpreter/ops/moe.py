@@ -8,11 +8,11 @@ A custom operator that LiteRT's XNNPACK runs (xnnpack/moe_delegate_kernel.cc), a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError, UnsupportedOp
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.kit import require

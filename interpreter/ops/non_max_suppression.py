@@ -4,12 +4,12 @@ Soft suppression (Bodla et al., 2017) lowers the score of a box that overlaps an
 """
 
 import heapq
-from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter import limits
 from litecl.interpreter.arithmetic import lookup
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require, types

@@ -5,11 +5,11 @@ larger difference is an error.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter.arithmetic.fixed_point import affine, scale_of
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import InFloat

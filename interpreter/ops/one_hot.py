@@ -1,9 +1,8 @@
 """ONE_HOT: for every index a vector that is ``on`` there and ``off`` elsewhere, along a new axis."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import MOVING_BYTES
 from litecl.interpreter.kit import require, types

@@ -1,9 +1,8 @@
 """PACK and UNPACK: tensors of one shape stacked along a new axis, and back."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import MOVING

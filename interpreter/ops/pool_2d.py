@@ -1,12 +1,13 @@
 """AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D: each window of an image reduced to one element a channel."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
 
 from litecl.interpreter.arithmetic import fixed_point, rescale
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import SHARING, Integers
 from litecl.interpreter.kit import activation, lowest, require, types, window

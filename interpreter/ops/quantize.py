@@ -1,13 +1,13 @@
 """QUANTIZE, DEQUANTIZE and FAKE_QUANT: between real numbers and the integers that represent them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter import limits
 from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.arithmetic.fixed_point import affine
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.integers import BORDER

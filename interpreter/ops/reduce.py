@@ -1,7 +1,7 @@
 """Reductions over any set of axes."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.arithmetic.fixed_point import Multiplier
 from litecl.interpreter.arithmetic.quantized_unary import QUANTIZED, symmetric
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import PLAIN, REPLACED, SHARING, InFloat, Integers

@@ -1,11 +1,11 @@
 """REDUCE_WINDOW and STABLEHLO_REDUCE_WINDOW: windows over every dimension of a tensor."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError, UnsupportedOp
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.kit import require

@@ -1,10 +1,10 @@
 """RESHAPE, SQUEEZE and EXPAND_DIMS: the same elements under another shape."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import MOVING

@@ -5,12 +5,12 @@ bit decides which pixel is nearest.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from litecl.interpreter.arithmetic.fixed_point import round_half_away
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import SHARING

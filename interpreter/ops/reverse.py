@@ -1,9 +1,8 @@
 """REVERSE_V2 and REVERSE_SEQUENCE: elements in opposite order along axes, or along the start of one."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import MOVING, MOVING_WORDS

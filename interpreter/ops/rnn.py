@@ -1,12 +1,11 @@
 """RNN, UNIDIRECTIONAL_SEQUENCE_RNN, BIDIRECTIONAL_SEQUENCE_RNN: h = activation(W x + W_aux aux + R h + b)."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from litecl.interpreter import limits
 from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Matrix, Scales
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import KEEPS_STATES

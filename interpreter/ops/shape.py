@@ -1,9 +1,8 @@
 """SHAPE and RANK: what is known of a tensor without its values."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import TELLING

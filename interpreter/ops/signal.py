@@ -4,13 +4,13 @@ All arithmetic is that of its fixed-point library, https://github.com/tensorflow
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from litecl.interpreter import limits
 from litecl.interpreter.arithmetic import fixed_math, kiss_fft
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require

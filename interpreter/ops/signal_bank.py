@@ -1,13 +1,13 @@
 """Filter banks of the audio front end of TensorFlow Lite Micro, and the smoothing and compression of their energies."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from litecl.interpreter import limits
 from litecl.interpreter.arithmetic import fixed_math
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require

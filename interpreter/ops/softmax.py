@@ -1,13 +1,13 @@
 """SOFTMAX: exponentials along the last axis, normalised to sum to one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from litecl.interpreter.arithmetic import fixed_math, fixed_point, gemmlowp, lookup
 from litecl.interpreter.arithmetic.quantized_unary import QUANTIZED, symmetric
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import UNIT

@@ -1,7 +1,6 @@
 """SPACE_TO_DEPTH and DEPTH_TO_SPACE: blocks of pixels to channels, and back. Layout NHWC."""
 
-from dataclasses import dataclass
-
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import MOVING_BYTES

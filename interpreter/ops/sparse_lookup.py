@@ -1,9 +1,8 @@
 """HASHTABLE_LOOKUP and EMBEDDING_LOOKUP_SPARSE: rows of a table by key, and weighted sums of rows."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import ADDS_ZEROS

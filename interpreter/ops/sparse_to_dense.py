@@ -1,9 +1,8 @@
 """SPARSE_TO_DENSE: a tensor of a default value with values put in by index."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import MOVING_BYTES

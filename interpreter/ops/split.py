@@ -1,9 +1,8 @@
 """SPLIT and SPLIT_V: a tensor cut along an axis, into equal parts or parts of given sizes."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import MOVING

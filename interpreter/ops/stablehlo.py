@@ -4,11 +4,11 @@ Semantics: https://openxla.org/stablehlo/spec. Inputs of the arithmetic have one
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import MOVING

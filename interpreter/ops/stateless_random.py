@@ -4,11 +4,11 @@ Numbers are those of Philox's blocks one after another, from a counter on, as Te
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require

@@ -3,9 +3,9 @@
 Bit i of a mask refers to entry i of ``begin``, ``end`` and ``strides``, in the order in which Python would write it.
 """
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import MOVING

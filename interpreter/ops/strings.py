@@ -4,13 +4,13 @@ Texts are arrays of bytes objects. LiteRT says of a file with them which operato
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from litecl.interpreter.arithmetic.farmhash import fingerprint64
 from litecl.interpreter.arithmetic.siphash import siphash
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import regular, require

@@ -1,12 +1,12 @@
 """SVDF: filters of rank one along features and time, whose feature responses are remembered as state."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter.arithmetic import fixed_point, hybrid
 from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Matrix, Scales
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import KEEPS_STATES

@@ -3,13 +3,13 @@
 import base64
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from litecl.interpreter.arithmetic.farmhash import fingerprint64
 from litecl.interpreter.arithmetic.murmurhash import murmur64
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require

@@ -3,12 +3,12 @@
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter import limits
 from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import Integers

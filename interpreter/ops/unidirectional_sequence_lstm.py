@@ -1,10 +1,10 @@
 """UNIDIRECTIONAL_SEQUENCE_LSTM: an LSTM cell along the time dimension."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Scales
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import KEEPS_STATES

@@ -1,9 +1,8 @@
 """UNIQUE: the distinct elements of a vector in order of appearance, and for every element which of them it is."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import MOVING
 from litecl.interpreter.kit import require

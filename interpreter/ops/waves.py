@@ -2,10 +2,10 @@
 
 import io
 import wave
-from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.kit import require

@@ -5,7 +5,6 @@ over the cells; afterwards they have 15. The cell state's scale is a power of tw
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from litecl.interpreter import limits
 from litecl.interpreter.arithmetic import fixed_point, gemmlowp
 from litecl.interpreter.arithmetic.fixed_point import Multiplier
 from litecl.interpreter.arithmetic.integer_sums import Part, Sums, clip_of, clipped, constant, saturate, sums
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require

@@ -5,13 +5,14 @@ intermediate tensors give each gate's quantization: of both products and, before
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from litecl.interpreter.arithmetic import fixed_point, lookup
 from litecl.interpreter.arithmetic.fixed_point import Multiplier
 from litecl.interpreter.arithmetic.integer_sums import Sums, clip_of, clipped, constant, saturate, sums
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require

@@ -7,13 +7,13 @@ peephole reads the new cell state, the others read the old one (tflite/kernels/l
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from litecl.interpreter import limits
 from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Matrix, Scales, dequantize
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.kit import activation, require

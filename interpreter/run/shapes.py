@@ -6,9 +6,10 @@ Where a shape depends on values, it is None ("known at run time"), and so is all
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from litecl.interpreter import limits
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import FAULTS, LimitError, LiteclError, ModelError, UnsupportedOp, fault, locate
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Subgraph, TensorSpec, updated_by
 from litecl.interpreter.kit.specs import common, same

@@ -1,9 +1,9 @@
 """A node that is ready to run, with all that is known of it beforehand."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import FAULTS, LiteclError, fault, locate
 from litecl.interpreter.graph import Array, Node
 from litecl.interpreter.op import ControlOp, Op

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.probes.capabilities import Capabilities, capabilities, context_of
 from litecl.delegate.opencl.probes.gpu import gpu_of
 from litecl.delegate.tuning import Demand, Tuning
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array
 

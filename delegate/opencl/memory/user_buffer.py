@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyopencl as cl
 
 from litecl.delegate.opencl.errors import typed_errors
 from litecl.interpreter.buffers import Buffer, seen
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 

@@ -8,7 +8,7 @@ import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from litecl.delegate.opencl.kernel_objects import kernel_object
 from litecl.delegate.opencl.probes import half_probe, matrix_probe
 from litecl.delegate.opencl.probes.gpu import matrix_of
 from litecl.delegate.report import summary
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import KernelBuildError
 
 _VERSION = 8  # of the file; incremented when the probe asks for more

@@ -1,6 +1,6 @@
 """CONV_2D and FULLY_CONNECTED of quantized bytes on a GPU: tiles in local memory, four bytes multiplied at a time."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from litecl.delegate.gpu.tiles import local_share
 from litecl.delegate.kit.claims import BYTES, C_TYPES
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.quantized.integers import Bounds, Weights, bounds_of, packed, unsigned_zero
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 _INT = 4  # bytes of a row that are multiplied at a time

@@ -1,6 +1,5 @@
 """INVERTED_RESIDUAL on a GPU: a group for a tile of the image and a part of the hidden channels."""
 
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -10,6 +9,7 @@ from litecl.delegate.gpu.block_groups import Block, BlockShare, block_share
 from litecl.delegate.gpu.target import GpuCall
 from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.matmul.product import Packed, panels
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 _CHUNK = 32  # hidden channels, and steps of the first depth, that the kernel takes at once

@@ -1,7 +1,6 @@
 """CONV_2D, FULLY_CONNECTED and BATCH_MATMUL on a GPU: tiles in local memory, and groups that share a row's depth."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from litecl.delegate.gpu.tiles import local_share
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
 from litecl.delegate.matmul.product import Packed, in_halves
 from litecl.delegate.ops.gpu.winograd import winograd
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 _LEAST_DEPTH = 64  # of a product whose groups take columns, not tiles

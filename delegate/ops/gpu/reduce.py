@@ -1,7 +1,6 @@
 """Reductions on a GPU: a group for each row, or for some columns side by side; long lines in several pieces."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from litecl.delegate.cl_op import Arg, Launch, Local
 from litecl.delegate.gpu.groups import groups
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.ops.gpu.rows import LEAST_LENGTH, WIDEST
+from litecl.interpreter.dataclass import dataclass
 
 _KERNEL = "reduce"
 _COLUMNS = 16  # of a group: neighbours lie in as many bytes as memory gives at once

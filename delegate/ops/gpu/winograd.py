@@ -2,7 +2,6 @@
 multiplied as 36 products, and transformed back (kernels_cl/winograd_patches.cl, product_local.cl).
 """
 
-from dataclasses import dataclass
 from math import prod
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Record, Scratch, Step
@@ -13,6 +12,7 @@ from litecl.delegate.gpu.rates import rates_of
 from litecl.delegate.gpu.target import GpuCall, GpuTarget
 from litecl.delegate.gpu.tiles import estimated_share, local_share
 from litecl.delegate.matmul.geometry import Geometry, matrix
+from litecl.interpreter.dataclass import dataclass
 
 _POINTS = (SIDE + 2) ** 2  # of a transformed patch, each of which is a product
 _MOST_BYTES = 1 << 27  # of transformed patches

@@ -1,7 +1,6 @@
 """BATCH_MATMUL on 16-bit elements: sums of 64 bits, which float64 represents exactly."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from litecl.delegate.kit.schedule import chunks, flops
 from litecl.delegate.kit.strided import Memory, copy, view
 from litecl.delegate.quantized.integers import WORDS, Bounds, Weights, zero_point
 from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.batch_matmul import BatchMatMulOptions
 

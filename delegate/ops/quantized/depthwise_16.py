@@ -1,6 +1,6 @@
 """The launch of DEPTHWISE_CONV_2D on 16-bit activations."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.ops.quantized.conv_2d import is_wide
 from litecl.delegate.quantized.integers import Bounds, Weights, bounds_of
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 MOST_TAPS = 508

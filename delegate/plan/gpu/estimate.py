@@ -1,7 +1,6 @@
 """Estimates of a plan's launches on a profiled GPU, from their operations and bytes."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Literal, Protocol
 
@@ -10,6 +9,7 @@ from litecl.delegate.gpu import schedules
 from litecl.delegate.gpu.profiles import Profile
 from litecl.delegate.plan.steps import Loop, OneGroup, Steps, Work, inside, works_of
 from litecl.delegate.tuning import Tiled
+from litecl.interpreter.dataclass import dataclass
 
 
 class Planned(Protocol):

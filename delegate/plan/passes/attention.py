@@ -1,7 +1,7 @@
 """Attention: two products with a softmax between them are one node, whose scores are never stored."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from litecl.delegate.ops.attention import ATTENTION, JOINED_ATTENTION
 from litecl.delegate.plan.fusion import Found, fuse, matching, without_unread
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.delegate.plan.masks import repeated
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.match import Any, Behind, Pattern
 from litecl.interpreter.ops.binary import ADD, DIV, MUL

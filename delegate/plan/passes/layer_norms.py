@@ -6,7 +6,7 @@ r is of the mean of squares, and there is no m.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 
 import numpy as np
@@ -15,6 +15,7 @@ from litecl.delegate.cl_op import ClOp
 from litecl.delegate.ops.layer_norm import LAYER_NORM, RMS_NORM, LayerNormOptions
 from litecl.delegate.plan.fusion import fuse, may_be_one
 from litecl.delegate.plan.graph import NONE, RegionGraph, RegionNode
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops import binary, unary
 from litecl.interpreter.ops.reduce import MEAN

@@ -7,7 +7,6 @@ versions of it, 0.9.0 to 1.0, have these functions with these parameters; in 0.9
 import ctypes
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pyopencl as cl
@@ -16,6 +15,7 @@ from litecl.delegate.opencl.devices.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel, status_error
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed, typed_errors
 from litecl.delegate.opencl.unlocked import Functions, extension_functions, native
+from litecl.interpreter.dataclass import dataclass
 
 EXTENSION = "cl_khr_command_buffer"
 _MAJOR_BIT, _LAST_MAJOR = 22, 1  # of a version; another major one may have other parameters

@@ -6,7 +6,6 @@ that was begun there, with the arguments of then. Values and parameters are thos
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pyopencl as cl
@@ -15,6 +14,7 @@ from litecl.delegate.opencl.devices.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel, status_error
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed, typed_errors
 from litecl.delegate.opencl.unlocked import Functions, extension_functions, native
+from litecl.interpreter.dataclass import dataclass
 
 EXTENSION = "cl_qcom_recordable_queues"
 
