@@ -114,7 +114,7 @@ def write(
     libraries: Mapping[str, bytes],
     dynamic_range: str,
 ) -> Pack:
-    """Write a pack. libraries: those of all machines, by name. Raises OSError, and leaves an earlier pack as it was then."""
+    """Write a pack. libraries: those of all machines, by name. Raises OSError, after which an earlier pack is whole."""
     data = {
         "format": _FORMAT,
         "kernels": kernels_digest(),

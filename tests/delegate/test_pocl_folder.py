@@ -106,6 +106,7 @@ _OWN = """
     environment.set_environment()
     mine = os.environ["POCL_CACHE_DIR"]
     assert Path(mine).is_dir()
+    assert os.environ["PYOPENCL_NO_CACHE"] == "1"
 """
 
 
@@ -119,12 +120,12 @@ def test_where_it_lies(tmp_path: Path) -> None:
     assert not mine.exists()
     user = """
         import os
-        os.environ["POCL_CACHE_DIR"] = "the user's"
+        os.environ["POCL_CACHE_DIR"] = os.environ["PYOPENCL_NO_CACHE"] = "the user's"
         from litecl.delegate.opencl import environment
         environment.set_environment()
-        print(os.environ["POCL_CACHE_DIR"])
+        print(os.environ["POCL_CACHE_DIR"], os.environ["PYOPENCL_NO_CACHE"])
     """
-    assert _python(user, home=tmp_path).strip() == "the user's"
+    assert _python(user, home=tmp_path).strip() == "the user's the user's"
 
 
 def test_a_process_started_by_another_has_its_own(tmp_path: Path) -> None:
