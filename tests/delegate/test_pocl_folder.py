@@ -111,8 +111,10 @@ _OWN = """
 
 
 def test_where_it_lies(tmp_path: Path) -> None:
-    """In the cache folder where there is a home, else in the temporary one; a user's own is left alone."""
+    """In the cache folder where there is a home with room, else in the temporary one; a user's own is left alone."""
     assert Path(_python(_OWN + "    print(mine)", home=tmp_path).strip()).parent == tmp_path / ".cache/pocl"
+    full = _OWN.replace("environment.set_env", "environment._has_room = lambda where: False; environment.set_env")
+    assert Path(_python(full + "    print(mine)", home=tmp_path).strip()).parent != tmp_path / ".cache/pocl"
     (tmp_path / ".cache").rename(tmp_path / "other")
     (tmp_path / ".cache").touch()
     mine = Path(_python(_OWN + "    print(mine)", home=tmp_path).strip())
