@@ -103,17 +103,25 @@ def write_atomically(path: Path, *content: bytes) -> bool:
     """
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = tempfile.NamedTemporaryFile(dir=path.parent, delete=False)  # noqa: SIM115
-        temporary = Path(file.name)
-        try:
-            with file:  # Windows removes and replaces no file that is open
-                file.writelines(content)
-            temporary.chmod(_READABLE)
-            temporary.replace(path)
-            return True
-        finally:  # no temporary file is left, whatever happened
-            temporary.unlink(missing_ok=True)
+        put(path, *content)
+        return True
     return False
+
+
+def put(path: Path, *content: bytes) -> None:
+    """Write a file as a whole, one part after another: others find it as it was, or as it is to be.
+
+    Raises OSError, and leaves the file as it was then.
+    """
+    file = tempfile.NamedTemporaryFile(dir=path.parent, delete=False)  # noqa: SIM115
+    temporary = Path(file.name)
+    try:
+        with file:  # Windows removes and replaces no file that is open
+            file.writelines(content)
+        temporary.chmod(_READABLE)
+        temporary.replace(path)
+    finally:  # no temporary file is left, whatever happened
+        temporary.unlink(missing_ok=True)
 
 
 def limit(folder: Path) -> int:

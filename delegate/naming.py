@@ -72,6 +72,11 @@ def named(found: Sequence[N], wanted: int | str) -> N:
     raise DeviceNotFound(f"{fault}; the devices are {listed(found)}")
 
 
+def did_you_mean(names: Sequence[str]) -> str:
+    """Return a question that ends a sentence about an unknown name; nothing without names that it may mean."""
+    return f"; did you mean {'one of ' * (len(names) > 1)}{', '.join(map(repr, names))}?" if names else ""
+
+
 def close_names(name: str, known: Iterable[str], count: int) -> list[str]:
     """Return the names, at most ``count``, that a misspelt one may mean."""
     import difflib  # only mistakes need it

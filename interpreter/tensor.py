@@ -27,6 +27,15 @@ class Quantization:
     max: Array | None = None
     block_size: int = 0
 
+    def same(self, other: "Quantization") -> bool:
+        """Return whether the same integers represent the same numbers in both."""
+        return (
+            np.array_equal(self.scale, other.scale)
+            and np.array_equal(self.zero_point, other.zero_point)
+            and (self.scale.size < 2 or self.quantized_dimension == other.quantized_dimension)
+            and self.block_size == other.block_size
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class DimensionMetadata:

@@ -8,7 +8,7 @@ from litecl.converter.quantization.cells import Cell, memory_scale
 from litecl.converter.quantization.choose import Chosen, operands, results
 from litecl.converter.quantization.observers import Range, range_of
 from litecl.converter.quantization.rules import Rule
-from litecl.converter.quantization.scales import Affine, affine, given, range_held, same
+from litecl.converter.quantization.scales import Affine, affine, given, range_held
 from litecl.interpreter.graph import Subgraph
 from litecl.interpreter.schema import TensorType
 
@@ -85,7 +85,7 @@ class _Assignment:
                 found.append(self._fixed[tensor])
             else:
                 return None
-        if not found or not all(same(found[0], other) for other in found):
+        if not found or not all(found[0].same(other) for other in found):
             return None
         held = range_held(found[0], self._type)
         return found[0] if all(held.holds(r) for r in constants) else None

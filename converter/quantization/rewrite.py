@@ -12,7 +12,7 @@ from litecl.converter.quantization.choose import Chosen, operands, results
 from litecl.converter.quantization.formats import Format, stored
 from litecl.converter.quantization.groups import Scales
 from litecl.converter.quantization.rules import Rule
-from litecl.converter.quantization.scales import Affine, bias, given, integers, same
+from litecl.converter.quantization.scales import Affine, bias, given, integers
 from litecl.converter.versions import version_of
 from litecl.interpreter.graph import ABSENT, Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
@@ -222,7 +222,7 @@ class _Rewrite:
             self._convert(QUANTIZE, tensor, self._stored[tensor])
         stored = self._tensors[self._stored[tensor]].quantization
         assert stored is not None
-        if same(stored, scale):
+        if stored.same(scale):
             return self._stored[tensor]
         key = (tensor, _key(scale))
         if key not in self._brought:

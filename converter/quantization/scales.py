@@ -24,7 +24,6 @@ __all__ = [
     "nested",
     "quantize",
     "range_held",
-    "same",
     "symmetric",
 ]
 
@@ -86,11 +85,6 @@ def symmetric(values: Range, type_: TensorType) -> Affine:
     """Return the scale that spreads a range over a type's integers, zero being zero."""
     largest = max(-values.low, values.high, 0.0)
     return given(max(largest / integer_limits(type_)[1], _SMALLEST) if largest else 1.0, 0)
-
-
-def same(a: Affine, b: Affine) -> bool:
-    """Return True if two tensors' integers represent the same numbers."""
-    return np.array_equal(a.scale, b.scale) and np.array_equal(a.zero_point, b.zero_point)
 
 
 def range_held(quantization: Affine, type_: TensorType) -> Range:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from litecl.delegate.claim.options import KeptNode
-from litecl.delegate.naming import close_names
+from litecl.delegate.naming import close_names, did_you_mean
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Model, reached
 
@@ -35,8 +35,7 @@ def _by_result(model: Model) -> Mapping[str, list[Place]]:
 def _places(model: Model, named: Mapping[str, list[Place]], asked: KeptNode) -> Iterator[Place]:
     if isinstance(asked, str):
         if asked not in named:
-            close = close_names(asked, named, 3)
-            meant = f"; did you mean one of {', '.join(map(repr, close))}?" if close else ""
+            meant = did_you_mean(close_names(asked, named, 3))
             raise DelegateError(f"keep_float: no node has a result {asked!r}{meant}")
         yield from named[asked]
         return

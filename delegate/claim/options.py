@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any, Literal, TypeVar, get_args
 
 from litecl.delegate.cl_op import ClOp, DeviceOp, Target
-from litecl.delegate.naming import close_names
+from litecl.delegate.naming import close_names, did_you_mean
 from litecl.delegate.ops import CL_OPS
 from litecl.delegate.progress import Progress
 from litecl.delegate.tuning import Tuning
@@ -191,7 +191,7 @@ def _check_names(option: str, names: Collection[str], customs: Collection[str]) 
         if not name.isupper() and not close_names(name.upper(), known, 1):
             continue
         like = close_names(name.upper(), known, 3) or sorted(op.name for op in CL_OPS)
-        raise DelegateError(f"{option}: there is no operator {name!r}; did you mean one of {', '.join(like)}?")
+        raise DelegateError(f"{option}: there is no operator {name!r}{did_you_mean(like)}")
 
 
 def _denied(nodes: Any) -> frozenset[tuple[int, int]]:

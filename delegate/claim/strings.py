@@ -7,7 +7,7 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from litecl.delegate.claim.options import CLOptions, KeptNode
-from litecl.delegate.naming import close_names
+from litecl.delegate.naming import close_names, did_you_mean
 from litecl.interpreter.errors import DelegateError
 
 _PLACE = re.compile(r"\d+(:\d+)?")
@@ -23,9 +23,8 @@ def parsed(options: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _value(name: str, value: Any) -> Any:
     if name not in _PARSERS:
-        close = close_names(name, _PARSERS, 1)
-        meant = f"; did you mean {close[0]!r}?" if close else ""
-        raise DelegateError(f"there is no option {name!r}{meant} There are: {', '.join(_PARSERS)}")
+        meant = did_you_mean(close_names(name, _PARSERS, 1))
+        raise DelegateError(f"there is no option {name!r}{meant or '.'} There are: {', '.join(_PARSERS)}")
     if not isinstance(value, str):
         return value
     try:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from litecl import kernels_cl
+from litecl.delegate import disk
 from litecl.delegate.native.clang import OPTIONS
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError, KernelBuildError
@@ -114,7 +115,7 @@ def write(
     libraries: Mapping[str, bytes],
     dynamic_range: str,
 ) -> Pack:
-    """Write a pack. libraries: those of all machines, by name. Raises OSError."""
+    """Write a pack. libraries: those of all machines, by name. Raises OSError, after which an earlier pack is whole."""
     data = {
         "format": _FORMAT,
         "kernels": kernels_digest(),
@@ -129,9 +130,7 @@ def write(
         for name, content in [(_MANIFEST, text), *((f"{_FOLDER}/{n}", c) for n, c in sorted(libraries.items()))]:
             file.writestr(zipfile.ZipInfo(name, _WHEN), content, zipfile.ZIP_DEFLATED)
         file.comment = _digest(text).encode()
-    part = path.with_name(f"{path.name}.part")
-    part.write_bytes(memory.getvalue())
-    part.replace(path)
+    disk.put(path, memory.getvalue())
     return read(path)
 
 

@@ -7,8 +7,6 @@ in it by structure, and a composite whose decomposition does something else is n
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from litecl.delegate.analysis.loop_variables import live_nodes
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec, acts, callees_of
@@ -129,11 +127,5 @@ def _ends(graph: Subgraph, node: Node) -> list[tuple[int, int]]:
 def _same(inner: TensorSpec, outer: TensorSpec) -> bool:
     """Return whether a tensor is the same inside as outside, its quantization included."""
     a, b = inner.quantization, outer.quantization
-    alike = (a is None and b is None) or (
-        a is not None
-        and b is not None
-        and np.array_equal(a.scale, b.scale)
-        and np.array_equal(a.zero_point, b.zero_point)
-        and a.quantized_dimension == b.quantized_dimension
-    )
+    alike = a is b if a is None or b is None else a.same(b)
     return alike and inner.type == outer.type and inner.shape is not None and inner.shape == outer.shape

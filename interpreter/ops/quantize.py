@@ -53,6 +53,13 @@ def dequantize(x: Array, quantization: Quantization) -> Array:
     return np.asarray(scale * (x.astype(np.int64) - zero), np.float32)
 
 
+def real(x: Array, quantization: Quantization | None) -> Array:
+    """Return the numbers that integers with scales, or floats, stand for, as float64; others and blocks unchanged."""
+    if x.dtype.kind in "iu" and quantization is not None and quantization.scale.size and not quantization.block_size:
+        return dequantize(x, quantization).astype(np.float64)
+    return x.astype(np.float64) if x.dtype.kind == "f" else x
+
+
 def quantize(x: Array, quantization: Quantization, type_: TensorType) -> Array:
     """``round(x / scale) + zero_point``, halves away from zero, within the range of the type: of NaN its end."""
     zero = spread(quantization.zero_point.astype(np.int64), quantization, x.ndim) if quantization.zero_point.size else 0

@@ -156,9 +156,9 @@ def test_two_delegates() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"deny_ops": ["CONV2D"]}, "deny_ops: there is no operator 'CONV2D'; did you mean one of CONV_2D"),
-        ({"allow_ops": ["softmax"]}, "allow_ops: there is no operator 'softmax'; did you mean one of SOFTMAX"),
-        ({"allow_ops": ["ADD", "XYZZY"]}, "did you mean one of ABS, ADD"),
+        ({"deny_ops": ["CONV2D"]}, "deny_ops: there is no operator 'CONV2D'; did you mean one of 'CONV_2D'"),
+        ({"allow_ops": ["softmax"]}, "allow_ops: there is no operator 'softmax'; did you mean one of 'SOFTMAX'"),
+        ({"allow_ops": ["ADD", "XYZZY"]}, "did you mean one of 'ABS', 'ADD'"),
     ],
 )
 def test_a_misspelt_operator(options: dict[str, Any], said: str) -> None:

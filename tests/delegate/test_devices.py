@@ -1,8 +1,8 @@
-"""Which device a model gets, of whatever back end, tested with one in numpy."""
+"""Which device a model gets, of whatever back end, and one that fails; tested with a back end in numpy."""
 
 import pytest
 
-from litecl.delegate import CLDelegate, devices
+from litecl.delegate import CLDelegate, devices, report
 from litecl.delegate.backend.errors import NoRuntime
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, KernelBuildError
@@ -59,3 +59,39 @@ def test_models_share_an_open_device() -> None:
     for _ in range(2):
         Interpreter(model_, delegates=[CLDelegate(device)]).allocate_tensors()
     assert device.calls == ["open", "bind", "allocate", "bind", "allocate"]
+
+
+def test_other_interpreters_go_on_with_a_device_that_failed() -> None:
+    """The one in whose run it failed does not, and the next one opens it anew."""
+    model_ = small()
+    device = FakeDevice(model_)
+    first, second, third = (Interpreter(model_, delegates=[CLDelegate(device)]) for _ in range(3))
+    for interpreter in (first, second):
+        interpreter.allocate_tensors()
+    device.fail = lambda number, name: raises(DelegateError("on purpose"))() if name == "run" else None
+    assert_right(first)
+    device.fail = lambda number, name: None
+    assert_right(second)
+    assert [each.delegation_report().claimed for each in (first, second)] == [0, 2]
+    assert device.calls.count("open") == 1
+    third.allocate_tensors()
+    assert device.calls.count("open") == 2
+
+
+def test_times_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(report, "_said", set())
+    model_ = small()
+    device = FakeDevice(
+        model_, fail=lambda number, name: raises(DelegateError("too early"))() if name == "times" else None
+    )
+    for strict in (False, True):
+        interpreter = Interpreter(model_, delegates=[CLDelegate(device, profile=True, strict=strict)])
+        interpreter.allocate_tensors()
+        assert_right(interpreter)
+        if strict:
+            with pytest.raises(DelegateError, match="too early"):
+                interpreter.delegation_report()
+        else:
+            told = interpreter.delegation_report()
+            assert (told.claimed, told.kernels, told.warnings) == (2, (), ())
+            assert "region 0 has no times: too early" in caplog.text

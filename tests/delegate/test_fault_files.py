@@ -133,13 +133,14 @@ def test_programs_that_are_made_keep_their_folder_small(monkeypatch: pytest.Monk
     assert disk.files(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["file", "file/folder"])
 def test_a_folder_that_cannot_be_written_is_told_of_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(report, "_said", set())
     (tmp_path / "file").touch()
     for _ in range(2):
-        assert_right(prepared(small(), cache_dir=tmp_path / "file" / "folder", num_threads=1))
+        assert_right(prepared(small(), cache_dir=tmp_path / name, num_threads=1))
     told = [record.message for record in caplog.records if "cannot cache" in record.message]
     assert len(told) == 1
     assert "set XDG_CACHE_HOME to a writable folder" in told[0]

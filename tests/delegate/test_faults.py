@@ -18,10 +18,11 @@ import pytest
 from litecl.delegate import CLDelegate, report
 from litecl.delegate import devices as open_devices
 from litecl.delegate.cpu.target import CpuTarget
+from litecl.delegate.opencl import errors
 from litecl.delegate.opencl.devices import device, programs
 from litecl.delegate.opencl.devices.device import devices
 from litecl.delegate.opencl.probes import capabilities
-from litecl.interpreter.errors import KernelBuildError, LiteclError, OutOfDeviceMemory
+from litecl.interpreter.errors import DelegateError, KernelBuildError, LiteclError, OutOfDeviceMemory
 from support.build import randn
 from support.devices import as_on_a_gpu
 from tools import opencl_seam
@@ -252,7 +253,16 @@ def test_a_device_that_builds_nothing_is_passed_over(monkeypatch: pytest.MonkeyP
 
 
 def test_every_error_is_typed() -> None:
-    """What the seam raises is what pyopencl raises: no error of Python's own passes for one of a device."""
+    """What the seam raises is what pyopencl raises: no error of Python's own passes for one of a device. A lack of
+    memory is told from a failed build and from all else.
+    """
     for kind in range(4):
-        assert isinstance(opencl_seam.error(kind, "routine"), cl.Error)
+        raised = opencl_seam.error(kind, "routine")
+        assert isinstance(raised, cl.Error)
+        lacking = raised.code in (cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, cl.status_code.OUT_OF_RESOURCES)
+        for wanted in (DelegateError, KernelBuildError):
+            found = errors.typed(raised, "doing", wanted)
+            assert type(found) is (OutOfDeviceMemory if lacking else wanted)
+            assert str(found).startswith("doing: routine")
+    assert type(errors.typed(MemoryError(), "doing")) is OutOfDeviceMemory
     assert not issubclass(cl.Error, LiteclError)

@@ -192,14 +192,23 @@ def test_a_driver_that_keeps_a_copy_of_shared_memory(
     assert seen.maps
 
 
+@pytest.mark.parametrize("times", [1, 2])
 def test_a_driver_that_refuses_shared_memory(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seen: Seen, caplog: pytest.LogCaptureFixture
+    times: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seen: Seen, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Once is no reason to do without."""
     options = devices.as_on_an_integrated_gpu(monkeypatch, tmp_path, has_svm=True)
     monkeypatch.setattr(shared, "_probed", {})
-    monkeypatch.setattr(cl, "SVMAllocation", raises(opencl_seam.error(0, "SVMAllocation")))
+    real, calls = cl.SVMAllocation, []
+
+    def refusing(*arguments: Any, **options: Any) -> Any:
+        calls.append(arguments)
+        return (raises(opencl_seam.error(0, "SVMAllocation")) if len(calls) <= times else real)(*arguments, **options)
+
+    monkeypatch.setattr(cl, "SVMAllocation", refusing)
     assert_computes(options)
-    assert seen.maps and "inputs and outputs are mapped on" in caplog.text
+    assert len(calls) >= 2
+    assert bool(seen.maps) == ("inputs and outputs are mapped on" in caplog.text) == (times == 2)
 
 
 def assert_computes(options: dict[str, Any]) -> None:

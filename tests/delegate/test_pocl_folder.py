@@ -106,12 +106,15 @@ _OWN = """
     environment.set_environment()
     mine = os.environ["POCL_CACHE_DIR"]
     assert Path(mine).is_dir()
+    assert os.environ["PYOPENCL_NO_CACHE"] == "1"
 """
 
 
 def test_where_it_lies(tmp_path: Path) -> None:
-    """In the cache folder where there is a home, else in the temporary one; a user's own is left alone."""
+    """In the cache folder where there is a home with room, else in the temporary one; a user's own is left alone."""
     assert Path(_python(_OWN + "    print(mine)", home=tmp_path).strip()).parent == tmp_path / ".cache/pocl"
+    full = _OWN.replace("environment.set_env", "environment._has_room = lambda where: False; environment.set_env")
+    assert Path(_python(full + "    print(mine)", home=tmp_path).strip()).parent != tmp_path / ".cache/pocl"
     (tmp_path / ".cache").rename(tmp_path / "other")
     (tmp_path / ".cache").touch()
     mine = Path(_python(_OWN + "    print(mine)", home=tmp_path).strip())
@@ -119,12 +122,12 @@ def test_where_it_lies(tmp_path: Path) -> None:
     assert not mine.exists()
     user = """
         import os
-        os.environ["POCL_CACHE_DIR"] = "the user's"
+        os.environ["POCL_CACHE_DIR"] = os.environ["PYOPENCL_NO_CACHE"] = "the user's"
         from litecl.delegate.opencl import environment
         environment.set_environment()
-        print(os.environ["POCL_CACHE_DIR"])
+        print(os.environ["POCL_CACHE_DIR"], os.environ["PYOPENCL_NO_CACHE"])
     """
-    assert _python(user, home=tmp_path).strip() == "the user's"
+    assert _python(user, home=tmp_path).strip() == "the user's the user's"
 
 
 def test_a_process_started_by_another_has_its_own(tmp_path: Path) -> None:

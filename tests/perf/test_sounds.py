@@ -12,6 +12,7 @@ import pytest
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import MissingExtra, ModelError
 from litecl.jobs.audio import Features, as_input, read_sound, resampled
+from litecl.jobs.given import Media, load_all
 from support.command import data, failure
 from support.shared import model_file
 
@@ -168,3 +169,15 @@ def test_features_of_a_keyword_model_come_from_another_model(tmp_path: Path) -> 
         Features(str(front), 16000, 20.0).of(sound, detail([1, 1961], np.int8), "a.wav")
     with pytest.raises(ModelError, match="at least one sample"):
         Features(str(front), 16000, 0.0)
+
+
+def test_one_sound_leaves_nothing_behind_in_the_features_of_another(tmp_path: Path) -> None:
+    """Whichever comes first: a front end goes on with its estimate of noise within a sound alone."""
+    media = Media(features=str(model_file("tensorflow-tflite-micro/audio_preprocessor_int8.tflite")))
+    files = [wav(tmp_path / f"{loud}.wav", RNG.standard_normal(16000) * loud, 16000) for loud in (0.01, 0.2)]
+    first, second = (
+        [load_all(file, [detail([1, 1960], np.int8)], media) for file in order] for order in (files, files[::-1])
+    )
+    for one, other in zip(first, second[::-1], strict=True):
+        np.testing.assert_array_equal(one["sound"], other["sound"])
+    assert (first[0]["sound"] != first[1]["sound"]).any()

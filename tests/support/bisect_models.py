@@ -1,23 +1,16 @@
-"""A model of many operators, and faults that are planted in the kernels and in the lowerings that run it."""
+"""Models for bisections: of many operators, of integers, with LSTMs, with a loop, with a fused chain."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
-from litecl import kernels_cl
-from litecl.delegate import devices
-from litecl.delegate.backend import sources
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Step
 from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Quantization
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.arg_max import ARG_MAX, ArgMaxOptions
-from litecl.interpreter.ops.binary import MAXIMUM, MUL, SQUARED_DIFFERENCE, SUB, MulOptions, SubOptions
+from litecl.interpreter.ops.binary import ADD, MAXIMUM, MUL, SQUARED_DIFFERENCE, SUB, AddOptions, MulOptions, SubOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.cumsum import CUMSUM, CumsumOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
@@ -31,9 +24,12 @@ from litecl.interpreter.ops.resize import RESIZE_BILINEAR, ResizeBilinearOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.topk_v2 import TOPK_V2
 from litecl.interpreter.ops.transpose import TRANSPOSE
-from litecl.interpreter.ops.unary import LOGISTIC, SIN
+from litecl.interpreter.ops.unary import LOGISTIC, NEG, SIN
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
+from litecl.perf.models.layers import Layers
 from support.build import Graph, model, randn
+from support.loop_models import FLOAT, INT, State, below, int32, next_, subgraph, times, while_node
+from support.nets import Domain, Net, by
 
 
 def zoo() -> bytes:
@@ -88,137 +84,49 @@ def _k() -> Any:
     return g.tensors[g.const(np.int32(5))]
 
 
-KERNELS: dict[str, tuple[str, str, str, str]] = {
-    "a sign": ("softmax.cl", "last - log_of_sum", "last + log_of_sum", "LOG_SOFTMAX"),
-    "no beta": ("softmax.cl", "(LOAD(p + i) - most) * beta", "(LOAD(p + i) - most)", "SOFTMAX"),
-    "the last part": ("softmax.cl", "sum_lanes(sum + last)", "sum_lanes(sum)", "SOFTMAX"),
-    "a whole window": ("pool_2d.cl", "(float)(padded ? whole : inside)", "(float)whole", "AVERAGE_POOL_2D"),
-    "the other bound": ("pool_2d.cl", "MIN(left + g.kernel_width, g.width)", "MIN(left + 2, g.width)", "MAX_POOL_2D"),
-    "a missing pad": (
-        "depthwise_conv_2d.cl",
-        "row % g->out_height * g->stride_y - g->pad_y",
-        "row % g->out_height",
-        "DEPTHWISE_CONV_2D",
-    ),
-    "the wrong tap": (
-        "depthwise_conv_2d.cl",
-        "taps[r][i - t * STRIDE_X]",
-        "taps[r][0]",
-        "DEPTHWISE_CONV_2D",
-    ),
-    "two corners": ("resize.cl", "((q) * up + (s) * v) * u)", "((s) * up + (q) * v) * u)", "RESIZE_BILINEAR"),
-    "no root": ("l2_normalization.cl", "sqrt(sum_lanes(squares))", "sum_lanes(squares)", "L2_NORMALIZATION"),
-    "exclusive": ("cumsum.cl", "exclusive ? before : sum", "exclusive ? sum : before", "CUMSUM"),
-    "a large angle": ("functions.h", "0.015625f", "15.625f", "SIN"),
-    "the wrong cosine": ("functions.h", ": sin(x))", ": cos(x))", "SIN"),
-    "a difference": ("binary.cl", "(((a) - (b)) * ((a) - (b)))", "(((a) - (b)) * ((a) + (b)))", "SQUARED_DIFFERENCE"),
-    "the position after": (
-        "gather.cl",
-        "within(positions[line / outer * count + k], size)",
-        "within(positions[line / outer * count + k] + 1, size)",
-        "GATHER",
-    ),
-    "no divisor": ("reduce.cl", "#define FINISH(x) ((x) / divisor)", "#define FINISH(x) (x)", "MEAN"),
-    "the first bias": ("gemm.cl", "LOAD(bias + n0 + j * VW)", "LOAD(bias + n0)", "CONV_2D"),
-    "no bias": ("depthwise_conv_2d.cl", "start = LOAD(bias + c0)", "start = (floatv)(0.0f)", "DEPTHWISE_CONV_2D"),
-    "half a tile": (
-        "transpose.cl",
-        "y[j * y_step + i] = x[i * x_step + j]",
-        "y[j * y_step + i] = x[i * x_step]",
-        "TRANSPOSE",
-    ),
-    "the least": ("topk_v2.cl", "((a) > (b) ||", "((a) < (b) ||", "TOPK_V2"),
-    "one place late": (
-        "arg_max.cl",
-        "places = wins ? LANES + k : places;",
-        "places = wins ? LANES + k + 1 : places;",
-        "ARG_MAX",
-    ),
-}
-"""A kernel file, a text in it, what is put in its place, and the operator that is wrong then."""
+def integers() -> bytes:
+    """Quantized operators whose zero points are not 0."""
+    g = Net(Domain(TensorType.INT8, quantization=by(0.05, 3)))
+    x = g.apply(AVERAGE_POOL_2D, [g.x((2, 6, 5, 8))], Pool2DOptions(Padding.SAME, 1, 1, 3, 3))
+    x = g.apply(MUL, [x, g.known((8,))], MulOptions(), by(0.1, -7))
+    x = g.apply(MAX_POOL_2D, [x], Pool2DOptions(Padding.SAME, 1, 1, 3, 3), by(0.1, -7))
+    return write(model(g.build(x)))
 
 
-@contextmanager
-def planted(folder: Path, file: str, text: str, wrong: str) -> Iterator[None]:
-    """Have a copy of the kernel files in which one line is wrong."""
-    original = Path(kernels_cl.__file__).parent
-    for path in original.glob("*.*"):
-        (folder / path.name).write_bytes(path.read_bytes())
-    content = (folder / file).read_text()
-    assert content.count(text) >= 1, f"{file} has no {text!r}"
-    (folder / file).write_text(content.replace(text, wrong))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "_KERNELS", folder)
-        patch.setattr(devices, "_DEVICES", {})
-        sources._own.cache_clear()
-        try:
-            yield
-        finally:
-            sources._own.cache_clear()
+def recurrent(*, hybrid: bool = False) -> bytes:
+    """An LSTM between two operators. hybrid: its weights are of 8 bits."""
+    layers = Layers()
+    g = layers.graph
+    x = layers.lstm(g.op(L2_NORMALIZATION, [g.input((2, 3, 9))], L2NormOptions()), 10)
+    if hybrid:
+        rng = np.random.default_rng(73)
+        for i, spec in enumerate(g.tensors):
+            if spec.data is not None and spec.data.ndim == 2:
+                weights = rng.integers(-127, 128, spec.data.shape).astype(np.int8)
+                steps = Quantization(np.full(1, 0.01, np.float32), np.zeros(1, np.int64))
+                g.tensors[i] = replace(spec, type=TensorType.INT8, data=weights, quantization=steps)
+    return layers.file(g.op(SOFTMAX, [x], SoftmaxOptions(beta=2.0)))
 
 
-Change = Callable[[Launch], Launch]
+def loop() -> bytes:
+    """Five times y = 4 y, and sin(4 y)."""
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        grown = times(g, x[1], g.const(np.float32(4)))
+        return [next_(g, x[0]), grown, g.op(SIN, [grown], NoOptions())]
+
+    state: State = [((), INT), ((5,), FLOAT), ((5,), FLOAT)]
+    main = Graph()
+    made = while_node(main, [main.const(int32(0)), main.input((5,)), main.input((5,))], 1, 2)
+    parts = subgraph("cond", state, below(5)), subgraph("body", state, body)
+    return write(model(main.build(*made[1:]), *parts))
 
 
-def scalar(position: int, change: Callable[[Any], Any]) -> Change:
-    """Change a number that a launch gets as an argument, of all such by its position."""
-
-    def changed(launch: Launch) -> Launch:
-        args, numbers = list(launch.args), [i for i, arg in enumerate(launch.args) if isinstance(arg, np.generic)]
-        at = numbers[position]
-        args[at] = type(args[at])(change(args[at]))
-        return replace(launch, args=tuple(args))
-
-    return changed
-
-
-def constant(position: int, change: Callable[[Any], Any]) -> Change:
-    """Change a constant that a launch reads."""
-
-    def changed(launch: Launch) -> Launch:
-        args, constants = list(launch.args), [i for i, arg in enumerate(launch.args) if isinstance(arg, Const)]
-        at = constants[position]
-        args[at] = Const(np.ascontiguousarray(change(args[at].data)))
-        return replace(launch, args=tuple(args))
-
-    return changed
-
-
-def macro(name: str, value: Any) -> Change:
-    """Give a kernel another macro."""
-    return lambda launch: replace(launch, defines={**launch.defines, name: value})
-
-
-LOWERINGS: dict[str, tuple[str, str, Change]] = {
-    "twice beta": ("softmax", "SOFTMAX", scalar(3, lambda beta: 2 * beta)),
-    "no last column": ("softmax", "LOG_SOFTMAX", scalar(2, lambda length: length - 1)),
-    "a lower bound": ("softmax", "L2_NORMALIZATION", scalar(-1, lambda high: 0.1)),
-    "another longest": ("softmax", "L2_NORMALIZATION", scalar(3, lambda shortest: 1e3)),
-    "exclusive": ("arg_max", "CUMSUM", scalar(-1, lambda exclusive: 1 - exclusive)),
-    "no last element": ("arg_max", "CUMSUM", scalar(2, lambda length: length - 1)),
-    "shorter rows": ("arg_max", "ARG_MAX", scalar(2, lambda length: 3)),
-    "fewer candidates": ("topk_v2", "TOPK_V2", scalar(2, lambda length: 7)),
-    "no activation": ("conv_2d", "CONV_2D", scalar(-2, lambda low: -1e9)),
-    "no bias": ("conv_2d", "CONV_2D", constant(1, np.zeros_like)),
-    "a floor": ("depthwise_conv_2d", "DEPTHWISE_CONV_2D", scalar(-2, lambda low: 0.3)),
-    "a cap": ("depthwise_conv_2d", "DEPTHWISE_CONV_2D", scalar(-1, lambda high: 0.2)),
-    "an average": ("pool_2d", "MAX_POOL_2D", macro("OP", "AVERAGE")),
-    "a maximum": ("pool_2d", "AVERAGE_POOL_2D", macro("OP", "MAXIMUM")),
-    "a cosine": ("unary", "SIN", macro("OP", "COS")),
-    "a product": ("binary", "SQUARED_DIFFERENCE", macro("OP", "MUL")),
-    "a minimum": ("binary", "MAXIMUM", macro("OP", "MINIMUM")),
-    "half the divisor": ("reduce", "MEAN", scalar(-1, lambda divisor: divisor / 2)),
-    "a smaller table": ("gather", "GATHER", scalar(3, lambda size: 3)),
-    "halves": ("fully_connected", "FULLY_CONNECTED", constant(0, lambda weights: weights / 2)),
-}
-"""A module of lowerings, an operator of it, and what is changed in its launches."""
-
-
-def mislowered(module: str, op: str, change: Change) -> ClOp:
-    """A device operator whose launches are changed."""
-    found = next(o for o in import_module(f"litecl.delegate.ops.{module}").CL_OPS if o.op.name == op)
-
-    def lower(call: Call) -> list[Step]:
-        return [change(step) if isinstance(step, Launch) and step.args else step for step in found.steps(call)]
-
-    return replace(found, cpu=lower, gpu=lower, activates=None, chains=False)
+def chain() -> bytes:
+    """Three element-wise operators that are one kernel, and two others."""
+    g, rng = Graph(), np.random.default_rng(5)
+    x = g.op(NEG, [g.input((3, 40))], NoOptions())
+    x = g.op(MUL, [x, g.const(randn(rng, 40))], MulOptions())
+    x = g.op(ADD, [x, g.const(randn(rng, 3, 40))], AddOptions())
+    x = g.op(CUMSUM, [x, g.const(np.int32(1))], CumsumOptions())
+    return write(model(g.build(g.op(SIN, [x], NoOptions()))))

@@ -60,12 +60,13 @@ def run(
     parser.add_argument("--modes", nargs="*", default=list(modes), choices=modes)
     parser.add_argument("--how", nargs="*", default=HOW, choices=HOW)
     parser.add_argument("--each", type=int, default=1, metavar="N", help="only every Nth place")
+    parser.add_argument("--first", type=int, default=0, metavar="K", help="from the Kth place on: others than before")
     chosen = parser.parse_args(arguments)
     logging.getLogger("litecl").setLevel(logging.ERROR)
     named = [s for s in subjects() if not chosen.models or any(part in s.name for part in chosen.models)]
     right = total = 0
     for subject, mode, how in ((s, mode, how) for s in named for mode in chosen.modes for how in chosen.how):
-        found = places(subject, mode, how)[:: chosen.each]
+        found = places(subject, mode, how)[chosen.first :: chosen.each]
         wrong = [(place, text) for place in found if (text := judge(place))]
         total, right = total + len(found), right + len(found) - len(wrong)
         print(f"{subject.name}, {mode}, {how}: {len(found)} places, {len(wrong)} wrong", flush=True)

@@ -1,8 +1,10 @@
 """Tensors that stay on the device between the calls of signatures: the same values as arrays, and nothing is copied."""
 
+import gc
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 from ai_edge_litert.interpreter import OpResolverType
@@ -198,3 +200,23 @@ def test_the_device_takes_over() -> None:
         if at > 20 and interpreter.delegation_report().claimed:
             break
     np.testing.assert_array_equal(caches["v"].read(), value)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_the_memory_of_a_closed_tensor(n: int, goes_on: bool) -> None:
+    """OpenCL's kernels hold it until they run on another tensor, or are gone."""
+    interpreter, rng = opened(signatures(n), _MODES["OpenCL"]), np.random.default_rng(17)
+    runner, tensors = interpreter.get_signature_runner(), [DeviceTensor(SHAPE), DeviceTensor(SHAPE)]
+    held = []
+    for tensor in tensors if goes_on else tensors[:1]:
+        runner.run({"cache": tensor, **feeds(rng, 0, 0)}, {"new": tensor})
+        memory: Any = tensor.memory
+        held.append(cl.MemoryObject.from_int_ptr(memory.buffer.int_ptr, retain=True))
+        tensor.close()
+        del memory
+    if not goes_on:
+        interpreter.close()
+        del interpreter, runner
+    gc.collect()
+    assert [buffer.reference_count == 1 for buffer in held] == [True, False][: len(held)]  # ours

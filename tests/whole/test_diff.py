@@ -9,16 +9,17 @@ import pytest
 
 from litecl.cli.parser import main
 from litecl.diff import diff_models
-from litecl.diff.values import error, real
+from litecl.diff.values import error
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import ABSENT, Model, Quantization, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Model, Quantization, Subgraph
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.quantize import real
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import EXP, SIN, TANH
-from litecl.interpreter.schema import ActivationFunctionType, TensorType
+from litecl.interpreter.schema import ActivationFunctionType
 from support.build import Graph, model, randn
 from support.shared import MODELS, needs_shared
 
@@ -86,8 +87,7 @@ def test_nodes_that_one_model_has() -> None:
 
 def test_quantized_elements_are_the_numbers_that_they_stand_for() -> None:
     by = Quantization(np.array([0.5, 2.0], np.float32), np.array([1, 0], np.int64), quantized_dimension=1)
-    spec = TensorSpec(TensorType.INT8, (2, 2), quantization=by)
-    numbers = real(np.array([[1, 3], [-3, -1]], np.int8), spec)
+    numbers = real(np.array([[1, 3], [-3, -1]], np.int8), by)
     np.testing.assert_array_equal(numbers, [[0.0, 6.0], [-2.0, -2.0]])
     assert error(np.array([3.0, 4.0]), np.array([3.0, 3.0])) == pytest.approx(np.sqrt(0.5) / np.sqrt(12.5))
     assert error(np.array([np.nan, 1.0]), np.array([np.nan, 1.0])) == 0.0

@@ -33,6 +33,7 @@ _COMMON = """
 import os, re, resource, sys, threading
 import numpy as np
 import numpy.testing
+from functools import partial
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, LiteclError, ModelError
@@ -90,22 +91,26 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @_needs_compiler
-@pytest.mark.parametrize("threads", [1, 2])
-def test_little_stack(threads: int) -> None:
-    """Threads of 32 KiB make, compile and run every kind of model: an image, LSTMs, loops, quantized ones."""
+@pytest.mark.parametrize(("threads", "stack_kib"), [(1, 32), (2, 32), (0, 128)])
+def test_little_stack(threads: int, stack_kib: int) -> None:
+    """Threads of 32 KiB make, compile and run every kind of model: an image, LSTMs, loops, quantized ones. The CPU
+    (threads: 0) needs 128 KiB.
+    """
     _python(
         """
         from tools.fault_models import Session, expected, subjects
 
         def use():
             for subject in found:
-                session = Session(subject, [CLDelegate("native", num_threads=int(sys.argv[1]), **subject.options)])
+                options = {"num_threads": threads, **subject.options}
+                session = Session(subject, [CLDelegate("native", **options)] if threads else [])
                 results.append([step() for step in session.steps()])
-                assert session.interpreter.delegation_report().claimed
+                assert not threads or session.interpreter.delegation_report().claimed
 
+        threads, stack_kib = map(int, sys.argv[1:])
         found, results = [s for s in subjects() if "two" not in s.name], []
         wanted = [expected(subject.name) for subject in found]
-        threading.stack_size(32 << 10)
+        threading.stack_size(stack_kib << 10)
         thread = threading.Thread(target=use)
         thread.start()
         thread.join()
@@ -115,6 +120,7 @@ def test_little_stack(threads: int) -> None:
                     np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
         """,
         str(threads),
+        str(stack_kib),
     )
 
 
@@ -185,7 +191,7 @@ def test_little_address_space_for_a_compiler() -> None:
 
 
 def test_no_address_space_for_products(model: str) -> None:
-    """OpenBLAS would end the process; nor can a large input be copied."""
+    """OpenBLAS would end the process; nor can a large input be copied, run through a model, or an output be copied."""
     _python(
         """
         interpreter = Interpreter(sys.argv[1])
@@ -196,8 +202,13 @@ def test_no_address_space_for_products(model: str) -> None:
         interpreter.resize_tensor_input(0, [1 << 18, 5])
         interpreter.allocate_tensors()
         value = np.zeros((1 << 18, 5), np.float32)
-        address_space(1 << 20)
-        assert "allocate" in message(ModelError, interpreter.set_tensor, 0, value)
+        (output,) = [detail["index"] for detail in interpreter.get_output_details()]
+        give, get = partial(interpreter.set_tensor, 0, value), partial(interpreter.get_tensor, output)
+        for step in (give, interpreter.invoke, get):
+            address_space(1 << 20)
+            assert re.search("allocate|not enough memory", message(ModelError, step)), step
+            address_space(80 << 20)
+            step()
         """,
         model,
     )

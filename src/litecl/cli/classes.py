@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, Quantization
+from litecl.interpreter.ops.quantize import real
 
 _NUMBERED = re.compile(r"(\d+)[\s:,]+(.+)")
 
@@ -70,12 +71,6 @@ def _names(text: str) -> dict[int, str]:
     return {number: line for number, line in enumerate(lines) if line}
 
 
-def real(value: Array, detail: Mapping[str, Any]) -> Array:
-    """Return an output as real numbers, by its scale if it is quantized."""
-    scale, zero = detail["quantization"]
-    return (value.astype(np.float64) - zero) * scale if scale and value.dtype.kind in "iu" else value.astype(np.float64)
-
-
 def top(
     value: Array, detail: Mapping[str, Any], labels: Labels | None, count: int
 ) -> list[list[dict[str, Any]]] | None:
@@ -84,7 +79,9 @@ def top(
     shift = 0 if labels is None else labels.shift(classes)
     if classes < 2 or value.dtype.kind not in "fiu" or shift is None:
         return None
-    rows = real(value, detail).reshape(-1, classes)
+    scale, zero = detail["quantization"]
+    by = Quantization(np.full(1, scale), np.full(1, zero)) if scale else None
+    rows = real(value, by).astype(np.float64).reshape(-1, classes)
     order = np.argsort(-rows, axis=1, kind="stable")[:, :count]
     return [
         [{"index": int(i), "label": _label(labels, int(i) + shift), "score": float(scores[i])} for i in likeliest]

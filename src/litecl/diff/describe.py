@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from litecl.diff.values import error, real
+from litecl.diff.values import error
 from litecl.interpreter.graph import ABSENT, Model, Node, Quantization, Subgraph, TensorSpec, callees_of
+from litecl.interpreter.ops.quantize import real
 
 
 def of_node(a: Subgraph, of_a: Node, b: Subgraph, of_b: Node) -> Iterator[str]:
@@ -73,7 +74,7 @@ def of_tensor(a: TensorSpec, b: TensorSpec) -> Iterator[str]:
         if apart:
             yield f"{apart} of {a.data.size} elements"
     elif a.data is not None and b.data is not None and a.data.shape == b.data.shape:
-        yield f"relative error {error(real(a.data, a), real(b.data, b)):.2g}"
+        yield f"relative error {error(real(a.data, a.quantization), real(b.data, b.quantization)):.2g}"
 
 
 def _unequal(a: TensorSpec, b: TensorSpec) -> int:
@@ -89,11 +90,7 @@ def _shape(shape: Sequence[int] | None) -> str:
 
 def _same_quantization(a: Quantization | None, b: Quantization | None) -> bool:
     of_a, of_b = (None if by is None or not by.scale.size else by for by in (a, b))
-    if of_a is None or of_b is None:
-        return of_a is of_b
-    alike = of_a.scale.size == 1 or of_a.quantized_dimension == of_b.quantized_dimension
-    arrays = ((of_a.scale, of_b.scale), (of_a.zero_point, of_b.zero_point))
-    return alike and of_a.block_size == of_b.block_size and all(np.array_equal(x, y) for x, y in arrays)
+    return of_a is of_b if of_a is None or of_b is None else of_a.same(of_b)
 
 
 def _quantized(by: Quantization | None) -> str:

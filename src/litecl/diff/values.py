@@ -9,16 +9,8 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, ShapeError
 from litecl.interpreter.feeding import fits
 from litecl.interpreter.graph import Array, Model, TensorSpec
-from litecl.interpreter.ops.quantize import dequantize
+from litecl.interpreter.ops.quantize import real
 from litecl.perf.feeds import labels, named_inputs, prepare
-
-
-def real(value: Array, spec: TensorSpec) -> Array:
-    """Return the real numbers that a tensor's elements stand for, as float64; other types as they are."""
-    if _is_quantized(spec):
-        assert spec.quantization is not None
-        return dequantize(value, spec.quantization).astype(np.float64)
-    return value.astype(np.float64) if value.dtype.kind == "f" else value
 
 
 def _is_quantized(spec: TensorSpec) -> bool:
@@ -53,7 +45,7 @@ def real_inputs(
         raise ShapeError(f"expected models of as many inputs, got {len(details[0])} and {len(details[1])}")
     first = [found[name] for name in labels(details[0])]
     a, b = ([graph.tensors[t] for t in graph.inputs] for graph in (model.subgraphs[0] for model in models))
-    numbers = [real(value, spec) for value, spec in zip(first, a, strict=True)]
+    numbers = [real(value, spec.quantization) for value, spec in zip(first, a, strict=True)]
     return [first, [_as(value, spec) for value, spec in zip(numbers, b, strict=True)]]
 
 
@@ -78,7 +70,7 @@ def values_of(model: Model, runtime: Interpreter, given: Sequence[Array]) -> dic
     found = {}
     for tensor in {*graph.outputs, *(t for node in graph.nodes for t in node.outputs)}:
         try:
-            found[tensor] = real(np.asarray(runtime.get_tensor(tensor)), graph.tensors[tensor])
+            found[tensor] = real(np.asarray(runtime.get_tensor(tensor)), graph.tensors[tensor].quantization)
         except (LiteclError, ValueError):  # nothing that a program may read, such as a resource
             continue
     return found

@@ -197,7 +197,7 @@ def _pixels_of(path: Path, mode: str, size: tuple[int, int] | None) -> Array:
 
 def _sound(path: Path, label: str, detail: Details, media: Media) -> Array:
     sound = read_sound(path, media.rate)
-    if media.features is not None:
+    if media.features is not None:  # made anew for each sound: a front end has states, such as its estimate of noise
         return Features(media.features, media.rate, media.hop_ms).of(sound, detail, str(path))
     return as_input(sound, detail, media.rate, str(path))
 

@@ -1,0 +1,70 @@
+"""How a pack is written: as a whole, or not at all."""
+
+import errno
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl.delegate.native import pack
+
+_LIBRARIES = {name: np.random.default_rng(seed).bytes(1 << 21) for seed, name in enumerate(("library-a", "library-b"))}
+
+
+def _write(path: Path, name: str) -> pack.Pack:
+    """Write a pack of one library."""
+    libraries = {name: _LIBRARIES[name]}
+    packed = pack.Packed("here", "1", (), "any", {}, (), pack.digests(libraries, libraries))
+    return pack.write(path, {}, [1], [packed], libraries, "asymmetric")
+
+
+def _library(path: Path) -> str:
+    """The name of the one library of a pack, which is as it was written."""
+    found = pack.read(path)
+    (machine,) = found.machines
+    (name,) = machine.libraries
+    assert found.library(machine, name) == _LIBRARIES[name]
+    return name
+
+
+def test_two_writers(tmp_path: Path) -> None:
+    """A reader finds what one or the other has written, as a whole."""
+    path, contents = tmp_path / "both.pack", set()
+    for name in _LIBRARIES:
+        _write(path, name)
+        assert _library(path) == name
+        contents.add(path.read_bytes())
+    with ThreadPoolExecutor(2) as pool:
+        writing = [pool.submit(lambda n=name: [_write(path, n) for _ in range(5)]) for name in _LIBRARIES]
+        while not all(done.done() for done in writing):
+            assert path.read_bytes() in contents
+        assert all(done.result() for done in writing)
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_full_disk_leaves_the_pack_that_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, real = tmp_path / "one.pack", tempfile.NamedTemporaryFile
+
+    def full(**options: Any) -> Any:
+        """A file that takes no more than half."""
+        file = real(**options)
+
+        def writelines(content: Any) -> None:
+            file.write(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        file.writelines = writelines
+        return file
+
+    for before in (False, True):
+        if before:
+            _write(path, "library-a")
+        with monkeypatch.context() as patch:
+            patch.setattr(tempfile, "NamedTemporaryFile", full)
+            with pytest.raises(OSError, match="No space left"):
+                _write(path, "library-b")
+        assert [*tmp_path.iterdir()] == ([path] if before else [])
+    assert _library(path) == "library-a"
