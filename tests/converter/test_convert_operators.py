@@ -13,7 +13,7 @@ tf = pytest.importorskip("tensorflow")
 
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
-from litecl.interpreter.errors import ModelError  # noqa: E402
+from litecl.interpreter.errors import ConversionError, ModelError  # noqa: E402
 from support.conversion import invoke, litert, runtimes  # noqa: E402
 from support.tf_functions import TfFunction  # noqa: E402
 from support.tf_operators import OPERATORS  # noqa: E402
@@ -79,3 +79,19 @@ def test_negative_sums_of_a_local_response_are_nan_as_in_tensorflow(beta: float,
     assert np.isnan(wanted).any() == (beta != 1)
     for runtime in runtimes(content):
         np.testing.assert_allclose(invoke(runtime, [x])[0], wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("beta", [2.0**23 + 1, -(2.0**24), 2.0**25])
+def test_negative_sums_of_a_local_response_are_refused_where_all_powers_are_whole(beta: float) -> None:
+    def function(x: Any, alpha: float) -> Any:
+        return tf.nn.local_response_normalization(x, 1, 1.0, alpha, beta)
+
+    def convert(alpha: float) -> bytes:
+        concrete = tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec((1, 1, 2, 5)), alpha)
+        return Converter.from_concrete_functions([concrete]).convert()
+
+    with pytest.raises(ConversionError, match="may be negative"):
+        convert(-1.0)
+    x = np.random.default_rng(0).standard_normal((1, 1, 2, 5)).astype(np.float32) * np.float32(1e-4)
+    for runtime in runtimes(convert(1.0)):
+        np.testing.assert_allclose(invoke(runtime, [x])[0], function(x, 1.0).numpy(), rtol=1e-5)
