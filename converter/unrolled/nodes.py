@@ -1,4 +1,4 @@
-"""The nodes that compute a layer: an operator for an LSTM, a loop for a GRU."""
+"""The nodes that compute a layer: an operator for an LSTM or a simple layer, a loop for a GRU."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.converter.graph import Function, Module, Node, Value, constant
 from litecl.converter.lower.builder import Builder
-from litecl.converter.lower.lstm import lstm_layer
+from litecl.converter.lower.lstm import lstm_layer, rnn_layer
 from litecl.converter.passes.tflite.duplicates import merge_duplicates
 from litecl.converter.passes.tflite.reshapes import join_reshapes
 from litecl.converter.unrolled.cells import LSTM_GATES
@@ -67,7 +67,19 @@ def _gru(b: Builder, layer: Layer, x: Value, h: Value, c: Value) -> Sequence[Val
     return gru_layer(b, layer, x, h)
 
 
-_LAYERS: dict[str, Callable[[Builder, Layer, Value, Value, Value], Sequence[Value]]] = {"LSTM": _lstm, "GRU": _gru}
+def _rnn(b: Builder, layer: Layer, x: Value, h: Value, c: Value) -> Sequence[Value]:
+    gate, sequence = layer.gates["new"], layer.sequence
+    assert gate.weights is not None and gate.recurrent is not None
+    weights = [b.const(gate.weights), b.const(gate.recurrent), b.const(gate.row, np.float32)]
+    shape = (*(x.static_shape or ())[:2], layer.units)
+    return rnn_layer(b, x, h, weights, "tanh", sequence.backwards, shape, sequence.axis)
+
+
+_LAYERS: dict[str, Callable[[Builder, Layer, Value, Value, Value], Sequence[Value]]] = {
+    "LSTM": _lstm,
+    "GRU": _gru,
+    "RNN": _rnn,
+}
 
 
 @dataclass(frozen=True)
