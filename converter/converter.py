@@ -199,8 +199,8 @@ class Converter(TFLiteAttributes):
     ) -> "Converter":
         """Take a ready model in float, by its path, its content or as a ``Model``, to quantize or rescale it.
 
-        roll_up: make one operator or loop of an LSTM, a GRU or a simple layer that is written step by step, if it is proved
-        to compute the same; ``report.fusions`` has them.
+        roll_up: make one operator or loop of an LSTM, a GRU or a simple layer that is written step by step, if it is
+        proved to compute the same; ``report.fusions`` has them.
         """
         return cls(lambda self: reader.read(model), roll_up=roll_up, quantize=quantize, fp16_safe=fp16_safe)
 

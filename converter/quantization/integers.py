@@ -128,7 +128,9 @@ def _unfit_result(rule: Rule, inputs: Sequence[TensorSpec | None], outputs: Sequ
         float(spec.quantization.scale[0]) for spec in (*inputs, *outputs) if spec is not None and spec.quantization
     )
     least = (2 * max(scales)) ** rule.power / 2.0 ** rule.raised[outputs[0].type]
-    return None if scale > least else f"its kernels need a result with a scale above {least:.3g}, and it has {scale:.3g}"
+    return (
+        None if scale > least else f"its kernels need a result with a scale above {least:.3g}, and it has {scale:.3g}"
+    )
 
 
 def _check(model: Model, done: Mapping[int, Quantized]) -> None:

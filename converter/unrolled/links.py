@@ -6,7 +6,6 @@ from functools import cached_property
 import numpy as np
 
 from litecl.interpreter.graph import ABSENT, Array, Node, Shape, Subgraph
-from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.binary import ADD, MUL
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 

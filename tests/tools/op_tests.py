@@ -1,6 +1,6 @@
 """TensorFlow Lite's own operator tests: TensorFlow, TFLiteConverter with LiteRT, and litecl, side by side.
 
-    PYTHONPATH=tests python -m tools.op_tests FOLDER [NAME ...] [--most 24] [--jobs 2] [--json FILE [--resume]] [--again FILE]
+    PYTHONPATH=tests python -m tools.op_tests FOLDER [NAME ...] [--most 24] [--json FILE [--resume]] [--again FILE]
 
 FOLDER is a copy of ``tflite/testing/op_tests`` from LiteRT's sources, or of ``tensorflow/lite/testing/op_tests`` from
 TensorFlow's, which is not part of litecl. Of each test at most ``--most`` sets of parameters are drawn, with a fixed
