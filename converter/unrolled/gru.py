@@ -29,7 +29,14 @@ _FLOAT32, _BOOL = TensorType.FLOAT32, TensorType.BOOL
 _FED = ("reset", "update", "new")
 _RECURRENT = ("reset", "update", "recurrent")
 _AT_ONCE = 8
-"""The most steps of one iteration, which costs LiteRT as much as a narrow step, and a device a fifth of one."""
+"""The most steps of one iteration: LiteRT starts one in the time of several narrow steps."""
+LEAST = 1500
+"""Steps times units from which a loop is as fast as its steps in LiteRT (docs/guides/converting.md has the times)."""
+
+
+def pays(layer: Layer) -> bool:
+    """Return whether a layer has so many steps, or is so wide, that a loop of them is no slower."""
+    return len(layer.chain) * layer.units >= LEAST
 
 
 def gru_layer(b: Builder, layer: Layer, x: Value, h: Value) -> Sequence[Value]:

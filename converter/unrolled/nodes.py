@@ -10,8 +10,8 @@ from litecl.converter.lower.builder import Builder
 from litecl.converter.lower.lstm import lstm_layer, rnn_layer
 from litecl.converter.passes.tflite.duplicates import merge_duplicates
 from litecl.converter.passes.tflite.reshapes import join_reshapes
+from litecl.converter.unrolled import gru
 from litecl.converter.unrolled.cells import LSTM_GATES
-from litecl.converter.unrolled.gru import gru_layer
 from litecl.converter.unrolled.layer import Layer
 from litecl.converter.unrolled.results import MemoryResult, Result, SequenceResult, StepResult
 from litecl.converter.unrolled.views import SWAPPED
@@ -25,6 +25,11 @@ _FLOAT32 = TensorType.FLOAT32
 def operands_of(layer: Layer) -> list[int]:
     """Return the tensors that a layer reads: its sequence, and the first states that are not zeros."""
     return list(dict.fromkeys(t for t in (layer.sequence.tensor, layer.h, layer.c) if t is not None))
+
+
+def pays(layer: Layer) -> bool:
+    """Return whether a layer's nodes are no slower than its steps."""
+    return layer.kind != "GRU" or gru.pays(layer)
 
 
 def module_of(graph: Subgraph, layer: Layer, wanted: Sequence[Result], name: str) -> Module:
@@ -64,7 +69,7 @@ def _side_by_side(weights: Sequence[Array | None]) -> Array:
 
 
 def _gru(b: Builder, layer: Layer, x: Value, h: Value, c: Value) -> Sequence[Value]:
-    return gru_layer(b, layer, x, h)
+    return gru.gru_layer(b, layer, x, h)
 
 
 def _rnn(b: Builder, layer: Layer, x: Value, h: Value, c: Value) -> Sequence[Value]:

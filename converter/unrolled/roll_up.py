@@ -11,7 +11,7 @@ from litecl.converter.unrolled.cells import cells
 from litecl.converter.unrolled.chains import chains
 from litecl.converter.unrolled.layer import Layer, layer_of
 from litecl.converter.unrolled.links import Links
-from litecl.converter.unrolled.nodes import module_of, operands_of
+from litecl.converter.unrolled.nodes import module_of, operands_of, pays
 from litecl.converter.unrolled.results import Result, results_of
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
@@ -22,7 +22,7 @@ def roll_up(model: Model) -> tuple[Model, list[FusionRecord]]:
     """Return the model with every unrolled LSTM, GRU and simple layer as one operator or loop, and what was done.
 
     A chain of steps stays as it is unless every step is proved to compute the same, and nothing but hidden states and
-    the last memory is read outside.
+    the last memory is read outside. So does a short or narrow GRU, which would become slower (``gru.LEAST``).
     """
     records: list[FusionRecord] = []
     for index in range(len(model.subgraphs)):
@@ -38,7 +38,7 @@ def _round(model: Model, index: int) -> tuple[Model, list[FusionRecord]]:
     records: list[FusionRecord] = []
     links = Links(graph)
     layers = [layer for chain in chains(cells(links), links) if (layer := layer_of(links, chain)) is not None]
-    layers = [layer for layer in layers if not any(graph.tensors[t].is_variable for t in operands_of(layer))]
+    layers = [layer for layer in layers if pays(layer) and not _reads_variables(graph, layer)]
     renamed: dict[int, int] = {}
     for number, layer in enumerate(layers):
         results = {result.tensor: result for result in results_of(links, layer.chain)}
@@ -50,6 +50,10 @@ def _round(model: Model, index: int) -> tuple[Model, list[FusionRecord]]:
         model = _rolled(model, index, layer, [results[t] for t in sorted(wanted)], live, renamed)
         records.append(FusionRecord(f"unrolled {layer.kind}", graph.tensors[layer.chain[-1].h].name))
     return model, records
+
+
+def _reads_variables(graph: Subgraph, layer: Layer) -> bool:
+    return any(graph.tensors[t].is_variable for t in operands_of(layer))
 
 
 def _needed(graph: Subgraph, operands: Sequence[int], given: Collection[int]) -> tuple[set[int], set[int]]:

@@ -14,6 +14,11 @@ _OPERATORS = {"LSTM": "UNIDIRECTIONAL_SEQUENCE_LSTM", "GRU": "WHILE"}
 KINDS = pytest.mark.parametrize("kind", _OPERATORS)
 
 
+@pytest.fixture(autouse=True)
+def _short_and_narrow_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("litecl.converter.unrolled.gru.LEAST", 0)
+
+
 def assert_rolled_up(kind: str, before: Model, layers: int = 1) -> Model:
     after, records = roll_up(before)
     assert [record.name for record in records] == [f"unrolled {kind}"] * layers

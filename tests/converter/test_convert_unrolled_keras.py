@@ -18,6 +18,11 @@ _FORMS: dict[str, tuple[str, dict[str, int], str]] = {
 FORMS = pytest.mark.parametrize("form", _FORMS)
 
 
+@pytest.fixture(autouse=True)
+def _short_and_narrow_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("litecl.converter.unrolled.gru.LEAST", 0)
+
+
 @FORMS
 @pytest.mark.parametrize(("sizes", "layers"), [(Sizes(), 1), (Sizes(1, 7, 3, 7), 2), (Sizes(3, 11, 4, 4), 2)])
 def test_layers(form: str, sizes: Sizes, layers: int) -> None:
