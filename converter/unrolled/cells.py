@@ -105,14 +105,13 @@ def _cell(links: Links, kind: str, pattern: Pattern, node: Node) -> Cell | None:
     gates = {name: found[name] for name in _GATES if name in found}
     batch = links.rows(found["h"], units[0])
     state = found["state"] if kind == "LSTM" else found["h"]
-    cell: Cell | None = Cell(kind, found["h"], state, before, gates, batch, units[0], found.nodes)
-    if kind == "RNN":
-        cell = _after_another(links, cell)
-    elif kind == "GRU" and before is not None and "recurrent" not in gates:
-        cell = _with_early_reset(links, cell)
-    made = [] if cell is None else [t for part in cell.nodes for t in part.outputs]
-    read = [*made, *([] if cell is None or cell.before is None else [cell.before])]
-    return cell if batch and all(links.rows(t, units[0]) == batch for t in read) else None
+    plain = Cell(kind, found["h"], state, before, gates, batch, units[0], found.nodes)
+    is_early = kind == "GRU" and before is not None and "recurrent" not in gates
+    cell = _with_early_reset(links, plain) if is_early else _after_another(links, plain) if kind == "RNN" else plain
+    if cell is None or not batch:
+        return None
+    read = [*(t for part in cell.nodes for t in part.outputs), *([] if cell.before is None else [cell.before])]
+    return cell if all(links.rows(t, units[0]) == batch for t in read) else None
 
 
 def _with_early_reset(links: Links, cell: Cell) -> Cell | None:
