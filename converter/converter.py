@@ -231,9 +231,12 @@ class Converter(TFLiteAttributes):
     def _converted(self, observe: Observe | None) -> Model:
         how = self.asked(declared(self._options.get("quantize")))
         loaded = self._load(self)
-        is_ready = isinstance(loaded, Model)
-        made, report = (loaded, ConversionReport()) if is_ready else self._made(loaded, observe)
-        rolled, records = roll_up(made) if (self._roll_up if is_ready else self.fuses_layers) else (made, [])
+        if isinstance(loaded, Model):
+            made, report, rolls = loaded, ConversionReport(), self._roll_up
+        else:
+            made, report = self._made(loaded, observe)
+            rolls = self.fuses_layers
+        rolled, records = roll_up(made) if rolls else (made, [])
         report = replace(report, fusions=[*report.fusions, *records])
         finished, data = self._finish(rolled), self._options.get("fp16_safe")
         safe, rescaled = (finished, None) if data is None else half_safe(finished, data)
