@@ -197,8 +197,8 @@ class Converter(TFLiteAttributes):
     ) -> "Converter":
         """Take a ready model in float, by its path, its content or as a ``Model``, to quantize or rescale it.
 
-        roll_up: make one operator or loop of an LSTM or a GRU that is written step by step, if it is proved to compute
-        the same; ``report.fusions`` has them.
+        roll_up: make one operator or loop of an LSTM, a GRU or a simple layer that is written step by step, if it is
+        proved to compute the same; ``report.fusions`` has them.
         """
         return cls(lambda self: reader.read(model), roll_up=roll_up, quantize=quantize, fp16_safe=fp16_safe)
 
@@ -229,8 +229,14 @@ class Converter(TFLiteAttributes):
     def _converted(self, observe: Observe | None) -> Model:
         how = self.asked(declared(self._options.get("quantize")))
         loaded = self._load(self)
-        made, report = self._ready(loaded) if isinstance(loaded, Model) else self._made(loaded, observe)
-        finished, data = self._finish(made), self._options.get("fp16_safe")
+        if isinstance(loaded, Model):
+            made, report, rolls = loaded, ConversionReport(), self._roll_up
+        else:
+            made, report = self._made(loaded, observe)
+            rolls = self.fuses_layers
+        rolled, records = roll_up(made) if rolls else (made, [])
+        report = replace(report, fusions=[*report.fusions, *records])
+        finished, data = self._finish(rolled), self._options.get("fp16_safe")
         safe, rescaled = (finished, None) if data is None else half_safe(finished, data)
         model, quantization = quantize(safe, how)
         self.report = replace(report.of(model), quantization=quantization, rescaled=rescaled)
@@ -238,11 +244,6 @@ class Converter(TFLiteAttributes):
         if self.report.warning:
             warnings.warn(self.report.warning, ConversionWarning, stacklevel=3)  # in the code that converts
         return model
-
-    def _ready(self, model: Model) -> tuple[Model, ConversionReport]:
-        """Return a model of TFLite's operators, with its recurrent layers rolled up."""
-        rolled, records = roll_up(model) if self._roll_up else (model, [])
-        return rolled, ConversionReport(fusions=records)
 
     def _made(self, modules: dict[str, Module], observe: Observe | None) -> tuple[Model, ConversionReport]:
         """Return the model that TensorFlow's modules become, in float."""

@@ -75,6 +75,9 @@ PRELU = OwnOp("litecl.prelu", _like_first, elementwise.lower_prelu)
 LOG_SIGMOID = OwnOp("litecl.log_sigmoid", _like_first, elementwise.lower_log_sigmoid)
 """log(sigmoid(x))"""
 
+TANH_OF_SOFTPLUS = OwnOp("litecl.tanh_of_softplus", _like_first, elementwise.lower_tanh_of_softplus)
+"""tanh(log(1 + exp(x))), the larger part of a Mish."""
+
 RELU_N1_TO_1 = OwnOp("litecl.relu_n1_to_1", _like_first, elementwise.lower_relu_n1_to_1)
 """min(max(x, -1), 1)"""
 
@@ -92,6 +95,7 @@ OWN_OPS = (
     HARD_SWISH,
     PRELU,
     LOG_SIGMOID,
+    TANH_OF_SOFTPLUS,
     RELU_N1_TO_1,
     L2_NORMALIZATION,
 )

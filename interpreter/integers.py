@@ -29,6 +29,9 @@ class Integers:
     options: fields of the node's options that the integer kernels need otherwise.
     steps: the smallest scale of activations whose integers the kernels tell apart, and the one that all scales of
         operands must be below; None if any will do.
+    raised: by how many bits the kernels shift operands up before they bring what they compute to the results' scale, by
+        type of activations: that scale must be above twice the largest of the operands', to the ``power`` that the
+        kernels compute, shifted down by as many bits.
     """
 
     types: tuple[TensorType, ...] = (_INT8, _INT16)
@@ -42,6 +45,8 @@ class Integers:
     moves: bool = False
     options: Mapping[str, object] = field(default_factory=dict)
     steps: tuple[float, float] | None = None
+    raised: Mapping[TensorType, int] = field(default_factory=dict)
+    power: int = 1
 
     @property
     def sums(self) -> Mapping[int, int]:
@@ -68,6 +73,9 @@ TELLING_OF_BYTES = Integers((_INT8,), moves=True)
 # Comparisons round real numbers to multiples of 1/256, and LiteRT ends the process at a scale of 1 (comparisons.cc).
 # Steps of 16 bits are nearly always smaller.
 COMPARING = Integers((_INT8,), moves=True, steps=(1 / 256, 1.0))
+# LiteRT ends the process at a smaller scale of the results (QuantizeMultiplierSmallerThanOneExp).
+ADDING = Integers(options={"pot_scale_int16": False}, raised={_INT8: 20, _INT16: 15})
+SQUARING = Integers((_INT8,), raised={_INT8: 14}, power=2)
 UNIT = Integers(fixed={_INT8: (1 / 256, -128), _INT16: (1 / 32768, 0)})  # values from 0 to 1
 SIGNED_UNIT = Integers(fixed={_INT8: (1 / 128, 0), _INT16: (1 / 32768, 0)})  # values from -1 to 1
 

@@ -114,13 +114,30 @@ def _after(b: Builder, state: Value, result: Value) -> Value:
 def lower_rnn(b: Builder) -> Sequence[Value]:
     """Lower to UNIDIRECTIONAL_SEQUENCE_RNN."""
     x, h, *_ = (b.node.input(i) for i in range(len(b.node.inputs)))
-    if b.node.attrs["go_backwards"]:
-        x = b.reverse(x, 1)
-    kernel, recurrent = (b.const(np.ascontiguousarray(b.known(i, "weights").T)) for i in (2, 3))
-    options = SequenceRNNOptions(False, _ACTIVATIONS[b.node.attrs["activation"]])
-    operands = [x, kernel, recurrent, b.node.input(4), _initial(b, h)]
-    sequence = b.op(UNIDIRECTIONAL_SEQUENCE_RNN, operands, options)
-    return sequence, _step(b, sequence, -1, b.node.outputs[1].shape)
+    weights = [*(b.const(np.ascontiguousarray(b.known(i, "weights").T)) for i in (2, 3)), b.node.input(4)]
+    return rnn_layer(b, x, h, weights, b.node.attrs["activation"], b.node.attrs["go_backwards"], b.node.output.shape)
+
+
+def rnn_layer(
+    b: Builder,
+    x: Value,
+    h: Value,
+    weights: Sequence[Value],
+    activation: str,
+    go_backwards: bool,
+    shape: Dims | None,
+    axis: int = 1,
+) -> tuple[Value, Value]:
+    """Return the sequence [B,T,U], of this ``shape``, and the last step of it.
+
+    weights: kernel [U,F], recurrent kernel [U,U] and bias [U]. axis: that of time, 0 for sequences [T,B,F].
+    """
+    if go_backwards:
+        x = b.reverse(x, axis)
+    options = SequenceRNNOptions(axis == 0, _ACTIVATIONS[activation])
+    operands = [x, *weights, _initial(b, h)]
+    sequence = b.op(UNIDIRECTIONAL_SEQUENCE_RNN, operands, options, type=x.type, shape=shape)
+    return sequence, _step(b, sequence, -1, None if shape is None else (shape[1 - axis], shape[2]), axis)
 
 
 def lower_bidirectional(b: Builder) -> Sequence[Value]:

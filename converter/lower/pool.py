@@ -169,6 +169,8 @@ def _local_response(b: Builder) -> Value:
     if min(a["alpha"], a["bias"]) < 0 and beta != 1 and beta == np.rint(beta):
         # TensorFlow's exp(-beta * log(sum)) is NaN where a sum is negative, and a whole power would be a number.
         beta = np.nextafter(beta, np.float32(0)) if beta else np.finfo(np.float32).tiny
+        if beta == np.rint(beta):  # as is every number from 2**23 on
+            raise b.error(f"its sums may be negative, which TFLite raises to the power of {-a['beta']:g}; TF makes NaN")
     options = LocalResponseNormalizationOptions(int(a["depth_radius"]), a["bias"], a["alpha"], float(beta))
     return b.op(LOCAL_RESPONSE_NORMALIZATION, b.node.inputs, options)
 

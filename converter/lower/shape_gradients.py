@@ -8,10 +8,11 @@ from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.lower.expression import Expression
 from litecl.converter.strided import MASKS, axis_bounds
-from litecl.interpreter.ops.binary import LOGICAL_AND
+from litecl.interpreter.ops.binary import LOGICAL_AND, LOGICAL_OR
 from litecl.interpreter.ops.compare import NOT_EQUAL
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
 from litecl.interpreter.ops.dilate import DILATE
+from litecl.interpreter.ops.fill import FILL
 from litecl.interpreter.ops.pad import PAD
 from litecl.interpreter.ops.reduce import REDUCE_ANY
 from litecl.interpreter.ops.select import WHERE
@@ -24,13 +25,32 @@ def _reduced_axes(b: Builder) -> Sequence[Value]:
     Where the other has 1 too, that changes nothing. Of equal shapes TensorFlow names none.
     """
     shapes = [Expression(b, b.int32(b.node.input(i))) for i in (0, 1)]
-    ranks = [b.shape(shape.value)[0] for shape in shapes]
+    ranks = [None if shape.value.shape is None else shape.value.shape[0] for shape in shapes]
     if ranks[0] is None or ranks[1] is None:
-        raise b.error("the ranks of its operands must be known; give the model inputs of known rank")
+        return _of_open_ranks(b, [shape.reshape([-1], (None,)) for shape in shapes])
     rank, differ = max(ranks[0], ranks[1]), None
     if ranks[0] == ranks[1]:
         differ = shapes[0].binary(NOT_EQUAL, shapes[1], TensorType.BOOL).reduce(REDUCE_ANY, [0], keep=True)
     return [_ones(shape, rank - known, differ) for shape, known in zip(shapes, (ranks[0], ranks[1]), strict=True)]
+
+
+def _of_open_ranks(b: Builder, shapes: Sequence[Expression]) -> Sequence[Value]:
+    """Return the same of two vectors, each as long as the model's inputs have it."""
+    ranks = [shape.shape() for shape in shapes]
+    rank = ranks[0].maximum(ranks[1])
+    whole = [_after_ones(shape, rank - known) for shape, known in zip(shapes, ranks, strict=True)]
+    differ, *others = (
+        x.binary(NOT_EQUAL, y, TensorType.BOOL).reduce(REDUCE_ANY, [0], keep=True) for x, y in (whole, ranks)
+    )
+    return [_ones(shape, 0, differ.binary(LOGICAL_OR, others[0])) for shape in whole]
+
+
+def _after_ones(shape: Expression, missing: Expression) -> Expression:
+    """Return a shape behind as many dimensions of 1 as a vector of one number says."""
+    b = shape.b
+    ones = b.op(FILL, [missing.value, b.const(1, np.int32)], type=shape.type, shape=(None,))
+    joined = b.op(CONCATENATION, [ones, shape.value], ConcatenationOptions(0), type=shape.type, shape=(None,))
+    return Expression(b, joined)
 
 
 def _ones(shape: Expression, missing: int, differ: Expression | None) -> Value:

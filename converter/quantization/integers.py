@@ -90,9 +90,9 @@ def _refusals(rewritten: Rewritten, chosen: Chosen) -> Iterator[tuple[int, str]]
         assert isinstance(node.op, Op)
         inputs = [None if t == ABSENT else graph.tensors[t] for t in node.inputs]
         outputs = [graph.tensors[t] for t in (*node.outputs, *node.intermediates)]
-        coarse = _unfit_step(chosen.rules[number], inputs)
-        if coarse is not None:
-            yield number, coarse
+        unfit = _unfit_step(chosen.rules[number], inputs) or _unfit_result(chosen.rules[number], inputs, outputs)
+        if unfit is not None:
+            yield number, unfit
             continue
         if any(spec is not None and spec.shape is None for spec in inputs):
             continue
@@ -118,6 +118,19 @@ def _unfit_step(rule: Rule, inputs: Sequence[TensorSpec | None]) -> str | None:
         if scale < least and spec.data is None:
             return f"its kernels need steps of at least {least:g}, and an operand has {scale:.3g}"
     return None
+
+
+def _unfit_result(rule: Rule, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -> str | None:
+    """Return why the kernels do not take the scale of a node's result, None if they do."""
+    if not rule.raised:
+        return None
+    *scales, scale = (
+        float(spec.quantization.scale[0]) for spec in (*inputs, *outputs) if spec is not None and spec.quantization
+    )
+    least = (2 * max(scales)) ** rule.power / 2.0 ** rule.raised[outputs[0].type]
+    return (
+        None if scale > least else f"its kernels need a result with a scale above {least:.3g}, and it has {scale:.3g}"
+    )
 
 
 def _check(model: Model, done: Mapping[int, Quantized]) -> None:

@@ -1,26 +1,32 @@
-"""One step of an LSTM or a GRU, recognised by the arithmetic after its sums."""
+"""One step of an LSTM, a GRU or a simple recurrent layer, recognised by the arithmetic after its sums."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from litecl.converter.unrolled.links import Links
+from litecl.converter.unrolled.sums import Product, sum_of
 from litecl.converter.unrolled.views import root
 from litecl.interpreter.graph import Node
-from litecl.interpreter.match import Any, Number, Pattern, Tree, match_node
+from litecl.interpreter.match import Any, Number, Pattern, Tree, match, match_node
 from litecl.interpreter.ops.binary import ADD, MUL, SUB
 from litecl.interpreter.ops.unary import LOGISTIC, TANH
 
 LSTM_GATES = ("input", "forget", "cell", "output")
-GRU_GATES = ("reset", "update", "new", "recurrent")
+_GATES = (*LSTM_GATES, "reset", "update", "new", "recurrent")
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
     """A step: the tensors of its hidden state h, of the state that links it to the next step, and of its sums.
 
-    kind: "LSTM" or "GRU". h, state: c of an LSTM, h of a GRU. before: the state that it starts from, None for zeros.
+    kind: "LSTM", "GRU" or "RNN". h, state: c of an LSTM, else h. before: the state that it starts from, None for zeros,
+    and for an RNN that no other comes before.
     gates: the sums by name; an LSTM that starts from zeros has no "forget". "recurrent" of a GRU is the part of its
-    "new" gate that "reset" scales. batch, units: the rows of h and their width. nodes: those that make h from the sums.
+    "new" gate that "reset" scales; it has none if "reset" scales the state before the product: ``scaled``. A GRU that
+    starts from zeros may lack it, and "reset". batch, units: the rows of h and their width. nodes: those that make h
+    from the sums.
     """
 
     kind: str
@@ -31,6 +37,7 @@ class Cell:
     batch: int
     units: int
     nodes: tuple[Node, ...] = field(repr=False)
+    scaled: int | None = None
 
 
 def _sigmoid(name: str) -> Pattern:
@@ -41,38 +48,99 @@ def _lstm(memory: Pattern) -> Pattern:
     return Pattern(MUL, [_sigmoid("output"), Pattern(TANH, [memory])], name="h")
 
 
-def _gru(before: Tree) -> Pattern:
+_SCALED = Pattern(MUL, [Any("recurrent"), _sigmoid("reset")])
+_LATE = Pattern(TANH, [Pattern(ADD, [Any("new"), _SCALED])], name="n")
+_EARLY = Pattern(TANH, [Any("new")])
+
+
+def _torch_gru(before: Tree) -> Pattern:
     """h = (before - n) * update + n, as PyTorch computes it."""
-    scaled = Pattern(MUL, [Any("recurrent"), _sigmoid("reset")])
-    n = Pattern(TANH, [Pattern(ADD, [Any("new"), scaled])], name="n")
     kept = Pattern(MUL, [Pattern(SUB, [before, Any("n")]), _sigmoid("update")])
-    return Pattern(ADD, [n, kept], name="h")  # n is found first, and then compared
+    return Pattern(ADD, [_LATE, kept], name="h")  # n is found first, and then compared
+
+
+def _keras_first(n: Pattern, name: str) -> Pattern:
+    return Pattern(MUL, [Pattern(SUB, [Number(1), _sigmoid("update")]), n], name=name)
+
+
+def _keras_gru(n: Pattern) -> Pattern:
+    """h = update * before + (1 - update) * n, as Keras computes it."""
+    return Pattern(ADD, [Pattern(MUL, [_sigmoid("update"), Any("before")]), _keras_first(n, "")], name="h")
 
 
 _NEW = Pattern(MUL, [_sigmoid("input"), Pattern(TANH, [Any("cell")])])
 _FIRST = Pattern(MUL, [_sigmoid("input"), Pattern(TANH, [Any("cell")])], name="state")
 _NEXT = Pattern(ADD, [Pattern(MUL, [_sigmoid("forget"), Any("before")]), _NEW], name="state")
 
-# Zeros first: they would also be "before".
-_CELLS = (("LSTM", _lstm(_NEXT)), ("LSTM", _lstm(_FIRST)), ("GRU", _gru(Number(0))), ("GRU", _gru(Any("before"))))
+# Zeros first: they would also be "before". Of two forms of "new" that with "recurrent" first: the other takes any sum.
+_CELLS = (
+    ("LSTM", _lstm(_NEXT)),
+    ("LSTM", _lstm(_FIRST)),
+    ("GRU", _torch_gru(Number(0))),
+    ("GRU", _torch_gru(Any("before"))),
+    ("GRU", _keras_gru(_LATE)),
+    ("GRU", _keras_gru(_EARLY)),
+    ("GRU", _keras_first(_LATE, "h")),
+    ("GRU", _keras_first(_EARLY, "h")),
+    ("RNN", Pattern(TANH, [Any("new")], name="h")),
+)
 
 
 def cells(links: Links) -> Iterator[Cell]:
     """Yield the steps of a subgraph in their order."""
     for node in links.graph.nodes:
         for kind, pattern in _CELLS:
-            found = match_node(links, pattern, node)
-            if found is None:
-                continue
-            before = root(links, found["before"]) if "before" in found else None
-            gates = {name: found[name] for name in (*LSTM_GATES, *GRU_GATES) if name in found}
-            state = found["state"] if kind == "LSTM" else found["h"]
-            units = links.shape(found["h"])[-1:]
-            if not units:
-                continue
-            batch = links.rows(found["h"], units[0])
-            made = [t for part in found.nodes for t in part.outputs]
-            read = [*made, *([] if before is None else [before])]
-            if batch and all(links.rows(t, units[0]) == batch for t in read):
-                yield Cell(kind, found["h"], state, before, gates, batch, units[0], found.nodes)
+            cell = _cell(links, kind, pattern, node)
+            if cell is not None:
+                yield cell
                 break
+
+
+def _cell(links: Links, kind: str, pattern: Pattern, node: Node) -> Cell | None:
+    found = match_node(links, pattern, node)
+    units = () if found is None else links.shape(found["h"])[-1:]
+    if found is None or not units:
+        return None
+    before = root(links, found["before"]) if "before" in found else None
+    gates = {name: found[name] for name in _GATES if name in found}
+    batch = links.rows(found["h"], units[0])
+    state = found["state"] if kind == "LSTM" else found["h"]
+    plain = Cell(kind, found["h"], state, before, gates, batch, units[0], found.nodes)
+    is_early = kind == "GRU" and before is not None and "recurrent" not in gates
+    cell = _with_early_reset(links, plain) if is_early else _after_another(links, plain) if kind == "RNN" else plain
+    if cell is None or not batch:
+        return None
+    read = [*(t for part in cell.nodes for t in part.outputs), *([] if cell.before is None else [cell.before])]
+    return cell if all(links.rows(t, units[0]) == batch for t in read) else None
+
+
+def _with_early_reset(links: Links, cell: Cell) -> Cell | None:
+    """Return a GRU whose "new" gate multiplies what "reset" has scaled, None if nothing is."""
+    total = sum_of(links, cell.gates["new"])
+    for product in [] if total is None else total.products:
+        x = root(links, product.x)
+        found = match(links, Pattern(MUL, [_sigmoid("reset"), Any("h")]), x)
+        if found is not None and root(links, found["h"]) == cell.before:
+            gates = {"reset": found["reset"], **cell.gates}
+            return replace(cell, gates=gates, scaled=x, nodes=(*cell.nodes, *found.nodes))
+    return None
+
+
+def _after_another(links: Links, cell: Cell) -> Cell | None:
+    """Return a simple step with the state before it: what is multiplied, if it is itself a tanh of the same products,
+    or of all but those with a state of zeros.
+    """
+    total = sum_of(links, cell.gates["new"])
+    if total is None or not total.products:
+        return None
+    for product in total.products:
+        x = root(links, product.x)
+        found = match(links, Pattern(TANH, [Any("new")]), x)
+        earlier = None if found is None else sum_of(links, found["new"])
+        if earlier is not None and earlier.products and all(_is_among(p, total.products) for p in earlier.products):
+            return replace(cell, before=x)
+    return cell
+
+
+def _is_among(product: Product, others: tuple[Product, ...]) -> bool:
+    return any(np.array_equal(product.weights, other.weights) for other in others)

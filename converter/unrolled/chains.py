@@ -66,9 +66,10 @@ def _gates(links: Links, cell: Cell, h: int) -> Gates | None:
         total = sum_of(links, tensor)
         if total is None:
             return None
-        recurrent = [product for product in total.products if root(links, product.x) == h]
+        state = cell.scaled if name == "new" and cell.scaled is not None else h
+        recurrent = [product for product in total.products if root(links, product.x) == state]
         gate = _gate(links, cell, total, recurrent)
-        if gate is None or (gate.recurrent is None) != (name == "new"):
+        if gate is None or (gate.recurrent is None) != (name == "new" and "recurrent" in cell.gates):
             return None
         gates[name] = gate
     return gates
@@ -88,7 +89,9 @@ def _first(links: Links, cell: Cell, later: Gates) -> tuple[Gates, int | None] |
             return None
         gates[name] = gate
         if weights is not None:
-            states.add(root(links, recurrent[0].x) if recurrent else None)
+            state = root(links, recurrent[0].x) if recurrent else None
+            scales = name == "new" and cell.scaled is not None
+            states.add(cell.before if scales and state == cell.scaled else state)
     return (gates, states.pop()) if len(states) == 1 else None
 
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from litecl.converter.graph import Function, Node, Value, constant
 from litecl.converter.lower.builder import Builder
-from litecl.converter.unrolled.layer import Layer
+from litecl.converter.unrolled.layer import Layer, LayerGate
 from litecl.converter.unrolled.views import SWAPPED
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, MUL, SUB
 from litecl.interpreter.ops.compare import LESS
+from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
 from litecl.interpreter.ops.control import WHILE
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
@@ -27,6 +28,15 @@ from litecl.interpreter.schema import TensorType
 _FLOAT32, _BOOL = TensorType.FLOAT32, TensorType.BOOL
 _FED = ("reset", "update", "new")
 _RECURRENT = ("reset", "update", "recurrent")
+_AT_ONCE = 8
+"""The most steps of one iteration: LiteRT starts one in the time of several narrow steps."""
+LEAST = 1500
+"""Steps times units from which a loop is as fast as its steps in LiteRT (docs/guides/converting.md has the times)."""
+
+
+def pays(layer: Layer) -> bool:
+    """Return whether a layer has so many steps, or is so wide, that a loop of them is no slower."""
+    return len(layer.chain) * layer.units >= LEAST
 
 
 def gru_layer(b: Builder, layer: Layer, x: Value, h: Value) -> Sequence[Value]:
@@ -36,10 +46,13 @@ def gru_layer(b: Builder, layer: Layer, x: Value, h: Value) -> Sequence[Value]:
         products = b.reverse(products, layer.sequence.axis)
     if layer.sequence.axis == 1:
         products = b.transpose(products, SWAPPED)
-    shape = (len(layer.chain), layer.batch, layer.units)
-    state = [b.const(0, np.int32), b.const(np.zeros(shape), np.float32), h, products]
+    steps = len(layer.chain)
+    at_once = next(n for n in range(min(_AT_ONCE, steps), 0, -1) if steps % n == 0)
+    parts = (steps // at_once, at_once, layer.batch, (products.static_shape or ())[-1])
+    made = b.const(np.zeros((steps, layer.batch, layer.units)), np.float32)
+    state = [b.const(0, np.int32), made, h, b.reshape(products, parts, parts)]
     bodies = [
-        _function("condition", state, _condition(len(layer.chain))),
+        _function("condition", state, _condition(parts[0])),
         _function("body", state, _body(layer, firsts)),
     ]
     results = [Value(value.type, value.shape, b.node.name) for value in state]
@@ -91,15 +104,35 @@ class _Body:
         """Return sigmoid(a + b)."""
         return self.op(LOGISTIC, self.op(ADD, a, b))
 
-    def columns(self, rows: Value, first: int, like: Value) -> Value:
-        """Return the columns of [B,_] from ``first``, as many as ``like`` has."""
-        bounds = [constant(np.array(bound, np.int32)) for bound in ((0, first), like.static_shape)]
-        return self.op(SLICE, rows, *bounds, like=like)
+    def columns(self, rows: Value, first: int, like: Value, step: int | None = None) -> Value:
+        """Return the columns of [B,_], or of a step of [N,B,_], from ``first``, as many as ``like`` has."""
+        begin = (0, first) if step is None else (step, 0, first)
+        size = (*(1,) * (step is not None), *(like.static_shape or ()))
+        cut = self.op(SLICE, rows, *(constant(np.array(bound, np.int32)) for bound in (begin, size)), shape=size)
+        return cut if step is None else self.reshape(cut, like.static_shape or ())
+
+    def reshape(self, x: Value, shape: tuple[int, ...]) -> Value:
+        """Return a tensor in another shape."""
+        return self.op(RESHAPE, x, constant(np.array(shape, np.int32)), options=ReshapeOptions(shape), shape=shape)
+
+    def joined(self, rows: Sequence[Value]) -> Value:
+        """Return [1,B,U] one after another."""
+        if len(rows) == 1:
+            return rows[0]
+        shape = (len(rows), *(rows[0].static_shape or ())[1:])
+        return self.op(CONCATENATION, *rows, options=ConcatenationOptions(axis=0), shape=shape)
+
+    def product(self, x: Value, gates: Sequence[LayerGate], *, bias: bool = True) -> Value:
+        """Return the products of gates with a state, and their constants added."""
+        weights = constant(np.concatenate([gate.recurrent for gate in gates if gate.recurrent is not None]))
+        rows = [constant(np.concatenate([gate.row for gate in gates]).astype(np.float32))] if bias else []
+        shape = ((x.static_shape or ())[0], (weights.static_shape or ())[0])
+        return self.op(FULLY_CONNECTED, x, weights, *rows, shape=shape)
 
 
-def _condition(steps: int) -> Callable[[_Body, Sequence[Value]], list[Value]]:
+def _condition(trips: int) -> Callable[[_Body, Sequence[Value]], list[Value]]:
     def build(body: _Body, arguments: Sequence[Value]) -> list[Value]:
-        return [body.op(LESS, arguments[0], constant(np.array(steps, np.int32)), type=_BOOL)]
+        return [body.op(LESS, arguments[0], constant(np.array(trips, np.int32)), type=_BOOL)]
 
     return build
 
@@ -107,26 +140,29 @@ def _condition(steps: int) -> Callable[[_Body, Sequence[Value]], list[Value]]:
 def _body(layer: Layer, firsts: Sequence[int]) -> Callable[[_Body, Sequence[Value]], list[Value]]:
     def build(body: _Body, arguments: Sequence[Value]) -> list[Value]:
         time, made, h, products = arguments
-        width = (products.static_shape or ())[-1]
-        x = body.op(GATHER, products, time, options=GatherOptions(axis=0), shape=(layer.batch, width))
-        new = _step(body, layer, h, [body.columns(x, first, h) for first in firsts])
-        place = body.op(MUL, time, constant(np.array([1, 0, 0], np.int32)), shape=(3,))
-        target = (1, layer.batch, layer.units)
-        row = body.op(RESHAPE, new, constant(np.array(target, np.int32)), options=ReshapeOptions(target), shape=target)
-        after = body.op(DYNAMIC_UPDATE_SLICE, made, row, place)
-        return [body.op(ADD, time, constant(np.array(1, np.int32))), after, new, products]
+        shape = (products.static_shape or ())[1:]
+        x = body.op(GATHER, products, time, options=GatherOptions(axis=0), shape=shape)
+        made_now = []
+        for step in range(shape[0]):
+            h = _step(body, layer, h, [body.columns(x, first, h, step) for first in firsts])
+            made_now.append(body.reshape(h, (1, layer.batch, layer.units)))
+        rows = body.joined(made_now)
+        place = body.op(MUL, time, constant(np.array([shape[0], 0, 0], np.int32)), shape=(3,))
+        after = body.op(DYNAMIC_UPDATE_SLICE, made, rows, place)
+        return [body.op(ADD, time, constant(np.array(1, np.int32))), after, h, products]
 
     return build
 
 
 def _step(body: _Body, layer: Layer, h: Value, products: Sequence[Value]) -> Value:
     """Return the state after h; products: what the gates reset, update and new get from the sequence."""
-    gates = [layer.gates[name] for name in _RECURRENT]
-    weights = constant(np.concatenate([gate.recurrent for gate in gates if gate.recurrent is not None]))
-    rows = constant(np.concatenate([gate.row for gate in gates]).astype(np.float32))
-    shape = (layer.batch, 3 * layer.units)
-    recurrent = body.op(FULLY_CONNECTED, h, weights, rows, shape=shape)
+    gates = [layer.gates[name] for name in _RECURRENT if name in layer.gates]
+    recurrent = body.product(h, gates)
     parts = [body.columns(recurrent, layer.units * i, h) for i in range(len(gates))]
     reset, update = (body.sigmoid(a, b) for a, b in zip(products[:2], parts[:2], strict=True))
-    new = body.op(TANH, body.op(ADD, products[2], body.op(MUL, parts[2], reset)))
+    if len(parts) == len(_RECURRENT):
+        scaled = body.op(MUL, parts[2], reset)
+    else:
+        scaled = body.product(body.op(MUL, h, reset), [layer.gates["new"]], bias=False)
+    new = body.op(TANH, body.op(ADD, products[2], scaled))
     return body.op(ADD, body.op(MUL, body.op(SUB, h, new), update), new)

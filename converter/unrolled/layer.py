@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from litecl.converter.unrolled import views
-from litecl.converter.unrolled.cells import GRU_GATES, LSTM_GATES, Cell
+from litecl.converter.unrolled.cells import Cell
 from litecl.converter.unrolled.chains import Gate, Gates, gates_of
 from litecl.converter.unrolled.links import Links
 from litecl.converter.unrolled.sums import product_of
 from litecl.interpreter.graph import Array
 
-_GATES = {"LSTM": LSTM_GATES, "GRU": GRU_GATES}
 _WITHOUT_STEPS = ("recurrent",)
 
 
@@ -42,7 +41,7 @@ class Layer:
 
     @property
     def kind(self) -> str:
-        """The name of the cell: "LSTM" or "GRU"."""
+        """The name of the cell: "LSTM", "GRU" or "RNN"."""
         return self.chain[0].kind
 
     @property
@@ -66,18 +65,19 @@ def layer_of(links: Links, chain: Sequence[Cell]) -> Layer | None:
     widths = {gate.step.count for gates in later for gate in gates.values() if gate.step and gate.weights is None}
     if not widths <= {chain[0].units}:
         return None
-    head, names = chain[0], _GATES[chain[0].kind]
-    like = {name: later[0].get(name) for name in names}
+    head, like = chain[0], later[0]
     sequence = _sequence(links, [first, *later], head.batch)
-    if sequence is None or any(gate is None for gate in like.values()):
+    if sequence is None or any(gates.keys() != like.keys() for gates in later):
         return None
     if not all(_is_like(gates[name], like[name]) for gates in (first, *later) for name in gates):
         return None
-    if head.kind == "GRU" and head.before != h:
+    if head.kind == "GRU" and (head.before != h or not _may_lack(first, like)):
         return None
-    gates = {name: _layer_gate(gate) for name, gate in like.items() if gate is not None}
+    gates = {name: _layer_gate(gate) for name, gate in like.items()}
     layer = Layer(chain, sequence, gates, h, head.before if head.kind == "LSTM" else None)
-    return _with_weights(links, layer) if head.kind == "LSTM" else layer if _is_uniform(links, layer) else None
+    if head.kind != "GRU":
+        return _with_weights(links, layer)
+    return layer if _is_uniform(links, layer) else None
 
 
 def _sequence(links: Links, steps: Sequence[Gates], batch: int) -> views.Sequence | None:
@@ -113,6 +113,11 @@ def _is_like(gate: Gate, other: Gate | None) -> bool:
 
 def _same(a: Array | None, b: Array | None) -> bool:
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
+
+
+def _may_lack(first: Gates, like: Gates) -> bool:
+    """Return whether nothing is added to the "new" gate of a first step of a GRU that has no "recurrent" one."""
+    return "recurrent" not in like or "recurrent" in first or not like["recurrent"].row.any()
 
 
 def _layer_gate(gate: Gate) -> LayerGate:

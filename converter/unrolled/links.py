@@ -6,7 +6,6 @@ from functools import cached_property
 import numpy as np
 
 from litecl.interpreter.graph import ABSENT, Array, Node, Shape, Subgraph
-from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.binary import ADD, MUL
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
@@ -63,14 +62,11 @@ class Links:
     def is_plain(self, node: Node) -> bool:
         """Return whether a node makes float32 numbers, and does nothing to them afterwards."""
         activation = getattr(node.options, "fused_activation_function", ActivationFunctionType.NONE)
-        return activation == ActivationFunctionType.NONE and all(
-            self.graph.tensors[t].type == TensorType.FLOAT32 for t in node.outputs
-        )
+        return activation == ActivationFunctionType.NONE and all(map(self.is_float, node.outputs))
 
-    def made_by(self, tensor: int, op: Op | ControlOp) -> Node | None:
-        """Return the node of an operator that makes a tensor."""
-        node = self.producer(tensor)
-        return node if node is not None and self.is_a(node, op) else None
+    def is_float(self, tensor: int) -> bool:
+        """Return whether a tensor holds float32 numbers."""
+        return self.graph.tensors[tensor].type == TensorType.FLOAT32
 
     def shape(self, tensor: int) -> Shape:
         """Return the shape of a tensor; () where it is open, so that nothing fits it."""

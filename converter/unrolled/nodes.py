@@ -1,4 +1,4 @@
-"""The nodes that compute a layer: an operator for an LSTM, a loop for a GRU."""
+"""The nodes that compute a layer: an operator for an LSTM or a simple layer, a loop for a GRU."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ import numpy as np
 
 from litecl.converter.graph import Function, Module, Node, Value, constant
 from litecl.converter.lower.builder import Builder
-from litecl.converter.lower.lstm import lstm_layer
+from litecl.converter.lower.lstm import lstm_layer, rnn_layer
 from litecl.converter.passes.tflite.duplicates import merge_duplicates
 from litecl.converter.passes.tflite.reshapes import join_reshapes
+from litecl.converter.unrolled import gru
 from litecl.converter.unrolled.cells import LSTM_GATES
-from litecl.converter.unrolled.gru import gru_layer
 from litecl.converter.unrolled.layer import Layer
 from litecl.converter.unrolled.results import MemoryResult, Result, SequenceResult, StepResult
 from litecl.converter.unrolled.views import SWAPPED
@@ -25,6 +25,11 @@ _FLOAT32 = TensorType.FLOAT32
 def operands_of(layer: Layer) -> list[int]:
     """Return the tensors that a layer reads: its sequence, and the first states that are not zeros."""
     return list(dict.fromkeys(t for t in (layer.sequence.tensor, layer.h, layer.c) if t is not None))
+
+
+def pays(layer: Layer) -> bool:
+    """Return whether a layer's nodes are no slower than its steps."""
+    return layer.kind != "GRU" or gru.pays(layer)
 
 
 def module_of(graph: Subgraph, layer: Layer, wanted: Sequence[Result], name: str) -> Module:
@@ -64,10 +69,22 @@ def _side_by_side(weights: Sequence[Array | None]) -> Array:
 
 
 def _gru(b: Builder, layer: Layer, x: Value, h: Value, c: Value) -> Sequence[Value]:
-    return gru_layer(b, layer, x, h)
+    return gru.gru_layer(b, layer, x, h)
 
 
-_LAYERS: dict[str, Callable[[Builder, Layer, Value, Value, Value], Sequence[Value]]] = {"LSTM": _lstm, "GRU": _gru}
+def _rnn(b: Builder, layer: Layer, x: Value, h: Value, c: Value) -> Sequence[Value]:
+    gate, sequence = layer.gates["new"], layer.sequence
+    assert gate.weights is not None and gate.recurrent is not None
+    weights = [b.const(gate.weights), b.const(gate.recurrent), b.const(gate.row, np.float32)]
+    shape = (*(x.static_shape or ())[:2], layer.units)
+    return rnn_layer(b, x, h, weights, "tanh", sequence.backwards, shape, sequence.axis)
+
+
+_LAYERS: dict[str, Callable[[Builder, Layer, Value, Value, Value], Sequence[Value]]] = {
+    "LSTM": _lstm,
+    "GRU": _gru,
+    "RNN": _rnn,
+}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from litecl.converter.unrolled.cells import cells
 from litecl.converter.unrolled.chains import chains
 from litecl.converter.unrolled.layer import Layer, layer_of
 from litecl.converter.unrolled.links import Links
-from litecl.converter.unrolled.nodes import module_of, operands_of
+from litecl.converter.unrolled.nodes import module_of, operands_of, pays
 from litecl.converter.unrolled.results import Result, results_of
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
@@ -19,61 +19,86 @@ from litecl.interpreter.ops.control import WHILE
 
 
 def roll_up(model: Model) -> tuple[Model, list[FusionRecord]]:
-    """Return the model with every unrolled LSTM and GRU as one operator or loop, and what was done.
+    """Return the model with every unrolled LSTM, GRU and simple layer as one operator or loop, and what was done.
 
     A chain of steps stays as it is unless every step is proved to compute the same, and nothing but hidden states and
-    the last memory is read outside.
+    the last memory is read outside. So does a short or narrow GRU, which would become slower (``gru.LEAST``).
     """
     records: list[FusionRecord] = []
     for index in range(len(model.subgraphs)):
-        while (rolled := _next(model, index)) is not None:
-            model, record = rolled
-            records.append(record)
+        while (found := _round(model, index))[1]:  # what one round makes may be the sequence of another layer
+            model = found[0]
+            records += found[1]
     return (compact(model), records) if records else (model, records)
 
 
-def _next(model: Model, index: int) -> tuple[Model, FusionRecord] | None:
-    """Return the model with the first layer rolled up that a subgraph has, None if it has none."""
+def _round(model: Model, index: int) -> tuple[Model, list[FusionRecord]]:
+    """Return the model with all layers rolled up that a subgraph has as it is, and what was done."""
     graph = model.subgraphs[index]
+    records: list[FusionRecord] = []
     links = Links(graph)
-    for chain in chains(cells(links), links):
-        layer = layer_of(links, chain)
-        if layer is None or any(graph.tensors[t].is_variable for t in operands_of(layer)):
+    layers = [layer for chain in chains(cells(links), links) if (layer := layer_of(links, chain)) is not None]
+    layers = [layer for layer in layers if pays(layer) and not _reads_variables(graph, layer)]
+    renamed: dict[int, int] = {}
+    for number, layer in enumerate(layers):
+        results = {result.tensor: result for result in results_of(links, layer.chain)}
+        read = [renamed.get(t, t) for other in layers[number:] for t in operands_of(other)]
+        live, wanted = _needed(model.subgraphs[index], read, results.keys())
+        within = {t for cell in layer.chain for node in cell.nodes for t in node.outputs}
+        if not wanted or not live.isdisjoint(within):
             continue
-        results = {result.tensor: result for result in results_of(links, chain)}
-        live, wanted = _needed(graph, operands_of(layer), results.keys())
-        if not any(node in live for cell in chain for node in cell.nodes):
-            name = graph.tensors[chain[-1].h].name
-            rolled = _rolled(model, index, layer, [results[t] for t in sorted(wanted)], live)
-            return rolled, FusionRecord(f"unrolled {layer.kind}", name)
-    return None
+        model = _rolled(model, index, layer, [results[t] for t in sorted(wanted)], live, renamed)
+        records.append(FusionRecord(f"unrolled {layer.kind}", graph.tensors[layer.chain[-1].h].name))
+    return model, records
 
 
-def _needed(graph: Subgraph, operands: Sequence[int], given: Collection[int]) -> tuple[set[Node], set[int]]:
-    """Return the nodes that a subgraph needs, some of which make operands, and what they read of tensors given."""
+def _reads_variables(graph: Subgraph, layer: Layer) -> bool:
+    return any(graph.tensors[t].is_variable for t in operands_of(layer))
+
+
+def _needed(graph: Subgraph, operands: Sequence[int], given: Collection[int]) -> tuple[set[int], set[int]]:
+    """Return the tensors that the nodes make which a subgraph needs, some of which make operands, and what they read of
+    tensors given.
+    """
     read = {*graph.outputs, *operands}
-    live: set[Node] = set()
+    live: set[int] = set()
     for node in reversed(graph.nodes):
-        acts = not isinstance(node.op, Op) or not node.op.pure or bool(node.op.states) or not node.outputs
-        if acts or any(t in read and t not in given for t in node.outputs):
-            live.add(node)
+        if _acts(node) or any(t in read and t not in given for t in node.outputs):
+            live.update(node.outputs)
             read.update(node.inputs)
     return live, read & set(given)
 
 
-def _rolled(model: Model, index: int, layer: Layer, wanted: Sequence[Result], live: Container[Node]) -> Model:
-    """Return the model with a layer where the first step of its chain is, and without what nothing needs any more."""
+def _acts(node: Node) -> bool:
+    """Return whether a node does more than to compute its results."""
+    return not isinstance(node.op, Op) or not node.op.pure or bool(node.op.states) or not node.outputs
+
+
+def _rolled(
+    model: Model,
+    index: int,
+    layer: Layer,
+    wanted: Sequence[Result],
+    live: Container[int],
+    places: dict[int, int],
+) -> Model:
+    """Return the model with a layer where the first step of its chain is, and without what nothing needs any more.
+
+    places: where the results of earlier layers are now; the layer's are added.
+    """
     graph = model.subgraphs[index]
+    operands = [places.get(t, t) for t in operands_of(layer)]
     name = f"{graph.tensors[layer.chain[-1].h].name}/rolled_up"
     made = emit({"layer": module_of(graph, layer, wanted, name)})
-    tensors, place = _joined(graph, made.subgraphs[0], operands_of(layer))
+    tensors, place = _joined(graph, made.subgraphs[0], operands)
     renamed = {result.tensor: place[t] for result, t in zip(wanted, made.subgraphs[0].outputs, strict=True)}
+    places.update(renamed)
     for old, new in renamed.items():
         tensors[new] = replace(tensors[new], name=graph.tensors[old].name)
     inner = [_called(node.moved(place), len(model.subgraphs) - 1) for node in made.subgraphs[0].nodes]
     head = next(n for n, node in enumerate(graph.nodes) if layer.chain[0].h in node.outputs)
     before, after = (
-        [replace(node, inputs=tuple(renamed.get(t, t) for t in node.inputs)) for node in part if node in live]
+        [replace(node, inputs=tuple(renamed.get(t, t) for t in node.inputs)) for node in part if _lives(node, live)]
         for part in (graph.nodes[:head], graph.nodes[head:])
     )
     outputs = tuple(renamed.get(t, t) for t in graph.outputs)
@@ -84,6 +109,10 @@ def _rolled(model: Model, index: int, layer: Layer, wanted: Sequence[Result], li
         for s in model.signatures
     )
     return replace(model, subgraphs=subgraphs, signatures=signatures)
+
+
+def _lives(node: Node, live: Container[int]) -> bool:
+    return _acts(node) or any(t in live for t in node.outputs)
 
 
 def _joined(graph: Subgraph, made: Subgraph, operands: Sequence[int]) -> tuple[list[TensorSpec], dict[int, int]]:

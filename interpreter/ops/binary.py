@@ -11,7 +11,7 @@ from litecl.interpreter.arithmetic import quantized_binary as quantized
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.integers import BYTES, PLAIN, InFloat, Integers
+from litecl.interpreter.integers import ADDING, PLAIN, SQUARING, InFloat, Integers
 from litecl.interpreter.kit import activation, lowest, require, types
 from litecl.interpreter.op import Bind, Inputs, Lowest, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
@@ -159,7 +159,7 @@ ADD = _arithmetic(
     (*types.NUMBER, TensorType.INT16, _HALF),
     range(1, 7),
     quantized.add,
-    integers=Integers(options={"pot_scale_int16": False}),
+    integers=ADDING,
     lowest=lowest.most(lowest.by_type({TensorType.INT64: 4}), lowest.integers(2, 3)),
 )
 SUB = _arithmetic(
@@ -169,7 +169,7 @@ SUB = _arithmetic(
     types.NUMBER,
     range(1, 7),
     quantized.subtract,
-    integers=Integers(options={"pot_scale_int16": False}),
+    integers=ADDING,
     lowest=lowest.most(lowest.broadcast_beyond_4(3, {TensorType.INT64: 4}), lowest.integers(2, 5)),
 )
 MUL = _arithmetic(
@@ -222,7 +222,7 @@ SQUARED_DIFFERENCE = binary(
     range(1, 3),
     stored=(TensorType.INT8,),
     bound=quantized.squared_difference,
-    integers=BYTES,
+    integers=SQUARING,
     lowest=lowest.integers(2),
 )
 FLOOR_DIV = binary(

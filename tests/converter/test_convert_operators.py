@@ -13,7 +13,7 @@ tf = pytest.importorskip("tensorflow")
 
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
-from litecl.interpreter.errors import ModelError  # noqa: E402
+from litecl.interpreter.errors import ConversionError, ModelError  # noqa: E402
 from support.conversion import invoke, litert, runtimes  # noqa: E402
 from support.tf_functions import TfFunction  # noqa: E402
 from support.tf_operators import OPERATORS  # noqa: E402
@@ -79,3 +79,34 @@ def test_negative_sums_of_a_local_response_are_nan_as_in_tensorflow(beta: float,
     assert np.isnan(wanted).any() == (beta != 1)
     for runtime in runtimes(content):
         np.testing.assert_allclose(invoke(runtime, [x])[0], wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("beta", [2.0**23 + 1, -(2.0**24), 2.0**25])
+def test_negative_sums_of_a_local_response_are_refused_where_all_powers_are_whole(beta: float) -> None:
+    def function(x: Any, alpha: float) -> Any:
+        return tf.nn.local_response_normalization(x, 1, 1.0, alpha, beta)
+
+    def convert(alpha: float) -> bytes:
+        concrete = tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec((1, 1, 2, 5)), alpha)
+        return Converter.from_concrete_functions([concrete]).convert()
+
+    with pytest.raises(ConversionError, match="may be negative"):
+        convert(-1.0)
+    x = np.random.default_rng(0).standard_normal((1, 1, 2, 5)).astype(np.float32) * np.float32(1e-4)
+    for runtime in runtimes(convert(1.0)):
+        np.testing.assert_allclose(invoke(runtime, [x])[0], function(x, 1.0).numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("type_", [tf.int32, tf.int64])
+@pytest.mark.parametrize("spec", [None, [None]])
+def test_gradients_of_shapes_of_any_rank(type_: Any, spec: Any) -> None:
+    def function(s0: Any, s1: Any) -> Any:
+        return tf.raw_ops.BroadcastGradientArgs(s0=s0, s1=s1)
+
+    concrete = tf.function(function, autograph=False).get_concrete_function(*[tf.TensorSpec(spec, type_)] * 2)
+    content = Converter.from_concrete_functions([concrete]).convert()
+    for shapes in (([2, 4, 1, 3],) * 2, ([2, 4, 1, 3], [2, 1, 1, 3]), ([1, 3], [3]), ([3], [5, 1]), ([1], [1, 1])):
+        values = [np.array(shape, type_.as_numpy_dtype) for shape in shapes]
+        for runtime in runtimes(content):
+            for got, wanted in zip(invoke(runtime, values), function(*values), strict=True):
+                np.testing.assert_array_equal(got, wanted.numpy(), str(shapes))

@@ -97,3 +97,14 @@ def test_loops_on_request(tmp_path: Path) -> None:
         _check(content, model, (1, 2))
     with pytest.raises(ConversionError, match="lstm: expected one of"):
         Converter.from_keras_model(model, lstm="unrolled")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("make", "kind"), [(L.GRU, "GRU"), (L.SimpleRNN, "RNN")])
+def test_layers_that_keras_unrolls_are_rolled_up(make: Any, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("litecl.converter.unrolled.gru.LEAST", 0)
+    model = randomise(keras.Sequential([keras.Input((6, 3), batch_size=2), make(5, unroll=True)]))
+    for lstm, expected in (("fused", [f"unrolled {kind}"]), ("while", [])):
+        converter = Converter.from_keras_model(model, lstm=lstm)
+        content = converter.convert()
+        assert [fusion.name for fusion in converter.report.fusions] == expected
+        _check(content, model, (2,))

@@ -23,6 +23,11 @@ litert_torch: Any = pytest.importorskip("litert_torch", reason="litert-torch has
 _STATES = {"LSTM": 2, "GRU": 1}
 
 
+@pytest.fixture(autouse=True)
+def _short_and_narrow_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("litecl.converter.unrolled.gru.LEAST", 0)
+
+
 class Recurrent(torch.nn.Module):  # type: ignore[misc]
     """A recurrent layer with the sequence and the last states as results; given: the first states are inputs."""
 

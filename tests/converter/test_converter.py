@@ -240,7 +240,11 @@ def test_tensorflow_function(case: TfFunction) -> None:
             assert_close(got, wanted, TOLERANCE if wanted.dtype == np.float32 else 0.0)
 
 
-def test_softplus_does_not_overflow() -> None:
-    content = Converter.from_keras_model(stack(L.Activation("softplus"), shape=(4,))).convert()
-    (got,) = invoke(litert(content), [np.array([[-200.0, -1.0, 3.0, 200.0]], np.float32)])
-    np.testing.assert_allclose(got, [[0.0, 0.3132617, 3.0485873, 200.0]], rtol=1e-6, atol=1e-7)
+@pytest.mark.parametrize(("name", "sign"), [("softplus", 1), ("log_sigmoid", -1)])
+def test_softplus_neither_overflows_nor_vanishes(name: str, sign: int) -> None:
+    content = Converter.from_keras_model(stack(L.Activation(name), shape=(9,))).convert()
+    x = np.array([[-200, -50, -20, -13, -5, 0, 3, 100, 200]], np.float32)
+    expected = np.logaddexp(0, x.astype(np.float64))
+    for runtime in (litert(content, "reference"), Interpreter(model_content=content)):
+        (got,) = invoke(runtime, [sign * x])
+        np.testing.assert_allclose(sign * got, expected, rtol=4e-7, atol=1e-30)

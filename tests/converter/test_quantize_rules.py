@@ -16,7 +16,7 @@ from litecl.interpreter.graph import Array
 from litecl.interpreter.integers import InFloat
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import every_form
-from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.binary import ADD, MUL, SQUARED_DIFFERENCE, SUB, AddOptions, MulOptions, SubOptions
 from litecl.interpreter.ops.compare import EQUAL, GREATER, LESS_EQUAL
 from litecl.interpreter.ops.quantize import quantize as stored
 from litecl.interpreter.ops.select import SELECT_V2
@@ -133,3 +133,33 @@ def test_comparisons_have_scales_that_their_kernels_take(
     (wanted,) = _run(write(of), [steps])
     away = np.abs(steps * largest - other) > largest / 100
     assert np.abs(got - wanted)[away].max() < largest / 25
+
+
+@pytest.mark.parametrize(
+    ("op", "options", "kind", "small", "near"),
+    [
+        (ADD, AddOptions(), "int8", 2e-5, 4e-6),
+        (ADD, AddOptions(), "int16", 6e-4, 1e-4),
+        (SUB, SubOptions(), "int8", 2e-5, 4e-6),
+        (SUB, SubOptions(), "int16", 6e-4, 1e-4),
+        (SQUARED_DIFFERENCE, NoOptions(), "int8", 3e-2, 8e-3),
+    ],
+    ids=lambda value: value.name if isinstance(value, Op) else None,
+)
+def test_results_have_scales_that_their_kernels_take(
+    op: Op, options: object, kind: str, small: float, near: float
+) -> None:
+    """LiteRT ends the process where a result is too small beside the operands."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-8, 8, (1, 64)).astype(np.float32)
+    for size, in_integers in ((small, True), (near, False)):
+        g = Graph()
+        result = g.op(op, [g.input((1, 64)), g.input((1, 64))], options)
+        feeds = [x, ((-x if op is ADD else x) + rng.uniform(-size, size, x.shape)).astype(np.float32)]
+        of = model(g.build(result))
+        after, _ = quantize(of, Quantization(activations=kind, data=[feeds]))  # type: ignore[arg-type]
+        (graph,) = after.subgraphs
+        (node,) = (node for node in graph.nodes if node.op is op)
+        assert (graph.tensors[node.outputs[0]].type != TensorType.FLOAT32) == in_integers
+        for got, wanted in zip(oracle.run(write(after), feeds), _run(write(after), feeds), strict=True):
+            np.testing.assert_array_equal(got, wanted)

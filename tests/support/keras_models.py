@@ -121,7 +121,7 @@ FEED_FORWARD = (
     KerasModel("dense hard_sigmoid", _vector("hard_sigmoid"), 2),
     KerasModel("dense hard_silu", _vector("hard_silu"), 2),
     KerasModel("dense mish", _vector("mish"), 8),
-    KerasModel("dense softplus", _vector("softplus"), 6),
+    KerasModel("dense softplus", _vector("softplus"), 11),
     KerasModel("dense softsign", _vector("softsign"), 4),
     KerasModel("dense selu", _vector("selu"), 4),
     KerasModel("dense elu", _vector("elu"), 2),

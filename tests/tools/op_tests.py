@@ -1,11 +1,11 @@
 """TensorFlow Lite's own operator tests: TensorFlow, TFLiteConverter with LiteRT, and litecl, side by side.
 
-    PYTHONPATH=tests python -m tools.op_tests FOLDER [NAME ...] [--most 24] [--jobs 2] [--json FILE] [--again FILE]
+    PYTHONPATH=tests python -m tools.op_tests FOLDER [NAME ...] [--most 24] [--json FILE [--resume]] [--again FILE]
 
 FOLDER is a copy of ``tflite/testing/op_tests`` from LiteRT's sources, or of ``tensorflow/lite/testing/op_tests`` from
 TensorFlow's, which is not part of litecl. Of each test at most ``--most`` sets of parameters are drawn, with a fixed
 seed, and run in processes that are ended at ``--limit`` seconds. ``--again`` runs those that an earlier ``--json`` has
-as failures.
+as failures, ``--resume`` those that ``--json`` lacks because its run, of the same options, was cut off.
 
 In LiteRT a file passes if the reference kernels, or else the optimised ones, compute what TensorFlow does: a few
 operators have no reference kernel, or a wrong one. So pass TFLiteConverter's files and litecl's, which must pass in
@@ -45,20 +45,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--limit", type=float, default=60, help="seconds for a set of parameters (60)")
     parser.add_argument("--json", type=Path, help="write the results there, a line for each")
+    parser.add_argument("--resume", action="store_true", help="keep what --json has already, and run the rest")
     parser.add_argument("--again", type=Path, help="only the failures of this earlier --json")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
     if args.worker:
         return _work(args.folder)
+    if args.resume and args.json is None:
+        parser.error("--resume needs --json, the file of the run that it goes on with")
     tests, faults = op_tests(args.folder)
     for fault in faults:
         print(f"cannot be read: {fault}", file=sys.stderr)
     if lack := _lack(tests, faults, args):
         print(lack, file=sys.stderr)
         return 2
-    chosen = _chosen(tests, args)
-    with args.json.open("w") if args.json else Path(os.devnull).open("w") as lines:
-        results = _spread({i: tests[i].label for i in chosen}, args, lines)
+    labels = {i: tests[i].label for i in _chosen(tests, args)}
+    past = {r.label: r for r in _read(args.json)} if args.resume and args.json.exists() else {}
+    with (args.json or Path(os.devnull)).open("a" if args.resume else "w") as lines:
+        new = _spread({i: label for i, label in labels.items() if label not in past}, args, lines)
+    results = {i: new[i] if i in new else past[label] for i, label in sorted(labels.items())}
     console = Console(width=200)
     console.print(_table(tests, results))
     failures = [r for r in results.values() if r.peer == "ok" and not _passes(r)]
@@ -87,11 +92,15 @@ def _lack(tests: Sequence[OpTest], faults: Sequence[str], args: argparse.Namespa
     return f"{args.folder}: no test is called {', '.join(unknown)}" if unknown else None
 
 
+def _read(path: Path) -> list[Result]:
+    """Return the results of an earlier run."""
+    return [Result(**json.loads(line)) for line in path.read_text().splitlines()]
+
+
 def _chosen(tests: Sequence[OpTest], args: argparse.Namespace) -> list[int]:
     """Return the numbers of the tests that are run."""
     if args.again is not None:
-        past = [Result(**json.loads(line)) for line in args.again.read_text().splitlines()]
-        failed = {r.label for r in past if r.tensorflow in ("ok", "") and not _passes(r)}
+        failed = {r.label for r in _read(args.again) if r.tensorflow in ("ok", "") and not _passes(r)}
         return [i for i, test in enumerate(tests) if test.label in failed]
     by_name: dict[str, list[int]] = defaultdict(list)
     for i, test in enumerate(tests):
@@ -138,7 +147,7 @@ def _spread(labels: Mapping[int, str], args: argparse.Namespace, lines: TextIO) 
         thread.start()
     for thread in threads:
         thread.join()
-    return dict(sorted(results.items()))
+    return results
 
 
 class _Worker:

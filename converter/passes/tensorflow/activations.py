@@ -5,7 +5,15 @@ from collections.abc import Mapping
 from typing import Any as Anything
 
 from litecl.converter.graph import Function, Node, Operator, Value
-from litecl.converter.own_ops import GELU, HARD_SWISH, L2_NORMALIZATION, LOG_SIGMOID, PRELU, RELU_N1_TO_1
+from litecl.converter.own_ops import (
+    GELU,
+    HARD_SWISH,
+    L2_NORMALIZATION,
+    LOG_SIGMOID,
+    PRELU,
+    RELU_N1_TO_1,
+    TANH_OF_SOFTPLUS,
+)
 from litecl.converter.passes.match import Any, Bindings, Constant, Number, Pattern, Tree, match
 from litecl.interpreter.schema import TensorType
 
@@ -100,6 +108,7 @@ _PATTERNS: tuple[tuple[Operator, Mapping[str, Anything], tuple[Pattern, ...]], .
         ),
     ),
     (LOG_SIGMOID, {}, (Pattern("Neg", [Pattern("Softplus", [Pattern("Neg", [_X])])]),)),
+    (TANH_OF_SOFTPLUS, {}, (Pattern("Tanh", [Pattern("Softplus", [_X])]),)),
     (L2_NORMALIZATION, {}, (_mul(_X, Pattern("Rsqrt", [Pattern("Maximum", [_SUM_OF_SQUARES, Number(1e-12)])])),)),
 )
 

@@ -1,0 +1,80 @@
+"""Which box of its operand an operator cuts out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from litecl.converter.unrolled.links import Links
+from litecl.interpreter.graph import Node
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.pack import UNPACK
+from litecl.interpreter.ops.slice import SLICE
+from litecl.interpreter.ops.split import SPLIT
+from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, index_of
+
+
+@dataclass(frozen=True)
+class Box:
+    """The elements of a tensor from ``begin`` on, ``size`` of them along each dimension; the last one is kept."""
+
+    source: int
+    begin: tuple[int, ...]
+    size: tuple[int, ...]
+
+
+def box_of(links: Links, tensor: int) -> Box | None:
+    """Return the box of another tensor that one holds, in the order of its elements."""
+    node = links.producer(tensor)
+    cut = None if node is None else _CUTS.get(node.op)
+    box = None if node is None or cut is None else cut(links, node, tensor)
+    return box if box is not None and links.shape(tensor)[-1:] == box.size[-1:] else None
+
+
+def _slice(links: Links, node: Node, tensor: int) -> Box | None:
+    shape = links.shape(node.inputs[0])
+    begin, size = (links.integers(t) for t in node.inputs[1:3])
+    if begin is None or size is None or not shape:
+        return None
+    sizes = (dim - b if s == -1 else s for dim, b, s in zip(shape, begin, size, strict=True))
+    return Box(node.inputs[0], tuple(begin), tuple(sizes))
+
+
+def _strided(links: Links, node: Node, tensor: int) -> Box | None:
+    x, *bounds = node.inputs
+    shape, known = links.shape(x), [found for t in bounds if (found := links.integers(t)) is not None]
+    if len(known) != len(bounds) or not shape:
+        return None
+    parts = index_of(node.options, shape, list(zip(*known, strict=True)))
+    ranges = [
+        range(dim)[part] if isinstance(part, slice) else range(part, part + 1)
+        for dim, part in zip(shape, [part for part in parts if part is not None], strict=True)
+    ]
+    if None in parts or any(r.step != 1 for r in ranges):
+        return None
+    return Box(x, tuple(r.start for r in ranges), tuple(map(len, ranges)))
+
+
+def _unpacked(links: Links, node: Node, tensor: int) -> Box | None:
+    return _part(links, node.inputs[0], node.options.axis, node, tensor)
+
+
+def _split(links: Links, node: Node, tensor: int) -> Box | None:
+    axis = links.integers(node.inputs[0])
+    return None if axis is None else _part(links, node.inputs[1], axis[0], node, tensor)
+
+
+def _part(links: Links, x: int, axis: int, node: Node, tensor: int) -> Box | None:
+    """Return one of as many equal parts along an axis as a node has results."""
+    begin, size = [0] * len(links.shape(x)), list(links.shape(x))
+    if not size:
+        return None
+    size[axis] //= len(node.outputs)
+    begin[axis] = size[axis] * node.outputs.index(tensor)
+    return Box(x, tuple(begin), tuple(size))
+
+
+_CUTS: dict[Op | ControlOp, Callable[[Links, Node, int], Box | None]] = {
+    SLICE: _slice,
+    STRIDED_SLICE: _strided,
+    UNPACK: _unpacked,
+    SPLIT: _split,
+}
