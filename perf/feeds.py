@@ -143,12 +143,11 @@ def _difference(got: Array, expected: Array) -> float:
     return float(np.abs(a - b)[apart].max()) / (magnitude or 1.0)
 
 
-def save_outputs(runtime: Runtime, folder: Path) -> list[Path]:
-    """Write every output as a .npy file named after it, and return the paths."""
+def save_outputs(outputs: Sequence[Details], values: Sequence[Array], folder: Path) -> list[Path]:
+    """Write values of outputs as .npy files named after these, and return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths: list[Path] = []
-    for position, details in enumerate(runtime.get_output_details()):
-        value = runtime.get_tensor(details["index"])
+    for position, (details, value) in enumerate(zip(outputs, values, strict=True)):
         if value.dtype == np.object_:
             raise LiteclError(f"output {details['name']!r} holds strings, which .npy files do not store")
         safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in details["name"])

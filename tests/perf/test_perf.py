@@ -128,7 +128,7 @@ def test_prepare_resizes_and_outputs_are_saved(tmp_path: Path) -> None:
     interpreter.invoke()
     values = outputs_of(interpreter)
     assert [v.shape for v in values] == [(5, 4), (5, 4)]
-    saved = save_outputs(interpreter, tmp_path / "new" / "folder")
+    saved = save_outputs(interpreter.get_output_details(), outputs_of(interpreter), tmp_path / "new" / "folder")
     for path, value in zip(saved, values, strict=True):
         np.testing.assert_array_equal(np.load(path), value)
 

@@ -18,6 +18,7 @@ from litecl.interpreter.file.writer import write
 from litecl.perf import peak
 from litecl.perf.feeds import random_inputs
 from litecl.report.collect import Wanted, collect
+from litecl.report.draw.graph import graph
 from litecl.report.page import page
 from litecl.verify.scenarios.images import sound
 
@@ -66,3 +67,20 @@ def test_a_browser_shows_the_tools_of_the_graph(data: dict[str, Any], tmp_path: 
     ).stdout
     assert shown.count('class="tools"') == len(data["runs"]) == shown.count('class="about"')
     assert shown.count(">compare with a report") == len(data["runs"])
+
+
+def test_edges_stay_within_the_picture() -> None:
+    """One past the boxes of the last column bulges to the right of it."""
+
+    def node(position: int, *reads: int) -> dict[str, Any]:
+        tensor = {"name": "", "type": "FLOAT32", "shape": [1], "constant": False, "size_bytes": 4}
+        kept = {"op": "ADD", "where": "device", "region": 0, "share": 0.0, "ms": 0.0, "reason": "", "into": None}
+        given = [tensor | {"tensor": number} for number in reads]
+        made = [tensor | {"tensor": position}]
+        return kept | {"place": [0, position], "launched": [], "kernels": [], "inputs": given, "outputs": made}
+
+    drawn = graph([node(0), node(1, 0), node(2, 1, 0)], 1.0)
+    left, _, width, _ = map(float, re.search(r'viewBox="([^"]*)"', drawn)[1].split())  # type: ignore[index]
+    xs = [float(x) for path in re.findall(r' d="([^"]*)"', drawn) for x in re.findall(r"[\d.]+", path)[::2]]
+    boxes = [float(x) + float(w) for x, w in re.findall(r'<rect x="([^"]*)"[^>]* width="([^"]*)"', drawn)]
+    assert max(xs) > max(boxes) > 0 and max(xs) < left + width

@@ -1,10 +1,8 @@
 """Sounds as inputs of `litecl run`: files of every kind, other rates, and features that another model makes of them."""
 
 import sys
-import wave
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,28 +13,9 @@ from litecl.jobs.audio import Features, as_input, read_sound, resampled
 from litecl.jobs.given import Media, load_all
 from support.command import data, failure
 from support.shared import model_file
+from support.sounds import detail, sine, wav
 
 RNG = np.random.default_rng(5)
-
-
-def detail(shape: list[int], dtype: Any = np.float32, signature: list[int] | None = None) -> dict[str, Any]:
-    return {"name": "sound", "shape": shape, "shape_signature": signature or shape, "dtype": dtype}
-
-
-def wav(path: Path, samples: np.ndarray, rate: int, width: int = 2, channels: int = 1) -> Path:
-    """Write samples of -1 to 1, of several channels in turns, as a .wav file of a width in bytes."""
-    whole = np.rint(samples * (2 ** (8 * width - 1) - 1)).astype(np.int64) + (128 if width == 1 else 0)
-    raw = whole.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :width]
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(channels)
-        file.setsampwidth(width)
-        file.setframerate(rate)
-        file.writeframes(raw.tobytes())
-    return path
-
-
-def sine(hertz: float, rate: int, seconds: float) -> np.ndarray:
-    return 0.5 * np.sin(2 * np.pi * hertz * np.arange(int(rate * seconds)) / rate)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4])

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from litecl.cli.boxes import Detection, detections, draw
-from litecl.cli.classes import labels_of, top
+from litecl.cli.classes import Labels, labels_of, top
 from litecl.cli.command import output_file, positive
 from litecl.cli.tables import table, titled
 from litecl.interpreter import Interpreter
@@ -19,7 +19,7 @@ from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import Details
 
-_TOP = 5  # classes, where their names are known
+TOP = 5  # classes, where their names are known
 _MOST_ROWS = 16  # of one output, in a table
 
 
@@ -38,7 +38,7 @@ def answer_arguments(parser: argparse.ArgumentParser) -> None:
 
 def refuse_with_many(args: argparse.Namespace) -> None:
     """Raise ModelError for flags of one run."""
-    given = [name for name in ("labels", "top", "draw", "profile_to") if getattr(args, name) is not None]
+    given = [name for name in ("labels", "top", "draw", "profile_to", "stream", "every_ms") if getattr(args, name)]
     if given:
         raise ModelError(f"--inputs: --{', --'.join(given).replace('_', '-')} have no effect with it")
 
@@ -58,17 +58,20 @@ def answers(
         return [_boxes(found, args.least)] + ([Text(str(args.draw))] if args.draw is not None else [])
     if names is None and args.top is None:
         return []
-    views, count = list[RenderableType](), args.top or _TOP
+    views, count = list[RenderableType](), args.top or TOP
     for value, (detail, array) in zip(data["outputs"], results, strict=True):
         if (rows := top(array, detail, names, count)) is not None:
             value["top"] = rows
             views.append(_classes(value["name"], rows))
     if not views and args.labels is not None and names is not None:
-        sizes = ", ".join(str(array.shape[-1] if array.ndim else 0) for _, array in results)
-        raise ModelError(
-            f"--labels: {names.source} has {names.count} names, expected as many as an output has: {sizes}"
-        )
+        raise unfit(names, [array for _, array in results])
     return views
+
+
+def unfit(names: Labels, results: Sequence[Array]) -> ModelError:
+    """Return the error for names of which there are not as many as an output has classes."""
+    sizes = ", ".join(str(array.shape[-1] if array.ndim else 0) for array in results)
+    return ModelError(f"--labels: {names.source} has {names.count} names, expected as many as an output has: {sizes}")
 
 
 def _image_given(args: argparse.Namespace) -> Path:

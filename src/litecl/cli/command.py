@@ -203,6 +203,17 @@ def seconds(text: str) -> float:
     return value
 
 
+def milliseconds(text: str) -> float:
+    """Parse a time in milliseconds, above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected milliseconds above 0, got {text!r}")
+    return value
+
+
 def require_device(args: argparse.Namespace, report: DelegationReport | None) -> None:
     """Raise DelegateError if ``--require-device`` is given and the CPU runs a node. report: None means it runs all."""
     if args.require_device:

@@ -94,29 +94,36 @@ def as_input(sound: Array, detail: Mapping[str, Any], rate: int, source: str) ->
 
     A longer sound is cut, with a warning; a shorter one ends in silence. Raises ModelError for another kind of input.
     """
-    shape, dtype = _open_shape(detail), np.dtype(detail["dtype"])
-    long = [axis for axis, size in enumerate(shape) if size not in (0, 1)]
-    if len(long) != 1 or not (dtype.kind == "f" or dtype == np.int16):
-        raise ModelError(
-            f"{source}: expected an input of samples, floats or int16 along one dimension, got {detail['name']!r} "
-            f"of {dtype}{[*shape]}; if it takes features of a sound, give --features a model that makes them, or "
-            "--input a .npy file. TensorFlow Lite Micro's audio_preprocessor_int8.tflite makes the 40 int8 of "
-            "microWakeWord's models (--hop-ms 10 or 20, as their makers say) and of micro_speech (20)"
-        )
-    (axis,) = long
+    shape, dtype, axis = open_shape(detail), np.dtype(detail["dtype"]), axis_of(detail, source)
     if shape[axis] > 0:
         sound = _fitted(sound, shape[axis], rate, source)
     values = sound if dtype.kind == "f" else np.clip(np.rint(sound * _INT16), -_INT16, _INT16 - 1)
     return values.astype(dtype).reshape([len(sound) if at == axis else 1 for at in range(len(shape))])
 
 
+def axis_of(detail: Mapping[str, Any], source: str) -> int:
+    """Return the dimension of an input along which it takes samples. Raises ModelError for another kind of input."""
+    shape, dtype = open_shape(detail), np.dtype(detail["dtype"])
+    long = [axis for axis, size in enumerate(shape) if size not in (0, 1)]
+    if len(long) != 1 or not (dtype.kind == "f" or dtype == np.int16):
+        raise ModelError(
+            f"{source}: expected an input of samples, floats or int16 along one dimension, got {detail['name']!r} "
+            f"of {dtype}{[*shape]}; if it takes features of a sound, give --features a model that makes them, or "
+            "--input a .npy file. TensorFlow Lite Micro's audio_preprocessor_int8.tflite makes the 40 int8 of "
+            "microWakeWord's models (--hop-ms 10 or 20, as their makers say, and --stream) and of micro_speech (20)"
+        )
+    return long[0]
+
+
 def _fitted(sound: Array, size: int, rate: int, source: str) -> Array:
     if len(sound) > size:
-        _LOG.warning("%s: the model takes the first %.2f of %.2f s", source, size / rate, len(sound) / rate)
+        taken = source, size / rate, len(sound) / rate
+        _LOG.warning("%s: the model takes the first %.2f of %.2f s (litecl run --stream gives it all)", *taken)
     return np.pad(sound[:size], (0, max(0, size - len(sound))))
 
 
-def _open_shape(detail: Mapping[str, Any]) -> list[int]:
+def open_shape(detail: Mapping[str, Any]) -> list[int]:
+    """Return the shape of an input, -1 for dimensions that the model leaves open."""
     signature = [int(n) for n in detail.get("shape_signature", ())]
     return signature or [int(n) for n in detail["shape"]]
 
@@ -124,34 +131,46 @@ def _open_shape(detail: Mapping[str, Any]) -> list[int]:
 class Features:
     """A model that makes features of a window of samples, as the audio front end of TensorFlow Lite Micro does.
 
-    It is run on windows from the start on, hop_ms apart. The last window ends within the sound.
+    It is run on windows from the start on, hop_ms apart. What it keeps from one to the next begins anew with an object.
     """
 
     def __init__(self, model: str, rate: int, hop_ms: float) -> None:
         self._interpreter = Interpreter(model)
         self._interpreter.allocate_tensors()
-        self._rate, self._hop = rate, round(hop_ms * rate / 1000)
+        (self._given,), (self._made,) = self._interpreter.get_input_details(), self._interpreter.get_output_details()
+        self._rate, self._hop, self._width = rate, round(hop_ms * rate / 1000), int(np.prod(self._given["shape"]))
         if self._hop < 1:
             raise ModelError(f"--hop-ms: expected at least one sample of {rate} a second, got {hop_ms} ms")
 
     def of(self, sound: Array, detail: Mapping[str, Any], source: str) -> Array:
         """Return the features of a sound in the shape of an input. A longer sound is cut, with a warning; a shorter one
-        ends in silence. Raises ModelError for features of another type, or that do not fill the input.
+        ends in silence. Raises ModelError as ``count``.
         """
-        (given,), (made,) = self._interpreter.get_input_details(), self._interpreter.get_output_details()
-        shape, width = [int(n) for n in detail["shape"]], int(np.prod(given["shape"]))
-        size, total = int(np.prod(made["shape"])), int(np.prod(shape))
-        if made["dtype"] != detail["dtype"] or total % size:
+        count = self.count(detail)
+        fitted = _fitted(sound, (count - 1) * self._hop + self._width, self._rate, source)
+        return self.windows(fitted, count).reshape(detail["shape"])
+
+    def count(self, detail: Mapping[str, Any]) -> int:
+        """Return how many windows fill an input. Raises ModelError if none do, or their type is another."""
+        shape, size = [int(n) for n in detail["shape"]], int(np.prod(self._made["shape"]))
+        total = int(np.prod(shape))
+        if self._made["dtype"] != detail["dtype"] or total % size:
             raise ModelError(
                 f"--features: expected features of which some windows fill {detail['name']!r} of "
-                f"{np.dtype(detail['dtype'])}{shape}, got {np.dtype(made['dtype'])}[{size}] a window"
+                f"{np.dtype(detail['dtype'])}{shape}, got {np.dtype(self._made['dtype'])}[{size}] a window"
             )
-        windows = total // size
-        fitted = _fitted(sound, (windows - 1) * self._hop + width, self._rate, source)
-        starts = range(0, windows * self._hop, self._hop)
-        return np.concatenate([self._window(fitted[at : at + width], given, made) for at in starts]).reshape(shape)
+        return total // size
 
-    def _window(self, sound: Array, given: Mapping[str, Any], made: Mapping[str, Any]) -> Array:
-        self._interpreter.set_tensor(given["index"], as_input(sound, given, self._rate, "--features"))
+    def within(self, sound: Array) -> int:
+        """Return how many windows end within a sound."""
+        return max(0, 1 + (len(sound) - self._width) // self._hop)
+
+    def windows(self, sound: Array, count: int) -> Array:
+        """Return the features of the first windows of a sound [count, features], which is silent past its end."""
+        starts = range(0, count * self._hop, self._hop)
+        return np.stack([self._window(sound[at : at + self._width]) for at in starts])
+
+    def _window(self, sound: Array) -> Array:
+        self._interpreter.set_tensor(self._given["index"], as_input(sound, self._given, self._rate, "--features"))
         self._interpreter.invoke()
-        return self._interpreter.get_tensor(made["index"]).reshape(-1)
+        return self._interpreter.get_tensor(self._made["index"]).reshape(-1)

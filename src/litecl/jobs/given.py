@@ -13,6 +13,7 @@ from litecl.interpreter.graph import Array
 from litecl.jobs.audio import Features, as_input, read_sound
 from litecl.perf.feeds import Details, labels
 
+SOUNDS = (".wav", ".flac", ".mp3", ".ogg")
 _COLOURS = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's modes, by channels
 
 
@@ -50,7 +51,7 @@ def load_inputs(given: Sequence[str], details: Sequence[Details], media: Media |
     shape that does not fit.
     """
     by_label = dict(zip(labels(details), details, strict=True))
-    files = (pair for argument in given for pair in _assignments(argument, [*by_label]))
+    files = (pair for argument in given for pair in assigned(argument, [*by_label]))
     return {label: _load(path, label, by_label[label], media or Media()) for label, path in files}
 
 
@@ -79,8 +80,8 @@ def _load(path: Path, label: str, detail: Details, media: Media) -> Array:
     return value
 
 
-def _assignments(argument: str, known: list[str]) -> list[tuple[str, Path]]:
-    """Return the labels and files that one argument gives."""
+def assigned(argument: str, known: list[str]) -> list[tuple[str, Path]]:
+    """Return the labels and files that one argument gives, of the labels that the model has. Raises ModelError."""
     name, separator, file = argument.rpartition("=")
     if separator:
         return [(_label(name, known), Path(file))]
@@ -207,5 +208,5 @@ _READERS: Mapping[str, Callable[[Path, str, Details, Media], Array]] = {
     ".npz": _npz,
     ".raw": _raw,
     ".bin": _raw,
-    **dict.fromkeys((".wav", ".flac", ".mp3", ".ogg"), _sound),
+    **dict.fromkeys(SOUNDS, _sound),
 }

@@ -23,6 +23,7 @@ from litecl.cli.command import (
 )
 from litecl.cli.entry import Entry
 from litecl.cli.many import many, many_arguments, require_inputs
+from litecl.cli.streams import begun, over_time, refuse, stream_arguments, streamed
 from litecl.cli.tables import number, report_data, shape, table, titled, to_json
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.interpreter import Interpreter
@@ -38,6 +39,7 @@ litecl run model.tflite --input photo.jpg --labels labels.txt --top 3
 litecl run detector.tflite --input photo.jpg --draw boxes.png --least 0.4
 litecl run yamnet.tflite --input speech.wav --profile-to trace.json
 litecl run model.tflite --input x=x.npy --shape x=8,4 --signature serving_default
+litecl run wake_word.tflite --input long.wav --features front_end.tflite --hop-ms 10 --stream
 litecl run model.tflite --device pocl --require-device
 litecl run model.tflite --inputs 'images/*.jpg' --batch 16 --devices all -o results
 """
@@ -52,6 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="DIR", help="write every output to this folder as a .npy file"
     )
     answer_arguments(parser)
+    stream_arguments(parser)
     parser.add_argument(
         "--profile-to", type=output_file, metavar="FILE.json", help="write a timeline of this run, for ui.perfetto.dev"
     )
@@ -65,6 +68,7 @@ def run(args: argparse.Namespace) -> Output:
         refuse_with_many(args)
         return many(args)
     require_inputs(args)
+    refuse(args)
     if args.profile_to is not None and args.cpu:
         raise ModelError("--profile-to: expected a device, got --cpu")
     timeline = Timeline()
@@ -78,17 +82,27 @@ def run(args: argparse.Namespace) -> Output:
             dynamic_range=args.dynamic_range,
         )
         entry = Entry(interpreter, args.signature)
-        prepare(entry, inputs(args, entry))
+        if args.stream:
+            chunks = begun(args, entry)
+        else:
+            prepare(entry, inputs(args, entry))
         require_device(args, None if args.cpu else DelegationReport.of(interpreter))
-        entry.invoke()
+        if args.stream:
+            arrays = streamed(entry, chunks)
+        else:
+            entry.invoke()
+            arrays = outputs_of(entry)
     require_device(args, None if args.cpu else DelegationReport.of(interpreter))
     details = entry.get_output_details()
-    arrays = outputs_of(entry)
     values = [_value(name, value) for name, value in zip(labels(details), arrays, strict=True)]
     data: dict[str, Any] = {"model": str(args.model), "outputs": values, "delegation": None, "files": []}
-    view = [_values("outputs", values), *answers(args, interpreter, list(zip(details, arrays, strict=True)), data)]
+    if args.stream:
+        view = [_values(f"outputs of {chunks.count} chunks", values)]
+        view += over_time(args, details, arrays, chunks, data)
+    else:
+        view = [_values("outputs", values), *answers(args, interpreter, [*zip(details, arrays, strict=True)], data)]
     if args.output is not None:
-        data["files"] = [str(path) for path in save_outputs(entry, args.output)]
+        data["files"] = [str(path) for path in save_outputs(details, arrays, args.output)]
         view += [Text(path) for path in data["files"]]
     if args.profile_to is not None:
         args.profile_to.write_text(to_json(timeline.trace(interpreter)), encoding="utf-8")

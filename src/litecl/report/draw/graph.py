@@ -23,9 +23,11 @@ def graph(nodes: Sequence[Mapping[str, Any]], most: float) -> str:
     """Draw one subgraph's nodes. most: the share of the costliest node of all subgraphs."""
     edges = edges_of(nodes)
     places = layout(len(nodes), edges)
-    parts = [_edge(places, a, b) for a, b in edges]
+    lines = [_line(places, a, b) for a, b in edges]
+    parts = [_edge(kind, points) for kind, points in lines]
     parts += [_node(node, places, i, most or 1.0) for i, node in enumerate(nodes)]
-    width, height = places.width + 2 * _MARGIN, places.height + 2 * _MARGIN
+    right = max([places.width, *(x for _, points in lines for x, _ in points)])
+    width, height = right + 2 * _MARGIN, places.height + 2 * _MARGIN
     box = f"{number(-_MARGIN)} {number(-_MARGIN)} {number(width)} {number(height)}"
     return tag(
         "svg", "".join(parts), viewBox=box, width=width, height=height, role="img", aria_label="Graph of the model"
@@ -44,7 +46,8 @@ def edges_of(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
     return [*edges]
 
 
-def _edge(places: Layout, a: int, b: int) -> str:
+def _line(places: Layout, a: int, b: int) -> tuple[str, Sequence[tuple[float, float]]]:
+    """Return what kind of an edge leads from a node to another, and its curve: start, two bends, end."""
     (x1, y1), (x2, y2) = places.corners[a], places.corners[b]
     w, h = places.box.width, places.box.height
     if places.columns[a] != places.columns[b]:
@@ -62,8 +65,12 @@ def _edge(places: Layout, a: int, b: int) -> str:
         start, end = (x1 + w / 2, y1 + h), (x2 + w / 2, y2)
         bends = (start[0], start[1] + turn), (end[0], end[1] - turn)
         kind = "edge"
-    points = " ".join(f"{number(x)} {number(y)}" for x, y in (*bends, end))
-    return tag("path", d=f"M{number(start[0])} {number(start[1])}C{points}", class_=kind)
+    return kind, (start, *bends, end)
+
+
+def _edge(kind: str, points: Sequence[tuple[float, float]]) -> str:
+    start, *rest = (f"{number(x)} {number(y)}" for x, y in points)
+    return tag("path", d=f"M{start}C{' '.join(rest)}", class_=kind)
 
 
 def _node(node: Mapping[str, Any], places: Layout, position: int, most: float) -> str:

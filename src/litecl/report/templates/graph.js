@@ -109,11 +109,15 @@
       drawn.classList.toggle("slower", change > 0);
       drawn.classList.toggle("moved", node.where !== old.where);
     }
+    if (!pairs.length) {
+      table.append(make("p", { className: "warn", textContent: `${file.name}: expected a report of this model, got one without a node of it` }));
+      return;
+    }
     section.classList.add("compared");
     const rows = pairs.filter(([node, old]) => node.ms || old.ms || node.where !== old.where)
       .sort(([a, b], [c, d]) => Math.abs(c.ms - d.ms) - Math.abs(a.ms - b.ms)).slice(0, 20);
     const cells = ([node, old]) => [node.place.replace(/^0:/, ""), node.op, old.where === node.where ? node.where : `${old.where} → ${node.where}`,
-      ms(old.ms), ms(node.ms), `${node.ms > old.ms ? "+" : "−"}${ms(Math.abs(node.ms - old.ms))}`];
+      ms(old.ms), ms(node.ms), node.ms === old.ms ? "0" : `${node.ms > old.ms ? "+" : "−"}${ms(Math.abs(node.ms - old.ms))}`];
     const alone = own[run].nodes.length - pairs.length, gone = other.nodes.length - pairs.length;
     table.append(
       make("p", { className: "lead", textContent: `${file.name}: a median of ${ms(other.median)}; here ${ms(own[run].median)}. ${pairs.length} nodes are in both`

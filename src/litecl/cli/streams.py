@@ -1,0 +1,156 @@
+"""``litecl run --stream``: a model on a whole sound, chunk by chunk, and its answers over time."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.text import Text
+
+from litecl.cli.answers import TOP, unfit
+from litecl.cli.classes import labels_of, real, top
+from litecl.cli.command import media_of, milliseconds, resize
+from litecl.cli.entry import Entry
+from litecl.cli.tables import number, table, titled
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Array
+from litecl.jobs.chunks import Chunks, chunks_of, is_sound
+from litecl.jobs.given import load_inputs
+from litecl.perf.feeds import Details, labels, outputs_of, prepare, random_inputs
+
+_WIDEST = 72  # characters of a chart
+_HEIGHTS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"  # the second for terminals without the first
+_MOST_ROWS = 24
+
+
+def stream_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    group = parser.add_argument_group("sounds that are longer than the input")
+    group.add_argument(
+        "--stream",
+        action="store_true",
+        help="give the model all of a sound in chunks; it keeps its states between them",
+    )
+    group.add_argument(
+        "--every-ms", type=milliseconds, metavar="MS", help="from chunk to chunk (default: chunks do not overlap)"
+    )
+
+
+def refuse(args: argparse.Namespace) -> None:
+    """Raise ModelError for flags that do not go together."""
+    if not args.stream:
+        if args.every_ms is not None:
+            raise ModelError("--every-ms: expected --stream with it")
+        return
+    given = [name for name in ("draw", "profile_to") if getattr(args, name) is not None]
+    if given:
+        raise ModelError(f"--stream: --{given[0].replace('_', '-')} has no effect with it")
+
+
+def begun(args: argparse.Namespace, entry: Entry) -> Chunks:
+    """Prepare a model for the chunks of a sound, and return these. Raises ModelError."""
+    resize(entry, args.shape)
+    details = entry.get_input_details()
+    chunks = chunks_of(args.input, details, media_of(args), args.every_ms)
+    if chunks.every_s < chunks.size_s and keeps_states(entry.interpreter):
+        raise ModelError(
+            f"--every-ms: the model keeps states from chunk to chunk, which overlap: expected {1e3 * chunks.size_s:g}"
+        )
+    media = media_of(args)
+    others = load_inputs([argument for argument in args.input if not is_sound(argument)], details, media)
+    prepare(entry, {**random_inputs(details, args.random), **others, chunks.label: chunks.at(0)})
+    return chunks
+
+
+def keeps_states(interpreter: Interpreter) -> bool:
+    """Return whether a model has variables."""
+    graphs = interpreter.model.subgraphs
+    return any(spec.is_variable or spec.type.name == "RESOURCE" for graph in graphs for spec in graph.tensors)
+
+
+def streamed(entry: Entry, chunks: Chunks) -> list[Array]:
+    """Run a model on chunks, and return its outputs [chunks, ...]. Raises ModelError for one whose shape changes."""
+    details = entry.get_input_details()
+    index = dict(zip(labels(details), details, strict=True))[chunks.label]["index"]
+    found: list[list[Array]] = []
+    for chunk in range(chunks.count):
+        entry.set_tensor(index, chunks.at(chunk))
+        entry.invoke()
+        found.append(outputs_of(entry))
+    try:
+        return [np.stack(values) for values in zip(*found, strict=True)]
+    except ValueError as error:
+        raise ModelError(f"--stream: expected outputs of one shape for all chunks: {error}") from error
+
+
+def over_time(
+    args: argparse.Namespace, details: Sequence[Details], results: Sequence[Array], chunks: Chunks, data: dict[str, Any]
+) -> list[RenderableType]:
+    """Add the answers of all chunks to the data of a run, and return how they change over time.
+
+    That is a chart for an output of one number a chunk, and the likeliest class for one of classes, if they have names
+    or --top is given.
+    """
+    views, told = list[RenderableType](), list[dict[str, Any]]()
+    names = labels_of(Path(args.model), args.labels)
+    for name, detail, array in zip(labels(details), details, results, strict=True):
+        if array.size == chunks.count and array.dtype.kind in "fiu":
+            scores = real(array, detail).reshape(-1)
+            told.append(
+                {"name": name, "scores": scores.tolist(), "highest_at_s": int(scores.argmax()) * chunks.every_s}
+            )
+            views += [Text(_highest(name, scores, chunks)), Chart(scores, chunks.count * chunks.every_s)]
+        elif names is None and args.top is None:
+            continue
+        elif (rows := top(array, detail, names, args.top or TOP)) is not None and len(rows) == chunks.count:
+            told.append({"name": name, "top": rows})
+            views.append(_classes(name, rows, chunks))
+    if names is not None and args.labels is not None and not any("top" in each for each in told):
+        raise unfit(names, results)
+    data["stream"] = {"chunks": chunks.count, "every_s": chunks.every_s, "outputs": told}
+    return views
+
+
+def _highest(name: str, scores: Array, chunks: Chunks) -> str:
+    at = int(scores.argmax())
+    when = f"from {at * chunks.every_s:.2f} to {at * chunks.every_s + chunks.size_s:.2f} s"
+    return f"{name} over time: at most {number(float(scores[at]))}, {when}"
+
+
+def _classes(name: str, rows: Sequence[Sequence[dict[str, Any]]], chunks: Chunks) -> RenderableType:
+    """Return the likeliest class over time: a row for chunks that follow each other with the same."""
+    made, shown, at = table("from s", "to s", "class", "highest score", "index"), 0, 0
+    for _, same in groupby((row[0] for row in rows), lambda likeliest: likeliest["index"]):
+        alike = [*same]
+        if shown < _MOST_ROWS:
+            times = f"{at * chunks.every_s:.2f}", f"{(at + len(alike) - 1) * chunks.every_s + chunks.size_s:.2f}"
+            best = max(each["score"] for each in alike)
+            made.add_row(*times, alike[0]["label"], f"{best:.4f}", str(alike[0]["index"]))
+        shown, at = shown + 1, at + len(alike)
+    left = f", {shown - _MOST_ROWS} rows left out" if shown > _MOST_ROWS else ""
+    return titled(f"likeliest class of {name} over time{left}", made)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Numbers over time as a line of characters, from 0 to 1 or, where they leave that range, from least to most."""
+
+    values: Array
+    duration_s: float
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Yield the line, as wide as the terminal allows, and the times of its ends."""
+        heights = _HEIGHTS[options.ascii_only]
+        low, high = min(0.0, float(self.values.min())), max(1.0, float(self.values.max()))
+        if low < 0 or high > 1:
+            low, high = float(self.values.min()), float(self.values.max())
+        parts = np.array_split(self.values, min(options.max_width, _WIDEST, len(self.values)))
+        shares = [(float(part.max()) - low) / ((high - low) or 1.0) for part in parts]
+        yield Text("".join(heights[round(share * (len(heights) - 1))] for share in shares), no_wrap=True)
+        end = f"{self.duration_s:.2f} s"
+        yield Text("0 s".ljust(max(4, len(parts) - len(end))) + end, no_wrap=True)

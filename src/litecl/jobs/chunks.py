@@ -1,0 +1,94 @@
+"""A sound as the values that one input takes one after another, in chunks."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Array
+from litecl.jobs.audio import Features, as_input, axis_of, open_shape, read_sound
+from litecl.jobs.given import SOUNDS, Media, assigned
+from litecl.perf.feeds import Details, labels
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """A sound in chunks. label: of the input that takes them. size_s, every_s: a chunk's length, and the time from the
+    start of one to that of the next. at: returns a chunk's value by its number. The last ends in silence.
+    """
+
+    label: str
+    count: int
+    size_s: float
+    every_s: float
+    at: Callable[[int], Array]
+
+
+def is_sound(argument: str) -> bool:
+    """Return whether an argument NAME=FILE, or FILE, is that of a sound."""
+    return Path(argument.rpartition("=")[2]).suffix.lower() in SOUNDS
+
+
+def chunks_of(given: Sequence[str], details: Sequence[Details], media: Media, every_ms: float | None) -> Chunks:
+    """Return the chunks of the one sound that arguments NAME=FILE, or FILE, give.
+
+    every_ms: from the start of a chunk to that of the next; without it they do not overlap. Raises ModelError for
+    another number of sounds, and for one that the input cannot take so.
+    """
+    sounds = [argument for argument in given if is_sound(argument)]
+    by_label = dict(zip(labels(details), details, strict=True))
+    if len(sounds) != 1:
+        raise ModelError(f"--stream: expected --input with one sound, got {len(sounds)}")
+    ((label, path),) = assigned(sounds[0], [*by_label])
+    sound, detail = read_sound(path, media.rate), by_label[label]
+    if media.features is None:
+        return _of_samples(sound, label, detail, media.rate, str(path), every_ms)
+    return _of_features(sound, label, detail, media, every_ms)
+
+
+def _of_samples(sound: Array, label: str, detail: Details, rate: int, source: str, every_ms: float | None) -> Chunks:
+    size = open_shape(detail)[axis_of(detail, source)]
+    if size == -1 and every_ms is None:
+        raise ModelError(f"--stream: input {label!r} takes a sound of any length; expected --every-ms with it")
+    every = size if every_ms is None else round(every_ms * rate / 1000)
+    size = every if size == -1 else size
+    _require(every, size, 1000 / rate)
+    count = _count(len(sound), size, every)
+    padded = np.pad(sound, (0, max(0, (count - 1) * every + size - len(sound))))
+
+    def at(number: int) -> Array:
+        return as_input(padded[number * every :][:size], detail, rate, source)
+
+    return Chunks(label, count, size / rate, every / rate, at)
+
+
+def _of_features(sound: Array, label: str, detail: Details, media: Media, every_ms: float | None) -> Chunks:
+    assert media.features is not None
+    features, hop_s = Features(media.features, media.rate, media.hop_ms), media.hop_ms / 1000
+    size = features.count(detail)
+    every = size if every_ms is None else round(every_ms / media.hop_ms)
+    if every_ms is not None and not math.isclose(every * media.hop_ms, every_ms):
+        raise ModelError(f"--every-ms: expected a multiple of --hop-ms, {media.hop_ms:g}, got {every_ms:g}")
+    _require(every, size, media.hop_ms)
+    count = _count(features.within(sound), size, every)
+    windows = features.windows(sound, (count - 1) * every + size)
+
+    def at(number: int) -> Array:
+        return windows[number * every :][:size].reshape(detail["shape"])
+
+    return Chunks(label, count, size * hop_s, every * hop_s, at)
+
+
+def _require(every: int, size: int, unit_ms: float) -> None:
+    """Raise ModelError unless chunks begin one after another, without a gap between them."""
+    if not 1 <= every <= size:
+        most, got = size * unit_ms, every * unit_ms
+        raise ModelError(f"--every-ms: expected at most the {most:g} ms of a chunk, and more than 0, got {got:g}")
+
+
+def _count(units: int, size: int, every: int) -> int:
+    """Return how many chunks reach to the end of a sound."""
+    return 1 + max(0, -(-(units - size) // every))
