@@ -16,7 +16,9 @@ from typing import IO, Any
 import numpy as np
 
 from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.file.reader import content_of
 from litecl.interpreter.graph import Array, Shape
+from litecl.interpreter.tensor_files import opened
 from litecl.jobs.given import Media, load_all
 from litecl.predictor import Predictor
 
@@ -71,7 +73,7 @@ class Job:
         path = Path(self.folder) / "job.json"
         described = {
             "model": self.model,
-            "sha256": hashlib.sha256(Path(self.model).read_bytes()).hexdigest(),
+            "sha256": hashlib.sha256(content_of(self.model)).hexdigest(),
             "inputs": hashlib.sha256("\n".join(self.files).encode()).hexdigest(),
             "count": self.count,
             "part": self.part,
@@ -138,7 +140,9 @@ def run_part(job: Job, number: int) -> Done:
     arrays = {name: np.concatenate([result[name] for result in results]) for name in outputs}
     for name, value in arrays.items():
         if len(value) != len(read):
-            raise ModelError(f"output {name!r}: expected a row for each of {len(read)} inputs, got {len(value)}")
+            of_rows = "" if job.rows else "; each file is one input, and --rows runs each row of a .npy file"
+            wanted = f"expected a row for each of {len(read)} inputs, got {len(value)}"
+            raise ModelError(f"output {name!r}: {wanted}{of_rows}")
     if ITEM in arrays:
         raise ModelError(f"output {ITEM!r}: a part uses this name for the inputs' names")
     path = job.path(number)
@@ -159,13 +163,10 @@ def _predictor(model: str, options: tuple[tuple[str, Any], ...]) -> Predictor:
 
 @lru_cache(maxsize=2)
 def _mapped(file: str) -> Array:
-    try:
-        value = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ModelError(f"{file}: not a .npy file: {error}") from error
-    if not isinstance(value, np.ndarray):
-        raise ModelError(f"{file}: expected one array (.npy), got an archive of several")
-    return value
+    with opened(file, "a .npy file", mmap_mode="r") as value:
+        if not isinstance(value, np.ndarray):
+            raise ModelError(f"{file}: expected one array (.npy), got an archive of several")
+        return value
 
 
 def _batch(job: Job, predictor: Predictor, items: range, faults: dict[int, Exception]) -> dict[str, Array]:
