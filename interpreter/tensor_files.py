@@ -1,18 +1,40 @@
-"""Arrays by name in a file: numpy's ``.npz``, with the type of each."""
+"""Arrays in files: those that users give, and numpy's ``.npz`` with the type of each."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from litecl.interpreter.errors import ModelError
+from litecl.interpreter.errors import ModelError, brief
 from litecl.interpreter.graph import Array
 
 _VERSION = 1
 _HEAD = "tensors"  # the member that says what the others are
+
+
+@contextmanager
+def opened(path: str | PathLike[str], expected: str, **options: Any) -> Iterator[Any]:
+    """Open a user's .npy or .npz file: an array, or an archive whose members are read within.
+
+    expected: the kind of file, for an error. options: of ``numpy.load``. Raises ModelError for a file of another kind,
+    a damaged one, or one of Python objects; OSError where it cannot be read.
+    """
+    import zlib  # few processes read any
+    from zipfile import BadZipFile
+
+    try:
+        found = np.load(path, allow_pickle=False, **options)
+        with found if isinstance(found, np.lib.npyio.NpzFile) else nullcontext():
+            yield found
+    except ModelError:
+        raise
+    except (ValueError, EOFError, BadZipFile, zlib.error) as error:
+        why = "" if "pickle" in str(error) else f": {brief(str(error))}"  # numpy recommends to load it unsafely
+        raise ModelError(f"{fspath(path)}: not {expected}{why}") from error
 
 
 def write(path: str | PathLike[str], arrays: Mapping[str, Array]) -> None:

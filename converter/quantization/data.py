@@ -2,9 +2,10 @@
 
 A data set is a function that returns samples (as TFLiteConverter's ``representative_dataset``), the samples themselves,
 a mapping from the names of inputs to arrays that hold all samples along their first dimension, one such array where the
-model has one input, or the path of an .npz file with such a mapping. A sample is a list or tuple of the inputs in
-order, a mapping of names to inputs, the one input, or a pair of the key of a signature and one of these. It may be a
-batch, also for a model that is declared with another size of batch, and of any size along open dimensions.
+model has one input, or the path of an .npz file with such a mapping or of a .npy file with such an array. A sample is a
+list or tuple of the inputs in order, a mapping of names to inputs, the one input, or a pair of the key of a signature
+and one of these. It may be a batch, also for a model that is declared with another size of batch, and of any size along
+open dimensions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from litecl.converter.quantization.options import Quantization
-from litecl.interpreter.errors import ConversionError, brief
+from litecl.interpreter.errors import ConversionError, ModelError, brief
 from litecl.interpreter.graph import Array, Model, Signature
+from litecl.interpreter.tensor_files import opened
 
 Sample = tuple[Signature, dict[str, Array]]
 
@@ -43,20 +45,28 @@ def samples(how: Quantization, model: Model) -> list[Sample]:
         )
     signatures = signatures_of(model)
     try:
-        found = list(islice(_samples(how.data, model, signatures), how.samples))
+        data = _loaded(how.data) if isinstance(how.data, str | PathLike) else how.data
+        found = list(islice(_samples(data, model, signatures), how.samples))
     except OSError as error:
-        raise ConversionError(f"quantize: the representative data cannot be read: {brief(str(error))}") from error
+        told = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        raise ConversionError(f"quantize: the representative data cannot be read: {brief(told)}") from error
     if not found:
         raise ConversionError("quantize: the representative data has no samples")
     checked = [_checked(index, key, values, model, signatures) for index, (key, values) in enumerate(found)]
     return [part for sample in checked for part in _fitting(model, sample)]
 
 
+def _loaded(path: str | PathLike[str]) -> Any:
+    try:
+        with opened(path, "an .npz file") as arrays:
+            return arrays if isinstance(arrays, np.ndarray) else dict(arrays)
+    except ModelError as error:
+        raise ConversionError(f"quantize: the representative data cannot be read: {error}") from error
+
+
 def _samples(data: Any, model: Model, signatures: Sequence[Signature]) -> Iterator[tuple[str | None, Any]]:
     if callable(data):
         data = data()
-    if isinstance(data, str | PathLike):
-        data = dict(np.load(data))
     if isinstance(data, np.ndarray):
         data = {next(iter(signatures[0].inputs)): data}
     if isinstance(data, Mapping):

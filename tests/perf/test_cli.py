@@ -221,6 +221,7 @@ def test_convert_hands_its_arguments_on_and_writes_the_file(
     monkeypatch.setattr(keras_models, "load", lambda file: f"loaded {file.name}")
     out, folder, file = tmp_path / "out.tflite", tmp_path / "saved", tmp_path / "model.keras"
     folder.mkdir()
+    (folder / "saved_model.pb").touch()
     file.touch()
     shapes = "--input-shape", "a=1,2", "--input-shape", "b=-1,4", "--input-shape", "scalar="
     found = data(capsys, "convert", folder, "-o", out, *shapes, "--signature", "first")
@@ -273,7 +274,7 @@ def test_convert_quantizes_a_ready_model(path: Path, tmp_path: Path, capsys: pyt
 
 def test_convert_of_what_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out.tflite"
-    assert "no such file or folder" in failure(capsys, "convert", tmp_path / "none.keras", "-o", out)
+    assert "none.keras: No such file" in failure(capsys, "convert", tmp_path / "none.keras", "-o", out)
     (tmp_path / "model.txt").write_text("")
     said = failure(capsys, "convert", tmp_path / "model.txt", "-o", out)
     assert "expected a .keras, .h5, .pb, .pt2 or .tflite file, a SavedModel folder, or FILE.py:NAME" in " ".join(

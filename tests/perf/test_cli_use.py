@@ -1,7 +1,6 @@
 """The command ``litecl``: inputs and signatures, programs ahead of time, completion, quick help, narrow terminals."""
 
 import io
-import json
 import os
 import re
 import shlex
@@ -17,7 +16,6 @@ import pyopencl
 import pytest
 from rich.console import Console
 
-import litecl
 from litecl.bisection.runners import Runner
 from litecl.cli import commands, parser, tables
 from litecl.delegate import devices
@@ -181,50 +179,6 @@ def test_a_table_that_fits_keeps_its_columns_at_40() -> None:
     console = Console(width=40, record=True, file=io.StringIO())
     console.print(made)
     assert "─" in console.export_text()
-
-
-@pytest.mark.parametrize("shown", [[], ["--json"]])
-def test_errors_are_short_and_with_json_are_json(
-    shown: list[str], path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    long, blob = "x" * 100_000, tmp_path / "blob.tflite"
-    blob.write_bytes(np.random.default_rng(0).bytes(150_000))
-    asked = (
-        (["run", long], 1, "ModelFileError"),
-        (["run", path, "--device", long], 1, "DeviceNotFound"),
-        (["compare", blob, blob], 1, "ModelError"),
-        (["inspect", blob], 1, "ModelError"),
-        (["run", path, "--shape", long], 2, "UsageError"),
-        (["bench", path, "--runs", "0"], 2, "UsageError"),
-        (["run"], 2, "UsageError"),
-        (["rum", path], 2, "UsageError"),
-    )
-    for words, code, kind in asked:
-        given = [*map(str, words), *shown]
-        if code == 1:
-            assert parser.main(given) == 1
-        else:
-            with pytest.raises(SystemExit) as exited:
-                parser.main(given)
-            assert exited.value.code == 2
-        captured = capsys.readouterr()
-        assert len(captured.err) < 6000 and "Traceback" not in captured.err
-        assert kind in captured.err if code == 1 else ": error: " in captured.err
-        if not shown:
-            assert captured.out == ""
-            continue
-        told = json.loads(captured.out)
-        assert (told["kind"], told["schema"], told["litecl"]) == ("litecl error", 1, litecl.__version__)
-        assert (told["error"]["type"], told["error"]["exit_code"]) == (kind, code)
-        assert told["error"]["message"] and len(captured.out) < 7000
-
-
-def test_notes_of_an_error_are_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    broken = tmp_path / "broken.tflite"
-    broken.write_bytes(b"\x1c\x00\x00\x00XXXX" + bytes(64))
-    assert parser.main(["run", str(broken), "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)["error"]
-    assert any(str(broken) in note for note in told["notes"])
 
 
 def test_a_pipe_gets_no_bars_even_if_colours_are_forced(path: Path, tmp_path: Path) -> None:

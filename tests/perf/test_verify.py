@@ -110,6 +110,12 @@ def test_planted_faults_are_found_and_named(planted: Result) -> None:
     assert not planted.devices[0].notes
 
 
+def test_the_sentence_names_a_driver_once(planted: Result) -> None:
+    of_native = {"platform": "clang 22, of ziglang", "driver": "clang 22", "version": ""}
+    device = replace(planted.devices[0], device={**planted.devices[0].device, **of_native})
+    assert "(clang 22, of ziglang): " in sentence(replace(planted, devices=(device,)))
+
+
 def test_the_sentence_names_them(planted: Result) -> None:
     told = sentence(planted)
     for part in ("2 of 6 checks pass", "2 fail", "1 crashed", "1 timed out", some("CUMSUM"), "litecl verify --device"):

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal
 
 from litecl.bisection.runners import DEVICE, EMULATED, INTERPRETER, Runner
@@ -14,7 +13,7 @@ from litecl.delegate.claim.kept import kept_in_float
 from litecl.halves import Mode
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.file.reader import read
+from litecl.interpreter.file.reader import content_of, read
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.html import block, paragraph, table
 from litecl.perf.contenders import LITERT_REFERENCE, peer_name
@@ -85,8 +84,8 @@ def bisect(
 
     Raises LiteclError where the model runs on neither, ModelError for names that no input has.
     """
-    content = model if isinstance(model, bytes) else Path(model).read_bytes()
-    parsed = read(content)
+    content = bytes(content_of(model))
+    parsed = read(model)
     suspect = suspect if fp16 is None else _emulated(fp16, suspect)
     mode = "reference" if LITERT_REFERENCE in map(peer_name, (suspect, reference)) else "asymmetric"
     options = {"dynamic_range": mode, **_with_names(parsed, options)}
@@ -96,7 +95,7 @@ def bisect(
     if relative is None:
         relative = _IN_HALVES if {suspect, reference} & {*EMULATED} else _IN_FLOATS
     search = Search(suspected, right, Tolerance(relative, steps), tick)
-    labelled = named_inputs(Interpreter(model_content=content).get_input_details(), inputs or {}, seed)
+    labelled = named_inputs(Interpreter(parsed).get_input_details(), inputs or {}, seed)
     given = [*labelled.values()]
     kept = options.get("keep_float") or ()
     halves = None if fp16 is None else survey(content, parsed, labelled, fp16, search.tolerance, kept, tick)

@@ -10,7 +10,6 @@ from typing import Any
 from rich.console import RenderableType
 
 from litecl.cli.tables import size, table, to_json
-from litecl.interpreter.errors import ModelError
 
 
 @dataclass(frozen=True)
@@ -93,13 +92,6 @@ def warnings(found: Sequence[Row]) -> list[str]:
 def _named(row: Row) -> str:
     streams = "" if row.streams == 1 else f", {row.streams} streams"
     return f"{row.model}, {row.runtime} ({row.threads} threads{streams})"
-
-
-def check(paths: Sequence[Path]) -> None:
-    """Raise ModelError for a file whose ending names no format."""
-    for path in paths:
-        if path.suffix.lower() not in FORMATS:
-            raise ModelError(f"{path}: expected a name that ends in {', '.join(FORMATS)}")
 
 
 def write(found: Sequence[Row], data: Mapping[str, Any], path: Path) -> None:

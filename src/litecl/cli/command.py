@@ -4,7 +4,7 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -56,6 +56,29 @@ def output_file(text: str) -> Path:
     if path.is_dir():
         raise argparse.ArgumentTypeError(f"{text} is a folder, expected a file to write")
     return path
+
+
+def output_named(*endings: str) -> Callable[[str], Path]:
+    """Return what parses the path of a file to write whose name says its kind."""
+
+    def parse(text: str) -> Path:
+        path = output_file(text)
+        if path.suffix.lower() not in endings:
+            raise argparse.ArgumentTypeError(f"{text}: expected a name that ends in {' or '.join(endings)}")
+        return path
+
+    return parse
+
+
+def folder(text: str) -> Path:
+    """Return the path of a folder, which need not exist; a file of its name is told before the work."""
+    if Path(text).exists() and not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is a file, expected a folder")
+    return Path(text)
+
+
+def _folder_or_auto(text: str) -> str:  # no Path: argparse would make one of the default, "auto"
+    return text if text == "auto" else str(folder(text))
 
 
 def input_arguments(parser: argparse.ArgumentParser) -> None:
@@ -169,7 +192,7 @@ def _kind(hint: Any, file: str) -> dict[str, Any]:
     if Collection[KeptNode] in get_args(hint):
         return {"type": kept_nodes, "metavar": file}
     if str in get_args(hint):
-        return {"metavar": file}  # no Path: argparse would make one of the default, "auto"
+        return {"metavar": file} | ({"type": _folder_or_auto} if file == "DIR" else {})
     return {"type": _device_name, "metavar": "DEVICE"}
 
 

@@ -15,17 +15,17 @@ _MOST, _MOST_NOTE = 4000, 1000  # characters of a message and of a note: somebod
 
 def tell(error: Exception, exit_code: int, *, as_json: bool) -> None:
     """Tell a failure of the command: its type, its message and its notes."""
-    from rich.console import Console
-    from rich.markup import escape
+    from rich.text import Text
 
+    from litecl.cli.console import console_of, print_text
     from litecl.interpreter.errors import brief
 
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = console_of(sys.stderr)
     text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
     message, notes = brief(text, _MOST), [brief(note, _MOST_NOTE) for note in getattr(error, "__notes__", ())]
-    console.print(f"[bold red]{type(error).__name__}[/]: {escape(message)}")
+    print_text(console, Text.assemble((type(error).__name__, "bold red"), f": {message}"))
     for note in notes:
-        console.print(f"  {note}", markup=False)
+        print_text(console, Text(f"  {note}"))
     if as_json:
         _print_json(type(error).__name__, message, notes, exit_code)
 

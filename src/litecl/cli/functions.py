@@ -1,9 +1,12 @@
 """TensorFlow functions by name, ``FILE.py:NAME`` or ``PACKAGE.MODULE:NAME``, for the command line."""
 
+import errno
 import importlib
 import importlib.util
+import os
 import re
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,18 @@ def is_function(source: str) -> bool:
     return _NAME.fullmatch(source) is not None and not Path(source).exists()
 
 
+def require_file(source: str) -> None:
+    """Raise ConversionError where a function's file does not exist: TensorFlow takes seconds to load."""
+    place = source.rpartition(":")[0]
+    if place.endswith(".py") and not Path(place).exists():
+        raise ConversionError(f"{place}: {os.strerror(errno.ENOENT)}")
+
+
 def functions(source: str) -> tuple[list[Any], Any]:
     """Import a function, or a module with functions; return the concrete ones, and what holds their variables.
 
-    Raises ConversionError where the name is of something else, or of a function without an input signature.
+    Raises ConversionError where the name is of something else, or of a function without an input signature, and where
+    the module cannot be imported.
     """
     found = _NAME.fullmatch(source)
     assert found is not None
@@ -46,10 +57,13 @@ def _imported(place: str) -> Any:
         sys.modules[path.stem] = module
         spec.loader.exec_module(module)
         return module
-    except (FileNotFoundError, ModuleNotFoundError) as error:
+    except Exception as error:  # whatever a user's module raises
         if isinstance(error, ModuleNotFoundError) and error.name in ("tensorflow", "keras"):
             raise
-        raise ConversionError(f"{place}: {error}") from error
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        raise ConversionError(
+            f"{place} cannot be imported: {type(error).__name__}: {error} ({where.filename}, line {where.lineno})"
+        ) from error
 
 
 def _concrete(source: str, held: Any) -> Any:

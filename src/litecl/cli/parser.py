@@ -5,7 +5,6 @@ Only the subcommand that is asked for is imported, so that ``--version`` and ``-
 
 import argparse
 import ast
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -17,7 +16,6 @@ import litecl
 from litecl.cli.errors import FAILED, discard_output, refuse, tell
 
 _COMMANDS = Path(__file__).parent / "commands"
-_PIPED_WIDTH = 160  # if there is no terminal
 _INTERRUPTED = 130  # as shells number it: 128 + SIGINT
 
 
@@ -84,12 +82,16 @@ def _fetch(args: argparse.Namespace) -> None:
 
 
 def _show(view: Sequence[Any]) -> None:
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_WIDTH)
+    from litecl.cli.console import console_of, print_text
+
+    console = console_of(sys.stdout)
     for part in view:
-        console.print(part, markup=False, highlight=False, soft_wrap=isinstance(part, Text))
+        if isinstance(part, Text):
+            print_text(console, part)
+        else:
+            console.print(part, markup=False, highlight=False)
 
 
 def helps() -> dict[str, str]:
@@ -117,7 +119,13 @@ class _Formatter(argparse.HelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises its errors, for ``main`` to tell them."""
+    """A parser that raises its errors, for ``main`` to tell them, with a usage of what is required."""
+
+    def format_usage(self) -> str:
+        formatter = self.formatter_class(prog=f"{self.prog} [OPTIONS]")
+        asked = [action for action in self._actions if action.required or not action.option_strings]
+        formatter.add_usage(None, asked, [])
+        return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
         raise _Usage(self.format_usage(), self.prog, message)

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
+from litecl.cli.command import output_file
 from litecl.interpreter.errors import ConversionError
 from litecl.report.draw.frontier import frontier
 
@@ -79,7 +80,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(_flag(name), dest=name, default=None, **rest)
     parser.add_argument(
         "--quantize-report",
-        type=Path,
+        type=output_file,
         metavar="FILE",
         help="write each layer's scale and error to this file, as JSON (.json) or text",
     )
@@ -100,9 +101,11 @@ def _search_arguments(parser: argparse.ArgumentParser) -> None:
         "--weight-only", action="store_true", help="with --budget or --min-sqnr, widen all weights to floats"
     )
     parser.add_argument(
-        "--save-recipe", type=Path, metavar="FILE.json", help="write the bits that were chosen as a recipe"
+        "--save-recipe", type=output_file, metavar="FILE.json", help="write the bits that were chosen as a recipe"
     )
-    parser.add_argument("--frontier", type=Path, metavar="FILE.svg", help="draw the best errors by size to this file")
+    parser.add_argument(
+        "--frontier", type=output_file, metavar="FILE.svg", help="draw the best errors by size to this file"
+    )
 
 
 def _flag(name: str) -> str:

@@ -29,7 +29,8 @@ def read_sound(path: Path, rate: int) -> Array:
     try:
         frames, own_rate = _pcm(path) if path.suffix.lower() == ".wav" else _by_soundfile(path)
     except (wave.Error, EOFError) as error:
-        if not path.read_bytes()[:4] == b"RIFF":
+        head = path.read_bytes()[:12]
+        if (head[:4], head[8:]) != (b"RIFF", b"WAVE"):
             raise ModelError(f"{path}: expected a .wav file: {error}") from error
         frames, own_rate = _by_soundfile(path)
     if own_rate not in _RATES:

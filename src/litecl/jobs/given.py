@@ -1,5 +1,6 @@
 """Values of inputs as a user gives them: arrays in files, raw bytes, images, sounds, and folders of these."""
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.feeding import fits
 from litecl.interpreter.graph import Array
+from litecl.interpreter.tensor_files import opened
 from litecl.jobs.audio import Features, as_input, read_sound
 from litecl.perf.feeds import Details, labels
 
@@ -100,8 +102,8 @@ def _in_file(path: Path, known: list[str]) -> list[tuple[str, Path]]:
         return [(known[0], path)]
     if path.suffix != ".npz":
         raise ModelError(f"--input: expected NAME=FILE, got '{path}'; the model has {known}")
-    with _opened(path) as arrays:
-        names = arrays.files
+    with opened(path, "a .npz file") as arrays:
+        names = _names(path, arrays)
     if len(known) == len(names) == 1:
         return [(known[0], path)]
     return [(_label(name, known), path) for name in names]
@@ -129,25 +131,21 @@ def _require_shape(value: Array, label: str, detail: Details) -> None:
 
 
 def _npy(path: Path, label: str, detail: Details, media: Media) -> Array:
-    try:
-        value = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ModelError(f"{path}: not a .npy file: {error}") from error
-    if not isinstance(value, np.ndarray):
-        raise ModelError(f"{path}: expected one array (.npy), got an archive of several")
-    return value
+    with opened(path, "a .npy file") as value:
+        if not isinstance(value, np.ndarray):
+            raise ModelError(f"{path}: expected one array (.npy), got an archive of several")
+        return value
 
 
-def _opened(path: Path) -> Any:
-    try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ModelError(f"{path}: not a .npz file: {error}") from error
+def _names(path: Path, arrays: Any) -> list[str]:
+    if isinstance(arrays, np.ndarray):
+        raise ModelError(f"{path}: expected arrays by name (.npz), got one array")
+    return list(arrays.files)
 
 
 def _npz(path: Path, label: str, detail: Details, media: Media) -> Array:
-    with _opened(path) as arrays:
-        names = arrays.files
+    with opened(path, "a .npz file") as arrays:
+        names = _names(path, arrays)
         if label not in names and len(names) != 1:
             raise ModelError(f"{path}: expected an array {label!r}, or one alone, got {names}")
         return np.asarray(arrays[label if label in names else names[0]])
@@ -182,13 +180,14 @@ def _image(path: Path, label: str, detail: Details, media: Media) -> Array:
 
 def _pixels_of(path: Path, mode: str, size: tuple[int, int] | None) -> Array:
     """Return an image's pixels [height, width(, channels)], resized bilinearly to (width, height)."""
+    content = path.read_bytes()
     try:
         from PIL import Image, UnidentifiedImageError
     except ModuleNotFoundError as error:
         raise ModelError(f"{path}: images need Pillow: pip install 'litecl[images]'") from error
     try:
-        with Image.open(path) as opened:
-            image = opened.convert(mode)
+        with Image.open(io.BytesIO(content)) as found:
+            image = found.convert(mode)
     except UnidentifiedImageError as error:
         raise ModelError(f"{path}: expected a .npy, .npz, .raw or .bin file, or an image") from error
     if size is not None and image.size != size:

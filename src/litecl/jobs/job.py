@@ -18,8 +18,9 @@ import numpy as np
 from litecl.delegate.claim.options import CLOptions
 from litecl.interpreter.dynamic_range import is_dynamic
 from litecl.interpreter.errors import ModelError, ShapeError
-from litecl.interpreter.file.reader import read
+from litecl.interpreter.file.reader import content_of, read
 from litecl.interpreter.graph import Array, Shape
+from litecl.interpreter.tensor_files import opened
 from litecl.jobs.given import Media, load_all
 from litecl.predictor import Predictor
 
@@ -72,7 +73,7 @@ class Job:
     def begin(self) -> None:
         """Say in the folder what job it is of. Raises ModelError where it is of another one, or does not say."""
         path = Path(self.folder) / "job.json"
-        content = Path(self.model).read_bytes()
+        content = content_of(self.model)
         described = {
             "model": self.model,
             "sha256": hashlib.sha256(content).hexdigest(),
@@ -149,7 +150,9 @@ def run_part(job: Job, number: int) -> Done:
     arrays = {name: np.concatenate([result[name] for result in results]) for name in outputs}
     for name, value in arrays.items():
         if len(value) != len(read):
-            raise ModelError(f"output {name!r}: expected a row for each of {len(read)} inputs, got {len(value)}")
+            of_rows = "" if job.rows else "; each file is one input, and --rows runs each row of a .npy file"
+            wanted = f"expected a row for each of {len(read)} inputs, got {len(value)}"
+            raise ModelError(f"output {name!r}: {wanted}{of_rows}")
     if ITEM in arrays:
         raise ModelError(f"output {ITEM!r}: a part uses this name for the inputs' names")
     path = job.path(number)
@@ -170,13 +173,10 @@ def _predictor(model: str, options: tuple[tuple[str, Any], ...]) -> Predictor:
 
 @lru_cache(maxsize=2)
 def _mapped(file: str) -> Array:
-    try:
-        value = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ModelError(f"{file}: not a .npy file: {error}") from error
-    if not isinstance(value, np.ndarray):
-        raise ModelError(f"{file}: expected one array (.npy), got an archive of several")
-    return value
+    with opened(file, "a .npy file", mmap_mode="r") as value:
+        if not isinstance(value, np.ndarray):
+            raise ModelError(f"{file}: expected one array (.npy), got an archive of several")
+        return value
 
 
 def _batch(job: Job, predictor: Predictor, items: range, faults: dict[int, Exception]) -> dict[str, Array]:

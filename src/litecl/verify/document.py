@@ -47,7 +47,8 @@ def _named(device: DeviceResult) -> str:
     d = device.device
     if "option" in d:
         return f"{d['name']} ({d['platform']} {d['driver']})".replace(" )", ")")
-    return f"{d['name']} ({d['platform']}, driver {d['driver']}, {d['version']})"
+    driver = "" if d["driver"] in d["platform"] else f"driver {d['driver']}"
+    return f"{d['name']} ({', '.join(filter(None, (d['platform'], driver, d['version'])))})"
 
 
 def _outcome(device: DeviceResult) -> str:

@@ -22,7 +22,7 @@ from litecl.cli.command import (
     input_arguments,
     inputs,
     model_file,
-    output_file,
+    output_named,
     positive,
     progress,
     require_device,
@@ -33,6 +33,7 @@ from litecl.cli.tables import report_data
 from litecl.delegate.report import DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, ModelError, brief
+from litecl.interpreter.file.reader import content_of
 from litecl.perf.bench import BenchOptions, BenchResult, Profile, bench, profile
 from litecl.perf.contenders import PEERS, peer_name
 from litecl.perf.doubts import busy, load
@@ -86,7 +87,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         action="append",
         default=[],
-        type=output_file,
+        type=output_named(*benches.FORMATS),
         metavar="FILE",
         help=f"write the table to this file ({', '.join(benches.FORMATS)}); may be repeated",
     )
@@ -100,7 +101,6 @@ def run(args: argparse.Namespace) -> Output:
     """
     if generation.is_asked_for(args):
         return generation.run(args)
-    benches.check(args.output)
     load_before, told, given = load(), header("litecl bench"), device_options(args)
     files = _files(args.model)
     choices = [
@@ -192,7 +192,7 @@ def _tried(args: argparse.Namespace, choice: Choice, number: str) -> Measured | 
 
 def _measured(args: argparse.Namespace, choice: Choice, doing: str = "measuring") -> Measured:
     """Measure a model on a device."""
-    content = choice.path.read_bytes()
+    content = bytes(content_of(choice.path))
     values = inputs(args, Interpreter(choice.path))
     runs = args.runs or (_LEAST_RUNS if args.seconds else _RUNS)
     streams = tuple(dict.fromkeys(args.streams))

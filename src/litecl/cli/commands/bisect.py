@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
@@ -18,6 +17,7 @@ from litecl.cli.command import (
     Output,
     device_arguments,
     device_options,
+    folder,
     input_arguments,
     inputs,
     model_argument,
@@ -69,7 +69,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="allowed error of integers, in steps (default: 0 for litecl's devices, else 1)",
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="write the smallest faulty model to this folder"
+        "-o", "--output", type=folder, metavar="DIR", help="write the smallest faulty model to this folder"
     )
     parser.add_argument("--page", type=output_file, metavar="FILE.html", help="write the result as a page")
     device_arguments(parser)
@@ -78,15 +78,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Output:
     """Bisect a model. The exit code is 1 if the suspect is wrong."""
-    content = Path(args.model).read_bytes()
-    interpreter = Interpreter(model_content=content)
+    interpreter = Interpreter(args.model)
     options = {name: value for name, value in device_options(args).items() if name != "device"}
     if args.dynamic_range is None:
         del options["dynamic_range"]
     suspect = args.device if args.device is not None and args.suspect == "device" else args.suspect
     with progress("running", None) as bar:
         found = bisect(
-            content,
+            args.model,
             suspect,
             args.reference,
             inputs(args, interpreter),

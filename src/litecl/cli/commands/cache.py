@@ -1,12 +1,11 @@
 """``litecl cache``: what is kept on the disk, how much it may be, and an end to it."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
-from litecl.cli.command import Output
+from litecl.cli.command import Output, folder
 from litecl.cli.tables import size, table
 from litecl.delegate import disk
 
@@ -23,7 +22,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("--cache", type=Path, metavar="DIR", help="the folder (default: the user's cache)")
+    parser.add_argument("--cache", type=folder, metavar="DIR", help="the folder (default: the user's cache)")
     change = parser.add_mutually_exclusive_group()
     change.add_argument("--clean", action="store_true", help="remove programs; keep measurements")
     change.add_argument(

@@ -2,6 +2,7 @@
 file."""
 
 import argparse
+import errno
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -16,15 +17,15 @@ from rich.table import Table
 from rich.text import Text
 
 from litecl.cli import quantization
-from litecl.cli.command import Output, output_file, positive, shape_argument
-from litecl.cli.functions import functions, is_function
+from litecl.cli.command import Output, folder, output_file, positive, shape_argument
+from litecl.cli.functions import functions, is_function, require_file
 from litecl.cli.quantization import notes_of, write_files
 from litecl.cli.quiet import load_tensorflow
 from litecl.cli.sources import Difference, differences
 from litecl.cli.summaries import summary_view
 from litecl.cli.tables import size, table
 from litecl.generate.export import with_generation
-from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.errors import ConversionError, ModelFileNotFound
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write_file
 from litecl.perf.summary import summarize
@@ -42,6 +43,7 @@ litecl convert language_model.keras -o language_model.tflite --cache-length 256 
 """
 
 _FROZEN, _KERAS = (".pb", ".pbtxt"), (".keras", ".h5", ".hdf5")
+_SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 _READY = (".tflite", ".pt2")  # TensorFlow is not needed
 
 
@@ -104,7 +106,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="compare the file with its source on random inputs; exit with 1 if a float model's results differ",
     )
     parser.add_argument(
-        "--dump-passes", type=Path, metavar="DIR", help="write the graph to this folder after every pass"
+        "--dump-passes", type=folder, metavar="DIR", help="write the graph to this folder after every pass"
     )
 
 
@@ -194,9 +196,12 @@ def _require_source(args: argparse.Namespace) -> None:
     if args.cache_length is not None:
         _require_causal_lm(args)
     if is_function(str(source)):
+        require_file(str(source))
         return
     if not source.exists():
-        raise FileNotFoundError(f"{source}: no such file or folder")
+        raise ModelFileNotFound(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
+    if source.is_dir() and not any((source / name).exists() for name in _SAVED_MODEL):
+        raise ConversionError(f"{source}: expected a SavedModel, got a folder without {' or '.join(_SAVED_MODEL)}")
     if source.is_file() and source.suffix not in (*_FROZEN, *_KERAS, *_READY):
         raise ConversionError(
             f"{source}: expected a .keras, .h5, .pb, .pt2 or .tflite file, a SavedModel folder, or FILE.py:NAME"
@@ -244,8 +249,10 @@ def _converter(args: argparse.Namespace, options: dict[str, Any]) -> Any:
 @contextmanager
 def _passes() -> Iterator[Callable[[str], None]]:
     """Show a bar on stderr with the pass that has run; yield the function to call after each."""
-    console = Console(file=os.fdopen(os.dup(2), "w"))  # load_tensorflow puts the first one aside
     columns = [TextColumn("converting"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
-    with Progress(*columns, console=console, transient=True, disable=not console.file.isatty()) as progress:
+    with (
+        os.fdopen(os.dup(2), "w") as stderr,  # load_tensorflow puts the first one aside
+        Progress(*columns, console=Console(file=stderr), transient=True, disable=not stderr.isatty()) as progress,
+    ):
         task = progress.add_task("loading", total=None)
         yield lambda name: progress.update(task, description=name)

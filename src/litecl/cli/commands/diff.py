@@ -4,13 +4,12 @@ import argparse
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, get_args
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, input_arguments, inputs, model_file, output_file
+from litecl.cli.command import Output, input_arguments, inputs, model_file, output_named
 from litecl.cli.tables import number, table, titled, to_json
 from litecl.diff.compare import diff_models
 from litecl.diff.page import numbers, page, verdict
@@ -51,19 +50,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=_page_file,
+        type=output_named(*_ENDINGS),
         action="append",
         default=[],
         metavar="FILE",
         help="write a page (.html) or its figures (.json); may be repeated",
     )
-
-
-def _page_file(text: str) -> Path:
-    path = output_file(text)
-    if path.suffix.lower() not in _ENDINGS:
-        raise argparse.ArgumentTypeError(f"{text}: expected a name that ends in {' or '.join(_ENDINGS)}")
-    return path
 
 
 def run(args: argparse.Namespace) -> Output:

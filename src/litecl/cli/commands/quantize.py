@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
@@ -14,6 +13,7 @@ from litecl.cli.command import Output, model_argument, output_file
 from litecl.cli.quantization import notes_of, write_files
 from litecl.cli.tables import size, table
 from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.file.reader import content_of
 
 if TYPE_CHECKING:
     from litecl.converter.quantization.report import StoredWeights
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> Output:
     how = quantization.quantization(args)
     if how is None:
         raise ConversionError("expected --recipe, --quantize, --budget or --min-sqnr")
-    before = Path(args.model).stat().st_size
+    before = len(content_of(args.model))
     converter = Converter.from_tflite(args.model, how, roll_up=False)  # recipes name the nodes of the file
     content = converter.convert()
     args.output.write_bytes(content)

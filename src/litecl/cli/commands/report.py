@@ -15,13 +15,12 @@ from litecl.cli.command import (
     input_arguments,
     inputs,
     model_argument,
-    output_file,
+    output_named,
     positive,
     progress,
 )
 from litecl.cli.tables import to_json
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import ModelError
 from litecl.perf.contenders import PEERS, peer_name
 from litecl.report.collect import Wanted, collect
 from litecl.report.page import page
@@ -46,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         action="append",
         required=True,
-        type=output_file,
+        type=output_named(*_ENDINGS),
         metavar="FILE",
         help="write the page (.html) or its figures (.json); may be repeated",
     )
@@ -61,10 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Measure a model and write the page. Raises ModelError for a file that is to be neither HTML nor JSON."""
-    unknown = [path for path in args.output if path.suffix.lower() not in _ENDINGS]
-    if unknown:
-        raise ModelError(f"{unknown[0]}: expected a name that ends in {' or '.join(_ENDINGS)}")
+    """Measure a model and write the page."""
     given = device_options(args)
     wanted = Wanted(
         delegate={key: value for key, value in given.items() if key != "device"},

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from litecl.cli.command import (
     Output,
     device_arguments,
     device_options,
+    folder,
     input_arguments,
     inputs,
     model_argument,
@@ -51,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     input_arguments(parser)
     parser.add_argument("--signature", metavar="KEY", help="run this signature of the model")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="write every output to this folder as a .npy file"
+        "-o", "--output", type=folder, metavar="DIR", help="write every output to this folder as a .npy file"
     )
     answer_arguments(parser)
     stream_arguments(parser)

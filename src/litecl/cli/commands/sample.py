@@ -1,12 +1,11 @@
 """``litecl sample``: a model to try the other commands with."""
 
 import argparse
-from pathlib import Path
 
 from rich.text import Text
 
 from litecl import sample
-from litecl.cli.command import Output
+from litecl.cli.command import Output, folder
 from litecl.cli.tables import size, table
 
 HELP = "write a small trained model and inputs to try litecl with"
@@ -20,7 +19,7 @@ litecl sample demo --json
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder; made if it is missing")
+    parser.add_argument("folder", type=folder, metavar="DIR", help="the folder; made if it is missing")
 
 
 def run(args: argparse.Namespace) -> Output:

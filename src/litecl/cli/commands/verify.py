@@ -9,12 +9,12 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, count, output_file, positive, progress
+from litecl.cli.command import Output, count, folder, output_named, positive, progress
 from litecl.cli.tables import table
 from litecl.conformance import catalogue as conformance
 from litecl.conformance.kit import Kit
 from litecl.conformance.worker import folder_of
-from litecl.interpreter.errors import ModelError
+from litecl.interpreter.errors import DeviceNotFound
 from litecl.perf.environment import cores, header, machine
 from litecl.verify import catalogue, pages, waivers
 from litecl.verify.check import Check
@@ -70,7 +70,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=count, default=0, metavar="N", help="seed of the random graphs (default: 0)")
     parser.add_argument(
         "--cases",
-        type=Path,
+        type=folder,
         metavar="DIR",
         help="write the smallest model of every failure of a runtime to this folder",
     )
@@ -86,7 +86,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         action="append",
         default=[],
-        type=output_file,
+        type=output_named(*pages.FORMATS),
         metavar="FILE",
         help=f"write the result to this file ({', '.join(pages.FORMATS)}; .xml is JUnit's); may be repeated",
     )
@@ -107,9 +107,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Output:
     """Verify devices. The exit code is 1 if anything fails that no waiver covers."""
-    unknown = [path for path in args.output if path.suffix.lower() not in pages.FORMATS]
-    if unknown:
-        raise ModelError(f"{unknown[0]}: expected a name that ends in {', '.join(pages.FORMATS)}")
     checks = _checks(args)
     if args.list:
         names = [check.name for check in checks]
@@ -144,6 +141,8 @@ def _checks(args: argparse.Namespace) -> tuple[Check, ...]:
 
 def _devices(args: argparse.Namespace, checks: Sequence[Check], plan: Plan) -> tuple[list[DeviceResult], str]:
     devices, problem = devices_of(args.device, args.timeout)
+    if args.device and not devices:
+        raise DeviceNotFound(problem)
     with progress("verifying", len(checks) * len(devices)) as tick:
         return [verify_device(device, checks, plan, tick) for device in devices], problem
 
