@@ -95,7 +95,7 @@ KERNEL void binary(ITEM __global const T *a, __global const T *b, __global R *c,
     }
     const int line = row < n ? start / row : 0;  // a single row needs no division
     int column = start - line * row;
-    ROWS(nest, 2, line);
+    SEEK_ROWS(nest, 2, line);
     for (int at = start, count; at < end; at += count) {
         __global const T *x = a + offsets[0] + MAX(a_step, 0) * column;
         __global const T *y = b + offsets[1] + MAX(b_step, 0) * column;

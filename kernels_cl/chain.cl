@@ -117,7 +117,7 @@ KERNEL void chain(ITEM __global const float *x, __global const float *a, __globa
     __global const float *const arrays[CHAIN_ARRAYS - 1] = {x, a, b, c, d};
     const int line = row < n ? start / row : 0;  // a single row needs no division
     int column = start - line * row;
-    ROWS(nest, CHAIN_ARRAYS, line);
+    SEEK_ROWS(nest, CHAIN_ARRAYS, line);
     for (int at = start, size; at < end; at += size) {
         size = MIN(MIN(row - column, end - at), BLOCK);
         __global float *to = y + offsets[CHAIN_ARRAY_Y] + column;

@@ -211,14 +211,14 @@ inline float4 load_halves(__global const half *p) {
 #endif
 
 // Loops over several arrays together, row by row (delegate/kit/loops.py). table: rank, dims[rank], then the
-// strides[rank] of each array. ROWS begins with row number `line`, and declares offsets, those of the row in each array;
+// strides[rank] of each array. SEEK_ROWS begins with row number `line`, and declares offsets, those of the row in each array;
 // NEXT_ROW goes on to the next row, unless it is_last. On a GPU registers that are indexed lie in memory: offsets are found
 // anew from a row's number there. On a CPU rows at equal distances follow each other by additions alone: left_ of them,
 // steps_ apart, before an outer dimension's index_ changes. With STRAIGHT there is a single row.
 #define MOST_DIMS 16
 
 #ifdef STRAIGHT
-#define ROWS(table, arrays, line) int offsets[arrays]; UNROLL for (int a = 0; a < (arrays); ++a) offsets[a] = 0
+#define SEEK_ROWS(table, arrays, line) int offsets[arrays]; UNROLL for (int a = 0; a < (arrays); ++a) offsets[a] = 0
 #define NEXT_ROW(table, arrays, is_last)
 #elif defined(LITECL_GPU)
 inline void seek_row(__global const int *table, int arrays, int line, int *offsets) {
@@ -231,7 +231,7 @@ inline void seek_row(__global const int *table, int arrays, int line, int *offse
     }
 }
 
-#define ROWS(table, arrays, line) int offsets[arrays], line_ = (line); seek_row(table, arrays, line_, offsets)
+#define SEEK_ROWS(table, arrays, line) int offsets[arrays], line_ = (line); seek_row(table, arrays, line_, offsets)
 #define NEXT_ROW(table, arrays, is_last) if (!(is_last)) seek_row(table, arrays, ++line_, offsets)
 #else
 inline int seek_row(__global const int *table, int arrays, int line, int *index, int *offsets) {
@@ -260,7 +260,7 @@ inline int next_row(__global const int *table, int arrays, int *index, int *offs
     return table[rank];
 }
 
-#define ROWS(table, arrays, line)                                                                   \
+#define SEEK_ROWS(table, arrays, line)                                                                   \
     int index_[MOST_DIMS], offsets[arrays], steps_[arrays];                                         \
     int left_ = seek_row(table, arrays, line, index_, offsets);                                     \
     UNROLL for (int a = 0; a < (arrays); ++a) steps_[a] = (table)[(a + 2) * (table)[0]]

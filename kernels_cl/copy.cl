@@ -60,7 +60,7 @@ inline void copy_row(__global const T *x, int x_step, __global T *y, int y_step,
 inline void copy_rows(__global const T *x, __global T *y, __global const int *nest, int start, int end, int row,
                       int x_step, int y_step) {
     int column = start % row;
-    ROWS(nest, 2, start / row);
+    SEEK_ROWS(nest, 2, start / row);
     for (int at = start, count; at < end; at += count) {
         count = MIN(row - column, end - at);
         copy_row(x + offsets[0] + column * x_step, x_step, y + offsets[1] + column * y_step, y_step, count);

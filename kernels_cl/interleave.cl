@@ -20,7 +20,7 @@ KERNEL void interleave(ITEM __global const T *x, __global T *y, __global const i
                        int pixels, int plane, int x_offset, int y_offset) {
     SHARE(n, per_item);
     int pixel = start % pixels;
-    ROWS(nest, 2, start / pixels);
+    SEEK_ROWS(nest, 2, start / pixels);
     for (int at = start, count; at < end; at += count) {
         count = MIN(pixels - pixel, end - at);
 #ifdef TO_PLANES

@@ -37,7 +37,7 @@ KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __gl
     SHARE(n, per_item);
     const Scales s = *scales;  // copies, which writes to c cannot change
     int column = start % row;
-    ROWS(nest, 2, start / row);
+    SEEK_ROWS(nest, 2, start / row);
     for (int at = start, count; at < end; at += count) {
         __global const T *x = a + offsets[0] + MAX(a_step, 0) * column;
         __global const T *y = b + offsets[1] + MAX(b_step, 0) * column;

@@ -8,7 +8,7 @@ KERNEL void choose(ITEM __global const uchar *condition, __global const T *a, __
                    __global const int *nest, int n, int per_item, int row, int condition_step, int a_step, int b_step) {
     SHARE(n, per_item);
     int column = start % row;
-    ROWS(nest, 3, start / row);
+    SEEK_ROWS(nest, 3, start / row);
     for (int at = start, count; at < end; at += count) {
         __global const uchar *chosen = condition + offsets[0] + condition_step * column;
         __global const T *p = a + offsets[1] + a_step * column;

@@ -15,7 +15,7 @@ KERNEL void look_up_pairs(ITEM __global const T *restrict a, __global const T *r
                           int per_item, int row, int a_step, int b_step) {
     SHARE(n, per_item);
     int column = start % row;
-    ROWS(nest, 2, start / row);
+    SEEK_ROWS(nest, 2, start / row);
     for (int at = start, count; at < end; at += count) {
         __global const T *x = a + offsets[0] + a_step * column;
         __global const T *y = b + offsets[1] + b_step * column;

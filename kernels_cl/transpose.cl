@@ -40,7 +40,7 @@ KERNEL void transpose(ITEM __global const T *x, __global T *y, __global const in
                       int columns, int x_step, int y_step, int x_offset, int y_offset) {
     SHARE(n, per_item);
     const int across = (columns + SIDE - 1) / SIDE, down = (rows + SIDE - 1) / SIDE;
-    ROWS(nest, 2, start / (across * down));
+    SEEK_ROWS(nest, 2, start / (across * down));
     int row = start / across % down * SIDE, column = start % across * SIDE;
     for (int tile = start; tile < end; ++tile) {
         __global const T *p = x + x_offset + offsets[0] + row * x_step + column;
