@@ -30,43 +30,11 @@
         }                                                               \
     }
 
-#ifdef LITECL_CPU
-// Windows of one line, which lie within the image and are read in whole vectors.
-// rows, columns: of a window. line_step, x_step, window_step, y_step: elements from line to line, pixel to pixel, window to
-// window, and output to output. count: what an average is of.
-typedef struct {
-    int rows, columns, line_step, x_step, window_step, y_step, channels, count;
-} Inner;
-
-// room: the elements at y that are this work-item's, of rows without gaps, or of one pixel.
-OUT_OF_LINE WIDE void pool_inner(const Inner w, __global const float *x, __global float *y, const int pixels, int room,
-                                 const float first, const float low, const float high) {
-    const float count = (float)w.count;
-    for (int pixel = 0; pixel < pixels; ++pixel, x += w.window_step, y += w.y_step) {
-        for (int c = 0; c < w.channels; c += VW) {
-            __global const float *line = x + c;
-            floatv s = first;
-            for (int i = 0; i < w.rows; ++i, line += w.line_step)
-                for (int j = 0; j < w.columns; ++j) {
-                    const floatv v = LOAD(line + j * w.x_step);
-                    s = STEP(s, v);
-                }
-            store_part(y + c, ACTIVATION(FINISH(s), low, high), w.channels - c, room - c);
-        }
-        if (w.y_step == w.channels) room -= w.channels;
-    }
-}
-#endif
-
 KERNEL void pool_2d(ITEM __global const float *x, __global float *y, __global const Geometry *window, int n,
                     int per_item, int x_step, int y_step, int padded, float low, float high) {
     const Geometry g = *window;  // a copy, which writes to y cannot change
     SHARE_PIXELS(n, per_item, g.channels);
     const int whole = g.kernel_height * g.kernel_width, image_size = g.height * g.width * x_step;
-#ifdef LITECL_CPU
-    const int first_inner = (g.pad_x + g.stride_x - 1) / g.stride_x;
-    const int end_inner = g.width < g.kernel_width - g.pad_x ? 0 : (g.width + g.pad_x - g.kernel_width) / g.stride_x + 1;
-#endif
     int line = start / g.out_width, out_x = start - line * g.out_width;
     for (int pixel = start; pixel < end; ++line, out_x = 0) {
         const int image = line / g.out_height, top = (line - image * g.out_height) * g.stride_y - g.pad_y;
@@ -74,21 +42,6 @@ KERNEL void pool_2d(ITEM __global const float *x, __global float *y, __global co
         __global const float *p = x + image * image_size;
         const int room = (g.images - image) * image_size - (x_step - g.channels);
         for (const int last = MIN(end, pixel + g.out_width - out_x); pixel < last; ++pixel, ++out_x) {
-#ifdef LITECL_CPU
-            int inner = out_x >= first_inner ? MIN(last - pixel, end_inner - out_x) : 0;
-            const int read = ((y1 - 1) * g.width + g.kernel_width - g.pad_x) * x_step + (g.channels - 1) / VW * VW + VW;
-            while (inner > 0 && read + ((out_x + inner - 1) * g.stride_x - 1) * x_step > room) --inner;
-            if (inner > 0) {
-                const bool clipped = y1 - y0 < g.kernel_height;
-                __global const float *corner = p + (y0 * g.width + out_x * g.stride_x - g.pad_x) * x_step;
-                pool_inner((Inner){y1 - y0, g.kernel_width, g.width * x_step, x_step, g.stride_x * x_step, y_step,
-                                   g.channels, padded ? whole : (y1 - y0) * g.kernel_width},
-                           corner, y + pixel * y_step, inner, y_step == g.channels ? (end - pixel) * y_step : g.channels,
-                           padded && clipped ? 0.0f : START, low, high);
-                pixel += inner, out_x += inner;
-                if (pixel == last) break;
-            }
-#endif
             const int left = out_x * g.stride_x - g.pad_x;
             const int x0 = MAX(left, 0), x1 = MIN(left + g.kernel_width, g.width);
             const int inside = MAX(y1 - y0, 0) * MAX(x1 - x0, 0);
