@@ -300,13 +300,31 @@ inline int next_row(__global const int *table, int arrays, int *index, int *offs
 #define LANE(type, x, i) LANE0(x)
 #endif
 
+// With masks, AVX-512 loads and stores the first count lanes, and touches no others: what they are in may be read-only.
+#if defined(__AVX512F__) && VW == 16
+#define HAS_MASKS
+#define FIRST_LANES(count) ((ushort)((count) < VW ? (1u << MAX(count, 0)) - 1 : 0xffff))
+
+inline floatv load_first(__global const float *p, int count, floatv rest) {
+    return __builtin_ia32_loadups512_mask((const float *)(size_t)p, rest, FIRST_LANES(count));
+}
+
+inline void store_first(__global float *p, floatv x, int count) {
+    __builtin_ia32_storeups512_mask((float *)(size_t)p, x, FIRST_LANES(count));
+}
+#endif
+
 // A vector at the end of a row, or before it: the first count lanes from p, the others `rest`. room is the number of
 // elements that may be read at p, count or more.
 inline floatv load_part(__global const float *p, int count, int room, float rest) {
     floatv x = rest;
+#ifdef HAS_MASKS
+    return load_first(p, count, x);
+#else
     if (room >= VW) return LANES < (intv)count ? LOAD(p) : x;
     FIRST(i, count, VW) ((float *)&x)[i] = p[i];
     return x;
+#endif
 }
 
 // The first count lanes to p. room is the number of elements at p that the work-item has yet to write: if there are
@@ -316,7 +334,11 @@ inline void store_part(__global float *p, floatv x, int count, int room) {
         STORE(p, x);
         return;
     }
+#ifdef HAS_MASKS
+    store_first(p, x, count);
+#else
     FIRST(i, count, VW) p[i] = ((float *)&x)[i];
+#endif
 }
 
 inline floatv min_v(floatv a, floatv b) { return a < b ? a : b; }
