@@ -99,7 +99,8 @@ class NativeExecution:
                 helpers.lead,
                 _address(library, "work_along"),
             )
-        self._held: tuple[object, ...] = (library, call, *tables.values())  # the function keeps none of what it is told the addresses of
+        # The function keeps none of what it is told the addresses of.
+        self._held: tuple[object, ...] = (library, call, *tables.values())
         self._address = address = _address(library, "run_region")
         argument = ctypes.c_void_p.from_param(call.ctypes.data)
         self._free, self._locked = (partial(kind(address), argument) for kind in (_FREE, _LOCKED))
