@@ -93,10 +93,9 @@ KERNEL void binary(ITEM __global const T *a, __global const T *b, __global R *c,
         c[0] = LANE0(FINISH(OP(p, q)));
         return;
     }
-    int index[MOST_DIMS], offsets[2];
     const int line = row < n ? start / row : 0;  // a single row needs no division
     int column = start - line * row;
-    seek_row(nest, 2, line, index, offsets);
+    SEEK_ROWS(nest, 2, line);
     for (int at = start, count; at < end; at += count) {
         __global const T *x = a + offsets[0] + MAX(a_step, 0) * column;
         __global const T *y = b + offsets[1] + MAX(b_step, 0) * column;
@@ -104,7 +103,7 @@ KERNEL void binary(ITEM __global const T *a, __global const T *b, __global R *c,
         const int first = column;
         count = MIN(row - column, end - at);
         column = 0;
-        NEXT_ROW(nest, 2, at + count == end, index, offsets);
+        NEXT_ROW(nest, 2, at + count == end);
         int i = 0;
         if (a_step > 0 && b_step > 0) {
             ROW(load_t(x + i), load_t(y + i), x[i], y[i])

@@ -115,10 +115,9 @@ KERNEL void chain(ITEM __global const float *x, __global const float *a, __globa
                   __global const ChainStep *steps, __global const int *nest, int n, int per_item, int row, int count) {
     SHARE(n, per_item);
     __global const float *const arrays[CHAIN_ARRAYS - 1] = {x, a, b, c, d};
-    int index[MOST_DIMS], offsets[CHAIN_ARRAYS];
     const int line = row < n ? start / row : 0;  // a single row needs no division
     int column = start - line * row;
-    seek_row(nest, CHAIN_ARRAYS, line, index, offsets);
+    SEEK_ROWS(nest, CHAIN_ARRAYS, line);
     for (int at = start, size; at < end; at += size) {
         size = MIN(MIN(row - column, end - at), BLOCK);
         __global float *to = y + offsets[CHAIN_ARRAY_Y] + column;
@@ -135,7 +134,7 @@ KERNEL void chain(ITEM __global const float *x, __global const float *a, __globa
         column += size;
         if (column == row) {
             column = 0;
-            NEXT_ROW(nest, CHAIN_ARRAYS, at + size == end, index, offsets);
+            NEXT_ROW(nest, CHAIN_ARRAYS, at + size == end);
         }
     }
 }

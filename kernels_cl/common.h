@@ -210,22 +210,19 @@ inline float4 load_halves(__global const half *p) {
     const int first_channel = 0, end_channel = (channels)
 #endif
 
-// Loops over several arrays together, row by row (delegate/kit/strided.py). table: rank, dims[rank], then the
-// strides[rank] of each array. index, offsets: the current row, and its offset in each array. On a GPU registers that are
-// indexed lie in memory: there index holds a row's number alone, from which its offsets are found anew, unless it is_last.
-// With STRAIGHT there is a single row.
+// Loops over several arrays together, row by row (delegate/kit/loops.py). table: rank, dims[rank], then the
+// strides[rank] of each array. SEEK_ROWS begins with row number `line`, and declares offsets, those of the row in each array;
+// NEXT_ROW goes on to the next row, unless it is_last. On a GPU registers that are indexed lie in memory: offsets are found
+// anew from a row's number there. On a CPU rows at equal distances follow each other by additions alone: left_ of them,
+// steps_ apart, before an outer dimension's index_ changes. With STRAIGHT there is a single row.
 #define MOST_DIMS 16
 
 #ifdef STRAIGHT
-inline void seek_row(__global const int *table, int arrays, int line, int *index, int *offsets) {
-    UNROLL for (int a = 0; a < arrays; ++a) offsets[a] = 0;
-}
-
-#define NEXT_ROW(table, arrays, is_last, index, offsets)
+#define SEEK_ROWS(table, arrays, line) int offsets[arrays]; UNROLL for (int a = 0; a < (arrays); ++a) offsets[a] = 0
+#define NEXT_ROW(table, arrays, is_last)
 #elif defined(LITECL_GPU)
-inline void seek_row(__global const int *table, int arrays, int line, int *index, int *offsets) {
+inline void seek_row(__global const int *table, int arrays, int line, int *offsets) {
     const int rank = table[0];
-    index[0] = line;
     UNROLL for (int a = 0; a < arrays; ++a) offsets[a] = 0;
     for (int d = rank; d > 0; --d) {
         const int outer = line / table[d], at = line - outer * table[d];
@@ -234,32 +231,45 @@ inline void seek_row(__global const int *table, int arrays, int line, int *index
     }
 }
 
-#define NEXT_ROW(table, arrays, is_last, index, offsets) \
-    if (!(is_last)) seek_row(table, arrays, (index)[0] + 1, index, offsets)
+#define SEEK_ROWS(table, arrays, line) int offsets[arrays], line_ = (line); seek_row(table, arrays, line_, offsets)
+#define NEXT_ROW(table, arrays, is_last) if (!(is_last)) seek_row(table, arrays, ++line_, offsets)
 #else
-inline void seek_row(__global const int *table, int arrays, int line, int *index, int *offsets) {
+inline int seek_row(__global const int *table, int arrays, int line, int *index, int *offsets) {
     const int rank = table[0];
-    for (int a = 0; a < arrays; ++a) offsets[a] = 0;
+    UNROLL for (int a = 0; a < arrays; ++a) offsets[a] = 0;
     for (int d = rank; d > 0; --d) {
         const int outer = line / table[d];
         index[d - 1] = line - outer * table[d];
-        for (int a = 0; a < arrays; ++a) offsets[a] += index[d - 1] * table[d + (a + 1) * rank];
+        UNROLL for (int a = 0; a < arrays; ++a) offsets[a] += index[d - 1] * table[d + (a + 1) * rank];
         line = outer;
     }
+    return rank > 0 ? table[rank] - index[rank - 1] : 1;
 }
 
-inline void next_row(__global const int *table, int arrays, int *index, int *offsets) {
+// From the last row of the innermost dimension to the next one; returns the number of rows from there.
+inline int next_row(__global const int *table, int arrays, int *index, int *offsets) {
     const int rank = table[0];
+    if (rank > 0) index[rank - 1] = table[rank] - 1;
     for (int d = rank; d > 0; --d) {
         const bool again = ++index[d - 1] == table[d];
         const int steps = again ? 1 - table[d] : 1;
-        for (int a = 0; a < arrays; ++a) offsets[a] += steps * table[d + (a + 1) * rank];
-        if (!again) return;
+        UNROLL for (int a = 0; a < arrays; ++a) offsets[a] += steps * table[d + (a + 1) * rank];
+        if (!again) break;
         index[d - 1] = 0;
     }
+    return table[rank];
 }
 
-#define NEXT_ROW(table, arrays, is_last, index, offsets) next_row(table, arrays, index, offsets)
+#define SEEK_ROWS(table, arrays, line)                                                                   \
+    int index_[MOST_DIMS], offsets[arrays], steps_[arrays];                                         \
+    int left_ = seek_row(table, arrays, line, index_, offsets);                                     \
+    UNROLL for (int a = 0; a < (arrays); ++a) steps_[a] = (table)[(a + 2) * (table)[0]]
+
+#define NEXT_ROW(table, arrays, is_last)                                    \
+    if (--left_ > 0) {                                                      \
+        UNROLL for (int a = 0; a < (arrays); ++a) offsets[a] += steps_[a];  \
+    } else                                                                  \
+        left_ = next_row(table, arrays, index_, offsets)
 #endif
 
 // A window's lines and positions in all images (delegate/matmul/geometry.py).
@@ -290,13 +300,31 @@ inline void next_row(__global const int *table, int arrays, int *index, int *off
 #define LANE(type, x, i) LANE0(x)
 #endif
 
+// With masks, AVX-512 loads and stores the first count lanes, and touches no others: what they are in may be read-only.
+#if defined(__AVX512F__) && VW == 16
+#define HAS_MASKS
+#define FIRST_LANES(count) ((ushort)((count) < VW ? (1u << MAX(count, 0)) - 1 : 0xffff))
+
+inline floatv load_first(__global const float *p, int count, floatv rest) {
+    return __builtin_ia32_loadups512_mask((const float *)(size_t)p, rest, FIRST_LANES(count));
+}
+
+inline void store_first(__global float *p, floatv x, int count) {
+    __builtin_ia32_storeups512_mask((float *)(size_t)p, x, FIRST_LANES(count));
+}
+#endif
+
 // A vector at the end of a row, or before it: the first count lanes from p, the others `rest`. room is the number of
 // elements that may be read at p, count or more.
 inline floatv load_part(__global const float *p, int count, int room, float rest) {
     floatv x = rest;
+#ifdef HAS_MASKS
+    return load_first(p, count, x);
+#else
     if (room >= VW) return LANES < (intv)count ? LOAD(p) : x;
     FIRST(i, count, VW) ((float *)&x)[i] = p[i];
     return x;
+#endif
 }
 
 // The first count lanes to p. room is the number of elements at p that the work-item has yet to write: if there are
@@ -306,7 +334,11 @@ inline void store_part(__global float *p, floatv x, int count, int room) {
         STORE(p, x);
         return;
     }
+#ifdef HAS_MASKS
+    store_first(p, x, count);
+#else
     FIRST(i, count, VW) p[i] = ((float *)&x)[i];
+#endif
 }
 
 inline floatv min_v(floatv a, floatv b) { return a < b ? a : b; }
@@ -393,6 +425,18 @@ inline floatv log_v(floatv x) {
     const floatv y = e * 0.693359375f + (r + tail);
     const floatv edge = x == 0.0f ? (floatv)(-INFINITY) : (floatv)(NAN);
     return x > 0.0f ? (x == (floatv)(INFINITY) ? x : y) : edge;
+}
+
+// 1 / sqrt(x). AVX-512 has 14 bits of it, to which a series in e = 1 - x r^2 adds the rest, in half the time of a root and
+// a division. Of 0, infinity, NaN and what is negative it has the result itself.
+inline floatv rsqrt_v(floatv x) {
+#if defined(__AVX512F__) && VW == 16
+    const floatv r = __builtin_ia32_rsqrt14ps512_mask(x, x, (ushort)-1);
+    const floatv e = 1.0f - x * r * r;
+    return x > 0.0f && x < (floatv)(INFINITY) ? r * e * (e * 0.375f + 0.5f) + r : r;
+#else
+    return 1.0f / sqrt(x);
+#endif
 }
 
 // 1 / (1 + e^-x), from e^-|x|, which never overflows.

@@ -59,27 +59,13 @@ inline void copy_row(__global const T *x, int x_step, __global T *y, int y_step,
 
 inline void copy_rows(__global const T *x, __global T *y, __global const int *nest, int start, int end, int row,
                       int x_step, int y_step) {
-    int index[MOST_DIMS], offsets[2];
     int column = start % row;
-    seek_row(nest, 2, start / row, index, offsets);
+    SEEK_ROWS(nest, 2, start / row);
     for (int at = start, count; at < end; at += count) {
         count = MIN(row - column, end - at);
         copy_row(x + offsets[0] + column * x_step, x_step, y + offsets[1] + column * y_step, y_step, count);
         column = 0;
-#ifdef LITECL_CPU
-        // The other whole rows of the innermost loop, without looking for each of them.
-        const int rank = nest[0], rows = rank > 0 ? MIN(nest[rank] - index[rank - 1], (end - at - count) / row + 1) : 0;
-        if (rows > 1) {
-            const int x_next = nest[2 * rank], y_next = nest[3 * rank];
-            for (int r = 1; r < rows; ++r) {
-                offsets[0] += x_next, offsets[1] += y_next;
-                copy_row(x + offsets[0], x_step, y + offsets[1], y_step, row);
-            }
-            index[rank - 1] += rows - 1;
-            count += (rows - 1) * row;
-        }
-#endif
-        NEXT_ROW(nest, 2, at + count == end, index, offsets);
+        NEXT_ROW(nest, 2, at + count == end);
     }
 }
 

@@ -4,7 +4,7 @@
 #define EXP(x) exp_v(x)
 #define LOG(x) log_v(x)
 #define SQRT(x) sqrt(x)
-#define RSQRT(x) (1.0f / sqrt(x))
+#define RSQRT(x) rsqrt_v(x)
 #define SQUARE(x) ((x) * (x))
 // Of a vector with an element above 10^6, PoCL 3.0's sin and cos are off by up to 0.016 in elements below 2^-7.
 #define SMALL(x) (abs_v(x) < (Tv)0.015625f)

@@ -19,10 +19,12 @@ inline int within(I index, int size) { return index < 0 ? 0 : (index >= size ? s
 KERNEL void gather(ITEM __global const T *x, __global const I *positions, __global T *y, int n, int per_item, int outer,
                    int size, int inner, int count) {
     SHARE_PIXELS(n, per_item, inner);
-    for (int row = start; row < end; ++row) {
-        const int line = row / count, k = row - line * count;
-        const int position = within(positions[line / outer * count + k], size);
-        copy_row(x + (line * size + position) * inner, y + row * inner, first_channel, end_channel);
+    if (start >= end) return;
+    int line = start / count, k = start - line * count;
+    for (int row = start; row < end; ++line, k = 0) {
+        __global const I *own = positions + line / outer * count;
+        for (const int last = MIN(end, row + count - k); row < last; ++row, ++k)
+            copy_row(x + (line * size + within(own[k], size)) * inner, y + row * inner, first_channel, end_channel);
     }
 }
 

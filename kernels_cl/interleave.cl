@@ -19,9 +19,8 @@ inline void exchange(__global const T *restrict x, __global T *restrict y, int p
 KERNEL void interleave(ITEM __global const T *x, __global T *y, __global const int *nest, int n, int per_item,
                        int pixels, int plane, int x_offset, int y_offset) {
     SHARE(n, per_item);
-    int index[MOST_DIMS], offsets[2];
     int pixel = start % pixels;
-    seek_row(nest, 2, start / pixels, index, offsets);
+    SEEK_ROWS(nest, 2, start / pixels);
     for (int at = start, count; at < end; at += count) {
         count = MIN(pixels - pixel, end - at);
 #ifdef TO_PLANES
@@ -30,6 +29,6 @@ KERNEL void interleave(ITEM __global const T *x, __global T *y, __global const i
         exchange(x + x_offset + offsets[0] + pixel, y + y_offset + offsets[1] + pixel * CHANNELS, plane, count);
 #endif
         pixel = 0;
-        NEXT_ROW(nest, 2, at + count == end, index, offsets);
+        NEXT_ROW(nest, 2, at + count == end);
     }
 }

@@ -36,9 +36,8 @@ KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __gl
                              int a_step, int b_step) {
     SHARE(n, per_item);
     const Scales s = *scales;  // copies, which writes to c cannot change
-    int index[MOST_DIMS], offsets[2];
     int column = start % row;
-    seek_row(nest, 2, start / row, index, offsets);
+    SEEK_ROWS(nest, 2, start / row);
     for (int at = start, count; at < end; at += count) {
         __global const T *x = a + offsets[0] + MAX(a_step, 0) * column;
         __global const T *y = b + offsets[1] + MAX(b_step, 0) * column;
@@ -47,7 +46,7 @@ KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __gl
         const intv all_a = CONVERT(own_a, int), all_b = CONVERT(own_b, int);
         count = MIN(row - column, end - at);
         column = 0;
-        NEXT_ROW(nest, 2, at + count == end, index, offsets);
+        NEXT_ROW(nest, 2, at + count == end);
         int i = 0;
         for (; i + VW <= count; i += VW) {
             const intv p = a_step > 0 ? CONVERT(load_t(x + i), int) : all_a, q = b_step > 0 ? CONVERT(load_t(y + i), int) : all_b;

@@ -14,15 +14,14 @@ KERNEL void look_up_pairs(ITEM __global const T *restrict a, __global const T *r
                           __global const R *restrict table, __global R *restrict c, __global const int *nest, int n,
                           int per_item, int row, int a_step, int b_step) {
     SHARE(n, per_item);
-    int index[MOST_DIMS], offsets[2];
     int column = start % row;
-    seek_row(nest, 2, start / row, index, offsets);
+    SEEK_ROWS(nest, 2, start / row);
     for (int at = start, count; at < end; at += count) {
         __global const T *x = a + offsets[0] + a_step * column;
         __global const T *y = b + offsets[1] + b_step * column;
         count = MIN(row - column, end - at);
         column = 0;
-        NEXT_ROW(nest, 2, at + count == end, index, offsets);
+        NEXT_ROW(nest, 2, at + count == end);
         for (int i = 0; i < count; ++i) c[at + i] = table[x[i * a_step] * 256 + y[i * b_step]];
     }
 }

@@ -44,9 +44,13 @@
 // The first `columns` floats at p, then zeros.
 INLINE floatv load_vector(__global const float *p, const int columns) {
     if (columns >= VW) return LOAD(p);
+#ifdef HAS_MASKS
+    return load_first(p, columns, 0.0f);
+#else
     float lanes[VW];
     FIRST(i, VW, VW) lanes[i] = i < columns ? p[i] : 0.0f;
     return *(__private const floatv_u *)lanes;
+#endif
 }
 
 typedef float8 float8_u __attribute__((aligned(4)));
@@ -59,6 +63,10 @@ INLINE void store_vector(__global float *p, const floatv x, const int columns) {
         return;
     }
     if (columns <= 0) return;
+#ifdef HAS_MASKS
+    store_first(p, x, columns);
+    return;
+#endif
     float lanes[VW];
     *(__private floatv_u *)lanes = x;
 #ifdef LITECL_GPU

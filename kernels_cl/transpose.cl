@@ -40,8 +40,7 @@ KERNEL void transpose(ITEM __global const T *x, __global T *y, __global const in
                       int columns, int x_step, int y_step, int x_offset, int y_offset) {
     SHARE(n, per_item);
     const int across = (columns + SIDE - 1) / SIDE, down = (rows + SIDE - 1) / SIDE;
-    int index[MOST_DIMS], offsets[2];
-    seek_row(nest, 2, start / (across * down), index, offsets);
+    SEEK_ROWS(nest, 2, start / (across * down));
     int row = start / across % down * SIDE, column = start % across * SIDE;
     for (int tile = start; tile < end; ++tile) {
         __global const T *p = x + x_offset + offsets[0] + row * x_step + column;
@@ -56,6 +55,6 @@ KERNEL void transpose(ITEM __global const T *x, __global T *y, __global const in
         row += SIDE;
         if (row < rows) continue;
         row = 0;
-        NEXT_ROW(nest, 2, tile + 1 == end, index, offsets);
+        NEXT_ROW(nest, 2, tile + 1 == end);
     }
 }

@@ -26,11 +26,13 @@ AtOnce = Callable[[], "Faster | None"]
 @dataclass(frozen=True)
 class Faster:
     """A faster function to run a plan. alone: whether it uses no runtime, so that it cannot fail and needs only its
-    interpreter's lock.
+    interpreter's lock. turns: functions that do the same, but with states as after ``Execution.turn`` of False, and of
+    True, whatever it was called with; None for a plan without states.
     """
 
     run: AtOnce
     alone: bool = False
+    turns: "tuple[AtOnce, AtOnce] | None" = None
 
 
 class Memory(Protocol):

@@ -84,11 +84,12 @@ class NotAsPlanned(Exception):
 class States:
     """The variables of a region, each in two places that change turns: a run reads the one and writes the other.
 
-    Those that no run changes have one place, and stay in the store as they are.
+    Those that no run changes have one place, and stay in the store as they are. turned: which of the two is read.
+    seen: how often the store had been written to when all states were where they are read.
     """
 
     def __init__(self, execution: Execution, states: Sequence[State], device: Device) -> None:
-        self._execution, self._states, self._turned = execution, states, False
+        self._execution, self._states, self.turned = execution, states, False
         self._holders = [
             [DeviceState(execution, state.before, device, turned and state.after is not None) for state in states]
             for turned in (False, True)
@@ -97,7 +98,7 @@ class States:
             {s.key: holder for s, holder in zip(states, holders, strict=True) if s.after is not None}
             for holders in self._holders
         ]
-        self._seen = -1  # how often the store had been written to when all states were where they are read
+        self.seen = -1
         self._uploaded: dict[VariableKey, Array] = {}
 
     def __len__(self) -> int:
@@ -106,15 +107,15 @@ class States:
     def restore(self, variables: Variables, counters: Counters) -> None:
         """Put every state where a run reads it. Raises NotAsPlanned where that cannot be."""
         if self._changed[0]:
-            self._execution.turn(self._turned)
-        if variables.unchanged(self._seen):
+            self._execution.turn(self.turned)
+        if variables.unchanged(self.seen):
             return
-        here, there = self._holders[self._turned], self._holders[not self._turned]
+        here, there = self._holders[self.turned], self._holders[not self.turned]
         for state, *holders in zip(self._states, here, there, strict=True):
             variables.keep(state.key, holders)
             if not variables.held_by(state.key, holders[0]):
                 counters.bytes_to_device += self._take(state, holders[0], holders[1], variables)
-        self._seen = variables.changes
+        self.seen = variables.changes
 
     def _take(self, state: State, here: DeviceState, there: DeviceState, variables: Variables) -> int:
         """Copy a state to where it is read, from the store or from its other place; return how many bytes came."""
@@ -135,7 +136,7 @@ class States:
 
     def forget(self) -> None:
         """Forget what was copied, by a run that has failed."""
-        self._seen = -1
+        self.seen = -1
         self._uploaded.clear()
 
     def keep(self, variables: Variables) -> None:
@@ -143,7 +144,7 @@ class States:
 
         Nothing is called behind the store (``Variables.update``), here or in those that call this last of all.
         """
-        if newest := self._changed[not self._turned]:
+        if newest := self._changed[not self.turned]:
             variables.update(newest)
-            self._turned = not self._turned
-            self._seen = variables.changes
+            self.turned = not self.turned
+            self.seen = variables.changes

@@ -4,7 +4,7 @@ import ctypes
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class NativeExecution:
             self._shifts = self._first_shifts()
             self._buffers: Mapping[Operand, Buffer] = {}
             self._asked: Mapping[Operand, Buffer] | None = None
-            self._moved = self._outside.copy()  # shifts for what was last asked for
+            self._moved = self._outside[0].copy()  # shifts for what was last asked for
             self._call: AtOnce = _nothing  # the function expects at least one entry
             if program.works:
                 self._record = self._prepare(program, libraries, workers)
@@ -99,8 +99,9 @@ class NativeExecution:
                 helpers.lead,
                 _address(library, "work_along"),
             )
-        self._held = library, call, *tables.values()  # the function keeps none of what it is told the addresses of
-        address = _address(library, "run_region")
+        # The function keeps none of what it is told the addresses of.
+        self._held: tuple[object, ...] = (library, call, *tables.values())
+        self._address = address = _address(library, "run_region")
         argument = ctypes.c_void_p.from_param(call.ctypes.data)
         self._free, self._locked = (partial(kind(address), argument) for kind in (_FREE, _LOCKED))
         return call
@@ -119,19 +120,35 @@ class NativeExecution:
         for slot in self._plan.slots.values():
             shifts[Shift.SETS + 2 * slot.loop + 1] = slot.set_bytes
         self._turns = shifts[turns].copy(), shifts[turns][::-1].copy()
-        self._sets, self._outside = shifts[turns], shifts[turns.stop :]
+        self._sets, self._outside = shifts[turns], [shifts[turns.stop :]]
         return shifts
+
+    def _each_turn(self, kind: Any) -> tuple[AtOnce, AtOnce] | None:
+        """Return the function with tables of its own for each order of the states; None without states."""
+        if not self._plan.states:
+            return None
+        return self._with_sets(kind, self._turns[False]), self._with_sets(kind, self._turns[True])
+
+    def _with_sets(self, kind: Any, sets: Array) -> AtOnce:
+        shifts, call = self._shifts.copy(), self._record.copy()
+        first = Shift.SETS + 2 * self._plan.turns
+        shifts[first : first + 2] = sets
+        self._outside.append(shifts[first + 2 :])
+        call[NativeCall.SHIFTS] = shifts.ctypes.data
+        self._held += shifts, call
+        return partial(kind(self._address), ctypes.c_void_p.from_param(call.ctypes.data))
 
     at_once_on_buffers = True
 
     def use(self, buffers: Mapping[Operand, Buffer]) -> None:
         """See ``TakesBuffers``."""
         if buffers and buffers is not self._asked:
-            self._asked, self._moved = buffers, np.zeros_like(self._outside)
+            self._asked, self._moved = buffers, np.zeros_like(self._moved)
             for root, buffer in buffers.items():
                 number, shift = self.memory.shift(root, cast(HostBuffer, buffer))
                 self._moved[number] = shift
-        self._outside[...] = self._moved if buffers else 0
+        for outside in self._outside:
+            outside[...] = self._moved if buffers else 0
         self._buffers = buffers
 
     def fill(self, operand: Operand, buffer: Buffer) -> None:
@@ -176,7 +193,8 @@ class NativeExecution:
         self._trials.call(self._free, self._locked)
         if self._trials.short is None:
             return None
-        return Faster(self._locked if self._trials.short else self._freely(), alone=True)
+        run = self._locked if self._trials.short else self._freely()
+        return Faster(run, alone=True, turns=self._each_turn(_LOCKED if self._trials.short else _FREE))
 
     def _check(self) -> None:
         """Raise ModelError if a loop ran too often."""

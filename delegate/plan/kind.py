@@ -17,10 +17,12 @@ Place = Callable[[Operand], tuple[Operand, int]]
 class Kind:
     """fused: a graph after all passes, with an observer of them. narrowed: the planning of a loop's or a branch's
     subgraph. gathered: a plan's steps, with where the variables of loops lie, and the operand that contains one.
-    run_cell: how cells run.
+    run_cell: how cells run. lends: whether the host reads outputs where they are, so that they may not lie in the
+    memory of an input or a state, which it writes to between runs.
     """
 
     fused: Callable[[RegionGraph, Observer | None], RegionGraph]
     narrowed: Callable[[Planning, int], Planning]
     gathered: Callable[[Steps, Mapping[Operand, Slot], Place], Steps]
     run_cell: lstm_cell.Run
+    lends: bool

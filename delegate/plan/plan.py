@@ -121,7 +121,7 @@ def plan(
     nodes = planning.graph(region.subgraph).live(region.nodes, kept)
     steps, values = _run(planning, region.subgraph, nodes, before, pinned, owned, kept)
     found, copies = states.states(values, region, before)
-    outputs, more = _outputs(values, region)
+    outputs, more = _outputs(values, region, found)
     parts = kind_of(target).gathered([*steps, *copies, *more], planning.slots, planning.place)
     unplaced = Plan(
         region,
@@ -167,14 +167,17 @@ def _run(
     return lower(values, partial(_run, planning)), values
 
 
-def _outputs(values: Values, region: Region) -> tuple[list[Operand], list[Part]]:
-    """Return the operands of what leaves a region, copies of what lies in a set of states, and their launches."""
+def _outputs(values: Values, region: Region, states: Sequence[State]) -> tuple[list[Operand], list[Part]]:
+    """Return the operands of what leaves a region, copies of what lies in memory that changes, and their launches."""
     planning = values.planning
+    written = [state.before for state in states]
+    written += [values.operand(t) for t in region.inputs if t not in values.overwritten]
+    lent = {planning.place(operand)[0] for operand in written} if kind_of(planning.target).lends else set()
     outputs: list[Operand] = []
     copies: list[Part] = []
     for operand in (values.newest(t) for t in region.outputs):
         outputs.append(operand)
-        if planning.place(operand)[0] in planning.slots:
+        if planning.place(operand)[0] in planning.slots.keys() | lent:
             outputs[-1] = Operand(operand.spec)
             copies.append(values.copy(values.graph.nodes[-1].position, operand, outputs[-1]))
     return outputs, copies

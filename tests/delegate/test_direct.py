@@ -14,19 +14,24 @@ from litecl.interpreter.errors import DelegateError
 
 
 class States(list[str]):
-    """Notes what is asked of them."""
+    """Notes what is asked of them. turned: says which of the places is read."""
+
+    turned, seen = False, 0
 
     def restore(self, variables: Any, counters: Counters) -> None:
         self.append("restored")
 
     def keep(self, variables: Any) -> None:
         self.append("kept")
+        self.turned = not self.turned
 
 
 class Built:
     """A program whose runs are noted: in all ways, and by its execution alone."""
 
-    def __init__(self, *, states: bool = False, timed: bool = False, alone: bool = True, lent: bool = True) -> None:
+    def __init__(
+        self, *, states: bool = False, turns: bool = False, timed: bool = False, alone: bool = True, lent: bool = True
+    ) -> None:
         self.log: list[str] = []
         self.plan = SimpleNamespace(region=SimpleNamespace(subgraph=2, outputs=(7,)))
         self.partition, self.timed, self.saved = 1, timed, False
@@ -35,6 +40,8 @@ class Built:
         self.x, self.y = np.zeros(3, np.float32), np.ones(3, np.float32)
         self.inputs, self.kept = [self.x], set() if lent else {7}
         self._alone = alone
+        functions = lambda: self.log.append("first order"), lambda: self.log.append("turned")
+        self._turns = functions if turns else None
         self.error: Exception | None = None
 
     def reads(self, inputs: Any) -> bool:
@@ -48,7 +55,7 @@ class Built:
         self.log.append("guarded")
         if self.error is not None:
             raise self.error
-        return Faster(lambda: self.log.append("alone"), self._alone)
+        return Faster(lambda: self.log.append("alone"), self._alone, self._turns)
 
     def run_without_keeping(self, inputs: Any, variables: Any, counters: Counters) -> None:
         self.log.append("first")
@@ -77,6 +84,26 @@ def test_states() -> None:
     counters.begin(5)  # something else ran
     made.run()
     assert (counters.kernel_launches, counters.invocation) == (4, -2)
+
+
+def test_states_change_turns() -> None:
+    """Nothing but the function for their order is called, unless somebody else has stored one."""
+    built, counters = Built(states=True, turns=True), Counters()
+    stored = SimpleNamespace(unchanged=lambda seen: seen == 0)
+    made = direct(built, [built.x], (7,), stored, counters, None, lambda error: None)  # type: ignore[arg-type]
+    assert made is not None
+    for _ in range(4):
+        assert made.run()[2][7] is built.y
+    assert built.log == ["first", "guarded", "first order", "turned"]
+    assert [*built.states] == ["one", "kept", "restored", "kept", "kept", "kept"]
+    built.states.seen = 1
+    counters.begin(5)  # something else ran, too
+    made.run()
+    built.states.seen = 0
+    counters.bytes_to_device = 8  # of what was stored
+    made.run()
+    assert built.log[4:] == ["alone", "turned"] and [*built.states][6:] == ["restored", "kept", "kept"]
+    assert (counters.kernel_launches, counters.bytes_to_device, counters.invocation) == (4, 0, -2)
 
 
 @pytest.mark.parametrize("more", [{"states": True}, {"timed": True}, {"alone": False}], ids=str)

@@ -8,4 +8,4 @@ from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.kind import Kind
 from litecl.delegate.plan.pipeline import fused
 
-GPU = Kind(partial(fused, passes=GPU_PASSES), one_group.narrowed, one_group.gathered, cells.run)
+GPU = Kind(partial(fused, passes=GPU_PASSES), one_group.narrowed, one_group.gathered, cells.run, lends=False)
