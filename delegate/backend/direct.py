@@ -99,18 +99,20 @@ class Direct:
         def copied() -> Values:
             return _copied(run(), kept)
 
-        def turning() -> Values:
-            if variables.unchanged(states.seen):
-                if counters.invocation != number or counters.bytes_to_device != sent:
-                    vars(counters).update(cost)
-                turns[states.turned]()
-            else:
-                guarded()
-            outcome = _copied(values, kept) if kept else values
-            states.keep(variables)  # last of all, as in ``Program.run``
-            return outcome
-
         if turns is not None:
+            in_turn = turns
+
+            def turning() -> Values:
+                if variables.unchanged(states.seen):
+                    if counters.invocation != number or counters.bytes_to_device != sent:
+                        vars(counters).update(cost)
+                    in_turn[states.turned]()
+                else:
+                    guarded()
+                outcome = _copied(values, kept) if kept else values
+                states.keep(variables)  # last of all, as in ``Program.run``
+                return outcome
+
             return turning
         return copied if kept else run
 

@@ -79,14 +79,18 @@ def top(
     shift = 0 if labels is None else labels.shift(classes)
     if classes < 2 or value.dtype.kind not in "fiu" or shift is None:
         return None
-    scale, zero = detail["quantization"]
-    by = Quantization(np.full(1, scale), np.full(1, zero)) if scale else None
-    rows = real(value, by).astype(np.float64).reshape(-1, classes)
+    rows = scores_of(value, detail).astype(np.float64).reshape(-1, classes)
     order = np.argsort(-rows, axis=1, kind="stable")[:, :count]
     return [
         [{"index": int(i), "label": _label(labels, int(i) + shift), "score": float(scores[i])} for i in likeliest]
         for scores, likeliest in zip(rows, order, strict=True)
     ]
+
+
+def scores_of(value: Array, detail: Mapping[str, Any]) -> Array:
+    """Return the real numbers that an output's elements stand for."""
+    scale, zero = detail["quantization"]
+    return real(value, Quantization(np.full(1, scale), np.full(1, zero)) if scale else None)
 
 
 def _label(labels: Labels | None, index: int) -> str:

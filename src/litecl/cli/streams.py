@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.text import Text
 
 from litecl.cli.answers import TOP, unfit
-from litecl.cli.classes import labels_of, real, top
+from litecl.cli.classes import labels_of, scores_of, top
 from litecl.cli.command import media_of, milliseconds, resize
 from litecl.cli.entry import Entry
 from litecl.cli.tables import number, table, titled
@@ -100,7 +100,7 @@ def over_time(
     names = labels_of(Path(args.model), args.labels)
     for name, detail, array in zip(labels(details), details, results, strict=True):
         if array.size == chunks.count and array.dtype.kind in "fiu":
-            scores = real(array, detail).reshape(-1)
+            scores = scores_of(array, detail).reshape(-1)
             told.append(
                 {"name": name, "scores": scores.tolist(), "highest_at_s": int(scores.argmax()) * chunks.every_s}
             )
