@@ -26,6 +26,7 @@
 #define LOOPED 1
 #define KERNEL_WIDTH 1
 #define STRIDE_X 1
+#undef NEAR
 #elif defined(LITECL_CPU)
 #define LOOPED (outside == ANY)
 #else

@@ -74,23 +74,17 @@ class Geometry(Record):
         """Return the macro GUARDED of kernels that take so many adjacent pixels of a line at once, the last ones with
         some before them: 1 if windows of all of these reach beyond the image's sides, 0 if none do, absent if some do.
         """
-        beyond = {columns > 0 for columns in self._beyond(pixels)}
+        firsts = (max(0, min(first, self.out_width - pixels)) for first in range(0, self.out_width, pixels))
+        lefts = {first * self.stride_x - self.pad_x for first in firsts}
+        reach = (pixels - 1) * self.stride_x + (self.kernel_width - 1) * self.dilation_x
+        beyond = {left < 0 or left + reach >= self.width for left in lefts}
         return {"GUARDED": int(beyond.pop())} if len(beyond) == 1 else {}
 
-    def near(self, pixels: int) -> dict[str, str | int | float]:
-        """Return the macro NEAR of such kernels: 1 if no window reaches farther beyond the image's sides than half a
-        window, else absent.
-        """
-        return {"NEAR": 1} if max(self._beyond(pixels), default=0) <= self.kernel_width // 2 else {}
-
-    def _beyond(self, pixels: int) -> list[int]:
-        """Return by how many columns the windows of each so many pixels reach beyond the image's sides; 0 or less
-        within it.
-        """
-        firsts = (max(0, min(first, self.out_width - pixels)) for first in range(0, self.out_width, pixels))
-        lefts = [first * self.stride_x - self.pad_x for first in firsts]
-        reach = (pixels - 1) * self.stride_x + (self.kernel_width - 1) * self.dilation_x
-        return [max(-left, left + reach + 1 - self.width) for left in lefts]
+    @property
+    def near(self) -> bool:
+        """True if no window reaches farther beyond the image's sides than half a window."""
+        last = (self.out_width - 1) * self.stride_x - self.pad_x + (self.kernel_width - 1) * self.dilation_x
+        return max(self.pad_x, last + 1 - self.width) <= self.kernel_width // 2
 
     @property
     def dense(self) -> bool:

@@ -80,7 +80,7 @@ class Patches:
 
     @property
     def plain(self) -> bool:
-        """Whether rows are pixels of the image, one after another."""
+        """True if rows are pixels of the image, one after another."""
         g = self.geometry
         # Lines are counted in whole tiles, and pads shift the window: then rows of patches are not pixels of the image.
         pixelwise = not self.lines and (g.taps, self.groups.count, g.pad_y, g.pad_x) == (1, 1, 0, 0)

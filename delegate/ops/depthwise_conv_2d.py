@@ -65,7 +65,8 @@ def _cpu_share(g: Geometry, target: CpuTarget) -> _Share:
     items = Depthwise(g, item_bands * rows, g.out_width, item_channels, ahead)
     pixels = rows_of(_KERNEL, target, g.out_width)
     usual = target.schedule(_KERNEL).usual_rows  # a model's other nodes need the same code
-    defines = g.near(pixels) if _unrolled(g) else {}
+    near = g.near and pixels <= g.out_width  # else a tile has windows that there are none of
+    defines: dict[str, str | int | float] = {"NEAR": 1} if near else {}
     return _Share(items, rows, pixels, defines=defines if pixels == usual else defines | g.guarded(pixels))
 
 
@@ -109,18 +110,13 @@ def _by_multiplier(values: Operand | None, taps: int, g: Geometry, target: Targe
     return Packed(scratch, (launch,))
 
 
-def _unrolled(g: Geometry) -> bool:
-    """Return whether the kernel knows a row of taps: how many, and their step."""
-    return g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2
-
-
 def _defines(g: Geometry, share: _Share, target: Target) -> dict[str, str | int | float]:
     defines: dict[str, str | int | float] = {"PIXELS": share.pixels, **aligned(target, g.channels), **share.defines}
     if share.rows > 1:
         defines["ROWS"] = share.rows
     if g.group_columns > 1:
         defines["APART"] = 1
-    if _unrolled(g):
+    if g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2:
         defines |= {"KERNEL_WIDTH": g.kernel_width, "STRIDE_X": g.stride_x}
     if g.channels < target.vector_width:
         defines |= {"WIDTH": width_of(target, g.channels)}

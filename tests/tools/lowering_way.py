@@ -27,6 +27,7 @@ TARGETS: dict[str, Target] = {
 }
 
 _ROOT = Path(litecl.__file__).parent
+_RECORDS = f"{_ROOT}/interpreter/dataclass.py"
 
 FORMS: dict[str, tuple[Shape, Shape, int, bool]] = {
     "1x1": ((1, 14, 14, 64), (128, 1, 1, 64), 1, True),
@@ -59,12 +60,13 @@ def way(run: Callable[[], Any]) -> Way:
     functions, properties = set(), set()
 
     def see(frame: FrameType, event: str, arg: Any) -> None:
-        if event != "call" or not frame.f_code.co_filename.startswith(f"{_ROOT}/"):
+        file = frame.f_code.co_filename
+        if event != "call" or not file.startswith(f"{_ROOT}/") or file == _RECORDS:
             return
         owner, _, name = _function(frame).partition(".")
         is_property = isinstance(vars(frame.f_globals[owner]).get(name), property) if name else False
         is_property |= name == "__post_init__"
-        found = (str(Path(frame.f_code.co_filename).relative_to(_ROOT)), _function(frame))
+        found = (str(Path(file).relative_to(_ROOT)), _function(frame))
         (properties if is_property else functions).add(found)
 
     before = sys.getprofile()
