@@ -21,6 +21,7 @@ from litecl.converter.quantization.options import Quantization
 from litecl.converter.quantization.recipes.apply import Selection, moments_of, selections, with_narrow_weights
 from litecl.converter.quantization.recipes.choices import borders
 from litecl.converter.quantization.recipes.notes import unused
+from litecl.converter.quantization.recipes.priced import Priced
 from litecl.converter.quantization.recipes.read import recipe_of
 from litecl.converter.quantization.recipes.recipe import Recipe
 from litecl.converter.quantization.recipes.search import Search
@@ -93,7 +94,7 @@ def _with_narrow_weights(graph: Subgraph, how: Quantization) -> Subgraph:
 def _searched(model: Model, how: Quantization, *, signed: bool) -> tuple[Model, QuantizationReport]:
     """Return a model with the bits of each layer that a size or an error asks for, and the report."""
     floats = with_constant_weights(without_grids(model))
-    search = Search(floats, samples(how, floats), how.measured, how.weight_only)
+    search = Search(Priced(floats, samples(how, floats), how.measured, how.weight_only))
     budget = how.budget_bytes
     found = search.for_ratio(how.min_sqnr_db or 0.0) if budget is None else search.for_size(budget)
     plain = replace(how, recipe=list(found.recipe), budget=None, min_sqnr_db=None, weight_only=False, strict=False)

@@ -9,7 +9,8 @@ from typing import Any
 from litecl.converter.quantization.frontier import Cut
 from litecl.converter.quantization.gptq import Moments
 from litecl.converter.quantization.recipes.choices import Choice
-from litecl.converter.quantization.recipes.layers import Layer, Place
+from litecl.converter.quantization.recipes.layers import Layer, Place, Way
+from litecl.converter.quantization.recipes.operands import can_be_joined, channels_of_weights
 from litecl.converter.quantization.recipes.split import FEWEST, Split, channels_of, divided
 from litecl.interpreter.graph import Model
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
@@ -17,24 +18,36 @@ from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 
 @dataclass(frozen=True)
 class Divisible:
-    """A layer that can be divided: its place and its output channels. columns: whether these are columns of a table."""
+    """A layer that can be divided: the place of its only node, and its output channels.
+
+    columns: whether these are columns of a table. joined: whether its weights are divided, not its nodes.
+    """
 
     place: Place
     channels: int
-    columns: bool
+    columns: bool = False
+    joined: bool = False
+
+    def takes(self, way: Way) -> bool:
+        """Return whether parts may be stored in a way: blocks of a table's columns leave few places to divide it."""
+        if self.joined:
+            return can_be_joined(way)
+        return not (self.columns and any(choice.form.block for choice in way.chosen.values()))
 
     def nearest(self, channels: float) -> int:
         """Return the number of channels below another that a part may have; 0 if there is none."""
-        count = int(min(channels, self.channels - FEWEST))
-        return count if count >= FEWEST else 0
+        fewest = 1 if self.joined else FEWEST
+        count = int(min(channels, self.channels - fewest))
+        return count if count >= fewest else 0
 
 
 def divisible(model: Model, layer: Layer) -> Divisible | None:
-    """Return how a layer can be divided, None if it is several nodes or cannot be."""
-    places = {place for way in layer.ways for place in way.chosen}
-    if len(places) != 1:
+    """Return how a layer can be divided, None if it cannot be."""
+    if layer.joins:
+        return Divisible(layer.places[0], channels_of_weights(model, layer), joined=True)
+    if len(layer.places) != 1:
         return None
-    (place,) = places
+    (place,) = layer.places
     graph, number = model.subgraphs[place[0]], place[1]
     node = graph.nodes[number]
     found = Divisible(place, channels_of(graph, node), node.op is EMBEDDING_LOOKUP)

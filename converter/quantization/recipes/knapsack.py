@@ -86,12 +86,15 @@ class Divided:
     harm: float
 
 
-def divided(items: Sequence[Sequence[Option]], item: int, others: Choices, budget: float) -> Divided | None:
+def divided(
+    items: Sequence[Sequence[Option]], item: int, others: Choices, budget: float, more: float = 0.0
+) -> Divided | None:
     """Return the options with the least harm for a budget if one item may be divided; None if none fit.
 
     Harm and size of a part are in proportion, so that the item's two options have no other on or below the line between
-    them. others: the choices of all other items.
+    them. others: the choices of all other items. more: the bytes that dividing takes.
     """
+    budget -= more
     options = items[item]
     hull = _hull(options)
     sizes, harms = ([getattr(options[o], name) for o in hull] for name in ("size", "harm"))

@@ -1,22 +1,22 @@
 """The layers of a model whose bits are searched for, and the entries that store each in some number of bits."""
 
-import itertools
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from litecl.converter.quantization.dynamic_range import WEIGHTS, Weights
 from litecl.converter.quantization.moments import has_moments
 from litecl.converter.quantization.recipes.choices import Choice, choice_of, choices, scope_of
 from litecl.converter.quantization.recipes.names import entry
 from litecl.converter.quantization.recipes.read import recipe_of
 from litecl.converter.quantization.recipes.recipe import Recipe
+from litecl.converter.quantization.recipes.split import channels_of
 from litecl.converter.quantization.stored_weights import stateful
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
 from litecl.interpreter.ops.conv_2d import CONV_2D
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
+from litecl.interpreter.ops.gather import GATHER
 
 Place = tuple[int, int]
 """A subgraph and the number of a node."""
@@ -27,19 +27,29 @@ _NAMES = {"TRANSPOSE_CONV": "CONV_2D_TRANSPOSE"}
 
 @dataclass(frozen=True)
 class Way:
-    """A way to store a layer's weights: the entries of a recipe, and what these make of each node."""
+    """A way to store a layer's weights: the entries of a recipe, and what these make of each node.
+
+    part: whether it is for some of the output channels alone. mixed: whether operands are stored in several ways.
+    """
 
     name: str
     entries: tuple[dict[str, Any], ...]
     chosen: Mapping[Place, Choice]
+    part: bool = False
+    mixed: bool = False
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Nodes that are stored alike, because they share weights or names, and the ways to store them."""
+    """Nodes that are stored alike, because they share weights or names, and the ways to store them.
 
+    joins: whether a CONCATENATION may join weights that are stored in two ways.
+    """
+
+    places: tuple[Place, ...]
     name: str
     ways: tuple[Way, ...]
+    joins: bool
 
 
 def layers_of(model: Model, *, widened: bool) -> list[Layer]:
@@ -73,51 +83,49 @@ def _layer(model: Model, places: list[Place], widened: bool) -> Layer:
     nodes = [(model.subgraphs[i], model.subgraphs[i].nodes[n]) for i, n in places]
     ways = [Way("float", (), {})]
     safe = not any(stateful(graph) for graph, _ in nodes)
+    joins = safe and _joins(nodes)
     if safe:
-        halves = _way(model, places, "float16", tuple(_half(_regex(graph, node), _name(node)) for graph, node in nodes))
+        halves = way_of(model, places, "float16", tuple(entry_for(graph, node, 16) for graph, node in nodes))
         if halves.chosen.keys() == set(places):
-            ways += [halves, *_some_halves(model, places)]
+            ways.append(halves)
     for bits, block in _FORMS:
         for wide in (True,) * safe if widened else (False, True)[: 1 + safe]:
-            entries = tuple(_entry(graph, node, bits, block, wide) for graph, node in nodes)
-            way = _way(
+            entries = tuple(entry_for(graph, node, bits, block, wide) for graph, node in nodes)
+            way = way_of(
                 model, places, f"int{bits}{f' by {block}' if block else ''}{' widened' if wide else ''}", entries
             )
             if way.chosen.keys() == set(places) and all(c.form.block == block for c in way.chosen.values()):
                 ways.append(way)
                 break
-    return Layer(_scope(nodes[0]), tuple(ways))
+    known = {way.name for way in ways}
+    for bits in (8, 4, 2) if joins else ():
+        way = way_of(model, places, f"int{bits} widened", [entry_for(graph, node, bits) for graph, node in nodes])
+        if way.name not in known and way.chosen.keys() == set(places):
+            ways.append(replace(way, part=True))
+    return Layer(tuple(places), _scope(nodes[0]), tuple(ways), joins)
 
 
-def _some_halves(model: Model, places: list[Place]) -> Iterator[Way]:
-    """Yield the ways in which some of several weights are halves; of equally large ones, any will do."""
-    if len(places) > 1:
-        return
-    ((index, number),) = places
-    graph, node = model.subgraphs[index], model.subgraphs[index].nodes[number]
-    sizes: dict[int, list[int]] = {}
-    for position in WEIGHTS.get(node.op, Weights(())).positions:
-        if position < len(node.inputs) and node.inputs[position] != ABSENT:
-            sizes.setdefault(graph.tensors[node.inputs[position]].size, []).append(position)
-    total = sum(map(len, sizes.values()))
-    for counts in itertools.product(*(range(len(alike) + 1) for alike in sizes.values())):
-        if not 0 < sum(counts) < total:
-            continue
-        made = _half(_regex(graph, node), _name(node))
-        some = sorted(p for alike, count in zip(sizes.values(), counts, strict=True) for p in alike[:count])
-        made["op_config"]["weight_tensor_config"]["algorithm_params"] = {"operands": some}
-        yield _way(model, places, f"float16 for {len(some)} of {total} operands", (made,))
+def _joins(nodes: Sequence[tuple[Subgraph, Node]]) -> bool:
+    """Return whether weights may be joined: not those of a layer that can be two, nor tables, which are large."""
+    ((graph, node), *others) = nodes
+    return (bool(others) or not channels_of(graph, node)) and all(node.op is not GATHER for _, node in nodes)
 
 
-def _way(model: Model, places: list[Place], name: str, entries: tuple[dict[str, Any], ...]) -> Way:
+def way_of(model: Model, places: Sequence[Place], name: str, entries: Iterable[dict[str, Any]]) -> Way:
+    """Return the way that entries are, as they are read."""
     unique = tuple({str(e): e for e in entries}.values())
     recipe: Recipe = recipe_of(list(unique))
     found = {(i, n): choice_of(model.subgraphs[i], model.subgraphs[i].nodes[n], recipe) for i, n in places}
     return Way(name, unique, {place: choice for place, choice in found.items() if choice is not None})
 
 
-def _entry(graph: Subgraph, node: Node, bits: int, block: int, wide: bool) -> dict[str, Any]:
-    """Return the entry for a node, which the peer reads too: it ignores that errors are to be compensated."""
+def entry_for(graph: Subgraph, node: Node, bits: int, block: int = 0, wide: bool = True) -> dict[str, Any]:
+    """Return the entry for a node, which the peer reads too: it ignores that errors are to be compensated.
+
+    bits: 16 for halves. wide: whether weights are widened.
+    """
+    if bits == 16:
+        return _half(_regex(graph, node), _name(node))
     plain = bits == 8 or node.op is BATCH_MATMUL
     algorithm = "GPTQ" if node.op is FULLY_CONNECTED else "min_max_uniform_quantize" if plain else "MSE"
     made = entry(bits, block, algorithm, regex=_regex(graph, node), operation=_name(node), widened=wide)

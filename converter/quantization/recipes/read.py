@@ -8,7 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from litecl.converter.quantization.recipes.names import named
-from litecl.converter.quantization.recipes.recipe import ALL, INPUT, OUTPUT, Algorithm, Config, Entry, Mode, Recipe
+from litecl.converter.quantization.recipes.recipe import (
+    ALL,
+    FORMS,
+    INPUT,
+    OUTPUT,
+    Algorithm,
+    Config,
+    Entry,
+    Mode,
+    Operand,
+    Recipe,
+)
 from litecl.interpreter.errors import ConversionError, brief
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.schema import TensorType
@@ -169,9 +180,9 @@ def _weights(fields: _Fields, algorithm: Algorithm, mode: Mode) -> dict[str, Any
     split = parameters.take("split", lambda n: isinstance(n, int) and n >= 0, "a number of at least 0", 0)
     if split and mode is Mode.STATIC:
         raise ConversionError("recipe: split: needs float activations")
-    operands = parameters.take("operands", _are_positions, "numbers of at least 0", ())
-    if operands and mode is not Mode.WEIGHT_ONLY:
-        raise ConversionError("recipe: operands: needs weights that are widened")
+    operands = parameters.take("operands", lambda given: isinstance(given, Mapping), "a mapping", {})
+    if operands and (mode is not Mode.WEIGHT_ONLY or algorithm.rotates or algorithm.scales):
+        raise ConversionError("recipe: operands: needs weights that are widened, not rotated and not scaled")
     parameters.refuse_others()
     fields.refuse_others()
     return {
@@ -182,12 +193,22 @@ def _weights(fields: _Fields, algorithm: Algorithm, mode: Mode) -> dict[str, Any
         "largest_rotation": largest,
         "compensates": compensates,
         "split": split,
-        "operands": tuple(operands),
+        "operands": tuple(_operand(position, how) for position, how in operands.items()),
     }
 
 
-def _are_positions(given: Any) -> bool:
-    return isinstance(given, list | tuple) and all(isinstance(n, int) and n >= 0 for n in given)
+def _operand(position: Any, how: Any) -> Operand:
+    """Return how the weights at a position are stored: in a form, or as ``[first form, channels, form]``."""
+    if not (isinstance(position, str) and position.isascii() and position.isdigit()):
+        raise ConversionError(f"recipe: operands: expected positions as texts, got {brief(repr(position))}")
+    first, count, form = how if isinstance(how, list | tuple) and len(how) == 3 else ("", 0, how)
+    known = all(isinstance(name, str) and name in FORMS for name in ((first, form) if count else (form,)))
+    if not known or type(count) is not int or count < 0:
+        raise ConversionError(
+            f"recipe: operands: expected one of {[*FORMS]}, or two around a number of output channels, got "
+            f"{brief(repr(how))}"
+        )
+    return Operand(int(position), form, count, first)
 
 
 def _activations(fields: _Fields) -> TensorType:

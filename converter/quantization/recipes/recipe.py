@@ -6,6 +6,7 @@ replace each other: one for all operators (``*``) all others, any other the one 
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -49,6 +50,30 @@ class Algorithm(Enum):
         return self in (Algorithm.HADAMARD, Algorithm.DECOMPOSED_HADAMARD)
 
 
+FORMS: Mapping[str, tuple[int, bool]] = {
+    "float32": (32, False),
+    "float16": (16, False),
+    "int8": (8, True),
+    "int8_tensorwise": (8, False),
+    "int4": (4, True),
+    "int4_tensorwise": (4, False),
+    "int2": (2, True),
+}
+"""The forms of operands: bits, and whether each output channel has a scale."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """How the weights at a position of an operator are stored: in a form, but the first ``count`` output channels in
+    another.
+    """
+
+    position: int
+    form: str
+    count: int = 0
+    first: str = ""
+
+
 @dataclass(frozen=True)
 class Config:
     """How an operator is quantized.
@@ -58,8 +83,8 @@ class Config:
     symmetric: whether weights have no zero points. least: the fewest elements of weights that are quantized.
     largest_rotation: the largest size of a Hadamard matrix, 0 for any. compensates: whether columns make up for the
     errors of earlier ones, as in GPTQ, with whatever scales the algorithm finds. split: how many output channels become
-    a layer of their own, which other entries say how to store; 0 for none. operands: the positions of the only weights
-    that are stored so, of several; none for all.
+    a layer of their own, which other entries say how to store; 0 for none. operands: the only weights that are stored,
+    of several, each with bits of its own; none for all.
     """
 
     mode: Mode | None = None
@@ -72,7 +97,7 @@ class Config:
     largest_rotation: int = 0
     compensates: bool = False
     split: int = 0
-    operands: tuple[int, ...] = ()
+    operands: tuple[Operand, ...] = ()
 
     def __str__(self) -> str:
         if self.mode is None:

@@ -6,13 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from litecl.converter.quantization.data import Sample
-from litecl.converter.quantization.difference import Difference
 from litecl.converter.quantization.frontier import Cut, Frontier, Point, Sensitivity
-from litecl.converter.quantization.gptq import Moments
-from litecl.converter.quantization.measure import QuantizedRunner
-from litecl.converter.quantization.moments import has_moments, moments
-from litecl.converter.quantization.recipes.choices import Choice
 from litecl.converter.quantization.recipes.cut import (
     Divisible,
     cut_choices,
@@ -22,127 +16,86 @@ from litecl.converter.quantization.recipes.cut import (
     split,
 )
 from litecl.converter.quantization.recipes.knapsack import Choices, Divided, Option, choices_of, divided
-from litecl.converter.quantization.recipes.layers import Layer, Place, layers_of
-from litecl.converter.quantization.recipes.weights import narrowed
-from litecl.converter.quantization.watch import Runner
+from litecl.converter.quantization.recipes.layers import Way
+from litecl.converter.quantization.recipes.operands import joined
+from litecl.converter.quantization.recipes.priced import Priced
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.graph import Model
 
 _POINTS = 9  # of the frontier, that are measured
 _ROUNDS = 8  # of steps towards a size or an error
 _WORST_DB = 100.0  # of an output without a signal
 _NEAR = 0.004  # of a budget: as near as it is met, if the ways allow
 _WITHIN = 0.99  # of a budget, or of a ratio: nearer, no layer is divided
+_MORE = 0.1  # of a budget: what sizes of layers may add up to beyond it
 _LARGE = 16  # layers that are tried to be divided
+_FILLED = 6  # ways to use the bytes that are left
 _DIVIDED = 3  # of these, whose files are made
 
 
 @dataclass(frozen=True)
 class Search:
-    """The search in a model.
+    """The search in a model whose layers have prices."""
 
-    samples: that the inputs of layers are measured on. measured: of these, how many outputs are compared on.
-    widened: whether all weights are widened to floats, or those alone that no kernel multiplies as integers.
-    """
-
-    model: Model
-    samples: Sequence[Sample]
-    measured: int
-    widened: bool
-
-    @cached_property
-    def layers(self) -> list[Layer]:
-        found = layers_of(self.model, widened=self.widened)
-        if not found:
-            raise ConversionError("quantize: the model has no weights in float to search bits for")
-        return found
-
-    @cached_property
-    def expected(self) -> list[Mapping[str, Array]]:
-        run = Runner(self.model)
-        return [run(sample) for sample in self.samples[: self.measured]]
-
-    @cached_property
-    def moments(self) -> Mapping[int, Mapping[int, Moments]]:
-        places = {place for layer in self.layers for way in layer.ways for place in way.chosen}
-        wanted: dict[int, list[int]] = {}
-        for i, n in sorted(places):
-            if has_moments(self.model.subgraphs[i], self.model.subgraphs[i].nodes[n]):
-                wanted.setdefault(i, []).append(n)
-        return moments(self.model, wanted, self.samples)
-
-    @cached_property
-    def whole(self) -> int:
-        """The bytes of the file in float."""
-        return len(write(self.model))
-
-    @cached_property
-    def options(self) -> list[list[Option]]:
-        """The cost of each way to store each layer alone, next to the file in float, and its error."""
-        return [[self._option(way.chosen) for way in layer.ways] for layer in self.layers]
+    of: Priced
 
     @cached_property
     def choices(self) -> Choices:
-        return choices_of(self.options)
+        return choices_of(self.of.whole)
 
     @cached_property
     def divisible(self) -> Mapping[int, Divisible]:
         """The layers that can be divided and whose ways differ by much, the largest first, by number."""
-        found = {n: divisible(self.model, layer) for n, layer in enumerate(self.layers)}
-        spans = {n: max(o.size for o in own) - min(o.size for o in own) for n, own in enumerate(self.options)}
-        large = sorted((n for n in found if spans[n] > (1 - _WITHIN) * self.whole), key=lambda n: -spans[n])
+        found = {n: divisible(self.of.model, layer) for n, layer in enumerate(self.of.layers)}
+        spans = {n: max(o.size for o in own) - min(o.size for o in own) for n, own in enumerate(self.of.options)}
+        large = sorted((n for n in found if spans[n] > (1 - _WITHIN) * self.of.float_bytes), key=lambda n: -spans[n])
         return {n: of for n in large[:_LARGE] if (of := found[n]) is not None}
 
     @cached_property
     def others(self) -> Mapping[int, Choices]:
         """The choices of all layers but one, by the number of that one."""
-        return {n: choices_of([*self.options[:n], *self.options[n + 1 :]]) for n in self.divisible}
+        return {n: choices_of([*self.of.whole[:n], *self.of.whole[n + 1 :]]) for n in self.divisible}
 
-    def _option(self, chosen: Mapping[Place, Choice]) -> Option:
-        if not chosen:
-            return Option(0, 0.0)
-        made = self._made(chosen)
-        return Option(len(write(made)) - self.whole, sum(self._errors(made)))
+    @cached_property
+    def more(self) -> Mapping[int, int]:
+        """The bytes that each divisible layer takes more if it is divided, whatever the size of its parts."""
+        return {n: self._more(n) for n in self.divisible}
 
-    def _made(
-        self,
-        chosen: Mapping[Place, Choice],
-        model: Model | None = None,
-        moments: Mapping[int, Mapping[int, Moments]] | None = None,
-    ) -> Model:
-        of, known = (self.model, self.moments) if model is None or moments is None else (model, moments)
-        graphs = list(of.subgraphs)
-        for i, graph in enumerate(graphs):
-            own = {n: choice for (j, n), choice in chosen.items() if j == i}
-            graphs[i] = narrowed(graph, own, known.get(i, {})).graph if own else graph
-        return replace(of, subgraphs=tuple(graphs))
-
-    def _errors(self, made: Model) -> list[float]:
-        """Return the squared error of each output, next to its signal."""
-        run, found = QuantizedRunner(made), dict[tuple[str, str], Difference]()
-        for sample, wanted in zip(self.samples[: self.measured], self.expected, strict=True):
-            got = run(sample)
-            for name, value in wanted.items():
-                found.setdefault((sample[0].key, name), Difference()).add(value, got[name])
-        return [min(10 ** (-max(of.sqnr_db, -_WORST_DB) / 10), 10 ** (_WORST_DB / 10)) for of in found.values()]
+    def _more(self, number: int) -> int:
+        of, picked = self.divisible[number], [0] * len(self.of.layers)
+        sizes = [o.size for o in self.of.options[number]]
+        ways = self.of.layers[number].ways
+        small = min((n for n, way in enumerate(ways) if of.takes(way)), key=lambda n: sizes[n])
+        picked[number] = small
+        made = self._made(picked, Cut(number, 0, of.channels // 2))
+        linear = sizes[small] * (1 - (of.channels // 2) / of.channels)
+        return max(0, round(len(write(made)) - self.of.float_bytes - linear))
 
     def _point(self, picked: Sequence[int], cut: Cut | None = None) -> Point:
-        if cut is None:
-            chosen = {
-                p: c for layer, o in zip(self.layers, picked, strict=True) for p, c in layer.ways[o].chosen.items()
-            }
-            made = self._made(chosen)
-        else:
-            parts = split(self.model, self.divisible[cut.layer], cut)
-            chosen = cut_choices(self.layers, picked, cut, parts)
-            made = self._made(chosen, parts.model, cut_moments(self.moments, parts))
-        return Point(len(write(made)), _db(max(self._errors(made))), self._predicted(picked, cut), tuple(picked), cut)
+        made = self._made(picked, cut)
+        ratio = _db(max(self.of.errors(made)))
+        return Point(len(write(made)), ratio, self._predicted(picked, cut), tuple(picked), cut)
+
+    def _made(self, picked: Sequence[int], cut: Cut | None) -> Model:
+        ways = [layer.ways[o] for layer, o in zip(self.of.layers, picked, strict=True)]
+        if cut is None or self.divisible[cut.layer].joined:
+            if cut is not None:
+                ways[cut.layer] = self._joined(picked, cut)
+            return self.of.made({place: choice for way in ways for place, choice in way.chosen.items()})
+        parts = split(self.of.model, self.divisible[cut.layer], cut)
+        chosen = cut_choices(self.of.layers, picked, cut, parts)
+        return self.of.made(chosen, parts.model, cut_moments(self.of.moments, parts))
+
+    def _joined(self, picked: Sequence[int], cut: Cut) -> Way:
+        layer = self.of.layers[cut.layer]
+        share = cut.channels / self.divisible[cut.layer].channels
+        return joined(self.of.model, layer, (layer.ways[picked[cut.layer]], layer.ways[cut.way]), share)
 
     def _predicted(self, picked: Sequence[int], cut: Cut | None) -> float:
-        harm = sum(options[o].harm for options, o in zip(self.options, picked, strict=True))
+        harm = sum(options[o].harm for options, o in zip(self.of.options, picked, strict=True))
         if cut is not None:
-            share, options = cut.channels / self.divisible[cut.layer].channels, self.options[cut.layer]
+            share, options = cut.channels / self.divisible[cut.layer].channels, self.of.options[cut.layer]
             harm += share * (options[cut.way].harm - options[picked[cut.layer]].harm)
         return _db(harm)
 
@@ -156,48 +109,64 @@ class Search:
         if best.size_bytes > budget:
             raise ConversionError(f"quantize: budget of {budget} bytes: the smallest file has {best.size_bytes}")
         # Costs do not quite add up: layers share vectors of a file, and bins round up.
-        target = float(self.choices.floor + budget - best.size_bytes)
+        low, high = float(self.choices.floor), min(0.0, budget - self.of.float_bytes + _MORE * budget)
+        target = float(min(self.choices.floor + budget - best.size_bytes, high))
+        points = {best.picked: best}
         for _ in range(_ROUNDS):
-            point = self._point(self._within(target))
-            if point.size_bytes <= budget and point.sqnr_db > best.sqnr_db:
-                best = point
+            picked = tuple(self._within(target))
+            point = points[picked] = points.get(picked) or self._point(picked)
             rest = budget - point.size_bytes
-            if 0 <= rest <= _NEAR * budget or not any(point.picked):
+            if 0 <= rest <= _NEAR * budget or not any(picked):
                 break
-            target += rest
+            low, high = (target, high) if rest >= 0 else (low, target)
+            target = min(target + rest, high) if rest > 0 and target + rest < high else (low + high) / 2
+        best = max((p for p in points.values() if p.size_bytes <= budget), key=lambda point: point.sqnr_db)
         if best.size_bytes < _WITHIN * budget and any(best.picked):
             best = max([best, *self._cut_within(budget)], key=lambda point: point.sqnr_db)
+        if best.size_bytes < _WITHIN * budget and any(best.picked) and best.cut is None:
+            best = max([best, *self._filled(best, budget)], key=lambda point: point.sqnr_db)
         return replace(self._frontier(best), note=self._note(best, budget))
 
     def _note(self, best: Point, budget: int) -> str:
         """Return why a file is more than a percent smaller than it may be."""
         if best.size_bytes >= _WITHIN * budget or not any(best.picked):
             return ""
-        near = self.choices.reaches(_WITHIN * budget - self.whole, budget - self.whole)
+        near = self.choices.reaches(_WITHIN * budget - self.of.float_bytes, budget - self.of.float_bytes)
         why = "those that come nearer have larger errors" if near else "no combination of ways comes nearer"
         return f"{best.size_bytes} of {budget} bytes: {why}"
 
     def _cut_within(self, size: float) -> Iterator[Point]:
         """Return the points of the most promising layers divided so that a file has a size at most."""
-        target = size - self.whole
-        found = [divided(self._parts(i), i, self.others[i], target) for i in self.divisible]
+        target = size - self.of.float_bytes
+        found = [divided(self._parts(i), i, self.others[i], target, self.more[i]) for i in self.divisible]
         fitting = sorted((d for d in found if d is not None), key=lambda d: d.harm)
         for plan in fitting[:_DIVIDED]:
             yield from self._cut_points(plan, size)
 
+    def _filled(self, best: Point, size: int) -> Iterator[Point]:
+        """Return the points of a file with some channels of one layer in more bits."""
+        plans = []
+        for number, of in self.divisible.items():
+            own, ways, options = best.picked[number], self.of.layers[number].ways, self.of.options[number]
+            left = size - best.size_bytes - self.more[number]
+            for o, (way, option) in enumerate(zip(ways, options, strict=True)):
+                more, harm = option.size - options[own].size, option.harm - options[own].harm
+                if of.takes(way) and of.takes(ways[own]) and 0 < left < more and harm < 0:
+                    plans.append(Divided(best.picked, number, o, left / more, harm * left / more))
+        for plan in sorted(plans, key=lambda plan: plan.harm)[:_FILLED]:
+            yield from self._cut_points(plan, size)
+
     def _parts(self, number: int) -> list[list[Option]]:
-        """Return the options of all layers; blocks of a table's columns leave too few places to divide it."""
-        options = list(self.options)
-        if self.divisible[number].columns:
-            blocks = [any(c.form.block for c in way.chosen.values()) for way in self.layers[number].ways]
-            own = zip(options[number], blocks, strict=True)
-            options[number] = [replace(option, harm=math.inf) if block else option for option, block in own]
+        """Return the options of all layers, and of the divided one those that its parts may have."""
+        options, ways = list(self.of.options), self.of.layers[number].ways
+        own = zip(options[number], map(self.divisible[number].takes, ways), strict=True)
+        options[number] = [option if takes else replace(option, harm=math.inf) for option, takes in own]
         return options
 
     def _cut_points(self, plan: Divided, size: float) -> Iterator[Point]:
-        of, options, own = self.divisible[plan.item], self.options[plan.item], plan.picked[plan.item]
+        of, options, own = self.divisible[plan.item], self.of.options[plan.item], plan.picked[plan.item]
         by_channel = (options[plan.option].size - options[own].size) / of.channels
-        if not self.layers[plan.item].ways[own].entries or by_channel <= 0:
+        if not self.of.layers[plan.item].ways[own].entries or by_channel <= 0:
             return
         channels, tried = of.nearest(plan.share * of.channels), set[int]()
         while channels and channels not in tried and len(tried) < _ROUNDS:
@@ -217,8 +186,8 @@ class Search:
 
     def for_ratio(self, ratio_db: float) -> Frontier:
         """Return the outcome for the smallest file whose outputs all have at least a ratio of signal to error."""
-        low, high, below = float(self.choices.floor), 0.0, self.whole + self.choices.floor
-        best = self._point([0] * len(self.layers))
+        low, high, below = float(self.choices.floor), 0.0, self.of.float_bytes + self.choices.floor
+        best = self._point([0] * len(self.of.layers))
         for _ in range(2 * _ROUNDS):
             middle = (low + high) / 2
             point = self._point(self._within(middle))
@@ -227,7 +196,7 @@ class Search:
                 best = point if point.size_bytes < best.size_bytes else best
             else:
                 low, below = middle, max(below, point.size_bytes)
-            if high - low < _NEAR / 4 * self.whole:
+            if high - low < _NEAR / 4 * self.of.float_bytes:
                 break
         if best.sqnr_db > ratio_db / _WITHIN:
             best = self._cut_for_ratio(ratio_db, best, below)
@@ -250,17 +219,18 @@ class Search:
         unique -= {best.picked} if best.cut is None else set()
         points = sorted([best, *map(self._point, unique)], key=lambda point: point.size_bytes)
         rows = [
-            Sensitivity(layer.name, way.name, self.whole + option.size, _db(option.harm))
-            for layer, options in zip(self.layers, self.options, strict=True)
+            Sensitivity(layer.name, way.name, self.of.float_bytes + option.size, _db(option.harm))
+            for layer, options in zip(self.of.layers, self.of.options, strict=True)
             for way, option in zip(layer.ways, options, strict=True)
+            if not way.mixed
         ]
         ways, entries = self._said(best)
-        return Frontier(self.whole, best, tuple(points), tuple(rows), ways, entries)
+        return Frontier(self.of.float_bytes, best, tuple(points), tuple(rows), ways, entries)
 
     def _said(self, best: Point) -> tuple[tuple[tuple[str, str], ...], tuple[dict[str, Any], ...]]:
         """Return the way of each layer in words, and the entries of a recipe."""
         ways, entries = [], list[dict[str, Any]]()
-        for number, (layer, o) in enumerate(zip(self.layers, best.picked, strict=True)):
+        for number, (layer, o) in enumerate(zip(self.of.layers, best.picked, strict=True)):
             cut = best.cut
             if cut is None or number != cut.layer:
                 ways.append((layer.name, layer.ways[o].name))
@@ -269,7 +239,8 @@ class Search:
             total = self.divisible[number].channels
             first = f"{layer.ways[cut.way].name} for {cut.channels} of {total} channels"
             ways.append((layer.name, f"{first}, {layer.ways[o].name} for the rest"))
-            entries += cut_entries(layer, o, cut)
+            joins = self.divisible[number].joined
+            entries += self._joined(best.picked, cut).entries if joins else cut_entries(layer, o, cut)
         return tuple(ways), tuple(entries)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.converter.quantization.difference import Difference
 from litecl.converter.quantization.folding import divided
-from litecl.converter.quantization.formats import Format, stored, widened
+from litecl.converter.quantization.formats import Format, Rows, stored, widened
 from litecl.converter.quantization.gptq import Moments
 from litecl.converter.quantization.inserted import Inserted
 from litecl.converter.quantization.recipes.choices import Choice
@@ -17,7 +17,7 @@ from litecl.converter.quantization.rotation import rotated, rotated_moments, rot
 from litecl.converter.quantization.scaling import factors, scaled
 from litecl.converter.quantization.stored_weights import Use, check_states, with_stored_weights
 from litecl.interpreter.file.storage import stored_bytes
-from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec
+from litecl.interpreter.graph import Node, Subgraph, TensorSpec
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 from litecl.interpreter.ops.quantize import DEQUANTIZE
@@ -106,20 +106,29 @@ class _Weights:
 
     def narrowed(self) -> Narrowed:
         """Return the subgraph with weights as they are stored."""
-        graph, places = self._inserted.finished()
-        uses = {
-            (places[number], position): Use(choice.form, choice.widened)
+        joins = {
+            (number, position): (self._inserted.join_weights(number, position, form), form)
             for number, choice in self._chosen.items()
-            for position in choice.positions
-            if position < len(graph.nodes[places[number]].inputs)
-            and graph.nodes[places[number]].inputs[position] != ABSENT
+            for position, form in choice.forms.items()
+            if isinstance(form, Rows)
         }
-        moments: dict[int, Moments] = {}
-        for number, own in self._moments.items():
-            weights = graph.nodes[places[number]].inputs[1]
-            known = moments.get(weights)
-            moments[weights] = own if known is None else Moments(known.products + own.products)
-        readers = {graph.nodes[n].inputs[p]: graph.nodes[n] for n, p in uses}
+        graph, places = self._inserted.finished()
+        reads = [
+            (number, (places[number], position), Use(form, choice.widened))
+            for number, choice in self._chosen.items()
+            for position, form in choice.forms.items()
+            if isinstance(form, Format)
+        ]
+        for (number, _), (join, rows) in joins.items():
+            parts = enumerate((rows.first, rows.rest))
+            reads += [(number, (join, p), Use(form, widened=True)) for p, form in parts if form is not None]
+        moments, readers = dict[int, Moments](), dict[int, Node]()
+        for number, (place, position), _ in reads:
+            weights = graph.nodes[place].inputs[position]
+            readers[weights] = self._graph.nodes[number]
+            if (own := self._moments.get(number)) is not None:
+                known = moments.get(weights)
+                moments[weights] = own if known is None else Moments(known.products + own.products)
 
         def store(tensor: int, form: Format) -> TensorSpec:
             spec = graph.tensors[tensor]
@@ -127,9 +136,9 @@ class _Weights:
             self._rows[tensor, form] = _row(readers[tensor], spec, made, form)
             return made
 
-        if any(use.widened for use in uses.values()) or any(node.op is DEQUANTIZE for node in graph.nodes):
+        if any(use.widened for *_, use in reads) or any(node.op is DEQUANTIZE for node in graph.nodes):
             check_states(graph, "weights that are widened")
-        done = with_stored_weights(graph, uses, store)
+        done = with_stored_weights(graph, {place: use for _, place, use in reads}, store)
         return Narrowed(done, tuple(self._rows.values()), tuple(self._notes))
 
 
