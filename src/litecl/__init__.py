@@ -38,7 +38,8 @@ def install_as(package: str = "ai_edge_litert", **options: _Any) -> _ExitStack:
     Later imports from there get litecl's: ``interpreter``, and of ai_edge_litert also ``compiled_model``
     and its parts. Everything else still comes from the package, if it is installed. An interpreter without a
     delegate gets ``CLDelegate(**options)``, as TFLite's gets XNNPACK, unless its resolver is BUILTIN_REF or
-    BUILTIN_WITHOUT_DEFAULT_DELEGATES; ``cpu=True`` adds none, and ``always=True`` one in any case.
+    BUILTIN_WITHOUT_DEFAULT_DELEGATES; ``cpu=True`` adds none, and heeds ``dynamic_range`` alone; ``always=True`` adds
+    one in any case.
 
     Returns an object that undoes it, at the end of ``with litecl.install_as(...):`` or by ``close()``.
     """

@@ -3,6 +3,7 @@
 import json
 import pickle
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import numpy as np
 import pytest
 
 from litecl import Predictor
+from litecl.cases import hybrid
 from litecl.cli import main
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.file.writer import write_file
+from litecl.interpreter.file.writer import write, write_file
 from litecl.interpreter.ops.binary import SUB, SubOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 from litecl.jobs import engines, job
 from litecl.jobs.job import ITEM, Job, run_part
 from support.build import Graph, model, randn
@@ -71,6 +74,19 @@ def test_a_folder_of_another_job_is_refused(rows: Job) -> None:
     Path(rows.model).write_bytes(Path(rows.model).read_bytes() + b" ")
     with pytest.raises(ModelError, match="sha256"):
         rows.begin()
+
+
+@pytest.mark.parametrize("dynamic", [True, False])
+def test_a_job_goes_on_in_the_mode_that_it_began_in(rows: Job, dynamic: bool) -> None:
+    """Of dynamic range, where a model has it; what a delegate and numpy do by default differs."""
+    if dynamic:
+        Path(rows.model).write_bytes(write(next(case for case in hybrid.CASES if case.op is FULLY_CONNECTED).model()))
+    rows.begin()
+    replace(rows, options={**rows.options, "dynamic_range": "reference"}).begin()
+    for others in ({"cpu": True, "dynamic_range": "asymmetric"}, {"cpu": False}):
+        other = replace(rows, options=others)
+        with pytest.raises(ModelError, match=r"\(dynamic_range differ\)") if dynamic else nullcontext():
+            other.begin()
 
 
 @pytest.mark.parametrize("content", [b"", b'{"model": "a', b"\xff\xfe", b"[1]"])

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 
 from litecl.converter.quantization.data import Sample
 from litecl.converter.quantization.difference import Difference
@@ -22,6 +23,7 @@ from litecl.interpreter.graph import Array, Model
 
 _WORST_DB = 100.0  # of an output without a signal
 
+_OF_OPERANDS = 16  # samples that single operands are measured on
 _ALIKE = (FLOAT, "float16", "int8", "int4", "int2")  # of all operands, which the layer has as ways
 
 
@@ -83,10 +85,10 @@ class Priced:
             graphs[i] = narrowed(graph, own, known.get(i, {})).graph if own else graph
         return replace(of, subgraphs=tuple(graphs))
 
-    def errors(self, made: Model) -> list[float]:
-        """Return the squared error of each output, next to its signal."""
+    def errors(self, made: Model, most: int | None = None) -> list[float]:
+        """Return the squared error of each output, next to its signal. most: samples that are measured."""
         run, found = QuantizedRunner(made), dict[tuple[str, str], Difference]()
-        for sample, wanted in zip(self.samples[: self.measured], self._expected, strict=True):
+        for sample, wanted in islice(zip(self.samples, self._expected, strict=False), most):
             got = run(sample)
             for name, value in wanted.items():
                 found.setdefault((sample[0].key, name), Difference()).add(value, got[name])
@@ -108,11 +110,11 @@ class Priced:
     def _priced(self) -> list[tuple[Layer, list[Option]]]:
         return [self._with_mixes(layer, [self._option(way.chosen) for way in layer.ways]) for layer in self._found]
 
-    def _option(self, chosen: Mapping[Place, Choice]) -> Option:
+    def _option(self, chosen: Mapping[Place, Choice], most: int | None = None) -> Option:
         if not chosen:
             return Option(0, 0.0)
         made = self.made(chosen)
-        return Option(len(write(made)) - self.float_bytes, sum(self.errors(made)))
+        return Option(len(write(made)) - self.float_bytes, sum(self.errors(made, most)))
 
     def _with_mixes(self, layer: Layer, options: list[Option]) -> tuple[Layer, list[Option]]:
         """Return a layer with ways to store its operands in different bits: each is measured alone, and errors add."""
@@ -121,14 +123,15 @@ class Priced:
             return layer, options
         forms = [*FORMS]
         ones = [[{} if form == FLOAT else {p: form} for form in forms] for p in positions]
-        items = [[self._option(mixed(self.model, layer, one).chosen if one else {}) for one in own] for own in ones]
+        chosen = [[mixed(self.model, layer, one).chosen if one else {} for one in own] for own in ones]
+        items = [[self._option(one, _OF_OPERANDS) for one in own] for own in chosen]
         ways, prices = list(layer.ways), list(options)
         place = next((n for n, way in enumerate(ways) if way.part), len(ways))
         for picked in mixes(items):
-            chosen = {p: forms[o] for p, o in zip(positions, picked, strict=True)}
-            if {*chosen.values()} in ({name} for name in _ALIKE):
+            of = {p: forms[o] for p, o in zip(positions, picked, strict=True)}
+            if {*of.values()} in ({name} for name in _ALIKE):
                 continue
             own = [options[o] for options, o in zip(items, picked, strict=True)]
-            ways.insert(place, replace(mixed(self.model, layer, chosen), mixed=True))
+            ways.insert(place, replace(mixed(self.model, layer, of), mixed=True))
             prices.insert(place, Option(sum(o.size for o in own), sum(o.harm for o in own)))
         return replace(layer, ways=tuple(ways)), prices

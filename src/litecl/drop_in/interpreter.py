@@ -17,7 +17,8 @@ __all__ = ["Delegate", "Interpreter", "InterpreterWithCustomOps", "OpResolverTyp
 DEFAULTS: dict[str, Any] = {}
 """Keywords of the ``CLDelegate`` of an interpreter without delegates.
 
-"cpu": True means no delegate. "always": True means one even if the program asks for none.
+"cpu": True means no delegate; "dynamic_range" holds without one, too. "always": True means one even if the program asks
+for none.
 """
 
 _WITH_DELEGATE = (OpResolverType.AUTO, OpResolverType.BUILTIN)
@@ -39,6 +40,8 @@ class Interpreter(plain.Interpreter):
         delegates = experimental_delegates
         if not delegates and not keywords.get("delegates") and _may_have_delegate(experimental_op_resolver_type):
             delegates = _default(num_threads)
+            if delegates is None and "dynamic_range" in DEFAULTS:
+                keywords.setdefault("dynamic_range", DEFAULTS["dynamic_range"])
         super().__init__(
             model_path,
             model_content,

@@ -15,7 +15,10 @@ from typing import IO, Any
 
 import numpy as np
 
+from litecl.delegate.claim.options import CLOptions
+from litecl.interpreter.dynamic_range import is_dynamic
 from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Shape
 from litecl.jobs.given import Media, load_all
 from litecl.predictor import Predictor
@@ -69,21 +72,29 @@ class Job:
     def begin(self) -> None:
         """Say in the folder what job it is of. Raises ModelError where it is of another one, or does not say."""
         path = Path(self.folder) / "job.json"
+        content = Path(self.model).read_bytes()
         described = {
             "model": self.model,
-            "sha256": hashlib.sha256(Path(self.model).read_bytes()).hexdigest(),
+            "sha256": hashlib.sha256(content).hexdigest(),
             "inputs": hashlib.sha256("\n".join(self.files).encode()).hexdigest(),
             "count": self.count,
             "part": self.part,
             "signature": self.options.get("signature"),
+            "dynamic_range": self._mode if is_dynamic(read(content)) else None,
         }
-        if path.exists() and (before := _object(path)) != described:
-            other = [name for name, value in described.items() if before.get(name) != value]
+        before = _object(path) if path.exists() else described
+        if other := [name for name, value in described.items() if before.get(name) != value]:
             raise ModelError(f"{self.folder}: holds parts of another job ({', '.join(other)} differ): use a new folder")
         Path(self.folder).mkdir(parents=True, exist_ok=True)
         for half in Path(self.folder).glob("*.tmp"):  # of workers that died while they wrote
             half.unlink()
         _write(path, lambda file: file.write(json.dumps(described, indent=1).encode()))
+
+    @property
+    def _mode(self) -> str:
+        """How predictors with these options quantize activations that meet integer weights."""
+        usual = "reference" if self.options.get("cpu") else CLOptions().dynamic_range
+        return self.options.get("dynamic_range") or usual
 
     def unreadable(self) -> dict[str, str]:
         """Return the files that no part has results of, with the reason. Raises ModelError for a damaged file."""

@@ -1,7 +1,7 @@
-"""Checks of more than one operator: control flow, recurrent layers, language models, ways of use, whole models."""
+"""Checks of more than one operator or of a mode: control flow, recurrent layers, models, ways of use, dynamic range."""
 
 from litecl.verify.check import Check
-from litecl.verify.scenarios import control, elementwise, images, language, recurrent, use
+from litecl.verify.scenarios import asymmetric, control, elementwise, images, language, recurrent, use
 
 SCENARIOS: tuple[Check, ...] = (
     *elementwise.CHECKS,
@@ -10,4 +10,5 @@ SCENARIOS: tuple[Check, ...] = (
     *language.CHECKS,
     *images.CHECKS,
     *use.CHECKS,
+    *asymmetric.CHECKS,
 )
