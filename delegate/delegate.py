@@ -16,7 +16,7 @@ from litecl.delegate.region import REGION
 from litecl.delegate.report import log
 from litecl.delegate.warm_up import Warming
 from litecl.interpreter import limits
-from litecl.interpreter.dynamic_range import quantized_as
+from litecl.interpreter.dynamic_range import quantized_as, with_scales_of
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Model, TensorSpec
 
@@ -47,6 +47,7 @@ class CLDelegate(CLOptions):
         """
         _require_first(model)
         model = quantized_as(model, self.dynamic_range)
+        specs = with_scales_of(model, specs)
         if self.warm_up == "background" and limits.active() is None:  # a limit counts what is prepared
             check(self.device, disk.folder(self.cache_dir))
             return Warming(model, partial(CLDelegation, model, specs, self, preserve_all_tensors), self.progress)

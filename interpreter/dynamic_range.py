@@ -3,19 +3,24 @@
 "reference" is LiteRT's reference kernels: rows are symmetric unless the file says ``asymmetric_quantize_inputs``;
 images of CONV_2D are if its filters share a scale. "asymmetric" is XNNPACK, which LiteRT uses by default: each row has
 a zero point, and uses all 256 steps; so has each image, or each pixel of one where CONV_2D is a product of pixels.
-XNNPACK has no such kernels for DEPTHWISE_CONV_2D, recurrent operators, SVDF and embeddings, and its images of
-TRANSPOSE_CONV are those of the reference: these compute the same in both.
+XNNPACK reads scales of blocks of FULLY_CONNECTED's weights as bfloat16, rounded to nearest even. It has no such kernels
+for DEPTHWISE_CONV_2D, recurrent operators, SVDF and embeddings, and its images of TRANSPOSE_CONV are those of the
+reference: these compute the same in both.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
+import numpy as np
+
 from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.errors import ArgumentError
-from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph
+from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
 from litecl.interpreter.ops.conv_2d import CONV_2D, NearestConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
+from litecl.interpreter.tensor import Quantization
 
 DynamicRange = Literal["reference", "asymmetric"]
 
@@ -39,13 +44,39 @@ def quantized_as(model: Model, mode: str) -> Model:
     """Return a model whose products quantize their activations as ``mode`` says."""
     if checked(mode) == "reference" or not is_dynamic(model):
         return model
-    graphs = (replace(g, nodes=tuple(_asymmetric(g, node) for node in g.nodes)) for g in model.subgraphs)
-    return replace(model, subgraphs=tuple(graphs))
+    return replace(model, subgraphs=tuple(map(_of_xnnpack, model.subgraphs)))
+
+
+def with_scales_of(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> list[list[TensorSpec]]:
+    """Return the specs of a model's tensors with the scales of blocks that the model has."""
+    pairs = (zip(own, graph.tensors, strict=True) for own, graph in zip(specs, model.subgraphs, strict=True))
+    return [[_with_scales(spec, tensor.quantization) for spec, tensor in own] for own in pairs]
+
+
+def _with_scales(spec: TensorSpec, by: Quantization | None) -> TensorSpec:
+    return replace(spec, quantization=by) if by is not None and by.block_size else spec
 
 
 def is_dynamic(model: Model) -> bool:
     """Return whether a model has products that the mode matters to."""
     return any(_is_hybrid(graph, node) for graph in model.subgraphs for node in graph.nodes)
+
+
+def _of_xnnpack(graph: Subgraph) -> Subgraph:
+    dense = {n.inputs[1] for n in graph.nodes if n.op is FULLY_CONNECTED and _is_hybrid(graph, n)}
+    dense -= {t for n in graph.nodes for p, t in enumerate(n.inputs) if n.op is not FULLY_CONNECTED or p != 1}
+    tensors = tuple(_with_short_scales(spec) if t in dense else spec for t, spec in enumerate(graph.tensors))
+    return replace(graph, tensors=tensors, nodes=tuple(_asymmetric(graph, node) for node in graph.nodes))
+
+
+def _with_short_scales(weights: TensorSpec) -> TensorSpec:
+    """Return weights with scales of blocks, if they have such, that bfloat16 holds."""
+    by = weights.quantization
+    if by is None or not by.block_size:
+        return weights
+    bits = np.ascontiguousarray(by.scale, np.float32).view(np.uint32)
+    rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
+    return replace(weights, quantization=replace(by, scale=rounded))
 
 
 def _is_hybrid(graph: Subgraph, node: Node) -> bool:

@@ -31,8 +31,6 @@ from tools.dynamic_range import error, feeds_of, on_xnnpack, with_float_weights
 _EXACT = 1e-6  # sums of the same integers, scaled; a single activation that is a step off shows
 _PRODUCTS = (FULLY_CONNECTED, CONV_2D, BATCH_MATMUL)
 _BOTH = [case for case in hybrid.CASES if case.op in _PRODUCTS]
-# XNNPACK rounds scales of blocks to 8 bits, which no other kernel does.
-_OF_XNNPACK = [case for case in _BOTH if "blocks" not in case.name]
 _OTHERS = [case for case in hybrid.CASES if case.op not in _PRODUCTS]
 
 
@@ -76,7 +74,7 @@ def _differs(got: Sequence[Array], wanted: Sequence[Array], tolerance: float) ->
 def test_asymmetric_is_xnnpack() -> None:
     """Rows, images and pixels, of 8, 4 and 2 bits, halves included; the reference is not."""
     wrong, told_apart = {}, 0
-    for case in [*_OF_XNNPACK, *_PIXELS]:
+    for case in [*_BOTH, *_PIXELS]:
         theirs = oracle.run(content(case), case.feeds, OpResolverType.AUTO)
         wrong[case.name] = _differs(_run(content(case), case.feeds, dynamic_range="asymmetric")[0], theirs, _EXACT)
         told_apart += bool(_differs(_run(content(case), case.feeds)[0], theirs, 1e-3))
@@ -85,7 +83,7 @@ def test_asymmetric_is_xnnpack() -> None:
 
 
 def test_reference_is_the_default_of_the_interpreter() -> None:
-    for case in _OF_XNNPACK:
+    for case in _BOTH:
         for options in ({}, {"dynamic_range": "reference"}):
             assert not _differs(_run(content(case), case.feeds, **options)[0], expected(case), 1e-5), case.name
 
@@ -130,7 +128,7 @@ def test_nodes_left_to_the_cpu() -> None:
 def test_a_cache_has_both(tmp_path: Path) -> None:
     """Programs of one mode are not taken for those of the other."""
     for mode in ("asymmetric", "reference") * 2:
-        for case in _OF_XNNPACK[:2]:
+        for case in _BOTH[:2]:
             delegate = CLDelegate(cache_dir=tmp_path, dynamic_range=mode)
             got, _ = _run(content(case), case.feeds, delegates=[delegate])
             assert not _differs(got, _run(content(case), case.feeds, dynamic_range=mode)[0], _EXACT)
