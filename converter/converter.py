@@ -1,7 +1,7 @@
 """The public converter: TensorFlow models in, the bytes of a .tflite file out."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,15 +16,13 @@ from litecl.converter.pipeline import Observe, Pipeline, Tools, placed
 from litecl.converter.quantization.half_safe import half_safe
 from litecl.converter.quantization.options import Quantization, Weights, declared
 from litecl.converter.quantization.quantize import quantize
+from litecl.converter.records import Shapes, Source
 from litecl.converter.report import ConversionReport, ConversionWarning
 from litecl.converter.tflite_attributes import TargetSpec, TFLiteAttributes
 from litecl.converter.unrolled.roll_up import roll_up
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file import reader, writer
-from litecl.interpreter.graph import Array, Model
-
-Shapes = Mapping[str, Sequence[int | None]]
-Source = Callable[[Mapping[str, Array]], dict[str, Array]]
+from litecl.interpreter.graph import Model
 
 _DEFAULT_SIGNATURE = "serving_default"
 

@@ -11,6 +11,12 @@ from litecl.interpreter.graph import Array
 
 Dims = tuple[int | None, ...]
 
+# What a user gives for inputs by name: None or -1 leaves a dimension open.
+Shapes = Mapping[str, Sequence[int | None]]
+
+# A function as it was before it was converted, from inputs to results by name.
+Source = Callable[[Mapping[str, Array]], dict[str, Array]]
+
 # From the shapes of the operands to those of the results; None where not even the rank is known.
 InferShapes = Callable[[Sequence[Dims | None]], Sequence[Dims | None]]
 

@@ -3,7 +3,7 @@
 import contextlib
 import io
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 from litecl.converter.compact import compact
 from litecl.converter.open_sizes import with_shapes
 from litecl.converter.opened import opened
+from litecl.converter.records import Shapes, Source
 from litecl.interpreter.errors import ConversionError, brief
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Model
@@ -24,8 +25,6 @@ from litecl.interpreter.interpreter import Interpreter
 _TOLERANCE = 1e-4  # of the largest magnitude of a result
 _PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 
-Shapes = Mapping[str, Sequence[int | None]]
-Source = Callable[[Mapping[str, Array]], dict[str, Array]]
 Sizes = Mapping[str, int]
 """The sizes of open dimensions, by the names that torch gives them."""
 

@@ -20,11 +20,10 @@ from litecl.converter.importer.keras_lstm import whole_lstms
 from litecl.converter.importer.optimizers import any_optimizer
 from litecl.converter.importer.places import Places
 from litecl.converter.importer.stablehlo.program import expand_stablehlo
-from litecl.converter.records import Dims
+from litecl.converter.records import Dims, Shapes
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 
-Shapes = Mapping[str, Sequence[int | None]]
 _DEFAULT_SIGNATURE = "serving_default"
 _Load = TypeVar("_Load", bound=Callable[..., Any])
 

@@ -33,14 +33,23 @@ class Choices:
     floor: int
     least: Array
 
-    def reaches(self, low: float, high: float) -> bool:
-        """Return whether some options have sizes from ``low`` to ``high``, as far as bins tell."""
-        sums = np.zeros(self.picked.shape[1], np.bool_)
-        sums[0] = True
+    def next_to(self, size: float) -> list[list[int]]:
+        """Return the options whose sizes come next below and above a size, as far as bins tell; at most two of each."""
+        reached = [np.arange(self.picked.shape[1]) == 0]
         for costs in self.costs:
-            sums = np.any([np.concatenate([np.zeros(c, np.bool_), sums[: len(sums) - c]]) for c in costs], axis=0)
-        first, last = (int(np.clip((size - self.floor) / self.unit, 0, len(sums) - 1)) for size in (low, high))
-        return bool(sums[first : last + 1 + len(self.costs)].any())
+            reached.append(np.any([_moved(reached[-1], cost) for cost in costs], axis=0))
+        (bins,) = np.nonzero(reached[-1])
+        at = int(np.searchsorted(bins, (size - self.floor) / self.unit, "right"))
+        return [self._reaching(int(left), reached) for left in bins[max(0, at - 2) : at + 2]]
+
+    def _reaching(self, left: int, reached: Sequence[Array]) -> list[int]:
+        """Return options that take as many bins."""
+        found = []
+        for costs, before in zip(reversed(self.costs), reversed(reached[:-1]), strict=True):
+            option = next(o for o, cost in enumerate(costs) if cost <= left and before[left - cost])
+            left -= int(costs[option])
+            found.append(option)
+        return found[::-1]
 
     def within(self, budget: float) -> list[int] | None:
         """Return the option of each item with the least harm whose sizes are within a budget; None if none are."""
@@ -53,6 +62,11 @@ class Choices:
             left -= int(self.costs[item][option])
             found.append(option)
         return found[::-1]
+
+
+def _moved(reached: Array, cost: int) -> Array:
+    """Return which bins are reached by as many more."""
+    return np.concatenate([np.zeros(cost, np.bool_), reached[: len(reached) - cost]])
 
 
 def choices_of(items: Sequence[Sequence[Option]]) -> Choices:

@@ -131,9 +131,12 @@ class Search:
         """Return why a file is more than a percent smaller than it may be."""
         if best.size_bytes >= _WITHIN * budget or not any(best.picked):
             return ""
-        near = self.choices.reaches(_WITHIN * budget - self.of.float_bytes, budget - self.of.float_bytes)
-        why = "those that come nearer have larger errors" if near else "no combination of ways comes nearer"
-        return f"{best.size_bytes} of {budget} bytes: {why}"
+        nearest = self.choices.next_to(budget - self.of.float_bytes)
+        sizes = {best.size_bytes, *(len(write(self._made(picked, None))) for picked in nearest)}
+        below, above = max(s for s in sizes if s <= budget), min((s for s in sizes if s > budget), default=None)
+        if self.divisible or below > best.size_bytes:
+            return f"{best.size_bytes} of {budget} bytes: those that come nearer have larger errors"
+        return f"{best.size_bytes} of {budget} bytes: no combination of ways comes nearer; the next larger has {above}"
 
     def _cut_within(self, size: float) -> Iterator[Point]:
         """Return the points of the most promising layers divided so that a file has a size at most."""
