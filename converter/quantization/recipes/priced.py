@@ -23,6 +23,7 @@ from litecl.interpreter.graph import Array, Model
 
 _WORST_DB = 100.0  # of an output without a signal
 
+_SMALL = 0.01  # of a file: layers that differ by less between their ways
 _OF_OPERANDS = 16  # samples that single operands are measured on
 _ALIKE = (FLOAT, "float16", "int8", "int4", "int2")  # of all operands, which the layer has as ways
 
@@ -108,7 +109,17 @@ class Priced:
 
     @cached_property
     def _priced(self) -> list[tuple[Layer, list[Option]]]:
-        return [self._with_mixes(layer, [self._option(way.chosen) for way in layer.ways]) for layer in self._found]
+        return [self._priced_layer(layer) for layer in self._found]
+
+    def _priced_layer(self, layer: Layer) -> tuple[Layer, list[Option]]:
+        """Return a layer with the costs of its ways; a small one is not divided, nor are its operands stored apart."""
+        whole = tuple(way for way in layer.ways if not way.part)
+        options = [self._option(way.chosen) for way in whole]
+        sizes = [option.size for option in options]
+        if max(sizes) - min(sizes) <= _SMALL * self.float_bytes:
+            return replace(layer, ways=whole, joins=False), options
+        parts = [self._option(way.chosen) for way in layer.ways if way.part]
+        return self._with_mixes(layer, [*options, *parts])
 
     def _option(self, chosen: Mapping[Place, Choice], most: int | None = None) -> Option:
         if not chosen:
