@@ -1,4 +1,4 @@
-"""Searches in recurrent layers and in weights that nodes share: operands in forms of their own, weights of two forms."""
+"""Searches in recurrent layers, whose operands have forms of their own, and in weights that nodes share."""
 
 from typing import Any
 
