@@ -178,7 +178,7 @@ class Search:
             rest = size - point.size_bytes
             if rest >= 0:
                 yield point
-            if 0 <= rest <= _NEAR * size:
+            if 0 <= rest <= _NEAR / 4 * size:
                 return
             channels = of.nearest(channels + math.floor(rest / by_channel))
 
