@@ -34,7 +34,7 @@ from litecl.verify import pages
 from litecl.verify.catalogue import named_cases
 from litecl.verify.document import replay
 from litecl.verify.record import CRASHED, FAIL, PASS, REFUSED, TIMEOUT, DeviceResult, Result, Row
-from litecl.verify.supervise import Plan
+from litecl.verify.supervise import Plan, Run, Task
 from support.build import Graph, model
 
 PLANTED = Path(__file__).resolve().parents[1] / "tools" / "planted"
@@ -143,6 +143,16 @@ def test_known_faults_of_litert_do_not_count(tmp_path: Path) -> None:
     assert rows["WHILE/swapped variables"]["kernels"] == ["WHILE"]
     told = "a loop's variables are written one by one, even if they swap values (LiteRT 1.4.0 to "
     assert rows["WHILE/swapped variables"]["waived"].startswith(told)
+
+
+def test_a_failure_that_cannot_be_made_smaller_says_so() -> None:
+    """A worker that dies, or does not start: the row stays, with the reason."""
+    kit, check = Kit({"name": "no such runtime"}, Plan(jobs=1, timeout_s=60)), some("NEG")
+    run = Run(Task(lambda names: {}, {}), kit.plan, lambda: None)
+    run.rows[check] = replace(ONE, check=check, reason="wrong values")
+    kit._shrink(run, [check_of(check)])
+    assert run.rows[check].status == FAIL
+    assert run.rows[check].reason.startswith("wrong values; not made smaller: the process ended with exit code 1")
 
 
 def test_a_known_fault_of_a_smallest_model() -> None:

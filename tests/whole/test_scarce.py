@@ -201,10 +201,9 @@ def test_no_address_space_for_products(model: str) -> None:
         answer(interpreter)
         interpreter.resize_tensor_input(0, [1 << 18, 5])
         interpreter.allocate_tensors()
-        value = np.zeros((1 << 18, 5), np.float32)
         (output,) = [detail["index"] for detail in interpreter.get_output_details()]
-        give, get = partial(interpreter.set_tensor, 0, value), partial(interpreter.get_tensor, output)
-        for step in (give, interpreter.invoke, get):
+        give = partial(interpreter.set_tensor, 0, np.zeros((1 << 18, 5), np.float32))
+        for step in (give, interpreter.invoke, partial(interpreter.get_tensor, output)):
             address_space(1 << 20)
             assert re.search("allocate|not enough memory", message(ModelError, step)), step
             address_space(80 << 20)

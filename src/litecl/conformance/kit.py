@@ -62,9 +62,12 @@ class Kit:
                 if "row" in message:
                     heard[message["row"]["check"]] = row(message["row"])
 
-            serve(request | {"timeout_s": self.plan.timeout_s}, 10 * self.plan.timeout_s, hear, module=_MODULE)
+            end = serve(request | {"timeout_s": self.plan.timeout_s}, 10 * self.plan.timeout_s, hear, module=_MODULE)
             run.rows.update(heard)
-            left = [found for found in left if found.check not in heard][1:]  # it died of the first
+            left = [found for found in left if found.check not in heard]
+            if left:  # it died of the first
+                lost, left = left[0], left[1:]
+                run.rows[lost.check] = replace(lost, reason=f"{lost.reason}; not made smaller: the process {end.how}")
 
 
 def _timeless(found: Row) -> Row:
