@@ -20,7 +20,7 @@ from litecl.interpreter import Interpreter
 from litecl.perf.environment import machine
 from support.pages import ROOT, steps, text_of
 
-_DATA = "import numpy as np; np.savez('data.npz', x=np.random.default_rng(0).random({shape}, np.float32))"
+_DATA = "import numpy as np; np.savez('data.npz', {name}=np.random.default_rng(0).random({shape}, np.float32))"
 _KERAS = "import keras; keras.applications.MobileNetV2(weights=None).save('model.keras')"
 
 
@@ -28,8 +28,9 @@ def _steps(model: Path, *, keras: bool) -> Iterator[tuple[str, str]]:
     """Yield what the table says of a step, and its command."""
     program = next(step.text for step in steps(text_of("README.md")) if step.is_code)
     Path("first.py").write_text(program)
-    shape = tuple(int(n) for n in Interpreter(model).get_input_details()[0]["shape"])
-    yield "", f'python -c "{_DATA.format(shape=(8, *shape[1:]))}"'
+    (own,) = Interpreter(model).get_input_details()
+    samples = _DATA.format(name=own["name"], shape=(8, *map(int, own["shape"][1:])))
+    yield "", f'python -c "{samples}"'
     for command in (
         *("litecl sample .", "litecl run model.tflite --input image.npy", "litecl run model.tflite --input image.npy"),
         *("python first.py", "litecl devices", "litecl inspect model.tflite --delegate"),
@@ -59,6 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, metavar="MODEL")
     parser.add_argument("--as", dest="processor", metavar="CPU", help="such as x86-64-v3")
+    parser.add_argument("--within", type=Path, metavar="VENV", help="an environment with litecl, in place of a new one")
     parser.add_argument("--keras", action="store_true", help="also convert a model of Keras")
     args = parser.parse_args()
     model = args.model.resolve()
@@ -66,17 +68,15 @@ def main() -> None:
     print(f"{here['processor']}, {here['cores']} cores{f', as {args.processor}' if args.processor else ''}")
     print(f"own.tflite: {model.name}\n\n| command | s | CPU s |\n|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory(prefix="litecl-first-hour-") as folder:
+        venv = args.within.absolute() if args.within else Path(folder, "venv")
         os.chdir(folder)
         env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "XDG_", "VIRTUAL"))}
-        env |= {"HOME": f"{folder}/home", "PATH": f"{folder}/venv/bin:{env['PATH']}"}
+        env |= {"HOME": f"{folder}/home", "PATH": f"{venv}/bin:{env['PATH']}"}
         Path("home").mkdir()
         as_other = [str(ROOT / "tests/tools/as_cpu.sh"), args.processor] if args.processor else []
-        install = [
-            (f"{sys.executable} -m venv venv", "python -m venv venv"),
-            (f"pip install -q {ROOT}", "pip install ."),
-        ]
-        for command, told in install:
-            _tell(told, *_timed(command, env, ()))
+        if not args.within:
+            _tell("python -m venv venv", *_timed(f"{sys.executable} -m venv venv", env, ()))
+            _tell("pip install .", *_timed(f"pip install -q {ROOT}", env, ()))
         for told, command in _steps(model, keras=args.keras):
             took = _timed(command, env, as_other if command.startswith(("litecl", "python first")) else ())
             if told:

@@ -4,14 +4,17 @@ import os
 import sys
 from pathlib import Path
 
-import pyopencl as cl
-
 sys.path.append(str(Path(__file__).parents[2]))
 
-from litecl.delegate.native import backend, compiler
-from litecl.delegate.opencl import identity
-from support import pocl_processor
-from tools.as_cpu import peer
+try:
+    import pyopencl as cl
+
+    from litecl.delegate.native import backend, compiler
+    from litecl.delegate.opencl import identity
+    from support import pocl_processor
+    from tools.as_cpu import peer
+except ImportError as error:  # which Python would only mention, and go on with the whole processor
+    raise SystemExit(f"as_cpu: {error}") from error
 
 _WIDE = "wide"
 _ZEN_4 = "zen4"  # PoCL 3.0 knows it as a Zen 3
