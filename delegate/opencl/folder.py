@@ -17,12 +17,13 @@ from pathlib import Path
 _PREFIX = "litecl-pocl-"
 _LOCK = "in_use"  # the name of a file in it, which its processes have locked
 _NEW_S = 60.0  # so lately made it may not be locked yet
+_LOCKS = sys.platform != "win32"  # where litecl locks nothing, and so cannot tell which folders are in use
 _made = set[str]()  # by this process, or by the one that it was forked from
 
 
 def made(parent: Path) -> str:
     """Return a new folder for this process and its forked children; the last of them to end removes it.
-    Folders that killed processes have left there are removed too. Raises OSError.
+    Folders that killed processes have left there are removed too, but on Windows. Raises OSError.
     """
     folder = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
     lock = _locked(folder)
@@ -31,7 +32,7 @@ def made(parent: Path) -> str:
         raise OSError(f"{parent}: no file can be locked there")
     _made.add(folder)
     atexit.register(_leave, folder, lock)
-    for left in parent.glob(f"{_PREFIX}*"):
+    for left in parent.glob(f"{_PREFIX}*") if _LOCKS else ():
         with suppress(OSError):
             if left.stat().st_mtime < time.time() - _NEW_S:
                 _remove_unused(str(left))
@@ -48,7 +49,7 @@ def _locked(folder: str) -> int | None:
     with suppress(OSError):
         file = os.open(Path(folder) / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            if sys.platform != "win32":
+            if _LOCKS:
                 import fcntl
 
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -16,6 +16,7 @@ from litecl.delegate.backend.sources import name_of, source_of
 from litecl.delegate.native import clang, compiler, linking, loading
 from litecl.delegate.native.clang import Unit
 from litecl.delegate.native.library import Libraries
+from litecl.delegate.opencl import folder
 from litecl.interpreter.file.writer import write
 from support import small_models
 from support.pocl_processor import as_itself
@@ -207,3 +208,18 @@ def test_a_file_that_is_open_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         disk.write_atomically(path, b"half", "no bytes")  # type: ignore[arg-type]
     assert [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.parametrize("locks", [True, False])
+def test_folders_of_pocl_go_where_a_lock_tells_that_nobody_uses_them(
+    locks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "_LOCKS", locks)
+    monkeypatch.setattr(folder.atexit, "register", lambda *arguments: None)
+    left = Path(folder.made(tmp_path))
+    monkeypatch.setattr(folder, "_NEW_S", -1.0)
+    for number in [each for each in range(3, 64) if Path(f"/proc/self/fd/{each}").exists()]:
+        if os.path.realpath(f"/proc/self/fd/{number}").startswith(str(left)):
+            os.close(number)  # as when its process is killed
+    folder.made(tmp_path)
+    assert left.exists() is not locks

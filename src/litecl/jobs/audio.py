@@ -132,7 +132,7 @@ def open_shape(detail: Mapping[str, Any]) -> list[int]:
 class Features:
     """A model that makes features of a window of samples, as the audio front end of TensorFlow Lite Micro does.
 
-    It is run on windows from the start on, hop_ms apart. What it keeps from one to the next begins anew with an object.
+    It is run on windows from the start on, hop_ms apart. Its states go on from one to the next; an object has its own.
     """
 
     def __init__(self, model: str, rate: int, hop_ms: float) -> None:

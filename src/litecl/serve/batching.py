@@ -16,7 +16,7 @@ from litecl.predictor import Predictor
 from litecl.serve.metrics import Metrics
 
 Batch = Mapping[str, Array]
-Results = dict[str, Any]
+Outputs = dict[str, Any]
 
 
 class Busy(Exception):
@@ -30,7 +30,7 @@ class _Waiting:
     batch: Batch
     rows: int
     kind: object
-    answer: "asyncio.Future[Results]"
+    answer: "asyncio.Future[Outputs]"
 
 
 class Batcher:
@@ -63,7 +63,7 @@ class Batcher:
         """Return how many requests wait."""
         return len(self._queue)
 
-    async def __call__(self, batch: Batch) -> Results:
+    async def __call__(self, batch: Batch) -> Outputs:
         """Return the results of a request. Raises Busy, and the errors of ``Predictor``."""
         if len(self._queue) >= self._most_waiting:
             raise Busy(f"{self._most_waiting} requests wait already")
@@ -114,16 +114,16 @@ class Batcher:
         finally:
             self._free.release()
 
-    def _results(self, requests: Sequence[_Waiting]) -> list[Results]:
+    def _results(self, requests: Sequence[_Waiting]) -> list[Outputs]:
         start_s = time.perf_counter()
         if requests[0].kind is None:
-            answers: list[Results] = [self._predictor(requests[0].batch)]
+            answers: list[Outputs] = [self._predictor(requests[0].batch)]
         else:
             answers = self._joined([each.batch for each in requests], [each.rows for each in requests])
         self._metrics.invoked(sum(each.rows for each in requests), time.perf_counter() - start_s)
         return answers
 
-    def _joined(self, batches: Sequence[Batch], rows: Sequence[int]) -> list[Results]:
+    def _joined(self, batches: Sequence[Batch], rows: Sequence[int]) -> list[Outputs]:
         """Run batches as one, filled up with copies of its last row to a size that the model is prepared for."""
         total = sum(rows)
         more = min((size for size in sizes(self._most_rows) if size >= total), default=total) - total
@@ -135,7 +135,7 @@ class Batcher:
         return [{name: part[number] for name, part in parts.items()} for number in range(len(batches))]
 
 
-def _settle(request: _Waiting, answer: Results | Exception) -> None:
+def _settle(request: _Waiting, answer: Outputs | Exception) -> None:
     if request.answer.done():  # its client has gone
         return
     if isinstance(answer, Exception):
@@ -192,5 +192,5 @@ def _row(predictor: Predictor, seed: int, rows: int = 1) -> dict[str, Array]:
     return random_inputs(details, seed)
 
 
-def _same(one: Results, other: Results) -> bool:
+def _same(one: Outputs, other: Outputs) -> bool:
     return difference([np.asarray(other[name]) for name in one], [*one.values()]) <= _CLOSE
