@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import OpResolverType
 
+import litecl
 from litecl.cases import Case, hybrid
 from litecl.cli import main
 from litecl.delegate import CLDelegate, DelegationReport
@@ -218,6 +219,18 @@ def test_refused(options: dict[str, Any], message: str) -> None:
         Interpreter(content(_BOTH[0]), **options)
     with pytest.raises(DelegateError, match="expected 'reference' or 'asymmetric'"):
         CLDelegate(dynamic_range="both")  # type: ignore[arg-type]
+
+
+def test_in_place_of_litert_on_numpy() -> None:
+    case = _BOTH[0]
+    with litecl.install_as("ai_edge_litert", cpu=True, dynamic_range="asymmetric"):
+        from ai_edge_litert.interpreter import Interpreter as Ours
+
+        made = Ours(model_content=content(case))
+        reference = Ours(model_content=content(case), experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    for interpreter, mode in ((made, "asymmetric"), (reference, "reference")):
+        got = run_on(interpreter, case.feeds)
+        np.testing.assert_array_equal(got[0], _run(content(case), case.feeds, dynamic_range=mode)[0][0])
 
 
 def test_the_file_stays_as_it_was() -> None:
