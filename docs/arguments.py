@@ -1,10 +1,12 @@
-"""Turns the arguments in litecl's docstrings (``name: text``) into tables of the reference."""
+"""Turns the arguments in litecl's docstrings (``name: text``) into tables of the reference, and shows those of its
+dataclasses.
+"""
 
 import re
 from collections.abc import Collection
 from typing import Any
 
-from griffe import Docstring, Extension, Object
+from griffe import Alias, Docstring, Extension, Object
 
 _NAMES = r"[a-z_][\w.]*(?:, [a-z_][\w.]*)*"
 _ENTRY = re.compile(rf"(?:{_NAMES}): \S")
@@ -13,6 +15,11 @@ _NEXT = re.compile(rf"(?<=[.)]) (?=({_NAMES}): )")
 
 class Arguments(Extension):
     """Gives the arguments of classes and functions the heading by which griffe finds them."""
+
+    def on_alias_instance(self, *, alias: Alias, **kwargs: Any) -> None:
+        """Let griffe take litecl's ``dataclass``, which makes the same of a class, for Python's."""
+        if alias.target_path == "litecl.interpreter.dataclass.dataclass":
+            alias.target_path = "dataclasses.dataclass"
 
     def on_object(self, *, obj: Object, **kwargs: Any) -> None:
         """Rewrite a docstring that has arguments, when the members of its class are known."""

@@ -9,37 +9,58 @@ from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, NoReturn
 
+
+def _dataclass(cls: Any = None, /, *, frozen: bool = False, eq: bool = True, kw_only: bool = False) -> Any:
+    """Like ``dataclasses.dataclass``, but that no subclass of a frozen class can set attributes either."""
+    if cls is None:
+        return lambda cls: _dataclass(cls, frozen=frozen, eq=eq, kw_only=kw_only)
+    own = {name for name, value in vars(cls).items() if value is not None}  # Python sets no __hash__ beside an __eq__
+    cls.__doc__ = cls.__doc__ or cls.__name__  # else Python writes one, by ``inspect``
+    cls = _declared(cls, init=False, repr=False, eq=False, kw_only=kw_only)
+    functions = {"__init__": _initialiser(cls), "__repr__": _shown, "__signature__": _SIGNATURE}
+    functions |= _comparison(cls, frozen) if eq else {}
+    functions |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete} if frozen else {}
+    for name, function in functions.items():
+        if name not in own:
+            setattr(cls, name, function)
+    return cls
+
+
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 else:
+    dataclass = _dataclass
 
-    def dataclass(cls=None, /, *, frozen=False, eq=True, kw_only=False):
-        """Like ``dataclasses.dataclass``, but that no subclass of a frozen class can set attributes either."""
-        if cls is None:
-            return lambda cls: dataclass(cls, frozen=frozen, eq=eq, kw_only=kw_only)
-        own = {
-            name for name, value in vars(cls).items() if value is not None
-        }  # Python sets no __hash__ beside an __eq__
-        cls.__doc__ = cls.__doc__ or cls.__name__  # else Python writes one, by ``inspect``
-        cls = _declared(cls, init=False, repr=False, eq=False, kw_only=kw_only)
-        functions = {"__init__": _initialiser(cls), "__repr__": _shown}
-        functions |= _comparison(cls, frozen) if eq else {}
-        functions |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete} if frozen else {}
-        for name, function in functions.items():
-            if name not in own:
-                setattr(cls, name, function)
-        return cls
+
+class _Signature:
+    """The signature of a class's ``__init__``, which is made for it."""
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        from inspect import signature  # few processes ask for one
+
+        initialise = owner.__init__  # type: ignore[misc]
+        late = getattr(initialise, "first_of", None)
+        found = signature(initialise if late is None else _settled(late))
+        return found.replace(parameters=[*found.parameters.values()][1:])
+
+
+_SIGNATURE = _Signature()
 
 
 def _initialiser(cls: type) -> Any:
     """Return an ``__init__`` that replaces itself, in the class, by one of its fields."""
 
     def first(self: Any, *args: Any, **named: Any) -> None:
-        made = _made(cls)
-        setattr(cls, "__init__", made)  # noqa: B010  # mypy knows it as a method
-        made(self, *args, **named)
+        _settled(cls)(self, *args, **named)
 
+    first.first_of = cls  # type: ignore[attr-defined]
     return first
+
+
+def _settled(cls: type) -> Any:
+    made = _made(cls)
+    setattr(cls, "__init__", made)  # noqa: B010  # mypy knows it as a method
+    return made
 
 
 def _made(cls: type) -> Any:

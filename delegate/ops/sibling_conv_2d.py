@@ -4,7 +4,6 @@ No file has this operator: the pass ``siblings`` finds it.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.strided import box, copy, view, view_of
 from litecl.delegate.matmul.geometry import geometry
 from litecl.delegate.ops.conv_2d import known, window_product
+from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.ops.conv_2d import Conv2DOptions
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import inspect
 import pickle
 import re
 import threading
@@ -184,3 +185,23 @@ def test_what_an_import_makes_is_made_late() -> None:
         if re.search(r"^from dataclasses import .*\bdataclass\b", path.read_text(encoding="utf-8"), re.M)
     }
     assert pythons == {"interpreter/dataclass.py", *PYTHONS}
+
+
+def test_signatures_are_of_the_fields() -> None:
+    """Before a first object is made, too, and for subclasses with or without an initialiser of their own."""
+
+    @own.dataclass(frozen=True)
+    class Point:
+        x: int
+        y: int = 2
+
+    class Same(Point):
+        pass
+
+    class Other(Point):
+        def __init__(self, z: float) -> None: ...
+
+    for cls in (Same, Point):
+        assert [*inspect.signature(cls).parameters] == ["x", "y"]
+    assert inspect.signature(Point).parameters["y"].default == 2
+    assert [*inspect.signature(Other).parameters] == ["z"]
