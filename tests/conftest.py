@@ -1,5 +1,6 @@
 """``pytest --quick``: the part of the tests that `make check` runs, in about a minute and without TensorFlow."""
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Set
@@ -26,6 +27,9 @@ _LONG = re.compile(
     """,
     re.VERBOSE,
 )
+
+
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it in its workers, and litecl then wraps text in pipes too
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

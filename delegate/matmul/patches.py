@@ -61,7 +61,8 @@ class Groups:
 class Patches:
     """How the work of a convolution is distributed: by tiles, and by work-items with memory for the patches of a tile.
 
-    lines: whether the pixels of a tile are in one line of the output and share the input lines that they read.
+    lines: whether the pixels of a tile are in one line of the output and share the input lines that they read. special:
+    whether the device gets kernels of their own for rows that need no gathering.
     """
 
     geometry: Geometry
@@ -72,6 +73,7 @@ class Patches:
     item_bytes: int
     widened: int
     scratch: Scratch
+    special: bool
 
     @property
     def runs(self) -> int:
@@ -89,7 +91,7 @@ class Patches:
     @property
     def defines(self) -> dict[str, str | int | float]:
         """The macros of the tile, and PLAIN where no patch is gathered: tiles of several rows may have too many."""
-        return self.tile.defines | ({"PLAIN": 1} if self.plain and self.tile.rows == 1 else {})
+        return self.tile.defines | ({"PLAIN": 1} if self.special and self.plain and self.tile.rows == 1 else {})
 
     def gather(self, x_bytes: int) -> Gather:
         """Return the kernel's argument, for an input of ``x_bytes``."""
@@ -151,8 +153,9 @@ def patches(
     items = -(-pixels // grid.shares[0]) * -(-g.group_columns // grid.shares[1]) * groups.count
     rows = g.kernel_height * _run_step(g, tile) if lines else tile.rows * _row_bytes(g, False)
     widened = rows + GatherSize.BLOCK * target.vector_width
-    item_bytes = widened + target.either(2 * rows if tile.rows > 1 and tile.width <= _MOST_WIDENED else 0, 0)
-    return Patches(g, groups, tile, grid, lines, item_bytes, widened, Scratch(items * item_bytes))
+    special = bool(target.line_tiles)
+    item_bytes = widened + (2 * rows if special and tile.rows > 1 and tile.width <= _MOST_WIDENED else 0)
+    return Patches(g, groups, tile, grid, lines, item_bytes, widened, Scratch(items * item_bytes), special)
 
 
 def _line_tile(kernel: str, g: Geometry, target: Target) -> Tile | None:

@@ -24,10 +24,11 @@ EMBEDDER = LLM / "gemma3_gpu_embedder_emb4.tflite"
     [
         ("llama", None, 1e-5),
         ("llama_wo8", None, 1e-5),
-        ("llama_wi8", None, 1e-5),
-        ("llama_wi4", None, 1e-5),
         ("gemma3_gpu", EMBEDDER, 1e-5),
-        ("gemma3_gpu_wi8_emb4", EMBEDDER, 3e-2),  # rows are quantized at run time: a step of 1/127 more or less
+        # Rows are quantized at run time: a step of 1/127 more or less, as the processor's sums of floats are rounded.
+        ("llama_wi8", None, 1e-2),
+        ("llama_wi4", None, 1e-2),
+        ("gemma3_gpu_wi8_emb4", EMBEDDER, 3e-2),
     ],
 )
 def test_greedy_tokens_and_logits(name: str, embedder: Path | None, tolerance: float, cpu: bool) -> None:

@@ -165,7 +165,7 @@ def test_what_is_well_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_a_device_that_is_not_there_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "--device", "nosuch", "--replay", some("NEG")]) == 1
-    assert "there is no device 'nosuch'" in capsys.readouterr().out
+    assert "there is no device 'nosuch'" in capsys.readouterr().err
 
 
 def test_checks_are_selected() -> None:

@@ -49,8 +49,8 @@ KERNELS: dict[str, Kernel] = {
     ),
     "the position after": Kernel(
         "gather.cl",
-        "within(positions[line / outer * count + k], size)",
-        "within(positions[line / outer * count + k] + 1, size)",
+        "within(own[k], size)",
+        "within(own[k] + 1, size)",
         ("GATHER",),
     ),
     "no divisor": Kernel("reduce.cl", "#define FINISH(x) ((x) / divisor)", "#define FINISH(x) (x)", ("MEAN",)),

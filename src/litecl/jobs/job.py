@@ -73,15 +73,14 @@ class Job:
     def begin(self) -> None:
         """Say in the folder what job it is of. Raises ModelError where it is of another one, or does not say."""
         path = Path(self.folder) / "job.json"
-        content = content_of(self.model)
         described = {
             "model": self.model,
-            "sha256": hashlib.sha256(content).hexdigest(),
+            "sha256": hashlib.sha256(content_of(self.model)).hexdigest(),
             "inputs": hashlib.sha256("\n".join(self.files).encode()).hexdigest(),
             "count": self.count,
             "part": self.part,
             "signature": self.options.get("signature"),
-            "dynamic_range": self._mode if is_dynamic(read(content)) else None,
+            "dynamic_range": self._mode if is_dynamic(read(self.model)) else None,
         }
         before = _object(path) if path.exists() else described
         if other := [name for name, value in described.items() if before.get(name) != value]:
