@@ -111,7 +111,8 @@ def test_figures_of_the_readme_are_measured_ones() -> None:
     (table,) = re.findall(r"^## How fast it is\n.*?^## ", _text("README.md"), re.M | re.S)
     rows = re.findall(r"^\| (.+?) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", table, re.M)
     runs = {run["processor"]: run["results"] for run in json.loads(_text("docs/performance.json"))["runs"]}
-    (wide,), (narrow,) = ([runs[name] for name in runs if "Intel" in name and each in name] for each in ("of 16", "of 8"))
+    intel = {name: results for name, results in runs.items() if "Intel" in name}
+    (wide,), (narrow,) = ([intel[name] for name in intel if each in name] for each in ("of 16", "of 8"))
     lesser = {result["name"]: f"{result['ratio']:.2f}" for result in narrow if result["threads"] == 1}
     measured = [
         (r["name"], f"{r['litecl_ms']:.3f}", f"{r['litert_ms']:.3f}", f"{r['ratio']:.2f}", lesser[r["name"]])
