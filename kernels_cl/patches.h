@@ -91,6 +91,9 @@ INLINE void multiply_fours(intv tile[MR][NV], intv rest[NV], __global const ucha
     }
 }
 
+// Sums of fours whose halves lie in two adjacent lanes of pairs.
+#define SUM_PAIRS(pairs) ((intv)((pairs)[0].even, (pairs)[1].even) + (intv)((pairs)[0].odd, (pairs)[1].odd))
+
 #if MR == 1 && VW == 8 && defined(MULTIPLY_PAIRS) && WEIGHT_BITS == 8 && !defined(WORDS)
 #define WIDENED_ROW 1
 // tile[0][j] += the row times weights, which are widened to words in one instruction, as no other row shares them: a
@@ -114,8 +117,7 @@ INLINE void multiply_widened(intv tile[MR][NV], __global const uchar *restrict r
                     pairs[j][h] += MULTIPLY_PAIRS(AS_WORDS(x), w);
                 }
         }
-    UNROLL for (int j = 0; j < NV; ++j)
-        tile[0][j] += (intv)(pairs[j][0].even, pairs[j][1].even) + (intv)(pairs[j][0].odd, pairs[j][1].odd);
+    UNROLL for (int j = 0; j < NV; ++j) tile[0][j] += SUM_PAIRS(pairs[j]);
 }
 #endif
 
@@ -178,9 +180,7 @@ INLINE void multiply_gathered(intv tile[MR][NV], __global const Gathered *restri
                         UNROLL for (int h = 0; h < 2; ++h) pairs[r][h] += MULTIPLY_PAIRS(AS_WORDS(x), w[h]);
                     }
                 }
-            UNROLL for (int r = 0; r < WIDENED_ROWS; ++r)
-                tile[first + r][j] += (intv)(pairs[r][0].even, pairs[r][1].even) +
-                                      (intv)(pairs[r][0].odd, pairs[r][1].odd);
+            UNROLL for (int r = 0; r < WIDENED_ROWS; ++r) tile[first + r][j] += SUM_PAIRS(pairs[r]);
         }
 }
 #else

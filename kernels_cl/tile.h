@@ -150,7 +150,7 @@ typedef ushort Weight;
 // Steps of a product between the weights that are multiplied and those that are prefetched: tiles follow one another in
 // memory, so the next panel's first weights are prefetched too.
 #define STEPS_AHEAD 48
-#define LINE_WEIGHTS (64 / (int)sizeof(Weight))
+#define LINE_WEIGHTS (LINE_FLOATS * (int)(sizeof(float) / sizeof(Weight)))
 
 // One step of a product: tile[r][j] += rows[r][k] * weights[j * VW].
 INLINE void multiply_step(floatv tile[MR][NV], __global const float *const rows[MR], __global const Weight *weights,

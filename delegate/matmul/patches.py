@@ -9,18 +9,15 @@ from litecl.delegate.matmul.geometry import Geometry, matrix
 from litecl.interpreter.dataclass import dataclass
 
 _LINE = 64  # bytes of a line of the cache
-_MOST_WIDENED = (
-    8  # lanes of vectors whose kernels may widen bytes to words, as processors with wider ones multiply bytes
-)
+_MOST_WIDENED = 8  # lanes of vectors whose kernels may widen bytes to words: processors with wider ones multiply bytes
 
 
 @dataclass(frozen=True)
 class Gather:
     """How work-items gather their operands (kernels_cl/patches.h); sizes and steps in bytes.
 
-    widened: where a work-item's memory has the gathered bytes as words, if kernels multiply words.
-
-    group_x, group_out: from one group to the next, in x and, in elements, in the output. size: of x.
+    group_x, group_out: from one group to the next, in x and, in elements, in the output. widened: where a work-item's
+    memory has the gathered bytes as words, if kernels multiply words. size: of x.
     """
 
     window: Geometry

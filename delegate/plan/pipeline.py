@@ -12,7 +12,6 @@ from litecl.delegate.plan.passes.in_place import in_place
 from litecl.delegate.plan.passes.joins import joins
 from litecl.delegate.plan.passes.pads import pads
 from litecl.delegate.plan.passes.parts import parts
-from litecl.delegate.plan.passes.siblings import siblings
 
 Pass = Callable[[RegionGraph], RegionGraph]
 Observer = Callable[[str, RegionGraph], None]
@@ -41,7 +40,7 @@ PASSES: tuple[Pass, ...] = (
     seldom("attention", "attention", "BATCH_MATMUL"),
     seldom("layer_norms", "rms_norms", "MEAN"),
     pads,
-    siblings,
+    seldom("siblings", "siblings", "CONV_2D"),
     epilogues,
     chains,
     joins,

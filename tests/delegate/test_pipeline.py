@@ -12,7 +12,7 @@ from litecl.interpreter.ops.unary import ABS
 from support.build import Graph
 from support.regions import region
 
-_SELDOM = ("attention", "layer_norms", "rope", "weight_only")
+_SELDOM = ("attention", "layer_norms", "rope", "siblings", "weight_only")
 
 
 def test_imported_when_needed() -> None:
@@ -40,4 +40,4 @@ def test_operators() -> None:
 
 def test_names() -> None:
     """Dumps name passes by their functions, which exist."""
-    assert {"attention", "rms_norms", "rope", "weight_only"} < {run.__name__ for run in PASSES}
+    assert {"attention", "rms_norms", "rope", "siblings", "weight_only"} < {run.__name__ for run in PASSES}

@@ -25,10 +25,9 @@ EMBEDDER = LLM / "gemma3_gpu_embedder_emb4.tflite"
         ("llama", None, 1e-5),
         ("llama_wo8", None, 1e-5),
         ("gemma3_gpu", EMBEDDER, 1e-5),
-        # Rows are quantized at run time: a step of 1/127 more or less, as the processor's sums of floats are rounded.
-        ("llama_wi8", None, 1e-2),
-        ("llama_wi4", None, 1e-2),
-        ("gemma3_gpu_wi8_emb4", EMBEDDER, 3e-2),
+        ("llama_wi8", None, 1e-5),
+        ("llama_wi4", None, 1e-5),
+        ("gemma3_gpu_wi8_emb4", EMBEDDER, 3e-2),  # rows are quantized at run time: a step of 1/127 more or less
     ],
 )
 def test_greedy_tokens_and_logits(name: str, embedder: Path | None, tolerance: float, cpu: bool) -> None:
@@ -41,7 +40,11 @@ def test_greedy_tokens_and_logits(name: str, embedder: Path | None, tolerance: f
     assert got.tokens == tuple(tokens)
     assert got.logits is not None
     scale = max(float(np.abs(x).max()) for x in logits)
-    np.testing.assert_allclose(np.array(got.logits), np.array(logits), atol=tolerance * scale, rtol=0)
+    errors = np.abs(np.array(got.logits) - np.array(logits)).max(-1) / scale
+    if cpu and name == "llama_wi8":  # a row that is quantized at run time lies near a tie, as sums of floats are rounded
+        assert max(errors[0], np.median(errors)) <= tolerance and errors.max() < 1e-2
+    else:
+        assert errors.max() <= tolerance
     if not cpu:
         report = generator.report()
         assert report is not None and report.claimed > 0

@@ -81,7 +81,7 @@ def test_an_interrupt_anywhere_in_an_invoke(name: str, mode: str) -> None:
         heard += outcome == "raised"
         if outcome == "returned":
             break
-    assert heard == number > 5
+    assert heard == number > (5 if name == "lstm" and mode.startswith("in place") else 10)
 
 
 @pytest.mark.parametrize("mode", ["interpreter", pytest.param("in place", marks=_NATIVE)])

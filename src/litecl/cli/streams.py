@@ -55,13 +55,12 @@ def refuse(args: argparse.Namespace) -> None:
 def begun(args: argparse.Namespace, entry: Entry) -> Chunks:
     """Prepare a model for the chunks of a sound, and return these. Raises ModelError."""
     resize(entry, args.shape)
-    details = entry.get_input_details()
-    chunks = chunks_of(args.input, details, media_of(args), args.every_ms)
+    details, media = entry.get_input_details(), media_of(args)
+    chunks = chunks_of(args.input, details, media, args.every_ms)
     if chunks.every_s < chunks.size_s and keeps_states(entry.interpreter):
         raise ModelError(
             f"--every-ms: the model keeps states from chunk to chunk, which overlap: expected {1e3 * chunks.size_s:g}"
         )
-    media = media_of(args)
     others = load_inputs([argument for argument in args.input if not is_sound(argument)], details, media)
     prepare(entry, {**random_inputs(details, args.random), **others, chunks.label: chunks.at(0)})
     return chunks
