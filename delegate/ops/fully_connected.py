@@ -8,7 +8,7 @@ from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Refusal, S
 from litecl.delegate.cpu.schedules import SUM_OF_LANES
 from litecl.delegate.cpu.target import CpuCall
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import Tile, chunks, flops, rows_of
+from litecl.delegate.kit.schedule import Tile, chunks, flops
 from litecl.delegate.matmul.product import CACHED_WEIGHTS, Packed, Product, gemm, in_halves, packed
 from litecl.delegate.ops.gpu import products
 from litecl.interpreter.graph import TensorSpec
@@ -55,8 +55,7 @@ def _suits_dots(matrix: Operand, tile: Tile) -> bool:
 
 def _dots(call: Call, columns: int, depth: int) -> Launch:
     x, matrix, bias = call.weighted
-    dots = rows_of("fully_connected", call.target, columns)
-    share = chunks("fully_connected", columns, call.target, step=dots, work=depth)
+    share = chunks("fully_connected", columns, call.target, work=depth)
     nothing = Const(np.zeros(1, np.float32))
     halves = matrix.data is not None and call.target.half_weights
     weights = Packed(Const(in_halves(matrix.value)) if halves else matrix)
@@ -65,7 +64,7 @@ def _dots(call: Call, columns: int, depth: int) -> Launch:
     return share.launch(
         "fully_connected",
         (*operands, *share.args, np.int32(depth), *flags, *call.activation.bounds),
-        call.activation.defines | weights.defines | {"MR": str(dots)},
+        call.activation.defines | weights.defines,
         flops(columns, depth),
     )
 

@@ -80,7 +80,7 @@ def _reached(text: str, name: str, bodies: dict[str, str], seen: set[str]) -> It
     yield text
 
 
-@pytest.mark.parametrize("file", sorted(p.name for p in _KERNELS.glob("*") if "\nSHARED " in p.read_text()))
+@pytest.mark.parametrize("file", sorted(p.name for p in _KERNELS.glob("*.[ch]*") if "\nSHARED " in p.read_text()))
 def test_functions_that_files_share_are_the_same_for_all_tiles(file: str) -> None:
     """The linker keeps the first of them, whichever variant that is from."""
     found = _FUNCTION.findall((_KERNELS / file).read_text())

@@ -41,7 +41,7 @@ def test_greedy_tokens_and_logits(name: str, embedder: Path | None, tolerance: f
     assert got.logits is not None
     scale = max(float(np.abs(x).max()) for x in logits)
     errors = np.abs(np.array(got.logits) - np.array(logits)).max(-1) / scale
-    if cpu and name == "llama_wi8":  # a row that is quantized at run time lies near a tie, as sums of floats are rounded
+    if cpu and name == "llama_wi8":  # a row of it, quantized at run time, lies near a tie of roundings
         assert max(errors[0], np.median(errors)) <= tolerance and errors.max() < 1e-2
     else:
         assert errors.max() <= tolerance
