@@ -18,6 +18,7 @@ from litecl.interpreter.tensor import Sparsity as Sparsity
 from litecl.interpreter.tensor import TensorSpec as TensorSpec
 
 ABSENT = -1
+_ONCE = ("CALL_ONCE", "HASHTABLE_IMPORT")
 CONTEXT_LENGTH = "litecl.context_length"
 """Metadata of a language model: how many tokens its caches hold, as a decimal number; each has a slot of its own."""
 
@@ -108,6 +109,29 @@ def acts(model: Model, node: Node) -> bool:
     """
     inner = [n for callee in reached(model, [node]) for n in model.subgraphs[callee].nodes]
     return any(not n.outputs or updated_by(n) for n in (node, *inner))
+
+
+def keeps_states(model: Model, subgraph: int) -> bool:
+    """Return whether a run of a subgraph may change what its next run computes: it writes variables.
+
+    What is done once (CALL_ONCE) and tables, which are filled once, do not count.
+    """
+    waiting, seen = [subgraph], set[int]()
+    while waiting:
+        index = waiting.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        graph = model.subgraphs[index]
+        given = {*graph.inputs, *(t for node in graph.nodes for t in node.outputs)}
+        for node in graph.nodes:
+            if node.op.name in _ONCE:
+                continue
+            kept = [t for t in updated_by(node) if t not in given]
+            if kept or not node.outputs or any(graph.tensors[t].is_variable for t in node.outputs):
+                return True
+            waiting += callees_of(node)
+    return False
 
 
 def entries(model: Model) -> tuple[int, ...]:

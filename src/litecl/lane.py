@@ -10,7 +10,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.feeding import fits, texts, told_apart
-from litecl.interpreter.graph import Array, Shape
+from litecl.interpreter.graph import Array, Shape, keeps_states
 
 
 class _Input:
@@ -64,6 +64,7 @@ class Lane:
             zip(told_apart([d["name"] for d in results]), [int(d["index"]) for d in results], strict=True)
         )
         self.results = {name: (_shape(d), np.dtype(d["dtype"])) for name, d in zip(self.outputs, results, strict=True)}
+        self.keeps_states = keeps_states(self.interpreter.model, self.subgraph)
         self.device = "none" if not delegates else self.interpreter.delegation_report().device
 
     def run(self, batch: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,6 +82,8 @@ class Lane:
         (total,) = rows
         if not total:
             raise ShapeError("expected at least one row, got none")
+        if self.keeps_states and step and total % step:  # copies would change the states of the rows that lack
+            raise ShapeError(f"a model of {step} rows, which keeps states: expected a multiple of them, got {total}")
         parts = [self._rows(values, start, step) for start in range(0, total, step or 1)]
         return {name: (np.concatenate if step else np.stack)([part[name] for part in parts]) for name in self.outputs}
 

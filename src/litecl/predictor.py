@@ -92,6 +92,11 @@ class Predictor:
         return dict(self._lanes[0].results)
 
     @property
+    def keeps_states(self) -> bool:
+        """Whether a batch may change the results of later ones: the model writes variables."""
+        return self._lanes[0].keeps_states
+
+    @property
     def devices(self) -> list[str]:
         """Names of the devices that batches are run on; "none" for numpy."""
         return [*dict.fromkeys(lane.device for lane in self._lanes)]

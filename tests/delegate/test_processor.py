@@ -25,7 +25,7 @@ from litecl.interpreter.errors import KernelBuildError
 from litecl.perf import devices as listing
 from support import devices
 from support.all_cases import DEVICE_CASES, content
-from support.pocl_processor import as_itself
+from support.skips import as_itself
 
 _AS_CPU = Path(__file__).parents[1] / "tools" / "as_cpu.sh"
 
@@ -54,6 +54,12 @@ def test_numpy_tells_what_the_processor_has() -> None:
     """Without this every x86-64 processor that LLVM does not know would be taken for the first of them."""
     if sys.platform == "linux" and os.uname().machine == "x86_64":
         assert {"SSE2", "SSE3"} <= identity.features()
+
+
+def test_another_processor_needs_no_package_of_the_tests() -> None:
+    """as_cpu.sh runs commands of fresh environments too."""
+    program = "import sys; sys.modules['pytest'] = None; import support.pocl_processor"
+    subprocess.run([sys.executable, "-c", program], cwd=_AS_CPU.parents[1], check=True)
 
 
 @needs_pocl

@@ -19,7 +19,7 @@ from litecl.delegate.native.library import Libraries
 from litecl.delegate.opencl import folder
 from litecl.interpreter.file.writer import write
 from support import small_models
-from support.pocl_processor import as_itself
+from support.skips import as_itself
 
 pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
 CHAIN = small_models.chain()

@@ -17,7 +17,7 @@ from litecl.interpreter import ops
 from litecl.interpreter.kit.modules import Modules
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops import BUILTINS, CUSTOMS, MODULES, every_op
-from support.pocl_processor import as_itself
+from support.skips import as_itself
 
 
 @pytest.fixture

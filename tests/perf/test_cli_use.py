@@ -22,7 +22,7 @@ from litecl.delegate import devices
 from litecl.delegate.native import compiler
 from support.build import randn
 from support.command import RNG, data, failure, small_model, text
-from support.pocl_processor import as_itself
+from support.skips import as_itself
 
 
 @pytest.fixture

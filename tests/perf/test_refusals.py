@@ -47,6 +47,16 @@ def test_a_value_that_one_case_takes_is_not_refused() -> None:
     assert refusals.refused_options(cases, on_device=False) == ()
 
 
+def test_no_more_cases_run_than_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first that is taken does, of every value: `litecl coverage` asks of some 450."""
+    ran: list[Case] = []
+    own = refusals._cpu_refusal
+    monkeypatch.setattr(refusals, "_cpu_refusal", lambda case: ran.append(case) or own(case))
+    refusals.refused_options([_case()] * 3, on_device=True)
+    values = [case.options.fused_activation_function.name for case in ran]
+    assert (values.count("RELU"), values.count("TANH"), values.count("SIGN_BIT")) == (1, 1, 3)
+
+
 def test_what_a_lowering_may_say() -> None:
     """Texts of errors and of operands that must be constant, through the functions that are called."""
     found = refusals.converter_refusals()

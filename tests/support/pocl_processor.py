@@ -15,8 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
 _POCL = "Portable Computing Language"
 _CPU = 1 << 1  # CL_DEVICE_TYPE_CPU
 _RECORD_BYTES = 1024  # of struct _cl_device_id, as far as it is searched
@@ -35,7 +33,6 @@ _BETTER = {
     "znver3": frozenset({"cascadelake", "skylake-avx512"}),
     "generic": frozenset(name for name, _ in LEVELS),
 }
-as_itself = pytest.mark.skipif("LITECL_AS_CPU" in os.environ, reason="as_cpu.sh stands in for what this tests")
 _given: dict[str, Any] = {}  # names that PoCL points to, which must outlive it
 _seen: set[int] = set()
 

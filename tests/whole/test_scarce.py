@@ -21,8 +21,8 @@ from litecl.interpreter.ops.cumsum import CUMSUM, CumsumOptions
 from support import small_models
 from support.build import Graph
 from support.build import model as g_model
-from support.pocl_processor import as_itself
 from support.shared import MODELS, needs_shared
+from support.skips import as_itself
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of a process are tried on Linux")
 _needs_compiler = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor")

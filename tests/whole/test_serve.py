@@ -1,15 +1,9 @@
 """`litecl serve` answers as LiteRT does, alone and in shared batches; refuses what is wrong; tells what it did."""
 
 import json
-import os
-import re
-import signal
-import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -24,36 +18,10 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
 from litecl.serve.protocol import Tensor, decoded, encoded
 from support import oracle
+from support.served import Client, started
 
 uvicorn = pytest.importorskip("uvicorn", reason="litecl[serve] is not installed")
 app = pytest.importorskip("litecl.serve.app", reason="litecl[serve] is not installed")
-
-
-class Client:
-    """Asks a server."""
-
-    def __init__(self, port: int) -> None:
-        self.address = f"http://127.0.0.1:{port}"
-
-    def get(self, path: str) -> str:
-        with urllib.request.urlopen(self.address + path, timeout=30) as answer:
-            text: str = answer.read().decode()
-            return text
-
-    def post(self, document: Any, path: str = "/v2/models/digits/infer") -> tuple[int, Any]:
-        """Return the status and what the answer says."""
-        body = document if isinstance(document, bytes) else json.dumps(document).encode()
-        request = urllib.request.Request(self.address + path, body, {"Content-Type": "application/json"})
-        try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as error:
-            return error.code, json.load(error)
-
-    def counted(self, name: str) -> float:
-        """Return a number of /metrics."""
-        (found,) = re.findall(rf"^{re.escape(name)} (\S+)$", self.get("/metrics"), re.M)
-        return float(found)
 
 
 def infer(images: Array, **other: Any) -> dict[str, Any]:
@@ -228,17 +196,10 @@ def test_numbers_that_json_has_not_are_null() -> None:
 
 
 def test_the_command_serves_until_it_is_interrupted(made: sample.Sample) -> None:
-    words = [sys.executable, "-m", "litecl", "serve", str(made.model), "--port", "0", "--name", "digits", "--json"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ) as process:
-        assert process.stderr is not None
-        line = next(line for line in process.stderr if "http://" in line)
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/v2/models/digits", line)
-        assert found, line
-        client = Client(int(found[1]))
-        assert results(client.post(infer(np.load(made.image)))).argmax() == made.shown
-        process.send_signal(signal.SIGINT)
-        printed, _ = process.communicate(timeout=30)
-    assert process.returncode == 0 and json.loads(printed)["requests"] == 1
+    with started(made.model, "--name", "digits", "--json") as server:
+        assert results(server.client.post(infer(np.load(made.image)))).argmax() == made.shown
+        printed = server.ended()
+    assert server.process.returncode == 0 and json.loads(printed)["requests"] == 1
 
 
 def test_a_port_that_is_taken_is_an_error(made: sample.Sample, capsys: pytest.CaptureFixture[str]) -> None:

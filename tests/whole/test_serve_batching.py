@@ -55,7 +55,7 @@ def _fixed() -> Model:
         (_of(lambda g, x: g.op(TANH, [x], NoOptions())), None),
         (_of(_mean), "do not have a row"),
         (_of(_running_sum), "depends on other rows"),
-        (_counting(), "another result a second time"),
+        (_counting(), "it keeps states"),
         (_fixed(), "no open first dimension"),
     ],
     ids=["rows", "mean", "running_sum", "counting", "fixed"],

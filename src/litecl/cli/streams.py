@@ -16,7 +16,7 @@ from litecl.cli.classes import labels_of, scores_of, top
 from litecl.cli.command import media_of, milliseconds, resize
 from litecl.cli.entry import Entry
 from litecl.cli.tables import number, table, titled
-from litecl.interpreter import Interpreter
+from litecl.interpreter import Interpreter, graph
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 from litecl.jobs.chunks import Chunks, chunks_of, is_sound
@@ -67,9 +67,9 @@ def begun(args: argparse.Namespace, entry: Entry) -> Chunks:
 
 
 def keeps_states(interpreter: Interpreter) -> bool:
-    """Return whether a model has variables."""
-    graphs = interpreter.model.subgraphs
-    return any(spec.is_variable or spec.type.name == "RESOURCE" for graph in graphs for spec in graph.tensors)
+    """Return whether a model writes variables."""
+    model = interpreter.model
+    return any(graph.keeps_states(model, entry) for entry in graph.entries(model))
 
 
 def streamed(entry: Entry, chunks: Chunks) -> list[Array]:

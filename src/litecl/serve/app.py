@@ -75,7 +75,7 @@ class _Routes:
         return {"name": "litecl", "version": litecl.__version__, "extensions": []}
 
     def model(self, name: str) -> dict[str, Any]:
-        """Return the model's inputs and outputs."""
+        """Return the model's inputs and outputs, and whether requests change the results of later ones."""
         self._require(name)
         inputs = [
             {"name": each, "datatype": name_of(dtype), "shape": [*shape]}
@@ -85,7 +85,14 @@ class _Routes:
             {"name": each, "datatype": name_of(dtype), "shape": [*shape]}
             for each, (shape, dtype) in self._predictor.results.items()
         ]
-        return {"name": name, "platform": "litecl_tflite", "inputs": inputs, "outputs": outputs}
+        parameters = {"keeps_states": self._predictor.keeps_states}
+        return {
+            "name": name,
+            "platform": "litecl_tflite",
+            "inputs": inputs,
+            "outputs": outputs,
+            "parameters": parameters,
+        }
 
     def model_ready(self, name: str) -> dict[str, Any]:
         """Return that the model is compiled."""

@@ -156,9 +156,12 @@ _CLOSE = 1e-4  # of the largest magnitude: a batch may add up in another order t
 def why_apart(predictor: Predictor) -> str | None:
     """Return why rows of a model cannot share a batch, or None if they can. It runs the model on random rows.
 
-    Rows can where all inputs have an open first dimension, all results have their rows, a row's result is the same in a
-    batch as alone, and the same a second time. The predictor should be one that nobody uses: variables change.
+    Rows can where the model writes no variables, all inputs have an open first dimension, all results have their rows,
+    a row's result is the same in a batch as alone, and the same a second time (custom operators may keep what they
+    like). The predictor should be one that nobody uses.
     """
+    if predictor.keeps_states:
+        return "it keeps states"
     shapes = {name: shape for name, (shape, _) in predictor.inputs.items()}
     if not shapes or any(not shape or shape[0] != -1 for shape in shapes.values()):
         return "its inputs have no open first dimension"

@@ -61,8 +61,10 @@ def refused_options(cases: Sequence[Case], *, on_device: bool) -> tuple[RefusedO
     """Return the values of options that the interpreter or the device refuses for one operator. cases: its own."""
     found: dict[tuple[str, str], RefusedOption] = {}
     every: dict[str, list[str]] = {}
-    for option, value in _values(cases):
-        where, reason = _refusal(_with(cases, option, value), on_device=on_device)
+    choices = [*_values(cases)]
+    some = _some(cases) if choices else []
+    for option, value in choices:
+        where, reason = _refusal(_with(cases, some, option, value), on_device=on_device)
         shown = value.name if isinstance(value, IntEnum) else str(value)
         every.setdefault(option, []).append(shown)
         if where:
@@ -76,11 +78,16 @@ def refused_options(cases: Sequence[Case], *, on_device: bool) -> tuple[RefusedO
 
 def _refusal(cases: Sequence[Case], *, on_device: bool) -> tuple[str, str]:
     """Return where all of some cases are refused, and why the first is; "" for nowhere."""
-    reasons = [_cpu_refusal(case) for case in cases]
-    if reasons and all(reasons):
-        return "CPU", str(reasons[0])
-    left = [device_refusal(case) for case, why in zip(cases, reasons, strict=True) if not why] if on_device else []
-    return ("device", str(left[0])) if left and all(left) and FOLDED not in left else ("", "")
+    on_cpu, left = list[str](), list[str]()
+    for case in cases:  # one that is taken decides: most are, so few cases run
+        if why := _cpu_refusal(case):
+            on_cpu.append(why)
+            continue
+        reason = device_refusal(case) if on_device else None
+        if not reason or reason == FOLDED:
+            return "", ""
+        left.append(reason)
+    return ("device", left[0]) if left else ("CPU", on_cpu[0]) if on_cpu else ("", "")
 
 
 def _values(cases: Sequence[Case]) -> Iterator[tuple[str, Any]]:
@@ -94,16 +101,20 @@ def _values(cases: Sequence[Case]) -> Iterator[tuple[str, Any]]:
             yield from ((field.name, other) for other in ((False, True) if isinstance(value, bool) else type(value)))
 
 
-def _with(cases: Sequence[Case], option: str, value: Any) -> list[Case]:
-    """Return cases with an option's value: those that have it, and some of every type that are given it."""
+def _some(cases: Sequence[Case]) -> list[Case]:
+    """Return some cases of every type."""
+    found: dict[str, list[Case]] = {}
+    for case in cases:
+        found.setdefault(types_of(case), []).append(case)
+    return [case for group in found.values() for case in group[:_CASES]]
+
+
+def _with(cases: Sequence[Case], some: Sequence[Case], option: str, value: Any) -> list[Case]:
+    """Return cases with an option's value: those that have it, or else some that are given it."""
     own = [case for case in cases if getattr(case.options, option, None) == value]
     if own:
         return own[:_CASES]
-    some: dict[str, list[Case]] = {}
-    for case in cases:
-        some.setdefault(types_of(case), []).append(case)
-    chosen = [case for group in some.values() for case in group[:_CASES]]
-    return [replace(case, options=replace(case.options, **{option: value})) for case in chosen]
+    return [replace(case, options=replace(case.options, **{option: value})) for case in some]
 
 
 def _cpu_refusal(case: Case) -> str | None:

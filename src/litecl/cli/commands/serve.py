@@ -10,7 +10,7 @@ from typing import Any
 from rich.text import Text
 
 from litecl.cli.command import Output, count, device_arguments, device_options, model_argument, positive, progress
-from litecl.interpreter.errors import MissingExtra
+from litecl.interpreter.errors import MissingExtra, ModelError
 from litecl.predictor import Predictor
 from litecl.serve.batching import prepare, why_apart
 
@@ -61,6 +61,8 @@ def run(args: argparse.Namespace) -> Output:
         if apart is None:
             prepare(predictor, args.batch)
     name = args.name or Path(args.model).stem
+    if predictor.keeps_states:
+        _check_states(predictor, name)
     made, metrics = app(
         predictor,
         Serving(name, apart is None, args.batch, args.wait_ms / _MS, args.waiting, args.most_bytes),
@@ -72,6 +74,16 @@ def run(args: argparse.Namespace) -> Output:
         with suppress(KeyboardInterrupt):  # the way to end it
             uvicorn.Server(uvicorn.Config(made, log_level="warning")).run(sockets=[listener])
     return Output({"model": str(args.model), "requests": metrics.requests}, [Text(f"{metrics.requests} requests")])
+
+
+def _check_states(predictor: Predictor, name: str) -> None:
+    """Warn that clients share states. Raises ModelError where there would be several, for requests to get by chance."""
+    if predictor.at_once > 1:
+        at_once = predictor.at_once
+        predictor.close()
+        raise ModelError(f"--buffers: the model keeps states, which {at_once} buffers would each have: expected 1")
+    warning = f"warning: {name} keeps states, which all clients share: a request changes the results of later ones"
+    print(warning, file=sys.stderr, flush=True)
 
 
 def _why_apart(args: argparse.Namespace, options: dict[str, Any]) -> str | None:
