@@ -31,6 +31,10 @@ Progress = Callable[[int, int], None]
 """Receives how many layers are measured, and of how many."""
 
 
+def silent(done: int, total: int) -> None:
+    """Tell nothing of the progress."""
+
+
 @dataclass(frozen=True)
 class Priced:
     """The prices of a model.
@@ -47,7 +51,7 @@ class Priced:
     samples: Sequence[Sample]
     measured: int
     widened: bool
-    progress: Progress = lambda done, total: None
+    progress: Progress = silent
 
     @property
     def layers(self) -> list[Layer]:
