@@ -16,6 +16,7 @@ from litecl.converter.pipeline import Observe, Pipeline, Tools, placed
 from litecl.converter.quantization.half_safe import half_safe
 from litecl.converter.quantization.options import Quantization, Weights, declared
 from litecl.converter.quantization.quantize import quantize
+from litecl.converter.quantization.recipes.priced import Progress, silent
 from litecl.converter.records import Shapes, Source
 from litecl.converter.report import ConversionReport, ConversionWarning
 from litecl.converter.tflite_attributes import TargetSpec, TFLiteAttributes
@@ -212,13 +213,14 @@ class Converter(TFLiteAttributes):
         self._fusions.insert(0, fusion)
         return self
 
-    def convert(self, observe: Observe | None = None) -> bytes:
+    def convert(self, observe: Observe | None = None, progress: Progress = silent) -> bytes:
         """Return the content of a .tflite file. Raises ConversionError that names what cannot be converted, and where;
         warns (``ConversionWarning``) of operators that LiteRT does not have.
 
-        observe: called with the name of every pass that has run, and the module as it is then.
+        observe: called with the name of every pass that has run, and the module as it is then. progress: called by a
+        search for bits with the number of layers that are measured, and of all.
         """
-        content = writer.write(self._converted(observe))
+        content = writer.write(self._converted(observe, progress))
         self.report = replace(self.report, size_bytes=len(content))
         return content
 
@@ -226,7 +228,7 @@ class Converter(TFLiteAttributes):
         """Return the model as data, as ``litecl.interpreter.Interpreter`` takes it too."""
         return self._converted(observe)
 
-    def _converted(self, observe: Observe | None) -> Model:
+    def _converted(self, observe: Observe | None, progress: Progress = silent) -> Model:
         how = self.asked(declared(self._options.get("quantize")))
         loaded = self._load(self)
         if isinstance(loaded, Model):
@@ -238,7 +240,7 @@ class Converter(TFLiteAttributes):
         report = replace(report, fusions=[*report.fusions, *records])
         finished, data = self._finish(rolled), self._options.get("fp16_safe")
         safe, rescaled = (finished, None) if data is None else half_safe(finished, data)
-        model, quantization = quantize(safe, how)
+        model, quantization = quantize(safe, how, progress)
         self.report = replace(report.of(model), quantization=quantization, rescaled=rescaled)
         self._check_custom(model)
         if self.report.warning:

@@ -21,7 +21,7 @@ from litecl.converter.quantization.options import Quantization
 from litecl.converter.quantization.recipes.apply import Selection, moments_of, selections, with_narrow_weights
 from litecl.converter.quantization.recipes.choices import borders
 from litecl.converter.quantization.recipes.notes import unused
-from litecl.converter.quantization.recipes.priced import Priced
+from litecl.converter.quantization.recipes.priced import Priced, Progress, silent
 from litecl.converter.quantization.recipes.read import recipe_of
 from litecl.converter.quantization.recipes.recipe import Recipe
 from litecl.converter.quantization.recipes.search import Search
@@ -33,10 +33,14 @@ from litecl.interpreter.graph import Model, Signature, Subgraph, reached
 from litecl.interpreter.schema import TensorType
 
 
-def quantize(model: Model, how: Quantization | None) -> tuple[Model, QuantizationReport | None]:
+def quantize(
+    model: Model, how: Quantization | None, progress: Progress = silent
+) -> tuple[Model, QuantizationReport | None]:
     """Return the model quantized by ``how``, and the report; None leaves it unchanged. There is a report if activations
     are integers. A model that was trained for quantization becomes one on integers with int8 weights in any case, for
     that is what it was trained for.
+
+    progress: of a search for bits.
     """
     if how is None:
         return without_grids(model), None
@@ -44,7 +48,7 @@ def quantize(model: Model, how: Quantization | None) -> tuple[Model, Quantizatio
         return _in_part(model, how)
     wide = with_wide_constants(model)
     if how.searches:
-        return _searched(wide, how, signed=bool(model.signatures))
+        return _searched(wide, how, progress, signed=bool(model.signatures))
     if how.recipe is not None:
         return _by_recipe(wide, how, recipe_of(how.recipe), signed=bool(model.signatures))
     if how.activations is None and how.weights == "int8" and is_trained(wide):
@@ -91,10 +95,10 @@ def _with_narrow_weights(graph: Subgraph, how: Quantization) -> Subgraph:
     return dynamic_range(graph, how.per_channel, narrow=how.weights == "int4", block=how.block)
 
 
-def _searched(model: Model, how: Quantization, *, signed: bool) -> tuple[Model, QuantizationReport]:
+def _searched(model: Model, how: Quantization, progress: Progress, *, signed: bool) -> tuple[Model, QuantizationReport]:
     """Return a model with the bits of each layer that a size or an error asks for, and the report."""
     floats = with_constant_weights(without_grids(model))
-    search = Search(Priced(floats, samples(how, floats), how.measured, how.weight_only))
+    search = Search(Priced(floats, samples(how, floats), how.measured, how.weight_only, progress))
     budget = how.budget_bytes
     found = search.for_ratio(how.min_sqnr_db or 0.0) if budget is None else search.for_size(budget)
     plain = replace(how, recipe=list(found.recipe), budget=None, min_sqnr_db=None, weight_only=False, strict=False)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from litecl.converter.unrolled.links import Links
-from litecl.converter.unrolled.sums import Product, sum_of
+from litecl.converter.unrolled.sums import Product, Sum, sum_of
 from litecl.converter.unrolled.views import root
 from litecl.interpreter.graph import Node
 from litecl.interpreter.match import Any, Number, Pattern, Tree, match, match_node
 from litecl.interpreter.ops.binary import ADD, MUL, SUB
-from litecl.interpreter.ops.unary import LOGISTIC, TANH
+from litecl.interpreter.ops.unary import LOGISTIC, RELU, TANH
 
 LSTM_GATES = ("input", "forget", "cell", "output")
 _GATES = (*LSTM_GATES, "reset", "update", "new", "recurrent")
@@ -26,7 +26,7 @@ class Cell:
     gates: the sums by name; an LSTM that starts from zeros has no "forget". "recurrent" of a GRU is the part of its
     "new" gate that "reset" scales; it has none if "reset" scales the state before the product: ``scaled``. A GRU that
     starts from zeros may lack it, and "reset". batch, units: the rows of h and their width. nodes: those that make h
-    from the sums.
+    from the sums. activation: of an RNN, "tanh" or "relu".
     """
 
     kind: str
@@ -38,6 +38,7 @@ class Cell:
     units: int
     nodes: tuple[Node, ...] = field(repr=False)
     scaled: int | None = None
+    activation: str = "tanh"
 
 
 def _sigmoid(name: str) -> Pattern:
@@ -83,6 +84,7 @@ _CELLS = (
     ("GRU", _keras_first(_LATE, "h")),
     ("GRU", _keras_first(_EARLY, "h")),
     ("RNN", Pattern(TANH, [Any("new")], name="h")),
+    ("RNN", Pattern(RELU, [Any("new")], name="h")),
 )
 
 
@@ -107,7 +109,9 @@ def _cell(links: Links, kind: str, pattern: Pattern, node: Node) -> Cell | None:
     state = found["state"] if kind == "LSTM" else found["h"]
     plain = Cell(kind, found["h"], state, before, gates, batch, units[0], found.nodes)
     is_early = kind == "GRU" and before is not None and "recurrent" not in gates
-    cell = _with_early_reset(links, plain) if is_early else _after_another(links, plain) if kind == "RNN" else plain
+    cell = _with_early_reset(links, plain) if is_early else plain
+    if kind == "RNN":
+        cell = _after_another(links, replace(plain, activation=node.op.name.lower()), pattern)
     if cell is None or not batch:
         return None
     read = [*(t for part in cell.nodes for t in part.outputs), *([] if cell.before is None else [cell.before])]
@@ -126,20 +130,29 @@ def _with_early_reset(links: Links, cell: Cell) -> Cell | None:
     return None
 
 
-def _after_another(links: Links, cell: Cell) -> Cell | None:
-    """Return a simple step with the state before it: what is multiplied, if it is itself a tanh of the same products,
-    or of all but those with a state of zeros.
+def _after_another(links: Links, cell: Cell, pattern: Pattern) -> Cell | None:
+    """Return a simple step with the state before it: what is multiplied, if it is itself the activation of the same
+    products, or of all but those with a state of zeros.
     """
     total = sum_of(links, cell.gates["new"])
-    if total is None or not total.products:
+    if total is None or not (total.products or total.parts):
         return None
     for product in total.products:
         x = root(links, product.x)
-        found = match(links, Pattern(TANH, [Any("new")]), x)
+        found = match(links, pattern, x)
         earlier = None if found is None else sum_of(links, found["new"])
-        if earlier is not None and earlier.products and all(_is_among(p, total.products) for p in earlier.products):
+        if earlier is not None and _is_earlier(earlier, total):
             return replace(cell, before=x)
     return cell
+
+
+def _is_earlier(earlier: Sum, later: Sum) -> bool:
+    """Return whether a sum may be that of the step before another: it may lack the product with a state of zeros, which
+    is the only one if the products with the sequence are computed before.
+    """
+    if not earlier.products:
+        return len(later.products) == 1 and len(earlier.parts) == len(later.parts) == 1
+    return all(_is_among(product, later.products) for product in earlier.products)
 
 
 def _is_among(product: Product, others: tuple[Product, ...]) -> bool:

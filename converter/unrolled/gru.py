@@ -31,7 +31,7 @@ _RECURRENT = ("reset", "update", "recurrent")
 _AT_ONCE = 8
 """The most steps of one iteration: LiteRT starts one in the time of several narrow steps."""
 LEAST = 1500
-"""Steps times units from which a loop is as fast as its steps in LiteRT (docs/guides/converting.md has the times)."""
+"""Steps times units from which a loop may be as fast as its steps in LiteRT (times: docs/guides/converting.md)."""
 
 
 def pays(layer: Layer) -> bool:

@@ -77,7 +77,7 @@ def _rnn(b: Builder, layer: Layer, x: Value, h: Value, c: Value) -> Sequence[Val
     assert gate.weights is not None and gate.recurrent is not None
     weights = [b.const(gate.weights), b.const(gate.recurrent), b.const(gate.row, np.float32)]
     shape = (*(x.static_shape or ())[:2], layer.units)
-    return rnn_layer(b, x, h, weights, "tanh", sequence.backwards, shape, sequence.axis)
+    return rnn_layer(b, x, h, weights, layer.chain[0].activation, sequence.backwards, shape, sequence.axis)
 
 
 _LAYERS: dict[str, Callable[[Builder, Layer, Value, Value, Value], Sequence[Value]]] = {

@@ -13,6 +13,7 @@ from litecl.converter.unrolled.layer import Layer, layer_of
 from litecl.converter.unrolled.links import Links
 from litecl.converter.unrolled.nodes import module_of, operands_of, pays
 from litecl.converter.unrolled.results import Result, results_of
+from litecl.converter.unrolled.unfused import unfused
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.control import WHILE
@@ -36,7 +37,7 @@ def _round(model: Model, index: int) -> tuple[Model, list[FusionRecord]]:
     """Return the model with all layers rolled up that a subgraph has as it is, and what was done."""
     graph = model.subgraphs[index]
     records: list[FusionRecord] = []
-    links = Links(graph)
+    links = Links(unfused(graph))
     layers = [layer for chain in chains(cells(links), links) if (layer := layer_of(links, chain)) is not None]
     layers = [layer for layer in layers if pays(layer) and not _reads_variables(graph, layer)]
     renamed: dict[int, int] = {}

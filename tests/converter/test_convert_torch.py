@@ -20,7 +20,7 @@ from support.quantize_models import run
 torch: Any = pytest.importorskip("torch", reason="torch and litert-torch have an environment of their own")
 litert_torch: Any = pytest.importorskip("litert_torch", reason="litert-torch has an environment of its own")
 
-_STATES = {"LSTM": 2, "GRU": 1}
+_STATES = {"LSTM": 2, "GRU": 1, "RNN": 1}
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +126,19 @@ def test_loops_over_cells(kind: str) -> None:
     converter = Converter.from_exported_program(program)
     assert_as_torch(program, converter.convert(), *shapes)
     assert len(converter.report.fusions) == 1
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 6), (3, 5, 6)])
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2}, {"bidirectional": True}])
+@pytest.mark.parametrize("given", [False, True])
+def test_simple_layers_of_relu(shape: tuple[int, ...], options: dict[str, Any], given: bool) -> None:
+    layers = options.get("num_layers", 1) * (1 + options.get("bidirectional", False))
+    shapes = (shape, *((layers, shape[0], 5),) * given)
+    program = exported(Recurrent("RNN", given, nonlinearity="relu", batch_first=True, **options), *shapes)
+    converter = Converter.from_exported_program(program)
+    content = converter.convert()
+    assert [fusion.name for fusion in converter.report.fusions] == ["unrolled RNN"] * layers
+    assert_as_torch(program, content, *shapes)
 
 
 def test_projections_stay_unrolled() -> None:

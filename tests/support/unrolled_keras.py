@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from litecl.interpreter.graph import Model
-from litecl.interpreter.ops.binary import ADD, MINIMUM, MUL, SUB
+from litecl.interpreter.ops.binary import ADD, MINIMUM, MUL, SUB, AddOptions
 from litecl.interpreter.ops.pack import PACK, UNPACK, PackOptions, UnpackOptions
 from litecl.interpreter.ops.split import SPLIT, SplitOptions
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions
 from litecl.interpreter.ops.transpose import TRANSPOSE
 from litecl.interpreter.ops.unary import LOGISTIC, RELU, TANH
+from litecl.interpreter.schema import ActivationFunctionType
 from litecl.perf.models.build import Graph, model
 from support.unrolled import Layer, Sizes
 
@@ -106,10 +107,20 @@ def _whole(layer: Layer, h: int, step: int) -> int:
 
 
 def _rnn(layer: Layer, step: int, x: int, state: State) -> State:
-    total = layer.product(x, layer.kernel, layer.input_bias)
+    """A step; its product with the sequence may be computed before ("ahead"), and its RELU be fused (2)."""
+    relu, ahead = layer.changes.get("relu", 0), "ahead" in layer.changes
+    total, added = x if ahead else layer.product(x, layer.kernel, layer.input_bias), None
     if state[0] is not None:
-        total = layer.op(ADD, total, _whole(layer, state[0], step))
-    return _gate(layer, step, total, TANH), None
+        added = _whole(layer, state[0], step)
+    elif ahead:
+        added = layer.g.const(np.zeros((layer.sizes.batch, layer.sizes.units), np.float32))
+    activation = RELU if bool(relu) != layer.changed("activation", step) else TANH
+    fused = relu == 2 and added is not None and activation is RELU
+    if added is not None:
+        options = AddOptions(ActivationFunctionType.RELU if fused else ActivationFunctionType.NONE)
+        total = layer.op(ADD, total, added, options=options)
+    made = total if fused else layer.op(activation, total)
+    return (layer.op(MINIMUM, made, layer.g.const(np.float32(0.1))) if layer.changed("clip", step) else made), None
 
 
 _CELLS: dict[str, tuple[int, Callable[[Layer, int, int, State], State]]] = {
@@ -131,6 +142,7 @@ def unrolled_keras(
     """A model of layers of a kind over [B,T,F]. read: as for ``support.unrolled.unrolled``, but for "c".
 
     changes: the step at which something is another; early: 1 for a GRU whose reset gate scales the state itself.
+    ahead, relu: of a simple layer (``_rnn``).
     """
     g, rng, s = Graph(), np.random.default_rng(seed), sizes
     x = g.input((s.batch, s.steps, s.depth))
@@ -140,7 +152,8 @@ def unrolled_keras(
         layer = Layer(g, s, gates, rng, changes=changes, depth=s.units if number else s.depth, lead=())
         state: State = (None, None)
         hidden = []
-        for step, fed in enumerate(_steps(layer, x)):
+        ahead = layer.product(x, layer.kernel, layer.input_bias, keep=True) if "ahead" in changes else x
+        for step, fed in enumerate(_steps(layer, ahead)):
             skipped = layer.changed("skip", step)
             state = cell(layer, step, fed, (hidden[-2], state[1]) if skipped else state)
             hidden.append(state[0] or 0)

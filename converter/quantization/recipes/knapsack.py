@@ -89,6 +89,23 @@ def choices_of(items: Sequence[Sequence[Option]]) -> Choices:
     return Choices(items, unit, picked, costs, sum(floors), least)
 
 
+def neighbours(items: Sequence[Sequence[Option]], picked: Sequence[int], left: float, most: int) -> list[list[int]]:
+    """Return what comes of other options for one or two items, for up to ``left`` more bytes: the least harm first."""
+    changes = [(n, o) for n, options in enumerate(items) for o in range(len(options)) if o != picked[n]]
+    owns = [items[n][picked[n]] for n, _ in changes]
+    sizes = np.array([items[n][o].size - own.size for (n, o), own in zip(changes, owns, strict=True)])
+    harms = np.array([items[n][o].harm - own.harm for (n, o), own in zip(changes, owns, strict=True)])
+    found: list[tuple[float, tuple[int, ...]]]
+    found = [(harm, (c,)) for c, (size, harm) in enumerate(zip(sizes, harms, strict=True)) if size <= left]
+    numbers = np.array([n for n, _ in changes])
+    for c, size in enumerate(sizes):
+        (fits,) = np.nonzero((size + sizes[c + 1 :] <= left) & (numbers[c + 1 :] != numbers[c]))
+        best = fits[np.argsort(harms[c + 1 :][fits], kind="stable")[:most]]
+        found += [(harms[c] + harms[c + 1 + other], (c, c + 1 + other)) for other in best]
+    chosen = [dict(changes[c] for c in pair) for _, pair in sorted(found)[:most]]
+    return [[change.get(n, o) for n, o in enumerate(picked)] for change in chosen]
+
+
 @dataclass(frozen=True)
 class Divided:
     """Options of which one counts in part: ``share`` of an item has ``option``, and the rest what is picked for it."""

@@ -1,31 +1,38 @@
 """The layers of a model in every way to store them: what each costs, and the errors that it makes, measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 
 from litecl.converter.quantization.data import Sample
 from litecl.converter.quantization.difference import Difference
 from litecl.converter.quantization.gptq import Moments
 from litecl.converter.quantization.measure import QuantizedRunner
 from litecl.converter.quantization.moments import has_moments, moments
+from litecl.converter.quantization.recipes.alone import Part, Tail, Tails, alone
 from litecl.converter.quantization.recipes.choices import Choice
+from litecl.converter.quantization.recipes.kept import Kept
 from litecl.converter.quantization.recipes.knapsack import Option
 from litecl.converter.quantization.recipes.layers import Layer, Place, layers_of
 from litecl.converter.quantization.recipes.operands import FLOAT, mixed, mixes, positions_of
 from litecl.converter.quantization.recipes.recipe import FORMS
 from litecl.converter.quantization.recipes.weights import narrowed
-from litecl.converter.quantization.watch import Runner
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.graph import Model
 
 _WORST_DB = 100.0  # of an output without a signal
 
 _SMALL = 0.01  # of a file: layers that differ by less between their ways
 _OF_OPERANDS = 16  # samples that single operands are measured on
 _ALIKE = (FLOAT, "float16", "int8", "int4", "int2")  # of all operands, which the layer has as ways
+
+Progress = Callable[[int, int], None]
+"""Receives how many layers are measured, and of how many."""
+
+
+def silent(done: int, total: int) -> None:
+    """Tell nothing of the progress."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +41,17 @@ class Priced:
 
     samples: that the inputs of layers are measured on. measured: of these, how many outputs are compared on.
     widened: whether all weights are widened to floats, or those alone that no kernel multiplies as integers.
+    progress: is told how many layers are measured, and of how many.
+
+    A layer's bytes are those of a file with it alone, to within the padding of constants; its errors are measured by
+    the nodes from it on, if the others cannot change.
     """
 
     model: Model
     samples: Sequence[Sample]
     measured: int
     widened: bool
+    progress: Progress = silent
 
     @property
     def layers(self) -> list[Layer]:
@@ -78,18 +90,22 @@ class Priced:
         model: Model | None = None,
         moments: Mapping[int, Mapping[int, Moments]] | None = None,
     ) -> Model:
-        """Return the model, or another with its moments, stored as chosen."""
+        """Return the model, or another with its moments, stored as chosen. Constants of the model are stored once."""
         of, known = (self.model, self.moments) if model is None or moments is None else (model, moments)
         graphs = list(of.subgraphs)
         for i, graph in enumerate(graphs):
             own = {n: choice for (j, n), choice in chosen.items() if j == i}
-            graphs[i] = narrowed(graph, own, known.get(i, {})).graph if own else graph
+            graphs[i] = narrowed(graph, own, known.get(i, {}), self._kept).graph if own else graph
         return replace(of, subgraphs=tuple(graphs))
 
-    def errors(self, made: Model, most: int | None = None) -> list[float]:
-        """Return the squared error of each output, next to its signal. most: samples that are measured."""
+    def errors(self, made: Model) -> list[float]:
+        """Return the squared error of each output, next to its signal."""
+        return self._errors(made, self.samples[: self.measured])
+
+    def _errors(self, made: Model, samples: Sequence[Sample]) -> list[float]:
+        """Return the errors of a model, or of its nodes from one on, on as many samples as are given."""
         run, found = QuantizedRunner(made), dict[tuple[str, str], Difference]()
-        for sample, wanted in islice(zip(self.samples, self._expected, strict=False), most):
+        for sample, wanted in zip(samples, self._tails.expected, strict=False):
             got = run(sample)
             for name, value in wanted.items():
                 found.setdefault((sample[0].key, name), Difference()).add(value, got[name])
@@ -103,31 +119,43 @@ class Priced:
         return found
 
     @cached_property
-    def _expected(self) -> list[Mapping[str, Array]]:
-        run = Runner(self.model)
-        return [run(sample) for sample in self.samples[: self.measured]]
+    def _tails(self) -> Tails:
+        firsts = [min(n for _, n in layer.places) for layer in self._found]
+        return Tails(self.model, self.samples[: self.measured], firsts)
+
+    @cached_property
+    def _kept(self) -> Kept:
+        specs = (spec for graph in self.model.subgraphs for spec in graph.tensors)
+        return Kept([spec.data for spec in specs if spec.data is not None])
 
     @cached_property
     def _priced(self) -> list[tuple[Layer, list[Option]]]:
-        return [self._priced_layer(layer) for layer in self._found]
+        found = list[tuple[Layer, list[Option]]]()
+        for number, layer in enumerate(self._found):
+            self.progress(number, len(self._found))
+            found.append(self._priced_layer(layer))
+        self.progress(len(found), len(found))
+        return found
 
     def _priced_layer(self, layer: Layer) -> tuple[Layer, list[Option]]:
         """Return a layer with the costs of its ways; a small one is not divided, nor are its operands stored apart."""
+        alone = self._alone(layer)
         whole = tuple(way for way in layer.ways if not way.part)
-        options = [self._option(way.chosen) for way in whole]
+        options = [alone.option(way.chosen) for way in whole]
         sizes = [option.size for option in options]
         if max(sizes) - min(sizes) <= _SMALL * self.float_bytes:
             return replace(layer, ways=whole, joins=False), options
-        parts = [self._option(way.chosen) for way in layer.ways if way.part]
-        return self._with_mixes(layer, [*options, *parts])
+        parts = [alone.option(way.chosen) for way in layer.ways if way.part]
+        return self._with_mixes(alone, layer, [*options, *parts])
 
-    def _option(self, chosen: Mapping[Place, Choice], most: int | None = None) -> Option:
-        if not chosen:
-            return Option(0, 0.0)
-        made = self.made(chosen)
-        return Option(len(write(made)) - self.float_bytes, sum(self.errors(made, most)))
+    def _alone(self, layer: Layer) -> "_Alone":
+        tail = self._tails.of(min(n for _, n in layer.places))
+        used = self.samples[: self.measured]
+        if tail is None:
+            tail = Tail(Part(self.model, {place: place for place in layer.places}), used)
+        return _Alone(self, alone(self.model, layer.places), tail)
 
-    def _with_mixes(self, layer: Layer, options: list[Option]) -> tuple[Layer, list[Option]]:
+    def _with_mixes(self, alone: "_Alone", layer: Layer, options: list[Option]) -> tuple[Layer, list[Option]]:
         """Return a layer with ways to store its operands in different bits: each is measured alone, and errors add."""
         positions = positions_of(layer)
         if not positions:
@@ -135,7 +163,7 @@ class Priced:
         forms = [*FORMS]
         ones = [[{} if form == FLOAT else {p: form} for form in forms] for p in positions]
         chosen = [[mixed(self.model, layer, one).chosen if one else {} for one in own] for own in ones]
-        items = [[self._option(one, _OF_OPERANDS) for one in own] for own in chosen]
+        items = [[alone.option(one, _OF_OPERANDS) for one in own] for own in chosen]
         ways, prices = list(layer.ways), list(options)
         place = next((n for n, way in enumerate(ways) if way.part), len(ways))
         for picked in mixes(items):
@@ -146,3 +174,31 @@ class Priced:
             ways.insert(place, replace(mixed(self.model, layer, of), mixed=True))
             prices.insert(place, Option(sum(o.size for o in own), sum(o.harm for o in own)))
         return replace(layer, ways=tuple(ways)), prices
+
+
+@dataclass(frozen=True)
+class _Alone:
+    """A layer of a priced model. part: the layer alone. tail: the nodes of the model from it on."""
+
+    of: Priced
+    part: Part
+    tail: Tail
+
+    @cached_property
+    def _bytes(self) -> int:
+        return len(write(self.part.model))
+
+    def option(self, chosen: Mapping[Place, Choice], most: int | None = None) -> Option:
+        """Return the cost of a choice for the layer, while all others are in float. most: samples to measure on."""
+        if not chosen:
+            return Option(0, 0.0)
+        size = len(write(self._made(self.part, chosen))) - self._bytes
+        return Option(size, sum(self.of._errors(self._made(self.tail.part, chosen), self.tail.samples[:most])))
+
+    def _made(self, part: Part, chosen: Mapping[Place, Choice]) -> Model:
+        moments: dict[int, dict[int, Moments]] = {}
+        for place in chosen.keys() & part.places.keys():
+            i, n = part.places[place]
+            if (own := self.of.moments.get(place[0], {}).get(place[1])) is not None:
+                moments.setdefault(i, {})[n] = own
+        return self.of.made({part.places[place]: choice for place, choice in chosen.items()}, part.model, moments)

@@ -15,7 +15,7 @@ from litecl.converter.quantization.recipes.cut import (
     divisible,
     split,
 )
-from litecl.converter.quantization.recipes.knapsack import Choices, Divided, Option, choices_of, divided
+from litecl.converter.quantization.recipes.knapsack import Choices, Divided, Option, choices_of, divided, neighbours
 from litecl.converter.quantization.recipes.layers import Way
 from litecl.converter.quantization.recipes.operands import joined
 from litecl.converter.quantization.recipes.priced import Priced
@@ -30,6 +30,8 @@ _NEAR = 0.004  # of a budget: as near as it is met, if the ways allow
 _WITHIN = 0.99  # of a budget, or of a ratio: nearer, no layer is divided
 _MORE = 0.1  # of a budget: what sizes of layers may add up to beyond it
 _LARGE = 16  # layers that are tried to be divided
+_NEIGHBOURS = 32  # of a choice, that are measured
+_PADDING = 256  # bytes by which sizes of layers may add up to more than a file
 _FILLED = 6  # ways to use the bytes that are left
 _DIVIDED = 3  # of these, whose files are made
 
@@ -73,9 +75,18 @@ class Search:
         return max(0, round(len(write(made)) - self.of.float_bytes - linear))
 
     def _point(self, picked: Sequence[int], cut: Cut | None = None) -> Point:
+        if (known := self._measured.get((tuple(picked), cut))) is not None:
+            return known
         made = self._made(picked, cut)
         ratio = _db(max(self.of.errors(made)))
-        return Point(len(write(made)), ratio, self._predicted(picked, cut), tuple(picked), cut)
+        found = Point(len(write(made)), ratio, self._predicted(picked, cut), tuple(picked), cut)
+        self._measured[found.picked, cut] = found
+        return found
+
+    @cached_property
+    def _measured(self) -> dict[tuple[tuple[int, ...], Cut | None], Point]:
+        """The points whose files were made."""
+        return {}
 
     def _made(self, picked: Sequence[int], cut: Cut | None) -> Model:
         ways = [layer.ways[o] for layer, o in zip(self.of.layers, picked, strict=True)]
@@ -111,31 +122,53 @@ class Search:
         # Costs do not quite add up: layers share vectors of a file, and bins round up.
         low, high = float(self.choices.floor), min(0.0, budget - self.of.float_bytes + _MORE * budget)
         target = float(min(self.choices.floor + budget - best.size_bytes, high))
-        points = {best.picked: best}
         for _ in range(_ROUNDS):
-            picked = tuple(self._within(target))
-            point = points[picked] = points.get(picked) or self._point(picked)
+            picked = self._within(target)
+            point = self._point(picked)
             rest = budget - point.size_bytes
             if 0 <= rest <= _NEAR * budget or not any(picked):
                 break
             low, high = (target, high) if rest >= 0 else (low, target)
             target = min(target + rest, high) if rest > 0 and target + rest < high else (low + high) / 2
-        best = max((p for p in points.values() if p.size_bytes <= budget), key=lambda point: point.sqnr_db)
+        best = self._refined(self._best(budget), budget)
         if best.size_bytes < _WITHIN * budget and any(best.picked):
-            best = max([best, *self._cut_within(budget)], key=lambda point: point.sqnr_db)
-        if best.size_bytes < _WITHIN * budget and any(best.picked) and best.cut is None:
-            best = max([best, *self._filled(best, budget)], key=lambda point: point.sqnr_db)
+            list(self._cut_within(budget))
+            list(self._filled(best, budget))
+            best = self._best(budget)
         return replace(self._frontier(best), note=self._note(best, budget))
+
+    def _best(self, budget: int) -> Point:
+        """Return the most accurate point that was measured within a budget, the smallest of equal ones."""
+        within = (p for p in self._measured.values() if p.size_bytes <= budget)
+        return max(within, key=lambda point: (point.sqnr_db, -point.size_bytes))
+
+    def _refined(self, best: Point, budget: int) -> Point:
+        """Return the best of a point and those near it: errors nearly add up, so the most promising are measured."""
+        for _ in range(_ROUNDS):
+            left = budget - best.size_bytes + _PADDING
+            for picked in neighbours(self.of.whole, best.picked, left, _NEIGHBOURS):
+                self._point(picked)
+            found = self._best(budget)
+            if found.cut is not None or found.picked == best.picked:
+                break
+            best = found
+        return best
 
     def _note(self, best: Point, budget: int) -> str:
         """Return why a file is more than a percent smaller than it may be."""
         if best.size_bytes >= _WITHIN * budget or not any(best.picked):
             return ""
+        within = [p for p in self._measured.values() if p.size_bytes <= budget]
+        if any(p.size_bytes > best.size_bytes for p in within):
+            return (
+                f"{best.size_bytes} of {budget} bytes: the most accurate of {len(within)} files that were measured; "
+                "those that come nearer have larger errors"
+            )
         nearest = self.choices.next_to(budget - self.of.float_bytes)
         sizes = {best.size_bytes, *(len(write(self._made(picked, None))) for picked in nearest)}
         below, above = max(s for s in sizes if s <= budget), min((s for s in sizes if s > budget), default=None)
         if self.divisible or below > best.size_bytes:
-            return f"{best.size_bytes} of {budget} bytes: those that come nearer have larger errors"
+            return f"{best.size_bytes} of {budget} bytes: the most accurate of {len(within)} files that were measured"
         return f"{best.size_bytes} of {budget} bytes: no combination of ways comes nearer; the next larger has {above}"
 
     def _cut_within(self, size: float) -> Iterator[Point]:

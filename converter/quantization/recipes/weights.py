@@ -1,6 +1,6 @@
 """The weights of a subgraph as a recipe wants them, where activations are in float."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,18 +32,26 @@ class Narrowed:
     notes: tuple[str, ...]
 
 
-def narrowed(graph: Subgraph, chosen: Mapping[int, Choice], moments: Mapping[int, Moments]) -> Narrowed:
+Store = Callable[[TensorSpec, Format, Moments | None], TensorSpec]
+"""Makes a stored constant, as ``formats.stored`` does."""
+
+
+def narrowed(
+    graph: Subgraph, chosen: Mapping[int, Choice], moments: Mapping[int, Moments], store: Store = stored
+) -> Narrowed:
     """Return a subgraph whose weights are stored as chosen, by the numbers of nodes.
 
     moments: of the inputs of dense layers, by number.
     """
-    work = _Weights(graph, chosen, moments)
+    work = _Weights(graph, chosen, moments, store)
     return work.narrowed()
 
 
 class _Weights:
-    def __init__(self, graph: Subgraph, chosen: Mapping[int, Choice], moments: Mapping[int, Moments]) -> None:
-        self._graph, self._chosen = graph, chosen
+    def __init__(
+        self, graph: Subgraph, chosen: Mapping[int, Choice], moments: Mapping[int, Moments], store: Store
+    ) -> None:
+        self._graph, self._chosen, self._stored = graph, chosen, store
         self._inserted = Inserted(graph)
         self._moments: dict[int, Moments] = {}  # by number, of inputs as they are changed
         self._rows: dict[tuple[int, Format], StoredWeights] = {}
@@ -132,7 +140,7 @@ class _Weights:
 
         def store(tensor: int, form: Format) -> TensorSpec:
             spec = graph.tensors[tensor]
-            made = stored(spec, form, moments.get(tensor))
+            made = self._stored(spec, form, moments.get(tensor))
             self._rows[tensor, form] = _row(readers[tensor], spec, made, form)
             return made
 

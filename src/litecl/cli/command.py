@@ -258,6 +258,10 @@ class Bar:
     def __call__(self) -> None:
         self.bar.advance(self.task)
 
+    def reached(self, done: int, total: int) -> None:
+        """Show how many of some are done."""
+        self.bar.update(self.task, completed=done, total=total)
+
     def now(self, doing: str) -> None:
         """Say what is being done."""
         self.bar.update(self.task, description=doing)

@@ -184,7 +184,7 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
         converter.keep_sources = args.verify
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConversionWarning)  # shown with the output
-            content = converter.convert(observe)
+            content = converter.convert(observe, lambda done, total: told(f"measuring layers ({done} of {total})"))
         return content, converter.report, differences(content, converter.sources) if args.verify else []
     except ModuleNotFoundError as error:
         raise ConversionError(f"converting needs TensorFlow ({error}): pip install 'litecl[convert]'") from error

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from litecl.cli import quantization
-from litecl.cli.command import Output, model_argument, output_file
+from litecl.cli.command import Output, model_argument, output_file, progress
 from litecl.cli.quantization import notes_of, write_files
 from litecl.cli.tables import size, table
 from litecl.interpreter.errors import ConversionError
@@ -47,7 +47,9 @@ def run(args: argparse.Namespace) -> Output:
         raise ConversionError("expected --recipe, --quantize, --budget or --min-sqnr")
     before = len(content_of(args.model))
     converter = Converter.from_tflite(args.model, how, roll_up=False)  # recipes name the nodes of the file
-    content = converter.convert()
+    searches = args.budget is not None or args.min_sqnr_db is not None
+    with progress("measuring layers" if searches else "quantizing", None) as bar:
+        content = converter.convert(progress=bar.reached)
     args.output.write_bytes(content)
     report = converter.report.quantization
     write_files(args, report)

@@ -1,0 +1,34 @@
+"""Constants that are stored once, though a search asks for them again and again."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from litecl.converter.quantization.formats import Format, stored
+from litecl.converter.quantization.gptq import Moments
+from litecl.interpreter.graph import Array, TensorSpec
+
+_MOST_BYTES = 1 << 30
+
+
+class Kept:
+    """Stores constants, and keeps what comes of some arrays, up to a number of bytes.
+
+    Each of these has the same moments whenever it is stored with any.
+    """
+
+    def __init__(self, arrays: Sequence[Array]) -> None:
+        self._arrays = {id(array): array for array in arrays}
+        self._made: dict[tuple[int, Format, bool], TensorSpec] = {}
+        self._bytes = 0
+
+    def __call__(self, spec: TensorSpec, form: Format, moments: Moments | None) -> TensorSpec:
+        """Return a constant in a format."""
+        key = (id(spec.data), form, moments is not None)
+        made = self._made.get(key)
+        if made is None:
+            made = stored(spec, form, moments)
+            assert made.data is not None
+            if id(spec.data) in self._arrays and self._bytes + made.data.nbytes <= _MOST_BYTES:
+                self._made[key] = made
+                self._bytes += made.data.nbytes
+        return replace(spec, type=made.type, data=made.data, quantization=made.quantization)
