@@ -44,8 +44,8 @@ class Frontier:
 
     float_bytes: the file in float. chosen: the choice that was asked for. points: that one and others, by size.
     sensitivity: every layer in every way. ways: the chosen way of each layer. recipe: the entries that say the same, as
-    a recipe file has them. note: why the file, the most accurate of all that were measured within the size, is more than
-    a percent smaller than it might be.
+    a recipe file has them. note: why the file, the most accurate of those that were measured within the size, is more
+    than a percent smaller than it might be.
     """
 
     float_bytes: int
