@@ -150,7 +150,7 @@ INLINE void multiply_patches(intv tile[MR][NV], __global const uchar *restrict r
     UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] -= rest[j];
 }
 
-#if MR > 1 && VW <= 8 && defined(MULTIPLY_PAIRS) && WEIGHT_BITS == 8 && !defined(WORDS)
+#if MR > 1 && VW <= 8 && defined(MULTIPLY_PAIRS) && WEIGHT_BITS == 8 && !defined(WORDS) && !defined(LITECL_GPU)
 // Gathered bytes are widened to words once for all columns (gather_patches.h).
 #define WIDENED 1
 #define WIDENED_ROWS (MR % 6 == 0 ? 6 : MR)  // whose sums fit in registers
