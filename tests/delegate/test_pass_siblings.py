@@ -22,6 +22,7 @@ from litecl.interpreter.schema import ActivationFunctionType, Padding
 from support.build import Graph, model, randn
 from support.compare import assert_close
 from support.regions import after, names
+from support.variable_models import assign
 
 _RNG = np.random.default_rng(0)
 _SHAPE = (2, 7, 6, 5)
@@ -58,6 +59,12 @@ def _padded(g: Graph, x: int) -> Sequence[int]:
     return [conv(g, y, padding=Padding.VALID), conv(g, y, 6, padding=Padding.VALID)]
 
 
+def _assigned(g: Graph, x: int) -> Sequence[int]:
+    """The image is a variable's new value too, by an operator without results."""
+    assign(g, "image", x)
+    return [conv(g, x), conv(g, x)]
+
+
 _TOGETHER: dict[str, Callable[[Graph, int], Sequence[int]]] = {
     "two": _two(),
     "other columns": _two(columns=3),
@@ -71,6 +78,7 @@ _TOGETHER: dict[str, Callable[[Graph, int], Sequence[int]]] = {
     "parts of a result": _joined,
     "sums": _sums,
     "padded": _padded,
+    "assigned": _assigned,
     "more than are together": lambda g, x: [conv(g, x, 7) for _ in range(11)],
 }
 

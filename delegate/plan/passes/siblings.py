@@ -22,12 +22,12 @@ def siblings(graph: RegionGraph) -> RegionGraph:
 def _together(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
     parts, columns = list[RegionNode](), 0
     for reader in graph.consumers(node.inputs[0]) if _is_narrow(graph, node) else ():
-        own = graph.specs[reader.outputs[0]].static_shape[-1:]
-        if reader.at >= node.at and _is_narrow(graph, reader) and _are_alike(graph, node, reader):
-            if columns + own[0] > _MOST_TOGETHER:
-                break
-            parts.append(reader)
-            columns += own[0]
+        if reader.at < node.at or not _is_narrow(graph, reader) or not _are_alike(graph, node, reader):
+            continue
+        columns += graph.specs[reader.outputs[0]].static_shape[-1]
+        if columns > _MOST_TOGETHER:
+            break
+        parts.append(reader)
     if len(parts) < 2:
         return None
     operands = (t for part in parts for t in (*part.inputs[1:], ABSENT)[:2])
