@@ -112,9 +112,9 @@ def acts(model: Model, node: Node) -> bool:
 
 
 def keeps_states(model: Model, subgraph: int) -> bool:
-    """Return whether a run of a subgraph may change what its next run computes: it writes variables.
+    """Return whether a run of a subgraph may change its next run: it writes variables.
 
-    What is done once (CALL_ONCE) and tables, which are filled once, do not count.
+    Those that CALL_ONCE writes and tables, which are filled once, do not count.
     """
     waiting, seen = [subgraph], set[int]()
     while waiting:

@@ -93,7 +93,7 @@ class Predictor:
 
     @property
     def keeps_states(self) -> bool:
-        """Whether a batch may change the results of later ones: the model writes variables."""
+        """True if a batch may change the results of later ones: the model writes variables."""
         return self._lanes[0].keeps_states
 
     @property
