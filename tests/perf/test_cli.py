@@ -214,7 +214,7 @@ def test_convert_hands_its_arguments_on_and_writes_the_file(
     def converter(*arguments: object, **keywords: object) -> SimpleNamespace:
         handed.extend((*arguments, keywords["input_shapes"], keywords["lstm"], keywords["quantize"]))
         report = ConversionReport(fusions=[FusionRecord("mine", "place", "no reason")])
-        return SimpleNamespace(convert=lambda observe: path.read_bytes(), report=report)
+        return SimpleNamespace(convert=lambda observe, progress: path.read_bytes(), report=report)
 
     monkeypatch.setattr(Converter, "from_saved_model", converter)
     monkeypatch.setattr(Converter, "from_keras_model", converter)
