@@ -6,8 +6,8 @@ Networks are trained for about a minute on something made up (``support.trained_
 Both quantizers make files of these by the same recipes and the same samples. LiteRT, with XNNPACK as users get it, runs
 them on samples that they have not seen. Then litecl chooses the bits of each layer for the sizes of the peer's files of
 8 and of 4 bits, and for that of any other file of the peer's that is smaller or more exact than ours. The exit code is
-1 if neither file of ours is as good as the peer's (as exact and not larger, or more exact, and at most half a point
-less accurate), if a budget is exceeded, or if interpreter or device compute something else than LiteRT.
+1 if a file of ours is larger than the peer's and not more exact, or more than half a point less accurate at the same
+size, if a budget is exceeded or missed by more than 1 %, or if interpreter or device compute something else than LiteRT.
 """
 
 import argparse
@@ -86,17 +86,14 @@ class Row:
     def _as_good_as_peer(self) -> bool:
         if self.ours is None or self.peer is None:
             return self.ours is not None
-        return any(_as_good(made, self.peer) for made in (self.ours, self.searched) if made is not None)
+        near = self.ours.accuracy >= self.peer.accuracy - _POINTS
+        return near and (self.ours.size <= self.peer.size * 1.01 or self.ours.sqnr_db > self.peer.sqnr_db)
 
     @property
     def _in_budget(self) -> bool:
-        return self.searched is None or self.peer is None or self.searched.size <= self.peer.size
-
-
-def _as_good(made: Made, peer: Made) -> bool:
-    """Return whether a file is not worse than the peer's: a percent larger or half a point less accurate at most."""
-    near = made.accuracy >= peer.accuracy - _POINTS
-    return near and (made.size <= peer.size * 1.01 or made.sqnr_db > peer.sqnr_db)
+        if self.searched is None or self.peer is None or self.peer.size >= self.real.size:
+            return True
+        return 0.99 * self.peer.size <= self.searched.size <= self.peer.size
 
 
 def _below(made: Made | None, peer: Made) -> bool:
