@@ -7,9 +7,9 @@ from math import prod
 import numpy as np
 
 from litecl.converter.quantization.data import Sample, signatures_of
-from litecl.converter.quantization.recipes.layers import Place
+from litecl.converter.quantization.recipes.layers import Place, address_of
 from litecl.converter.quantization.watch import Look, Runner
-from litecl.interpreter.graph import ABSENT, Array, Model, Node, Signature, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, Signature, Subgraph
 from litecl.interpreter.op import Op
 from litecl.interpreter.schema import TensorType
 
@@ -31,11 +31,11 @@ def alone(model: Model, places: Sequence[Place]) -> Part:
     """
     own = set(places)
     others = {
-        _address(graph.tensors[t])
+        address_of(data)
         for i, graph in enumerate(model.subgraphs)
         for n, node in enumerate(graph.nodes)
         for t in node.inputs
-        if (i, n) not in own and t != ABSENT and graph.tensors[t].data is not None
+        if (i, n) not in own and t != ABSENT and (data := graph.tensors[t].data) is not None
     }
     graphs, found = list[Subgraph](), dict[Place, Place]()
     for i, graph in enumerate(model.subgraphs):
@@ -51,7 +51,7 @@ def _only(graph: Subgraph, nodes: Sequence[Node], others: set[int]) -> Subgraph:
     places = {t: new for new, t in enumerate(used)} | {ABSENT: ABSENT}
     made = {t for node in nodes for t in node.outputs}
     given = [t for t in used if t not in made and graph.tensors[t].data is None and not graph.tensors[t].is_variable]
-    kept = [t for t in used if graph.tensors[t].data is not None and _address(graph.tensors[t]) in others]
+    kept = [t for t in used if (data := graph.tensors[t].data) is not None and address_of(data) in others]
     moved = [
         replace(node, inputs=tuple(places[t] for t in node.inputs), outputs=tuple(places[t] for t in node.outputs))
         for node in nodes
@@ -59,11 +59,6 @@ def _only(graph: Subgraph, nodes: Sequence[Node], others: set[int]) -> Subgraph:
     ends = tuple(places[t] for t in (*made, *kept))
     tensors = tuple(graph.tensors[t] for t in used)
     return replace(graph, tensors=tensors, nodes=tuple(moved), inputs=tuple(places[t] for t in given), outputs=ends)
-
-
-def _address(spec: TensorSpec) -> int:
-    assert spec.data is not None
-    return int(spec.data.__array_interface__["data"][0]) if not spec.data.dtype.hasobject else id(spec.data)
 
 
 @dataclass(frozen=True)

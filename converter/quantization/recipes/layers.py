@@ -69,7 +69,7 @@ def _groups(model: Model) -> Iterator[list[Place]]:
             node = graph.nodes[number]
             keys: set[object] = {(node.op.name, scope_of(graph, node))}
             constants = (graph.tensors[t].data for t in node.inputs if t != ABSENT)
-            keys |= {_address(data) for data in constants if data is not None and data.size > 1}
+            keys |= {address_of(data) for data in constants if data is not None and data.size > 1}
             places = [(index, number)]
             for others in [group for group in groups if group[0] & keys]:
                 groups.remove(others)
@@ -140,9 +140,9 @@ def _half(regex: str, operation: str) -> dict[str, Any]:
     return made
 
 
-def _address(data: Array) -> int:
+def address_of(data: Array) -> int:
     """Return where an array begins: subgraphs that share a buffer have arrays of their own."""
-    return int(data.__array_interface__["data"][0])
+    return int(data.__array_interface__["data"][0]) if not data.dtype.hasobject else id(data)
 
 
 def _regex(graph: Subgraph, node: Node) -> str:
