@@ -7,7 +7,7 @@ Both quantizers make files of these by the same recipes and the same samples. Li
 them on samples that they have not seen. Then litecl chooses the bits of each layer for the sizes of the peer's files of
 8 and of 4 bits, and for that of any other file of the peer's that is smaller or more exact than ours. The exit code is
 1 if a file of ours is larger than the peer's and not more exact, or more than half a point less accurate at the same
-size, if a budget is exceeded or missed by more than 1 %, or if interpreter or device compute something else than LiteRT.
+size, if a budget is exceeded or missed by more than 1 %, or if interpreter or device compute otherwise than LiteRT.
 """
 
 import argparse
