@@ -16,6 +16,7 @@ SIDE = 4
 """Pixels that a patch makes, along each side."""
 
 _POINTS = (0.0, 1 / sqrt(2), -1 / sqrt(2), sqrt(2), -sqrt(2))
+_BLOCK = 32  # columns
 _LEAST_PATCHES = 16  # with fewer, weights four times as large cost more than is gained
 _LARGE_WEIGHTS_BYTES = 1 << 20  # weights too large for the second-level cache are read once for every block
 
@@ -73,8 +74,11 @@ def transformed(weights: Array) -> Array | None:
         g[i] = np.power(point, range(3)) / np.prod([point - other for other in _POINTS if other != point])
     g[5, 2] = 1
     columns, _, _, channels = weights.shape
-    with np.errstate(all="ignore"):
-        points: Array = np.einsum("ia,jb,nabc->ijnc", g, g, weights, optimize=True).astype(np.float32)
+    points: Array = np.empty((6, 6, columns, channels), np.float32)
+    for n in range(0, columns, _BLOCK):  # those in float64 take little memory at once
+        block = slice(n, n + _BLOCK)
+        with np.errstate(all="ignore"):
+            points[:, :, block] = np.einsum("ia,jb,nabc->ijnc", g, g, weights[block], optimize=True)
     return points.reshape(36, columns, channels) if np.isfinite(points).all() else None
 
 

@@ -3,10 +3,13 @@
 Weights are packed on the host where they are constant, by a kernel where they are not.
 """
 
+from math import prod
+
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Scratch, Target
 from litecl.delegate.kit.schedule import Tile
+from litecl.interpreter.buffers import aligned
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
@@ -16,12 +19,17 @@ CACHED_WEIGHTS = 1 << 18  # elements that stay in a CPU's second-level cache
 def panels(matrices: Array, panel: int, *, halves: bool = False) -> Array:
     """Pack matrices [.., columns, depth] as [.., columns / panel, depth, panel], padded with columns of zeros.
 
-    halves: as halves, if that pays.
+    halves: as halves, if that pays. Nobody may write to the result, which the processor reads where it is.
     """
     *outer, columns, depth = matrices.shape
-    padded = np.zeros((*outer, -(-columns // panel) * panel, depth), np.float32)
-    padded[..., :columns, :] = matrices
-    packed = np.ascontiguousarray(padded.reshape(*outer, -1, panel, depth).swapaxes(-1, -2))
+    whole, rest = divmod(columns, panel)
+    shape = *outer, whole + (rest > 0), depth, panel
+    packed = aligned(4 * prod(shape))[: 4 * prod(shape)].view(np.float32).reshape(shape)
+    first = matrices[..., : whole * panel, :].reshape(*outer, whole, panel, depth)
+    packed[..., :whole, :, :] = first.swapaxes(-1, -2)
+    if rest:
+        packed[..., whole, :, :rest] = matrices[..., whole * panel :, :].swapaxes(-1, -2)
+    packed.flags.writeable = False
     return in_halves(packed) if halves else packed
 
 

@@ -31,15 +31,14 @@ class ConstantPool:
         self._held: dict[tuple[int, bytes], list[ref[Array]]] = {}
 
     def held(self, data: Array) -> Array:
-        """Return the bytes of a constant, in memory that may have been there before."""
+        """Return the bytes of a constant, in memory that may have been there before, or in its own (``_is_apart``)."""
         given = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
         key = given.size, given[:: max(1, given.size // _SAMPLE)].tobytes()
         with self._lock:
             alive = [(held, array) for held in self._held.get(key, ()) if (array := held()) is not None]
             found = next((array for _, array in alive if _equal(array, given)), None)
             if found is None:
-                found = aligned(given.size)
-                found[...] = given
+                found = given if _is_apart(data) else _copied(given)
                 self._held = {
                     k: there for k, refs in self._held.items() if (there := [r for r in refs if r() is not None])
                 }
@@ -52,9 +51,22 @@ def _equal(a: Array, b: Array) -> bool:
     return all(np.array_equal(a[i : i + _STEP], b[i : i + _STEP]) for i in range(0, a.size, _STEP))
 
 
-def _lies_well(data: Array) -> bool:
-    """Return whether kernels may read an array where it is: its elements must not be apart, nor change."""
-    unit = ALIGNMENT if data.nbytes <= _MOVED_BYTES else data.itemsize
+def _copied(given: Array) -> Array:
+    copy = aligned(given.size)
+    copy[...] = given
+    return copy
+
+
+def _is_apart(data: Array) -> bool:
+    """Return whether an array lies in memory of its own where kernels may read it, as packing makes weights."""
+    alone = isinstance(data.base, np.ndarray) and data.base.nbytes <= data.nbytes + ALIGNMENT
+    return alone and _lies_well(data, ALIGNMENT)
+
+
+def _lies_well(data: Array, unit: int) -> bool:
+    """Return whether kernels may read an array where it is: its elements must not be apart, nor change. unit: a divisor
+    of its address.
+    """
     return data.flags.c_contiguous and not data.flags.writeable and data.ctypes.data % unit == 0
 
 
@@ -88,7 +100,7 @@ class NativeMemory:
         for data, offset in self._places.released():
             if offset in small:
                 self._constants[offset][...] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-            elif offset in tensors and _lies_well(data):
+            elif offset in tensors and _lies_well(data, ALIGNMENT if data.nbytes <= _MOVED_BYTES else data.itemsize):
                 self._constants[offset] = data.reshape(-1).view(np.uint8)
                 models.add(offset)
             else:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
+from litecl.delegate.matmul.product import panels
 from litecl.delegate.native.memory import ConstantPool
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
@@ -151,3 +152,31 @@ def test_the_pool() -> None:
     del held, other
     pool.held(np.ones(9))
     assert len(pool._held) == 1
+
+
+def test_packed_weights_are_not_copied() -> None:
+    """They lie in memory of their own; parts of other memory, and what may change, are copied."""
+    pool, packed = ConstantPool(), panels(randn(np.random.default_rng(8), 100, 40), 8)
+    for given, is_copied in (
+        (packed, False),
+        (packed[1:], True),
+        (panels(randn(np.random.default_rng(9), 9, 3), 4) + 1, True),
+    ):
+        held = pool.held(given)
+        assert np.may_share_memory(held, given) != is_copied
+        np.testing.assert_array_equal(held.view(np.float32), given.ravel())
+        with pytest.raises(ValueError, match="read-only"):
+            packed[0, 0, 0] = 1
+
+
+@pytest.mark.parametrize("columns", [1, 7, 8, 24, 25])
+@pytest.mark.parametrize("outer", [(), (3,)])
+def test_panels(columns: int, outer: tuple[int, ...]) -> None:
+    """Columns beyond the last are zeros; the memory begins where kernels ask for."""
+    matrices = randn(np.random.default_rng(10), *outer, columns, 5)
+    got = panels(matrices, 8)
+    assert got.shape == (*outer, -(-columns // 8), 5, 8)
+    assert got.ctypes.data % 64 == 0
+    lanes = got.swapaxes(-1, -2).reshape(*outer, -1, 5)
+    np.testing.assert_array_equal(lanes[..., :columns, :], matrices)
+    assert not lanes[..., columns:, :].any()
