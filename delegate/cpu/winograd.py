@@ -74,12 +74,12 @@ def transformed(weights: Array) -> Array | None:
         g[i] = np.power(point, range(3)) / np.prod([point - other for other in _POINTS if other != point])
     g[5, 2] = 1
     columns, _, _, channels = weights.shape
-    points: Array = np.empty((6, 6, columns, channels), np.float32)
-    for n in range(0, columns, _BLOCK):  # those in float64 take little memory at once
-        block = slice(n, n + _BLOCK)
+    points: Array = np.empty((36, columns, channels), np.float32)
+    for n in range(0, columns, _BLOCK):  # what is in float64 takes little memory at once
+        block = weights[n : n + _BLOCK].transpose(1, 2, 0, 3).reshape(9, -1)
         with np.errstate(all="ignore"):
-            points[:, :, block] = np.einsum("ia,jb,nabc->ijnc", g, g, weights[block], optimize=True)
-    return points.reshape(36, columns, channels) if np.isfinite(points).all() else None
+            points[:, n : n + _BLOCK] = (np.kron(g, g) @ block).reshape(36, -1, channels)
+    return points if np.isfinite(points).all() else None
 
 
 def _share(patches: int, slot_bytes: int, weights_bytes: int, tile: Tile, target: CpuTarget) -> tuple[int, int]:
