@@ -66,7 +66,7 @@ OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const
     }
     const int depth = g->kernel_height * g->kernel_width * g->group_channels;
     multiply_taps(tile, x, panel_at(weights, n0, depth), zeros, g, at, top, left);
-    finish_tile(tile, residual, out, to, pixels - m0, g->group_columns - n0, has_residual, low, high);
+    finish_tile(tile, residual, out, to, VW, pixels - m0, g->group_columns - n0, has_residual, low, high);
 }
 
 KERNEL void conv_2d(ITEM __global const float *restrict x, __global const Weight *restrict weights,

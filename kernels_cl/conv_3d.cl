@@ -60,7 +60,7 @@ OUT_OF_LINE WIDE void conv_3d_tile(__global const float *restrict x, __global co
         if (rows_at(rows, x, zeros, firsts, line / v->height.taps, line % v->height.taps, t % v->width.taps, v))
             multiply_tile(tile, rows, panel, v->channels);
     }
-    finish_tile(tile, residual, out, to, m - m0, v->columns - n0, has_residual, low, high);
+    finish_tile(tile, residual, out, to, VW, m - m0, v->columns - n0, has_residual, low, high);
 }
 
 KERNEL void conv_3d(ITEM __global const float *restrict x, __global const Weight *restrict weights,

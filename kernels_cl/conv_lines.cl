@@ -2,7 +2,8 @@
 // residual). Arguments are those of conv_2d.cl, for a single group of channels.
 // A work-item takes item_spans spans, each `span` pixels of one output line, x item_columns columns. It copies the
 // lines that a span reads, padding included, into memory of its own, line_floats apart. There pixels are a constant
-// step apart, so that one address serves all of a tile, and the taps of a row are one long tap.
+// step apart, so that one address serves all of a tile, and the taps of a row are one long tap. Vectors of a pixel's columns
+// are vector_step apart in out and residual: VW, or more, where each is an image of its own.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 #include <LineConvolution>
@@ -61,8 +62,8 @@ OUT_OF_LINE WIDE void line_tile(__global const float *restrict lines, __global c
         }
     const int out_step = c->out.step_x * c->out.pixel_step;
     int to[MR];
-    UNROLL for (int r = 0; r < MR; ++r) to[r] = r * out_step + n0;
-    finish_tile(tile, residual, out, to, count, g->group_columns - n0, has_residual, low, high);
+    UNROLL for (int r = 0; r < MR; ++r) to[r] = r * out_step + n0 / VW * c->vector_step;
+    finish_tile(tile, residual, out, to, c->vector_step, count, g->group_columns - n0, has_residual, low, high);
 }
 
 KERNEL void conv_lines(ITEM __global const float *restrict x, __global const Weight *restrict weights,

@@ -85,7 +85,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const Gathered *restrict rows, __gl
             sums[r][j] = sum * (scale * scales[r]) + bias;
         }
     }
-    finish_tile(sums, residual, out, to, count, g->group_columns - n0, has_residual, low, high);
+    finish_tile(sums, residual, out, to, VW, count, g->group_columns - n0, has_residual, low, high);
 }
 
 KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const int *restrict zeros,

@@ -186,15 +186,16 @@ INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[
     }
 }
 
-// Row r < count of a tile goes to out + to[r]: activation(tile[r] + residual), the first `columns` of it.
+// Row r < count of a tile goes to out + to[r]: activation(tile[r] + residual), the first `columns` of it. step: elements from
+// a vector to the next.
 INLINE void finish_tile(floatv tile[MR][NV], __global const float *restrict residual, __global float *restrict out,
-                        const int to[MR], const int count, const int columns, const int has_residual, const float low,
-                        const float high) {
+                        const int to[MR], const int step, const int count, const int columns, const int has_residual,
+                        const float low, const float high) {
     if (columns >= TILE_COLUMNS) {
         UNROLL for (int r = 0; r < MR; ++r) {
             if (r >= count) continue;
             UNROLL for (int j = 0; j < NV; ++j) {
-                const int at = to[r] + j * VW;
+                const int at = to[r] + j * step;
                 floatv y = tile[r][j];
                 if (has_residual) y += LOAD(residual + at);
                 STORE(out + at, ACTIVATION(y, low, high));
@@ -210,7 +211,7 @@ INLINE void finish_tile(floatv tile[MR][NV], __global const float *restrict resi
     }
     ROLL_FIRST(r, MIN(count, MR), MR) {
         UNROLL for (int j = 0; j < NV; ++j) {
-            const int at = places[r] + j * VW, rest = columns - j * VW;
+            const int at = places[r] + j * step, rest = columns - j * VW;
             floatv y = rows[r][j];
             if (has_residual) y += load_vector(residual + at, rest);
             store_vector(out + at, ACTIVATION(y, low, high), rest);

@@ -15,10 +15,14 @@ _LEAST_FILLED = 0.7  # share of a line's tiles that its pixels fill
 
 @dataclass(frozen=True)
 class LineConvolution(Record):
-    """Arguments of conv_lines.cl: the window, where results go, a work-item's share and, in floats, its memory."""
+    """Arguments of conv_lines.cl: the window, where results go, a work-item's share and, in floats, its memory.
+
+    vector_step: elements from a vector of columns of a pixel to the next.
+    """
 
     window: Geometry
     out: Placement
+    vector_step: int
     span: int
     item_spans: int
     item_columns: int
@@ -58,16 +62,20 @@ class Lines:
         bias: Packed,
         out: Operand | Scratch,
         place: Placement,
+        vector_step: int,
         activation: Activation,
         residual: Operand | None,
     ) -> Launch:
-        """Return the launch of activation(conv(x) + bias + residual), for weights and a bias packed for the tile."""
+        """Return the launch of activation(conv(x) + bias + residual), for weights and a bias packed for the tile.
+
+        vector_step: elements from a vector of columns of a result's pixel to the next.
+        """
         g, tile = self.window, self.tile
         spans, panels = g.images * g.out_height * -(-g.out_width // self.span), -(-g.columns // tile.columns)
         item_spans, item_panels = spread(_KERNEL, target, spans, panels, g.flops)
         shares = item_spans, item_panels * tile.columns, 1
         items = -(-spans // item_spans) * -(-panels // item_panels)
-        shape = LineConvolution(g, place, self.span, *shares[:2], self.line_floats, self.item_floats)
+        shape = LineConvolution(g, place, vector_step, self.span, *shares[:2], self.line_floats, self.item_floats)
         copied = Scratch(4 * items * self.item_floats)
         operands = (x, weights.values, bias.values, residual or bias.values, copied, out, shape)
         return Grid(_KERNEL, (spans, g.columns, 1), shares).launch(

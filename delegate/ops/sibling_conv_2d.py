@@ -1,41 +1,97 @@
-"""Convolutions that read the same image, as one: its columns are those of all, and are copied to each one's result.
+"""Convolutions that read the same image, as one whose columns are those of all; or their sums with as many of a second
+image, as in the cell of a ConvLSTM.
 
 No file has this operator: the pass ``siblings`` finds it.
 """
 
-import math
+from dataclasses import replace
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Operand, Scratch, Step
-from litecl.delegate.kit.claims import FLOAT, bits, takes
+from litecl.delegate.cl_op import Activation, Call, ClOp, Move, Operand, Pads, Step
+from litecl.delegate.kit.claims import FLOAT, takes
 from litecl.delegate.kit.composed import composed
-from litecl.delegate.kit.strided import box, copy, view, view_of
-from litecl.delegate.matmul.geometry import geometry
-from litecl.delegate.ops.conv_2d import known, window_product
+from litecl.delegate.kit.strided import box, view, view_of
+from litecl.delegate.matmul.geometry import Geometry, geometry
+from litecl.delegate.ops.conv_2d import known, lines_for, window_product
 from litecl.interpreter.dataclass import dataclass
+from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.conv_2d import Conv2DOptions
+from litecl.interpreter.schema import TensorType
+
+
+@dataclass(frozen=True)
+class Sibling:
+    """The convolutions of one image: the options that they share, and the zeros around the image besides."""
+
+    options: Conv2DOptions
+    pads: Pads
 
 
 @dataclass(frozen=True)
 class SiblingOptions:
-    """The options of each of the convolutions. Inputs: the image, then the filter and the bias of each, constants."""
+    """The convolutions of one image, or of two whose results are added. Inputs: the images; then the filter and the
+    bias, constants, of every convolution of the first image, and of the second.
+    """
 
-    each: Conv2DOptions
+    images: tuple[Sibling, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Whole:
+    """The convolutions of an image as one: its window, its filters and its biases."""
+
+    image: Operand
+    window: Geometry
+    filters: Operand
+    biases: Operand
 
 
 def _lower(call: Call) -> list[Step]:
-    x, filters, biases = call.input(0), call.inputs[1::2], call.inputs[2::2]
-    weights = np.concatenate([filter_.value for filter_ in filters if filter_ is not None])
-    added = np.concatenate([_bias(out, bias) for out, bias in zip(call.outputs, biases, strict=True)])
-    shape = (*call.outputs[0].shape[:-1], len(weights))
-    g = geometry(call.options.each, x.shape, weights.shape[1:3], weights.shape[3], shape, call.pads)
-    whole, columns = Scratch(4 * math.prod(shape)), view(shape)
-    steps, first = window_product(call, g, x, known(weights), known(added), whole), 0
+    wholes = _wholes(call)
+    shape = (*call.outputs[0].shape[:-1], wholes[0].window.columns)
+    by_vectors = all(_makes_vectors(call, whole.window) for whole in wholes)
+    steps, residual = list[Step](), None
+    for whole in wholes:
+        last = whole is wholes[-1]
+        one = replace(call, residual=residual, activation=call.activation if last else Activation())
+        residual = Operand(TensorSpec(TensorType.FLOAT32, shape))
+        operands = whole.image, whole.filters, whole.biases, residual
+        steps += window_product(one, whole.window, *operands, by_vectors=by_vectors)
+    assert residual is not None
+    return [*steps, *_parts(call, residual, by_vectors)]
+
+
+def _wholes(call: Call) -> list[_Whole]:
+    images, count = call.options.images, 2 * len(call.outputs)
+    wholes = []
+    for i, image in enumerate(images):
+        x, first = call.input(i), len(images) + i * count
+        filters, biases = call.inputs[first : first + count : 2], call.inputs[first + 1 : first + count : 2]
+        weights = np.concatenate([filter_.value for filter_ in filters if filter_ is not None])
+        added = np.concatenate([_bias(out, bias) for out, bias in zip(call.outputs, biases, strict=True)])
+        shape = (*call.outputs[0].shape[:-1], len(weights))
+        g = geometry(image.options, x.shape, weights.shape[1:3], weights.shape[3], shape, image.pads)
+        wholes.append(_Whole(x, g, known(weights), known(added)))
+    return wholes
+
+
+def _makes_vectors(call: Call, window: Geometry) -> bool:
+    """Return whether the columns of every convolution are a vector of a tile, which may be written where it belongs."""
+    lines = lines_for(window, call.target)
+    return lines is not None and all(out.shape[-1] == lines.tile.width for out in call.outputs)
+
+
+def _parts(call: Call, whole: Operand, by_vectors: bool) -> list[Step]:
+    """Return the steps that make each result a part of all: columns, or images one after another."""
+    shape, steps, first = whole.shape, list[Step](), 0
     for out in call.outputs:
         last = first + out.shape[-1]
-        part = box(columns, [*(slice(n) for n in shape[:-1]), slice(first, last)])
-        steps.append(copy(whole, part, out, view_of(out), bits(out.spec), call.target))
+        if by_vectors:
+            part = view((len(call.outputs), *out.shape))[first // out.shape[-1]]
+        else:
+            part = box(view(shape), [*(slice(n) for n in shape[:-1]), slice(first, last)])
+        steps.append(Move(whole, part, out, view_of(out)))
         first = last
     return steps
 

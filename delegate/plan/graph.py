@@ -101,10 +101,18 @@ class RegionNode:
         outputs = (*nodes[-1].outputs, *self.outputs[1:])
         return replace(self, outputs=outputs, fused=self._fused_with(nodes), **changes)
 
-    def behind(self, *nodes: "RegionNode", kernel: ClOp, inputs: Sequence[int], options: Any) -> "RegionNode":
-        """Return the node with others fused in that it continues, for a kernel that computes all of them."""
-        whole = Node(kernel.op, tuple(inputs), self.outputs, options)
-        return replace(self, node=whole, cl_op=kernel, inputs=whole.inputs, fused=self._fused_with(nodes))
+    def behind(
+        self,
+        *nodes: "RegionNode",
+        kernel: ClOp,
+        inputs: Sequence[int],
+        options: Any,
+        outputs: Sequence[int] | None = None,
+    ) -> "RegionNode":
+        """Return the node with others fused in, for a kernel that computes all of them. outputs: its own by default."""
+        whole = Node(kernel.op, tuple(inputs), tuple(self.outputs if outputs is None else outputs), options)
+        fused = self._fused_with(nodes)
+        return replace(self, node=whole, cl_op=kernel, inputs=whole.inputs, outputs=whole.outputs, fused=fused)
 
     def _fused_with(self, nodes: Sequence["RegionNode"]) -> tuple["RegionNode", ...]:
         """Return all that is fused, in order, once the node has others fused in, with what is fused into those."""

@@ -1,12 +1,15 @@
-"""Convolutions of few columns that read the same image become one on a CPU: alone they fill its vectors in part."""
+"""Convolutions of few columns that read the same image become one on a CPU, where alone they fill vectors in part; and
+with them those of a second image, if the results are added."""
 
 from dataclasses import replace
 
+from litecl.delegate.cl_op import Pads
 from litecl.delegate.ops import conv_2d
-from litecl.delegate.ops.sibling_conv_2d import SIBLINGS, SiblingOptions
+from litecl.delegate.ops.sibling_conv_2d import SIBLINGS, Sibling, SiblingOptions
 from litecl.delegate.plan.fusion import fuse
-from litecl.delegate.plan.graph import RegionGraph, RegionNode
-from litecl.interpreter.graph import ABSENT, Node
+from litecl.delegate.plan.graph import NONE, RegionGraph, RegionNode
+from litecl.interpreter.graph import ABSENT
+from litecl.interpreter.ops.binary import ADD
 
 (_CONVOLUTION,) = conv_2d.CL_OPS
 _MOST_COLUMNS = 8  # of one that gains more than a copy of its result costs
@@ -15,8 +18,10 @@ _LEAST_DEPTH = 32  # products to an element, for the same reason
 
 
 def siblings(graph: RegionGraph) -> RegionGraph:
-    """Fuse convolutions of an image that differ in their constant filters and biases alone."""
-    return fuse(graph, _together)
+    """Fuse convolutions of an image that differ in their constant filters and biases alone; then those of two images
+    whose results are added.
+    """
+    return fuse(fuse(graph, _together), _sums)
 
 
 def _together(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
@@ -31,9 +36,40 @@ def _together(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
     if len(parts) < 2:
         return None
     operands = (t for part in parts for t in (*part.inputs[1:], ABSENT)[:2])
-    inputs, outputs = (node.inputs[0], *operands), tuple(part.outputs[0] for part in parts)
-    whole = Node(SIBLINGS.op, inputs, outputs, SiblingOptions(node.node.options))
-    return replace(node, node=whole, cl_op=SIBLINGS, inputs=inputs, outputs=outputs, fused=tuple(parts[1:]))
+    options = SiblingOptions((Sibling(node.node.options, node.pads),))
+    outputs = [part.outputs[0] for part in parts]
+    inputs = (node.inputs[0], *operands)
+    whole = node.behind(*parts[1:], kernel=SIBLINGS, inputs=inputs, options=options, outputs=outputs)
+    return replace(whole, pads=Pads())
+
+
+def _sums(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
+    """Fuse the convolutions of two images into the sums of their results, of which the node is the first."""
+    one, two = map(graph.producer, node.inputs) if _is_sum(graph, node) else (None, None)
+    if one is None or two is None or one is two or {one.cl_op, two.cl_op} != {SIBLINGS}:
+        return None
+    if (one.activation, two.activation) != (NONE, NONE) or len(one.outputs) != len(two.outputs):
+        return None
+    sums = [
+        found
+        for pair in zip(one.outputs, two.outputs, strict=True)
+        if (found := graph.only_reader(pair[0])) is not None and _is_sum(graph, found) and {*found.inputs} == {*pair}
+    ]
+    if len(sums) < len(one.outputs) or any(found.activation != node.activation for found in sums):
+        return None
+    return node.behind(
+        *(one, two, *(found for found in sums if found is not node)),
+        kernel=SIBLINGS,
+        inputs=(one.inputs[0], two.inputs[0], *one.inputs[1:], *two.inputs[1:]),
+        options=SiblingOptions((*one.node.options.images, *two.node.options.images)),
+        outputs=[found.outputs[0] for found in sums],
+    )
+
+
+def _is_sum(graph: RegionGraph, node: RegionNode) -> bool:
+    """Return whether a node adds two tensors of one shape, and does nothing besides but an activation."""
+    fused = node.steps or node.fused or node.residual is not None or node.in_place
+    return not fused and node.node.op is ADD and len({graph.specs[t].shape for t in (*node.inputs, *node.outputs)}) == 1
 
 
 def _is_narrow(graph: RegionGraph, node: RegionNode) -> bool:
