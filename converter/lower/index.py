@@ -9,6 +9,7 @@ from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.lower.expression import Expression
 from litecl.converter.strided import MASKS, axis_bounds, new_axes
 from litecl.interpreter.graph import Array
+from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
 from litecl.interpreter.ops.gather import GATHER, GATHER_ND, GatherOptions
 from litecl.interpreter.ops.reverse import REVERSE_SEQUENCE, ReverseSequenceOptions
 from litecl.interpreter.ops.scatter_nd import SCATTER_ND
@@ -34,21 +35,22 @@ def _strided_slice(b: Builder) -> Value:
 
 
 def _expanded(b: Builder, x: Value, masks: Mapping[str, int]) -> Value:
-    stride = b.known(3, "strides, next to ... or a new axis,")
-    spec = axis_bounds(len(stride), len(b.shape(x)), masks)
-    steps = b.const([1 if i is None else stride[i] for i in spec], np.int32)
+    (count,) = b.shape(b.node.input(3), "strides")
+    if count is None:
+        raise b.error("the number of its strides is not known, next to ... or a new axis")
+    spec = axis_bounds(count, len(b.shape(x)), masks)
     sliced = StridedSliceOptions(
         begin_mask=_mask(spec, masks["begin_mask"], when_full=True),
         end_mask=_mask(spec, masks["end_mask"], when_full=True),
         shrink_axis_mask=_mask(spec, masks["shrink_axis_mask"], when_full=False),
     )
-    operands = [_bounds(b, 1, spec), _bounds(b, 2, spec), steps]
-    target = b.node.output.shape
+    operands = [_entries(b, 1, spec, 0), _entries(b, 2, spec, 0), _entries(b, 3, spec, 1)]
     if not masks["new_axis_mask"]:
         return b.op(STRIDED_SLICE, [x, *operands], sliced)
-    if target is None:
-        raise b.error("the rank of its result is not known; give the model inputs of known rank")
-    axes = new_axes(len(stride), len(b.shape(x)), masks)
+    axes = new_axes(count, len(b.shape(x)), masks)
+    target = b.node.output.shape
+    if target is None:  # TensorFlow does not infer it where strides are computed
+        target = (None,) * (len(b.shape(x)) - sliced.shrink_axis_mask.bit_count() + len(axes))
     shape = tuple(d for i, d in enumerate(target) if i not in axes)
     part = b.op(STRIDED_SLICE, [x, *operands], sliced, shape=shape)
     if target.count(None) <= 1:
@@ -59,13 +61,16 @@ def _expanded(b: Builder, x: Value, masks: Mapping[str, int]) -> Value:
     return made.value
 
 
-def _bounds(b: Builder, position: int, spec: Sequence[int | None]) -> Value:
-    """Return the bounds of all dimensions of the operand; what stands where an ellipsis covers one does not count."""
+def _entries(b: Builder, position: int, spec: Sequence[int | None], covered: int) -> Value:
+    """Return a bound or the step of every dimension of the operand; ``covered`` of those that an ellipsis covers."""
     given = b.int32(b.node.input(position))
-    places = [0 if i is None else i for i in spec]
     if given.data is not None:
-        return b.const(given.data[places], np.int32)
-    return b.op(GATHER, [given, b.const(places, np.int32)], GatherOptions(), type=given.type, shape=(len(spec),))
+        return b.const([covered if i is None else given.data[i] for i in spec], np.int32)
+    (count,) = b.shape(given)
+    assert count is not None
+    operands, places = [given, b.const([covered], np.int32)], [count if i is None else i for i in spec]
+    every = b.op(CONCATENATION, operands, ConcatenationOptions(0), type=given.type, shape=(count + 1,))
+    return b.op(GATHER, [every, b.const(places, np.int32)], GatherOptions(), type=given.type, shape=(len(spec),))
 
 
 def _mask(spec: Sequence[int | None], mask: int, *, when_full: bool) -> int:

@@ -63,7 +63,27 @@ def _rows(x: Any) -> Any:
     )
 
 
+def _expanded(x: Any) -> Any:
+    """Computed indices next to ... and new axes: those of what an ellipsis covers and of new axes do not count."""
+    cube = tf.reshape(x, [-1, 3, 2])
+    rows = (0, 1, -1), (9, 0, 0), (1, 4, -1)
+    begin, end, strides = (tf.stack([_number(x) + n for n in numbers]) for numbers in rows)
+    whole = {"input": cube, "begin": begin, "end": end, "strides": strides}
+    one = whole | {"strides": strides * 0 + 1}
+    short = {"input": cube, "begin": begin[:2], "end": end[:2], "strides": one["strides"][:2]}
+    masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
+    return (
+        raw.StridedSlice(**whole, **masks | {"ellipsis_mask": 2, "new_axis_mask": 1}),
+        raw.StridedSlice(**whole, **masks | {"ellipsis_mask": 2, "new_axis_mask": 5}),
+        raw.StridedSlice(**one, **masks | {"ellipsis_mask": 2, "new_axis_mask": 1, "shrink_axis_mask": 4}),
+        raw.StridedSlice(**whole, **masks | {"ellipsis_mask": 2, "end_mask": 4}),
+        raw.StridedSlice(**short, **masks | {"new_axis_mask": 2}),
+        raw.StridedSlice(**short, **masks | {"new_axis_mask": 1, "shrink_axis_mask": 2}),
+    )
+
+
 PLACES = (
+    TfFunction("computed indices with new axes", _expanded, _OPEN),
     TfFunction("rows with masks", _rows, _OPEN),
     *(TfFunction(f"list resized to {rows} rows", _resized(rows), _STATIC) for rows in (2, 5)),
     TfFunction("roll by computed shifts", _rolled, _OPEN),
