@@ -4,7 +4,8 @@
 // lines that a span reads, padding included, into memory of its own, line_floats apart. There pixels are a constant
 // step apart, so that one address serves all of a tile, and the taps of a row are one long tap. Vectors of a pixel's columns
 // are vector_step apart in out and residual: VW, or more, where each is an image of its own.
-// Macros: MR, NV, PANEL, HALF_WEIGHTS; ACTIVATION (common.h), whose arguments are low and high.
+// With SECOND the convolution of a second image is added. Its lines lie behind the first's, its weights behind theirs.
+// Macros: MR, NV, PANEL, HALF_WEIGHTS, SECOND; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 #include <LineConvolution>
 
@@ -25,10 +26,10 @@ INLINE void fill_zeros(__global float *to, const int count) {
 
 // The lines that `count` pixels read, from pixel `column` of output line `line` on.
 OUT_OF_LINE WIDE void copy_lines(__global float *restrict to, __global const float *restrict x,
-                                 __global const LineConvolution *restrict c, const int line, const int column,
-                                 const int count) {
-    const Geometry g = c->window;  // a copy, which writes cannot change
-    const int line_floats = c->line_floats, image = line / g.out_height;
+                                 __global const Geometry *restrict window, const int line_floats, const int line,
+                                 const int column, const int count) {
+    const Geometry g = *window;  // a copy, which writes cannot change
+    const int image = line / g.out_height;
     const int top = (line - image * g.out_height) * g.stride_y - g.pad_y, left = column * g.stride_x - g.pad_x;
     const int width = (count - 1) * g.stride_x + g.kernel_width;
     const int start = MIN(MAX(-left, 0), width), end = MAX(MIN(width, g.width - left), start);
@@ -42,35 +43,49 @@ OUT_OF_LINE WIDE void copy_lines(__global float *restrict to, __global const flo
     }
 }
 
-// Up to MR pixels x NV vectors of columns from n0 on; lines, residual and out are at the first of them.
-OUT_OF_LINE WIDE void line_tile(__global const float *restrict lines, __global const Weight *restrict weights,
-                                __global const float *restrict bias, __global const float *restrict residual,
-                                __global float *restrict out, __global const LineConvolution *restrict c, const int n0,
-                                const int count, const int has_residual, const float low, const float high) {
-    __global const Geometry *restrict g = &c->window;
+// tile[r][j] += the taps of pixel r times weights; lines are at the first pixel. Returns what lies behind the weights.
+INLINE __global const Weight *multiply_lines(floatv tile[MR][NV], __global const float *restrict lines,
+                                             __global const Weight *restrict weights,
+                                             __global const Geometry *restrict g, const int line_floats) {
     const int depth = g->kernel_width * g->channels, step = g->stride_x * g->channels;
-    floatv tile[MR][NV];
-    UNROLL for (int r = 0; r < MR; ++r)
-        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
-    weights = panel_at(weights, n0, depth * g->kernel_height);
-    for (int ky = 0; ky < g->kernel_height; ++ky, lines += c->line_floats)
+    for (int ky = 0; ky < g->kernel_height; ++ky, lines += line_floats)
         for (int k = 0; k < depth; ++k, weights += PANEL) {
             floatv w[NV];
             UNROLL for (int j = 0; j < NV; ++j) w[j] = LOAD_WEIGHTS(weights + j * VW);
             UNROLL for (int r = 0; r < MR; ++r)
                 UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = lines[k + r * step] * w[j] + tile[r][j];
         }
+    return weights;
+}
+
+// Up to MR pixels x NV vectors of columns from n0 on, the first of them pixel p of a span; residual and out are at it.
+OUT_OF_LINE WIDE void line_tile(__global const float *restrict lines, __global const Weight *restrict weights,
+                                __global const float *restrict bias, __global const float *restrict residual,
+                                __global float *restrict out, __global const LineConvolution *restrict c, const int n0,
+                                const int p, const int count, const int has_residual, const float low,
+                                const float high) {
+    __global const Geometry *restrict g = &c->window;
+    floatv tile[MR][NV];
+    UNROLL for (int r = 0; r < MR; ++r)
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
+    weights = panel_at(weights, n0, c->depth);
+    weights = multiply_lines(tile, lines + p * g->stride_x * g->channels, weights, g, c->line_floats);
+#ifdef SECOND
+    __global const Geometry *restrict second = &c->second;
+    lines += g->kernel_height * c->line_floats + p * second->stride_x * second->channels;
+    multiply_lines(tile, lines, weights, second, c->second_floats);
+#endif
     const int out_step = c->out.step_x * c->out.pixel_step;
     int to[MR];
     UNROLL for (int r = 0; r < MR; ++r) to[r] = r * out_step + n0 / VW * c->vector_step;
     finish_tile(tile, residual, out, to, c->vector_step, count, g->group_columns - n0, has_residual, low, high);
 }
 
-KERNEL void conv_lines(ITEM __global const float *restrict x, __global const Weight *restrict weights,
-                       __global const float *restrict bias, __global const float *restrict residual,
-                       __global float *restrict lines, __global float *restrict out,
-                       __global const LineConvolution *restrict c, const int has_residual, const float low,
-                       const float high) {
+KERNEL void conv_lines(ITEM __global const float *restrict x, __global const float *restrict x_second,
+                       __global const Weight *restrict weights, __global const float *restrict bias,
+                       __global const float *restrict residual, __global float *restrict lines,
+                       __global float *restrict out, __global const LineConvolution *restrict c,
+                       const int has_residual, const float low, const float high) {
     __global const Geometry *restrict g = &c->window;
     const int span = c->span, in_line = (g->out_width + span - 1) / span, spans = LINES_OF(g) * in_line;
     const int row_items = (spans + c->item_spans - 1) / c->item_spans;
@@ -81,13 +96,15 @@ KERNEL void conv_lines(ITEM __global const float *restrict x, __global const Wei
     for (int i = first; i < last; ++i) {
         const int count = MIN(span, g->out_width - column), image = line / g->out_height;
         const int y = (line - image * g->out_height) * c->out.step_y + c->out.first_y;
-        copy_lines(lines, x, c, line, column, count);
+        copy_lines(lines, x, g, c->line_floats, line, column, count);
+#ifdef SECOND
+        copy_lines(lines + g->kernel_height * c->line_floats, x_second, &c->second, c->second_floats, line, column, count);
+#endif
         for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS)
             for (int p = 0; p < count; p += MR) {
                 const int at = ((image * c->out.height + y) * c->out.width + (column + p) * c->out.step_x +
                                 c->out.first_x) * c->out.pixel_step;
-                line_tile(lines + p * g->stride_x * g->channels, weights, bias, residual + at, out + at, c, n0,
-                          count - p, has_residual, low, high);
+                line_tile(lines, weights, bias, residual + at, out + at, c, n0, p, count - p, has_residual, low, high);
             }
         column += span;
         if (column >= g->out_width) column = 0, ++line;

@@ -1,5 +1,7 @@
 """The launch of kernels_cl/conv_lines.cl: convolutions that copy the lines that they read."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Launch, Operand, Record, Scratch, Target
@@ -17,24 +19,29 @@ _LEAST_FILLED = 0.7  # share of a line's tiles that its pixels fill
 class LineConvolution(Record):
     """Arguments of conv_lines.cl: the window, where results go, a work-item's share and, in floats, its memory.
 
-    vector_step: elements from a vector of columns of a pixel to the next.
+    second: the window of a second image, whose convolution is added. depth: products to an element. vector_step:
+    elements from a vector of a pixel's columns to the next. line_floats, second_floats: from an image's copied line to
+    the next.
     """
 
     window: Geometry
+    second: Geometry
+    depth: int
     out: Placement
     vector_step: int
     span: int
     item_spans: int
     item_columns: int
     line_floats: int
+    second_floats: int
     item_floats: int
 
 
 @dataclass(frozen=True)
 class Lines:
-    """A convolution by lines. tiles: of one line that a work-item takes at once."""
+    """A convolution by lines, or the sum of two. tiles: of one line that a work-item takes at once."""
 
-    window: Geometry
+    windows: tuple[Geometry, ...]
     tile: Tile
     tiles: int
 
@@ -44,58 +51,75 @@ class Lines:
         return self.tiles * self.tile.rows
 
     @property
-    def line_floats(self) -> int:
-        """Floats from one copied line to the next; a whole tile may be read."""
-        g = self.window
-        return -(-((self.span - 1) * g.stride_x + g.kernel_width) * g.channels // self.tile.width) * self.tile.width
+    def line_floats(self) -> list[int]:
+        """Floats from one copied line of each image to the next; a whole tile may be read."""
+        width = self.tile.width
+        floats = (((self.span - 1) * g.stride_x + g.kernel_width) * g.channels for g in self.windows)
+        return [-(-count // width) * width for count in floats]
 
     @property
     def item_floats(self) -> int:
         """Floats that a work-item copies to, and those that it writes behind them."""
-        return self.window.kernel_height * self.line_floats + self.tile.width
+        copied = (g.kernel_height * floats for g, floats in zip(self.windows, self.line_floats, strict=True))
+        return sum(copied) + self.tile.width
 
     def launch(
         self,
         target: Target,
-        x: Operand,
+        images: Sequence[Operand],
         weights: Packed,
         bias: Packed,
         out: Operand | Scratch,
         place: Placement,
-        vector_step: int,
         activation: Activation,
-        residual: Operand | None,
+        residual: Operand | None = None,
+        vector_step: int | None = None,
     ) -> Launch:
         """Return the launch of activation(conv(x) + bias + residual), for weights and a bias packed for the tile.
 
-        vector_step: elements from a vector of columns of a result's pixel to the next.
+        weights: those of the first image, then those of the second. vector_step: elements from a vector of a pixel's
+        columns to the next; without gaps by default.
         """
-        g, tile = self.window, self.tile
+        g, tile, flops = self.windows[0], self.tile, sum(window.flops for window in self.windows)
         spans, panels = g.images * g.out_height * -(-g.out_width // self.span), -(-g.columns // tile.columns)
-        item_spans, item_panels = spread(_KERNEL, target, spans, panels, g.flops)
+        item_spans, item_panels = spread(_KERNEL, target, spans, panels, flops)
         shares = item_spans, item_panels * tile.columns, 1
         items = -(-spans // item_spans) * -(-panels // item_panels)
-        shape = LineConvolution(g, place, vector_step, self.span, *shares[:2], self.line_floats, self.item_floats)
+        shape = LineConvolution(
+            window=g,
+            second=self.windows[-1],
+            depth=sum(window.depth for window in self.windows),
+            out=place,
+            vector_step=tile.width if vector_step is None else vector_step,
+            span=self.span,
+            item_spans=shares[0],
+            item_columns=shares[1],
+            line_floats=self.line_floats[0],
+            second_floats=self.line_floats[-1],
+            item_floats=self.item_floats,
+        )
         copied = Scratch(4 * items * self.item_floats)
-        operands = (x, weights.values, bias.values, residual or bias.values, copied, out, shape)
+        operands = (images[0], images[-1], weights.values, bias.values, residual or bias.values, copied, out, shape)
+        second = {"SECOND": 1} if len(self.windows) > 1 else {}
         return Grid(_KERNEL, (spans, g.columns, 1), shares).launch(
             _KERNEL,
             (*operands, np.int32(residual is not None), *activation.bounds),
-            tile.defines | weights.defines | activation.defines,
-            g.flops,
+            tile.defines | weights.defines | activation.defines | second,
+            flops,
         )
 
 
-def lines_of(g: Geometry, target: Target) -> Lines | None:
+def lines_of(g: Geometry, target: Target, second: Geometry | None = None) -> Lines | None:
     """Return how a convolution of a single group is computed by lines, on a device with tiles of them; None if that is
-    not for it.
+    not for it. second: another one that is added.
     """
-    if g.dilation_x > 1 or not g.flops:
+    windows = (g,) if second is None else (g, second)
+    if any(window.dilation_x > 1 or not window.flops or window.groups > 1 for window in windows):
         return None
     tile = target.tile_for(_KERNEL, g.out_width, g.group_columns, narrow=True, among=target.line_tiles[_KERNEL])
     most = -(-g.out_width // tile.rows)
     if g.out_width < _LEAST_FILLED * most * tile.rows:
         return None
     near = target.schedule(_KERNEL).near_bytes // 4
-    fits = [n for n in range(1, most + 1) if Lines(g, tile, n).item_floats <= near]
-    return Lines(g, tile, -(-most // -(-most // fits[-1]))) if fits else None
+    fits = [n for n in range(1, most + 1) if Lines(windows, tile, n).item_floats <= near]
+    return Lines(windows, tile, -(-most // -(-most // fits[-1]))) if fits else None

@@ -78,13 +78,10 @@ def window_product(
     bias: Operand | None,
     out: Operand | Scratch,
     place: Placement | None = None,
-    *,
-    by_vectors: bool = False,
 ) -> list[Step]:
     """Return the launches of a convolution as one product, with the activation and the residual of a call.
 
-    place: the pixels that results are written to, all of them by default. by_vectors: results, and the residual, are
-    [columns / vector, pixels, vector], where ``lines_for`` returns lines.
+    place: the pixels that results are written to, all of them by default.
     """
     target, step = call.target, g.columns if isinstance(out, Scratch) else out.step
     plain = place is None and g.is_matrix
@@ -93,23 +90,20 @@ def window_product(
     tile = lines.tile if lines else target.tile_for(kernel, g.pixels, g.group_columns, narrow=True)
     weights = packed(filter_, g.groups, g.group_columns, tile.panel, target, halves=target.half_weights)
     added = packed(bias, g.groups, g.group_columns, tile.panel, target)
-    if by_vectors:
-        step = tile.width
     place = place or Placement(height=g.out_height, width=g.out_width, pixel_step=step)
     if plain:
         product = Product(g.pixels, g.columns, g.depth)
         launch = gemm(product, tile, target, x, weights, added, out, call.activation, call.residual)
     elif lines:
-        vector_step = g.pixels * tile.width if by_vectors else tile.width
-        launch = lines.launch(target, x, weights, added, out, place, vector_step, call.activation, call.residual)
+        launch = lines.launch(target, (x,), weights, added, out, place, call.activation, call.residual)
     else:
         launch = _gathered(call, x, g, place, tile, weights, added, out)
     return [*weights.steps, *added.steps, launch]
 
 
-def lines_for(g: Geometry, target: Target) -> Lines | None:
-    """Return how a convolution is computed line by line, where that is the best way."""
-    return lines_of(g, target) if target.line_tiles and g.groups == 1 and not g.is_matrix else None
+def lines_for(g: Geometry, target: Target, second: Geometry | None = None) -> Lines | None:
+    """Return how a convolution is computed line by line, where that is the best way. second: one that is added."""
+    return lines_of(g, target, second) if target.line_tiles and g.groups == 1 and not g.is_matrix else None
 
 
 def known(data: Array) -> Operand:

@@ -4,15 +4,18 @@ image, as in the cell of a ConvLSTM.
 No file has this operator: the pass ``siblings`` finds it.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Call, ClOp, Move, Operand, Pads, Step
+from litecl.delegate.cpu.lines import Lines
 from litecl.delegate.kit.claims import FLOAT, takes
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.strided import box, view, view_of
-from litecl.delegate.matmul.geometry import Geometry, geometry
+from litecl.delegate.matmul.geometry import Geometry, Placement, geometry
+from litecl.delegate.matmul.product import packed
 from litecl.delegate.ops.conv_2d import known, lines_for, window_product
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import TensorSpec
@@ -48,18 +51,34 @@ class _Whole:
 
 
 def _lower(call: Call) -> list[Step]:
-    wholes = _wholes(call)
-    shape = (*call.outputs[0].shape[:-1], wholes[0].window.columns)
-    by_vectors = all(_makes_vectors(call, whole.window) for whole in wholes)
-    steps, residual = list[Step](), None
-    for whole in wholes:
-        last = whole is wholes[-1]
-        one = replace(call, residual=residual, activation=call.activation if last else Activation())
-        residual = Operand(TensorSpec(TensorType.FLOAT32, shape))
-        operands = whole.image, whole.filters, whole.biases, residual
-        steps += window_product(one, whole.window, *operands, by_vectors=by_vectors)
-    assert residual is not None
-    return [*steps, *_parts(call, residual, by_vectors)]
+    first, *others = _wholes(call)
+    shape = (*call.outputs[0].shape[:-1], first.window.columns)
+    whole = Operand(TensorSpec(TensorType.FLOAT32, shape))
+    lines = lines_for(first.window, call.target, *(other.window for other in others))
+    if lines is not None:
+        by_vectors = all(out.shape[-1] == lines.tile.width for out in call.outputs)
+        return [*_by_lines(call, lines, [first, *others], whole, by_vectors), *_parts(call, whole, by_vectors)]
+    if not others:
+        steps = window_product(call, first.window, first.image, first.filters, first.biases, whole)
+        return [*steps, *_parts(call, whole, False)]
+    (second,), added = others, Operand(TensorSpec(TensorType.FLOAT32, shape))
+    plain, rest = replace(call, activation=Activation()), replace(call, residual=added)
+    steps = window_product(plain, first.window, first.image, first.filters, first.biases, added)
+    steps += window_product(rest, second.window, second.image, second.filters, second.biases, whole)
+    return [*steps, *_parts(call, whole, False)]
+
+
+def _by_lines(call: Call, lines: Lines, wholes: Sequence[_Whole], out: Operand, by_vectors: bool) -> list[Step]:
+    """Return the launch of all convolutions. by_vectors: their columns are [columns / vector, pixels, vector]."""
+    g, target, panel = wholes[0].window, call.target, lines.tile.panel
+    filters = np.concatenate([whole.filters.value.reshape(g.columns, -1) for whole in wholes], axis=1)
+    biases = np.sum([whole.biases.value for whole in wholes], axis=0)
+    weights = packed(known(filters), 1, g.columns, panel, target, halves=target.half_weights)
+    added = packed(known(biases), 1, g.columns, panel, target)
+    step, vector_step = (lines.tile.width, g.pixels * lines.tile.width) if by_vectors else (g.columns, None)
+    place = Placement(height=g.out_height, width=g.out_width, pixel_step=step)
+    images = [whole.image for whole in wholes]
+    return [lines.launch(target, images, weights, added, out, place, call.activation, vector_step=vector_step)]
 
 
 def _wholes(call: Call) -> list[_Whole]:
@@ -74,12 +93,6 @@ def _wholes(call: Call) -> list[_Whole]:
         g = geometry(image.options, x.shape, weights.shape[1:3], weights.shape[3], shape, image.pads)
         wholes.append(_Whole(x, g, known(weights), known(added)))
     return wholes
-
-
-def _makes_vectors(call: Call, window: Geometry) -> bool:
-    """Return whether the columns of every convolution are a vector of a tile, which may be written where it belongs."""
-    lines = lines_for(window, call.target)
-    return lines is not None and all(out.shape[-1] == lines.tile.width for out in call.outputs)
 
 
 def _parts(call: Call, whole: Operand, by_vectors: bool) -> list[Step]:

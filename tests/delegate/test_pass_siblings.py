@@ -124,6 +124,7 @@ _TOGETHER: dict[str, Callable[[Graph, int], Sequence[int]]] = {
     "sums": _sums(),
     "sums of fours": _sums(4, activation=ActivationFunctionType.NONE),
     "sums of other windows": _sums(size=5),
+    "sums with dilation": _sums(dilation_w_factor=2, dilation_h_factor=2),
     "sums without a bias": _sums(count=2, bias=False),
     "sums of activated": _sums(count=3, fused_activation_function=_RELU),
     "a result beside sums": _read_twice,
@@ -246,5 +247,5 @@ def test_where_results_are(width: int, columns: int, dense: bool) -> None:
     assert node.cl_op is not None
     steps = node.cl_op.steps(Call(node.node.options, inputs, outputs, target, node.activation))
     launches, moves = ([step for step in steps if isinstance(step, kind)] for kind in (Launch, Move))
-    assert [launch.kernel for launch in launches] == ["conv_lines", "conv_lines"]
+    assert [launch.kernel for launch in launches] == ["conv_lines"]
     assert [is_dense(move.at) for move in moves] == [dense] * 4
