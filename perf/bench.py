@@ -76,7 +76,9 @@ class BenchResult:
 
 @dataclass(frozen=True)
 class KernelTime:
-    """Device time of one launch: the median over the profiled invokes. tiled: its tile, if it has one."""
+    """Device time of one launch: the median over the profiled invokes. flops: of all its runs in one, as in a loop.
+    tiled: its tile, if it has one.
+    """
 
     subgraph: int
     node: int
@@ -202,7 +204,7 @@ def _kernels(reports: Sequence[DelegationReport]) -> tuple[KernelTime, ...]:
             launch[0].kernel,
             launch[0].entry,
             statistics.median(row.duration_ms for row in launch),
-            launch[0].flops,
+            statistics.median_low(row.flops * row.runs for row in launch),
             launch[0].tiled,
         )
         for launch in zip(*(report.kernels for report in alike), strict=True)

@@ -35,6 +35,7 @@ from litecl.perf.summary import describe, node_lines, summarize
 from litecl.perf.timing import Stats, in_turns
 from litecl.perf.trace import Trace
 from support.build import Graph, model, randn
+from support.loop_models import FLOAT, INT, below, next_, times, while_model
 
 RNG = np.random.default_rng(5)
 
@@ -207,6 +208,17 @@ def test_profile_gives_device_times_by_launch_and_host_times_by_node() -> None:
     on_cpu = profile(write(dense()), inputs, BenchOptions(cpu=True), runs=3)
     assert on_cpu.kernels == ()
     assert {row.op: row.calls for row in on_cpu.host} == {"FULLY_CONNECTED": 3, "ADD": 3, "SOFTMAX": 3}
+
+
+def test_a_profile_counts_the_operations_of_all_iterations() -> None:
+    """Times are those of all of them too."""
+    state = [((), INT), ((4, 8), FLOAT)]
+    flops = {}
+    for trips in (1, 7):
+        content = write(while_model(state, below(trips), lambda g, x: [next_(g, x[0]), times(g, x[1], x[1])]))
+        found = profile(content, {"main_in1": randn(RNG, 4, 8)}, BenchOptions(), runs=3)
+        (flops[trips],) = (k.flops for k in found.kernels if k.op == "MUL")
+    assert flops == {1: 32, 7: 7 * 32}
 
 
 def test_json_is_standard() -> None:
