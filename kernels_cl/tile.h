@@ -192,15 +192,13 @@ INLINE void finish_tile(floatv tile[MR][NV], __global const float *restrict resi
                         const int to[MR], const int step, const int count, const int columns, const int has_residual,
                         const float low, const float high) {
     if (columns >= TILE_COLUMNS) {
-        UNROLL for (int r = 0; r < MR; ++r) {
-            if (r >= count) continue;
-            UNROLL for (int j = 0; j < NV; ++j) {
-                const int at = to[r] + j * step;
-                floatv y = tile[r][j];
-                if (has_residual) y += LOAD(residual + at);
-                STORE(out + at, ACTIVATION(y, low, high));
-            }
-        }
+        if (has_residual)
+            UNROLL for (int r = 0; r < MR; ++r)
+                if (r < count)
+                    UNROLL for (int j = 0; j < NV; ++j) tile[r][j] += LOAD(residual + to[r] + j * step);
+        UNROLL for (int r = 0; r < MR; ++r)
+            if (r < count)
+                UNROLL for (int j = 0; j < NV; ++j) STORE(out + to[r] + j * step, ACTIVATION(tile[r][j], low, high));
         return;
     }
     floatv rows[MR][NV];
