@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from litecl.converter import Quantization
+from litecl.converter.quantization.data import samples
 from litecl.converter.quantization.quantize import quantize
 from litecl.converter.quantization.recipes.knapsack import Option, choices_of, divided
 from litecl.converter.quantization.recipes.names import entry
+from litecl.converter.quantization.recipes.priced import Priced
+from litecl.converter.quantization.recipes.search import Search
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.writer import write
@@ -192,6 +195,27 @@ def test_errors_are_met(ratio_db: float) -> None:
     assert found.chosen.sqnr_db >= ratio_db and len(write(after)) == found.chosen.size_bytes
     assert not [p for p in found.points if p.size_bytes < found.chosen.size_bytes and p.sqnr_db >= ratio_db]
     assert (found.chosen.size_bytes == found.float_bytes) == (ratio_db > 100)
+
+
+def test_no_file_with_the_ratio_is_smaller() -> None:
+    """Of all that store the layers whole."""
+    g = Net()
+    g.rng = np.random.default_rng(2)
+    x = g.input((1, 48))
+    for columns in (40, 36, 28):
+        x = g.unary(unary.TANH, g.dense(x, columns))
+    of = model(g.build(g.dense(x, 24)))
+    given = samples(Quantization(min_sqnr_db=1, data=samples_of(of)), of)
+    search = Search(Priced(of, given, 4, widened=False))
+    ways = itertools.product(*(range(len(layer.ways)) for layer in search.of.layers))
+    points = [search._point(picked) for picked in ways]
+    assert len(points) > 600
+    for ratio_db in (10.5, 13.0, 28.0, 45.0, 70.5):
+        fresh = Search(Priced(of, given, 4, widened=False))
+        least = min(point.size_bytes for point in points if point.sqnr_db >= ratio_db)
+        found = fresh.for_ratio(ratio_db).chosen
+        assert found.sqnr_db >= ratio_db and found.size_bytes <= least
+        assert len(fresh._measured) < len(points) / 4
 
 
 def test_the_report() -> None:

@@ -234,9 +234,22 @@ class Search:
                 low, below = middle, max(below, point.size_bytes)
             if high - low < _NEAR / 4 * self.of.float_bytes:
                 break
+        best = self._smaller(best, ratio_db)
         if best.sqnr_db > ratio_db / _WITHIN:
             best = self._cut_for_ratio(ratio_db, best, below)
         return self._frontier(best)
+
+    def _smaller(self, best: Point, ratio_db: float) -> Point:
+        """Return the smallest of a point and those near it that have the ratio."""
+        for _ in range(_ROUNDS):
+            for picked in neighbours(self.of.whole, best.picked, -1, _NEIGHBOURS):
+                self._point(picked)
+            good = (point for point in self._measured.values() if point.sqnr_db >= ratio_db)
+            found = min(good, key=lambda point: (point.size_bytes, -point.sqnr_db))
+            if found.size_bytes >= best.size_bytes:
+                break
+            best = found
+        return best
 
     def _cut_for_ratio(self, ratio_db: float, best: Point, low: float) -> Point:
         """Return a smaller file with a divided layer that has the ratio, or else the given one."""
