@@ -9,7 +9,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Scratch, Target
 from litecl.delegate.kit.schedule import Tile
-from litecl.interpreter.buffers import aligned
+from litecl.interpreter.buffers import ALIGNMENT
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
@@ -24,9 +24,10 @@ def panels(matrices: Array, panel: int, *, halves: bool = False) -> Array:
     *outer, columns, depth = matrices.shape
     whole, rest = divmod(columns, panel)
     shape = *outer, whole + (rest > 0), depth, panel
-    packed = aligned(4 * prod(shape))[: 4 * prod(shape)].view(np.float32).reshape(shape)
-    first = matrices[..., : whole * panel, :].reshape(*outer, whole, panel, depth)
-    packed[..., :whole, :, :] = first.swapaxes(-1, -2)
+    memory = np.zeros(prod(shape) + ALIGNMENT // 4, np.float32)
+    first = -memory.ctypes.data % ALIGNMENT // 4
+    packed = memory[first : first + prod(shape)].reshape(shape)
+    packed[..., :whole, :, :] = matrices[..., : whole * panel, :].reshape(*outer, whole, panel, depth).swapaxes(-1, -2)
     if rest:
         packed[..., whole, :, :rest] = matrices[..., whole * panel :, :].swapaxes(-1, -2)
     packed.flags.writeable = False

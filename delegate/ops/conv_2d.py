@@ -8,21 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import (
-    Call,
-    ClOp,
-    Const,
-    Launch,
-    Lowering,
-    Operand,
-    Record,
-    Refusal,
-    Scratch,
-    Step,
-    Target,
-    or_else,
-)
-from litecl.delegate.cpu.lines import Lines, lines_of
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Lowering, Operand, Record, Refusal, Scratch, Step, or_else
+from litecl.delegate.cpu.lines import lines_of
 from litecl.delegate.cpu.winograd import winograd
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile
@@ -85,7 +72,7 @@ def window_product(
     """
     target, step = call.target, g.columns if isinstance(out, Scratch) else out.step
     plain = place is None and g.is_matrix
-    lines = lines_for(g, target)
+    lines = lines_of(g, target) if target.line_tiles and g.groups == 1 and not g.is_matrix else None
     kernel = "gemm" if plain else "conv_2d"
     tile = lines.tile if lines else target.tile_for(kernel, g.pixels, g.group_columns, narrow=True)
     weights = packed(filter_, g.groups, g.group_columns, tile.panel, target, halves=target.half_weights)
@@ -99,11 +86,6 @@ def window_product(
     else:
         launch = _gathered(call, x, g, place, tile, weights, added, out)
     return [*weights.steps, *added.steps, launch]
-
-
-def lines_for(g: Geometry, target: Target, second: Geometry | None = None) -> Lines | None:
-    """Return how a convolution is computed line by line, where that is the best way. second: one that is added."""
-    return lines_of(g, target, second) if target.line_tiles and g.groups == 1 and not g.is_matrix else None
 
 
 def known(data: Array) -> Operand:

@@ -10,13 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Call, ClOp, Move, Operand, Pads, Step
-from litecl.delegate.cpu.lines import Lines
+from litecl.delegate.cpu.lines import Lines, lines_of
 from litecl.delegate.kit.claims import FLOAT, takes
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.strided import box, view, view_of
 from litecl.delegate.matmul.geometry import Geometry, Placement, geometry
 from litecl.delegate.matmul.product import packed
-from litecl.delegate.ops.conv_2d import known, lines_for, window_product
+from litecl.delegate.ops.conv_2d import known, window_product
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.conv_2d import Conv2DOptions
@@ -54,7 +54,8 @@ def _lower(call: Call) -> list[Step]:
     first, *others = _wholes(call)
     shape = (*call.outputs[0].shape[:-1], first.window.columns)
     whole = Operand(TensorSpec(TensorType.FLOAT32, shape))
-    lines = lines_for(first.window, call.target, *(other.window for other in others))
+    seconds = (other.window for other in others)
+    lines = None if first.window.is_matrix else lines_of(first.window, call.target, *seconds)
     if lines is not None:
         by_vectors = all(out.shape[-1] == lines.tile.width for out in call.outputs)
         return [*_by_lines(call, lines, [first, *others], whole, by_vectors), *_parts(call, whole, by_vectors)]
