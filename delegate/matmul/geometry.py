@@ -106,6 +106,13 @@ class Geometry(Record):
         return alone and self.group_channels == self.channels and self.pixels == self.images * self.height * self.width
 
     @property
+    def is_product(self) -> bool:
+        """True if windows are rows of a product one after another: of single pixels, or each of a whole image."""
+        sizes = (self.kernel_height, self.kernel_width), (self.out_height, self.out_width), (self.pad_y, self.pad_x)
+        whole = sizes == ((self.height, self.width), (1, 1), (0, 0)) and self.dense
+        return self.is_matrix or (whole and self.group_channels == self.channels)
+
+    @property
     def lying(self) -> "Geometry":
         """The same window with a single column of pixels as a row: the memory is the same, and a row's taps are
         adjacent.

@@ -131,7 +131,7 @@ def patches(
 
     groups: products other than groups of channels. across: whether the weights may be packed for ``Tile.across``.
     """
-    g = matrix(g.pixels, g.channels, g.columns) if g.is_matrix else g
+    g = matrix(g.pixels, g.depth, g.columns) if g.is_product else g
     groups = groups or Groups(g.groups, g.group_channels, g.group_columns)
     one_row = across and (g.pixels, groups.count) == (1, 1)
     few = target.tile_across(g.group_columns, g.depth) if one_row else None

@@ -71,8 +71,8 @@ def window_product(
     place: the pixels that results are written to, all of them by default.
     """
     target, step = call.target, g.columns if isinstance(out, Scratch) else out.step
-    plain = place is None and g.is_matrix
-    lines = lines_of(g, target) if target.line_tiles and g.groups == 1 and not g.is_matrix else None
+    plain = place is None and g.is_product
+    lines = lines_of(g, target) if target.line_tiles and g.groups == 1 and not g.is_product else None
     kernel = "gemm" if plain else "conv_2d"
     tile = lines.tile if lines else target.tile_for(kernel, g.pixels, g.group_columns, narrow=True)
     weights = packed(filter_, g.groups, g.group_columns, tile.panel, target, halves=target.half_weights)

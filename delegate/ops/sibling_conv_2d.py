@@ -55,7 +55,7 @@ def _lower(call: Call) -> list[Step]:
     shape = (*call.outputs[0].shape[:-1], first.window.columns)
     whole = Operand(TensorSpec(TensorType.FLOAT32, shape))
     seconds = (other.window for other in others)
-    lines = None if first.window.is_matrix else lines_of(first.window, call.target, *seconds)
+    lines = None if first.window.is_product else lines_of(first.window, call.target, *seconds)
     if lines is not None:
         by_vectors = all(out.shape[-1] == lines.tile.width for out in call.outputs)
         return [*_by_lines(call, lines, [first, *others], whole, by_vectors), *_parts(call, whole, by_vectors)]

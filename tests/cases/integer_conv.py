@@ -241,4 +241,9 @@ CASES = (
         dilation_h_factor=2,
         dilation_w_factor=2,
     ),
+    *(
+        _conv("images as large as the filter", x, filter_, padding=Padding.VALID, **types)
+        for types in ({}, _INT16, _UINT8, {"types": (T.INT8, T.INT4)})
+        for x, filter_ in (((3, 4, 5, 7), (37, 4, 5, 7)), ((1, 5, 1, 15), (33, 5, 1, 15)))
+    ),
 )
