@@ -286,9 +286,7 @@ _ALL = (
         "8 bits", SVDF, SVDFOptions(2), [_f(2, 6), _integers(8, 6), _integers(8, 10), _f(4), _zeros(2, 80)], version=3
     ),
     _conv("8 bits, 1x2 in groups, one line", (1, 1, 40, 8), (6, 1, 2, 4), padding=Padding.VALID),
-    _conv("8 bits, images as large as the filter", (3, 4, 5, 7), (37, 4, 5, 7), padding=Padding.VALID),
-    _conv("8 bits, an image as large as the filter", (1, 5, 1, 15), (33, 5, 1, 15), padding=Padding.VALID),
-    _conv("4 bits, images as large as the filter", (3, 3, 5, 4), (9, 3, 5, 4), bits=4, padding=Padding.VALID),
+    *(_conv(f"{n} bits, whole images", (3, 4, 5, 7), (37, 4, 5, 7), bits=n, padding=Padding.VALID) for n in (8, 4)),
     *(_fully_connected(f"8 bits, {n} of one row", _f(1, c) + 1, n, asymmetric_quantize_inputs=n < 3) for c, n in _FEW),
     _fully_connected("8 bits, halves beside a zero point", _TIES, 9, asymmetric_quantize_inputs=True),
 )
