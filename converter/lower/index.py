@@ -44,7 +44,7 @@ def _expanded(b: Builder, x: Value, masks: Mapping[str, int]) -> Value:
         end_mask=_mask(spec, masks["end_mask"], when_full=True),
         shrink_axis_mask=_mask(spec, masks["shrink_axis_mask"], when_full=False),
     )
-    operands = [_entries(b, 1, spec, 0), _entries(b, 2, spec, 0), _entries(b, 3, spec, 1)]
+    operands = [_entries(b, 1, spec), _entries(b, 2, spec), _entries(b, 3, spec, covered=1)]
     if not masks["new_axis_mask"]:
         return b.op(STRIDED_SLICE, [x, *operands], sliced)
     axes = new_axes(count, len(b.shape(x)), masks)
@@ -61,16 +61,21 @@ def _expanded(b: Builder, x: Value, masks: Mapping[str, int]) -> Value:
     return made.value
 
 
-def _entries(b: Builder, position: int, spec: Sequence[int | None], covered: int) -> Value:
-    """Return a bound or the step of every dimension of the operand; ``covered`` of those that an ellipsis covers."""
+def _entries(b: Builder, position: int, spec: Sequence[int | None], covered: int | None = None) -> Value:
+    """Return a bound or the step of every dimension of the operand.
+
+    covered: that of dimensions that an ellipsis covers; None for bounds, which do not count there.
+    """
     given = b.int32(b.node.input(position))
     if given.data is not None:
-        return b.const([covered if i is None else given.data[i] for i in spec], np.int32)
-    (count,) = b.shape(given)
-    assert count is not None
-    operands, places = [given, b.const([covered], np.int32)], [count if i is None else i for i in spec]
-    every = b.op(CONCATENATION, operands, ConcatenationOptions(0), type=given.type, shape=(count + 1,))
-    return b.op(GATHER, [every, b.const(places, np.int32)], GatherOptions(), type=given.type, shape=(len(spec),))
+        return b.const([covered or 0 if i is None else given.data[i] for i in spec], np.int32)
+    places = [0 if i is None else i for i in spec]
+    if covered is not None and None in spec:
+        (count,) = b.shape(given)
+        assert count is not None
+        operands, places = [given, b.const([covered], np.int32)], [count if i is None else i for i in spec]
+        given = b.op(CONCATENATION, operands, ConcatenationOptions(0), type=given.type, shape=(count + 1,))
+    return b.op(GATHER, [given, b.const(places, np.int32)], GatherOptions(), type=given.type, shape=(len(spec),))
 
 
 def _mask(spec: Sequence[int | None], mask: int, *, when_full: bool) -> int:
