@@ -1,7 +1,7 @@
 """Bits for each layer: the recipe of the smallest error within a size, or of the smallest size for an error."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -130,7 +130,9 @@ class Search:
                 break
             low, high = (target, high) if rest >= 0 else (low, target)
             target = min(target + rest, high) if rest > 0 and target + rest < high else (low + high) / 2
-        best = self._refined(self._best(budget), budget)
+        best = self._refined(
+            self._best(budget), lambda point: budget - point.size_bytes + _PADDING, lambda: self._best(budget)
+        )
         if best.size_bytes < _WITHIN * budget and any(best.picked):
             list(self._cut_within(budget))
             list(self._filled(best, budget))
@@ -142,13 +144,20 @@ class Search:
         within = (p for p in self._measured.values() if p.size_bytes <= budget)
         return max(within, key=lambda point: (point.sqnr_db, -point.size_bytes))
 
-    def _refined(self, best: Point, budget: int) -> Point:
-        """Return the best of a point and those near it: errors nearly add up, so the most promising are measured."""
+    def _smallest(self, ratio_db: float) -> Point:
+        """Return the smallest point that was measured with a ratio, the most accurate of equal ones."""
+        good = (p for p in self._measured.values() if p.sqnr_db >= ratio_db)
+        return min(good, key=lambda point: (point.size_bytes, -point.sqnr_db))
+
+    def _refined(self, best: Point, more: Callable[[Point], int], chosen: Callable[[], Point]) -> Point:
+        """Return the best of a point and those near it: errors nearly add up, so the most promising are measured.
+
+        more: the bytes that others may take more. chosen: returns the best of all that were measured.
+        """
         for _ in range(_ROUNDS):
-            left = budget - best.size_bytes + _PADDING
-            for picked in neighbours(self.of.whole, best.picked, left, _NEIGHBOURS):
+            for picked in neighbours(self.of.whole, best.picked, more(best), _NEIGHBOURS):
                 self._point(picked)
-            found = self._best(budget)
+            found = chosen()
             if found.cut is not None or found.picked == best.picked:
                 break
             best = found
@@ -234,22 +243,10 @@ class Search:
                 low, below = middle, max(below, point.size_bytes)
             if high - low < _NEAR / 4 * self.of.float_bytes:
                 break
-        best = self._smaller(best, ratio_db)
+        best = self._refined(best, lambda point: -1, lambda: self._smallest(ratio_db))
         if best.sqnr_db > ratio_db / _WITHIN:
             best = self._cut_for_ratio(ratio_db, best, below)
         return self._frontier(best)
-
-    def _smaller(self, best: Point, ratio_db: float) -> Point:
-        """Return the smallest of a point and those near it that have the ratio."""
-        for _ in range(_ROUNDS):
-            for picked in neighbours(self.of.whole, best.picked, -1, _NEIGHBOURS):
-                self._point(picked)
-            good = (point for point in self._measured.values() if point.sqnr_db >= ratio_db)
-            found = min(good, key=lambda point: (point.size_bytes, -point.sqnr_db))
-            if found.size_bytes >= best.size_bytes:
-                break
-            best = found
-        return best
 
     def _cut_for_ratio(self, ratio_db: float, best: Point, low: float) -> Point:
         """Return a smaller file with a divided layer that has the ratio, or else the given one."""
