@@ -114,7 +114,7 @@ def lines_of(g: Geometry, target: Target, second: Geometry | None = None) -> Lin
     not for it. second: another one that is added.
     """
     windows = (g,) if second is None else (g, second)
-    if any(window.dilation_x > 1 or not window.flops or window.groups > 1 for window in windows):
+    if any(window.dilation_x > 1 or not window.flops for window in windows):
         return None
     tile = target.tile_for(_KERNEL, g.out_width, g.group_columns, narrow=True, among=target.line_tiles[_KERNEL])
     most = -(-g.out_width // tile.rows)

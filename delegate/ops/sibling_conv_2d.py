@@ -51,22 +51,21 @@ class _Whole:
 
 
 def _lower(call: Call) -> list[Step]:
-    first, *others = _wholes(call)
-    shape = (*call.outputs[0].shape[:-1], first.window.columns)
-    whole = Operand(TensorSpec(TensorType.FLOAT32, shape))
-    seconds = (other.window for other in others)
-    lines = None if first.window.is_product else lines_of(first.window, call.target, *seconds)
+    wholes = _wholes(call)
+    first, *others = (whole.window for whole in wholes)
+    shape = (*call.outputs[0].shape[:-1], first.columns)
+    out = Operand(TensorSpec(TensorType.FLOAT32, shape))
+    lines = None if first.is_product else lines_of(first, call.target, *others)
     if lines is not None:
-        by_vectors = all(out.shape[-1] == lines.tile.width for out in call.outputs)
-        return [*_by_lines(call, lines, [first, *others], whole, by_vectors), *_parts(call, whole, by_vectors)]
-    if not others:
-        steps = window_product(call, first.window, first.image, first.filters, first.biases, whole)
-        return [*steps, *_parts(call, whole, False)]
-    (second,), added = others, Operand(TensorSpec(TensorType.FLOAT32, shape))
-    plain, rest = replace(call, activation=Activation()), replace(call, residual=added)
-    steps = window_product(plain, first.window, first.image, first.filters, first.biases, added)
-    steps += window_product(rest, second.window, second.image, second.filters, second.biases, whole)
-    return [*steps, *_parts(call, whole, False)]
+        by_vectors = all(part.shape[-1] == lines.tile.width for part in call.outputs)
+        return [*_by_lines(call, lines, wholes, out, by_vectors), *_parts(call, out, by_vectors)]
+    steps, added = list[Step](), None
+    for whole in wholes:
+        last = whole is wholes[-1]
+        one = replace(call, residual=added, activation=call.activation if last else Activation())
+        added = out if last else Operand(out.spec)
+        steps += window_product(one, whole.window, whole.image, whole.filters, whole.biases, added)
+    return [*steps, *_parts(call, out, False)]
 
 
 def _by_lines(call: Call, lines: Lines, wholes: Sequence[_Whole], out: Operand, by_vectors: bool) -> list[Step]:
@@ -99,10 +98,10 @@ def _wholes(call: Call) -> list[_Whole]:
 def _parts(call: Call, whole: Operand, by_vectors: bool) -> list[Step]:
     """Return the steps that make each result a part of all: columns, or images one after another."""
     shape, steps, first = whole.shape, list[Step](), 0
-    for out in call.outputs:
+    for number, out in enumerate(call.outputs):
         last = first + out.shape[-1]
         if by_vectors:
-            part = view((len(call.outputs), *out.shape))[first // out.shape[-1]]
+            part = view((len(call.outputs), *out.shape))[number]
         else:
             part = box(view(shape), [*(slice(n) for n in shape[:-1]), slice(first, last)])
         steps.append(Move(whole, part, out, view_of(out)))
