@@ -73,12 +73,13 @@ def transformed(weights: Array) -> Array | None:
     for i, point in enumerate(_POINTS):
         g[i] = np.power(point, range(3)) / np.prod([point - other for other in _POINTS if other != point])
     g[5, 2] = 1
+    by_point = np.kron(g, g)
     columns, _, _, channels = weights.shape
     points: Array = np.empty((36, columns, channels), np.float32)
     for n in range(0, columns, _BLOCK):  # what is in float64 takes little memory at once
         block = weights[n : n + _BLOCK].transpose(1, 2, 0, 3).reshape(9, -1)
         with np.errstate(all="ignore"):
-            points[:, n : n + _BLOCK] = (np.kron(g, g) @ block).reshape(36, -1, channels)
+            points[:, n : n + _BLOCK] = (by_point @ block).reshape(36, -1, channels)
     return points if np.isfinite(points).all() else None
 
 
