@@ -2,8 +2,8 @@
 // residual). Arguments are those of conv_2d.cl, for a single group of channels.
 // A work-item takes item_spans spans, each `span` pixels of one output line, x item_columns columns. It copies the
 // lines that a span reads, padding included, into memory of its own, line_floats apart. There pixels are a constant
-// step apart, so that one address serves all of a tile, and the taps of a row are one long tap. Vectors of a pixel's columns
-// are vector_step apart in out and residual: VW, or more, where each is an image of its own.
+// step apart, so that one address serves all of a tile, and the taps of a row are one long tap. Vectors of a pixel's
+// columns are vector_step apart in out and residual: VW, or more, where each is an image of its own.
 // With SECOND the convolution of a second image is added. Its lines lie behind the first's, its weights behind theirs.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS, SECOND; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
@@ -98,7 +98,8 @@ KERNEL void conv_lines(ITEM __global const float *restrict x, __global const flo
         const int y = (line - image * g->out_height) * c->out.step_y + c->out.first_y;
         copy_lines(lines, x, g, c->line_floats, line, column, count);
 #ifdef SECOND
-        copy_lines(lines + g->kernel_height * c->line_floats, x_second, &c->second, c->second_floats, line, column, count);
+        copy_lines(lines + g->kernel_height * c->line_floats, x_second, &c->second, c->second_floats, line, column,
+                   count);
 #endif
         for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS)
             for (int p = 0; p < count; p += MR) {

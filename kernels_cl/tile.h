@@ -186,8 +186,8 @@ INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[
     }
 }
 
-// Row r < count of a tile goes to out + to[r]: activation(tile[r] + residual), the first `columns` of it. step: elements from
-// a vector to the next.
+// Row r < count of a tile goes to out + to[r]: activation(tile[r] + residual), the first `columns` of it. step: elements
+// from a vector to the next.
 INLINE void finish_tile(floatv tile[MR][NV], __global const float *restrict residual, __global float *restrict out,
                         const int to[MR], const int step, const int count, const int columns, const int has_residual,
                         const float low, const float high) {
