@@ -165,8 +165,8 @@ def test_packed_weights_are_not_copied() -> None:
         held = pool.held(given)
         assert np.may_share_memory(held, given) != is_copied
         np.testing.assert_array_equal(held.view(np.float32), given.ravel())
-        with pytest.raises(ValueError, match="read-only"):
-            packed[0, 0, 0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        packed[0, 0, 0] = 1
 
 
 @pytest.mark.parametrize("columns", [1, 7, 8, 24, 25])

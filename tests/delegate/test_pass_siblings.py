@@ -149,7 +149,10 @@ def cache(
     if made is None or not made.macros.keys() >= {"__x86_64__", "__AVX2__"}:
         pytest.skip("not a processor of that level")
     monkeypatch.setattr(probe, "_tried", lambda found: replace(found, target=(f"-march={request.param}",), told=None))
-    yield tmp_path_factory.getbasetemp() / request.param
+    folder = tmp_path_factory.getbasetemp() / request.param
+    yield folder
+    (facts,) = folder.glob("compiler-*.json")
+    assert f"-march={request.param}".encode() in facts.read_bytes()
 
 
 @pytest.mark.parametrize("name", _TOGETHER)
