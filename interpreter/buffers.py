@@ -1,5 +1,7 @@
 """Memory in which a tensor stays between runs: the host's, or a device's."""
 
+import mmap
+from contextlib import suppress
 from typing import Protocol
 
 import numpy as np
@@ -7,6 +9,7 @@ import numpy as np
 from litecl.interpreter.tensor import Array
 
 ALIGNMENT = 64  # bytes, as kernels ask for
+LARGE_PAGE = 1 << 21  # bytes: x86-64's second size of pages, and ARM's where the first is 4 KiB
 
 
 class Buffer(Protocol):
@@ -30,10 +33,27 @@ class Buffer(Protocol):
 
 
 def aligned(size_bytes: int) -> Array:
-    """Return bytes of zeros, at least one, that begin at a multiple of ``ALIGNMENT``."""
-    memory = np.zeros(max(1, size_bytes) + ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + max(1, size_bytes)]
+    """Return bytes of zeros, at least one, that begin at a multiple of ``ALIGNMENT``.
+
+    From ``LARGE_PAGE`` bytes on they lie in large pages where Linux gives them: a processor foresees what is read
+    within a page, and remembers the places of some thousand pages. Raises MemoryError.
+    """
+    size = max(1, size_bytes)
+    is_large = size >= LARGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE")
+    alignment = LARGE_PAGE if is_large else ALIGNMENT
+    memory = _large_pages(size + alignment) if is_large else np.zeros(size + alignment, np.uint8)
+    start = -memory.ctypes.data % alignment
+    return memory[start : start + size]
+
+
+def _large_pages(size_bytes: int) -> Array:
+    try:
+        pages = mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except (OSError, OverflowError) as error:
+        raise MemoryError(f"{size_bytes} bytes: {error}") from error
+    with suppress(OSError):  # a system without large pages
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, np.uint8)
 
 
 class HostBuffer:

@@ -12,7 +12,7 @@ from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_tables import RegionSize, Shift
 from litecl.interpreter.graph import Array
 
-_WORTH_RETURNING = 16 << 20  # bytes
+_WORTH_RETURNING = 4 << 20  # bytes
 
 
 class Places:

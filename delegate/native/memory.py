@@ -1,7 +1,7 @@
 """The memory of a plan on the processor itself: numpy's, which kernels and host use in place."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from weakref import ref
 
 import numpy as np
@@ -16,6 +16,8 @@ from litecl.interpreter.graph import Array
 
 _SHARED_BYTES = 1 << 12  # of constants that are worth looking for, and that no kernel uses to count
 _MOVED_BYTES = 1 << 18  # of constants that are copied so that vectors of them lie in one line of a cache
+_CHUNK_BYTES = 1 << 23  # of memory that copies share
+_OWN_BYTES = 1 << 22  # of constants that stay in the memory that they have: numpy asks for large pages from here on
 _STEP = 1 << 20  # bytes that are compared at once
 _SAMPLE = 64  # bytes by which constants are told apart before they are compared whole
 
@@ -23,12 +25,15 @@ _SAMPLE = 64  # bytes by which constants are told apart before they are compared
 class ConstantPool:
     """The large constants of all regions, each in memory once: signatures and models share their weights.
 
-    Kernels only read them. The pool forgets those that no region holds any more.
+    Kernels only read them. The pool forgets those that no region holds any more. Copies lie one after another, so that
+    they share large pages (``aligned``).
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._held: dict[tuple[int, bytes], list[ref[Array]]] = {}
+        self._chunk: Callable[[], Array | None] = lambda: None
+        self._next = self._end = 0  # of the chunk, in bytes
 
     def held(self, data: Array) -> Array:
         """Return the bytes of a constant, in memory that may have been there before, or in its own (``_is_apart``)."""
@@ -38,12 +43,26 @@ class ConstantPool:
             alive = [(held, array) for held in self._held.get(key, ()) if (array := held()) is not None]
             found = next((array for _, array in alive if _equal(array, given)), None)
             if found is None:
-                found = given if _is_apart(data) else _copied(given)
+                found = given if _is_apart(data) else self._copied(given)
                 self._held = {
                     k: there for k, refs in self._held.items() if (there := [r for r in refs if r() is not None])
                 }
                 self._held[key] = [*(held for held, _ in alive), ref(found)]
         return found
+
+    def _copied(self, given: Array) -> Array:
+        """Return a copy in the chunk, which lives as long as anybody holds a part of it, or in a new one."""
+        size, chunk = align(given.size, ALIGNMENT), self._chunk()
+        if chunk is None or self._next + size > self._end:
+            memory = aligned(max(size, _CHUNK_BYTES))
+            chunk = memory.base
+            assert chunk is not None
+            self._chunk, self._next = ref(chunk), memory.ctypes.data - chunk.ctypes.data
+            self._end = self._next + memory.size
+        copy = chunk[self._next : self._next + given.size]
+        self._next += size
+        copy[...] = given
+        return copy
 
 
 def _equal(a: Array, b: Array) -> bool:
@@ -51,16 +70,10 @@ def _equal(a: Array, b: Array) -> bool:
     return all(np.array_equal(a[i : i + _STEP], b[i : i + _STEP]) for i in range(0, a.size, _STEP))
 
 
-def _copied(given: Array) -> Array:
-    copy = aligned(given.size)
-    copy[...] = given
-    return copy
-
-
 def _is_apart(data: Array) -> bool:
-    """Return whether an array lies in memory of its own where kernels may read it, as packing makes weights."""
+    """Return whether a large array lies in memory of its own where kernels may read it, as packing makes weights."""
     alone = isinstance(data.base, np.ndarray) and data.base.nbytes <= data.nbytes + ALIGNMENT
-    return alone and _lies_well(data, ALIGNMENT)
+    return alone and data.nbytes >= _OWN_BYTES and _lies_well(data, ALIGNMENT)
 
 
 def _lies_well(data: Array, unit: int) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.buffers import aligned
 from litecl.interpreter.errors import ArgumentError, ModelError, ModelFileError, ModelFileNotFound
 from litecl.interpreter.file import external, storage
 from litecl.interpreter.file.external import ExternalBuffers, Find
@@ -34,8 +35,6 @@ from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops import BUILTINS, CUSTOMS
 from litecl.interpreter.options import unknown_op
 from litecl.interpreter.schema import TensorType
-
-_ALIGNMENT = 64  # bytes, of a vector register and a cache line
 
 
 def read(
@@ -100,11 +99,9 @@ def _opened(source: str | os.PathLike[str]) -> FileIO:
 def _aligned(file: FileIO, size: int) -> memoryview:
     """Return a file's content, aligned for vectors, as far as the file still goes."""
     try:
-        memory = np.empty(size + _ALIGNMENT, np.uint8)
+        content = aligned(size).data
     except MemoryError:
         raise ModelError(f"{file.name}: not enough memory for {size} bytes") from None
-    start = -memory.ctypes.data % _ALIGNMENT
-    content = memory.data[start : start + size]
     done = 0
     while count := file.readinto(content[done:]):
         done += count

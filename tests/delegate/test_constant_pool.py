@@ -1,14 +1,17 @@
 """Constants on the processor's own device: once for all signatures, subgraphs and models, and some where they were."""
 
 import gc
+from weakref import ref
 
 import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.matmul.product import panels
+from litecl.delegate.native import memory
 from litecl.delegate.native.memory import ConstantPool
 from litecl.interpreter import Interpreter
+from litecl.interpreter.buffers import aligned
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Quantization, Signature, Subgraph, TensorSpec
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
@@ -154,19 +157,42 @@ def test_the_pool() -> None:
     assert len(pool._held) == 1
 
 
-def test_packed_weights_are_not_copied() -> None:
-    """They lie in memory of their own; parts of other memory, and what may change, are copied."""
-    pool, packed = ConstantPool(), panels(randn(np.random.default_rng(8), 100, 40), 8)
+def test_large_packed_weights_are_not_copied() -> None:
+    """They lie in memory of their own; small ones, parts of other memory, and what may change, are copied."""
+    r = np.random.default_rng(8)
+    pool, packed = ConstantPool(), panels(randn(r, 1024, 1024), 8)
     for given, is_copied in (
         (packed, False),
         (packed[1:], True),
-        (panels(randn(np.random.default_rng(9), 9, 3), 4) + 1, True),
+        (panels(randn(r, 100, 40), 8), True),
+        (panels(randn(r, 1024, 1024), 8) + 1, True),
     ):
         held = pool.held(given)
         assert np.may_share_memory(held, given) != is_copied
         np.testing.assert_array_equal(held.view(np.float32), given.ravel())
     with pytest.raises(ValueError, match="read-only"):
         packed[0, 0, 0] = 1
+
+
+def test_copies_share_pages_as_long_as_somebody_holds_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They lie one after another, each where kernels ask for; when none is left, their memory is gone."""
+    monkeypatch.setattr(memory, "aligned", aligned)  # tests keep what else it gives
+    r, pool = np.random.default_rng(11), ConstantPool()
+    given = [r.integers(256, size=size, dtype=np.uint8) for size in (5000, 1, 4097, 1 << 22, 1 << 23, 100)]
+    held = [pool.held(data) for data in given]
+    for copy, data in zip(held, given, strict=True):
+        assert copy.ctypes.data % 64 == 0
+        np.testing.assert_array_equal(copy, data)
+    first, second, third = (copy.ctypes.data for copy in held[:3])
+    assert (second - first, third - second) == (5056, 64)
+    del copy
+    chunks = [ref(chunk) for chunk in {id(data.base): data.base for data in held if data.base is not None}.values()]
+    assert len(chunks) == 3  # the fifth fills one
+    held = held[:1]
+    assert [chunk() is not None for chunk in chunks] == [True, False, False]
+    del held
+    assert not any(chunk() is not None for chunk in chunks)
+    np.testing.assert_array_equal(pool.held(given[3]), given[3])
 
 
 @pytest.mark.parametrize("columns", [1, 7, 8, 24, 25])

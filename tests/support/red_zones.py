@@ -16,9 +16,9 @@ def leave() -> None:
 
 def _aligned(size_bytes: int) -> Array:
     size = max(1, size_bytes)
-    bytes_ = np.full(size + memory.ALIGNMENT + 2 * _ZONE, _MARK, np.uint8)
+    bytes_ = np.zeros(size + memory.ALIGNMENT + 2 * _ZONE, np.uint8)
     start = _ZONE + -(bytes_.ctypes.data + _ZONE) % memory.ALIGNMENT
-    bytes_[start : start + size] = 0
+    bytes_[:start] = bytes_[start + size :] = _MARK
     _given.append((bytes_, start, start + size))
     return bytes_[start : start + size]
 
