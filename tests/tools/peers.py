@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from rich.console import Console
@@ -91,7 +92,9 @@ _TINY_INT8 = (
 def measure(peer: Peer, threads: int, rounds: int, peak: float) -> Result:
     """Times one model on both runtimes and compares their outputs."""
     content = peer.build()
-    ours = Interpreter(model_content=content, delegates=[CLDelegate(num_threads=threads, strict=True)])
+    with TemporaryDirectory() as folder:  # litecl reads large weights where a file's content lies
+        (file := Path(folder) / "model.tflite").write_bytes(content)
+        ours = Interpreter(file, delegates=[CLDelegate(num_threads=threads, strict=True)])
     runtimes: list[Runtime] = [ours, PEERS["litert"](content, threads)]
     ours.allocate_tensors()
     inputs = random_inputs(ours.get_input_details(), seed=0)
