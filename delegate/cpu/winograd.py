@@ -17,13 +17,16 @@ SIDE = 4
 
 _POINTS = (0.0, 1 / sqrt(2), -1 / sqrt(2), sqrt(2), -sqrt(2))
 _BLOCK = 32  # columns
+_LINE = 16  # floats, of a cache
 _LEAST_PATCHES = 16  # with fewer, weights four times as large cost more than is gained
 _LARGE_WEIGHTS_BYTES = 1 << 20  # weights too large for the second-level cache are read once for every block
 
 
 @dataclass(frozen=True)
 class Winograd(Record):
-    """Arguments of winograd.cl. tiles_y, tiles_x: patches of an image. block: patches computed at once."""
+    """Arguments of winograd.cl. tiles_y, tiles_x: patches of an image. block: patches computed at once. slot_step,
+    product_step: floats from one of the 36 points of a block to the next, before and after the products.
+    """
 
     window: Geometry
     out_step: int
@@ -31,6 +34,8 @@ class Winograd(Record):
     tiles_x: int
     item_patches: int
     block: int
+    slot_step: int
+    product_step: int
 
 
 def winograd(call: CpuCall, g: Geometry) -> list[Launch] | None:
@@ -50,10 +55,11 @@ def winograd(call: CpuCall, g: Geometry) -> list[Launch] | None:
         return None
     weights = panels(points, tile.panel)
     added = packed(bias, 1, g.columns, tile.panel, target)
-    slot_bytes = 4 * 36 * (g.channels + -(-g.columns // tile.panel) * tile.panel)
-    block, item_patches = _share(patches, slot_bytes, weights.nbytes, tile, target)
-    scratch = Scratch(slot_bytes * block * -(-patches // item_patches))
-    shape = Winograd(g, out.step, *tiles, item_patches, block)
+    widths = g.channels, -(-g.columns // tile.panel) * tile.panel
+    block, item_patches = _share(patches, 4 * 36 * sum(widths), weights.nbytes, tile, target)
+    steps = [_apart(block * width) for width in widths]
+    scratch = Scratch(4 * 36 * sum(steps) * -(-patches // item_patches))
+    shape = Winograd(g, out.step, *tiles, item_patches, block, *steps)
     operands: tuple[Arg, ...] = (x, Const(weights), added.values, call.residual or added.values, out, scratch, shape)
     launch = Grid("winograd", (patches,), (item_patches,)).launch(
         "winograd",
@@ -62,6 +68,11 @@ def winograd(call: CpuCall, g: Geometry) -> list[Launch] | None:
         g.flops,
     )
     return [*added.steps, launch]
+
+
+def _apart(floats: int) -> int:
+    """Return a distance of at least so many floats at which 36 lines do not share few sets of a cache."""
+    return _LINE * (-(-floats // _LINE) | 1)
 
 
 def transformed(weights: Array) -> Array | None:
