@@ -233,10 +233,11 @@ class Tile:
         return macros | ({"ACROSS": 1} if self.across else {})
 
 
-def least_waste(shapes: Sequence[TileShape], width: int, rows: int, columns: int) -> TileShape:
-    """Return the tile, of vectors of ``width``, that computes the least of ``rows`` x ``columns`` in vain."""
+def least_waste(shapes: Sequence[tuple[int, TileShape]], rows: int, columns: int) -> tuple[int, TileShape]:
+    """Return the tile, with the width of its vectors, that computes the least of ``rows`` x ``columns`` in vain."""
 
-    def waste(tile: TileShape) -> float:
+    def waste(found: tuple[int, TileShape]) -> float:
+        width, tile = found
         padded = -(-rows // tile.rows) * tile.rows * -(-columns // (tile.vectors * width)) * tile.vectors * width
         return padded / tile.share
 

@@ -17,6 +17,13 @@ _REGISTERS: TilesByWidth = {
 }
 # Another kernel to compile, for few rows that 7 does not divide.
 _MORE_REGISTERS: TilesByWidth = {**_REGISTERS, 16: (*_REGISTERS[16], TileShape(8, 2, 0.94), TileShape(8, 3, 0.97))}
+# Where an operation on a vector of 16 takes two turns and on one of 8 one, fewer sums keep the multipliers busy, and a
+# tile of few columns computes fewer in vain.
+_REGISTERS_IN_TURNS: TilesByWidth = {
+    **_REGISTERS,
+    16: (TileShape(7, 1, 1.0), TileShape(9, 1, 1.0), TileShape(8, 1, 0.98)),
+    8: (TileShape(6, 3, 0.9), TileShape(6, 2, 0.85), TileShape(12, 1, 0.75)),
+}
 
 
 def _always(rows: int, vectors: int) -> TilesByWidth:
@@ -26,8 +33,12 @@ def _always(rows: int, vectors: int) -> TilesByWidth:
 Products = Sequence[tuple[int, TilesByWidth]]
 
 PRODUCTS: Products = ((5, _REGISTERS), (2, _always(4, 2)), (0, _always(1, 4)))
-GEMM: Products = ((5, _MORE_REGISTERS), *PRODUCTS[1:])
-"""Tiles of a product from so many rows on; of gemm.cl. With few rows a tile has as many columns as it has registers."""
+"""Tiles of a product from so many rows on. With few rows a tile has as many columns as it has registers."""
+
+_IN_TURNS: Products = ((5, _REGISTERS_IN_TURNS), *PRODUCTS[1:])
+PRODUCTS_BY_KERNEL: Mapping[str, Products] = {"gemm": ((5, _MORE_REGISTERS), *PRODUCTS[1:])}
+PRODUCTS_IN_TURNS: Mapping[str, Products] = {"gemm": _IN_TURNS, "winograd": _IN_TURNS}
+"""The kernels whose tiles are others; also where vectors take turns."""
 
 PANELS: Mapping[str, int] = {"hybrid_conv_2d": 4}
 """Vectors in a panel where products of any number of rows are to read the same weights; elsewhere those of a tile."""
@@ -42,12 +53,14 @@ _LINES_OF_FLOATS: TilesByWidth = {
     8: (TileShape(4, 2, 0.9), TileShape(6, 2, 1.0), TileShape(7, 1, 0.8), TileShape(12, 1, 0.9)),
     4: (TileShape(4, 2, 0.9), TileShape(6, 2, 1.0), TileShape(7, 1, 0.8), TileShape(12, 1, 0.9)),
 }
+_LINES_IN_TURNS: TilesByWidth = {**_LINES_OF_FLOATS, 16: (TileShape(8, 1, 1.0), TileShape(7, 1, 0.98))}
 LINES: Mapping[str, TilesByWidth] = {
     "conv_lines": _LINES_OF_FLOATS,
     "quantized_conv_2d": _LINES_OF_BYTES,
     "hybrid_conv_2d": _LINES_OF_BYTES,
 }
-"""Tiles of pixels in one line of an image, which share what they read; by the kernel."""
+LINES_IN_TURNS: Mapping[str, TilesByWidth] = {**LINES, "conv_lines": _LINES_IN_TURNS}
+"""Tiles of pixels in one line of an image, which share what they read, by the kernel; also where vectors take turns."""
 
 BATCHES: TilesByWidth = {
     16: (TileShape(4, 1, 1.0), TileShape(2, 1, 0.6), TileShape(1, 1, 0.55)),

@@ -19,7 +19,11 @@ _FOUR = 4  # bytes that a lane multiplies at once
 
 @dataclass(frozen=True)
 class CpuTarget(Target):
-    """A CPU. vector_width: floats in a register, 8 with AVX2, 16 with AVX-512. compute_units: threads."""
+    """A CPU. vector_width: floats in a register, 8 with AVX2, 16 with AVX-512. compute_units: threads. takes_turns:
+    whether an operation on a vector of 16 takes as long as two on vectors of 8.
+    """
+
+    takes_turns: bool = False
 
     def either(self, cpu: _Way, gpu: _Way) -> _Way:
         """See ``Target``."""
@@ -73,14 +77,17 @@ class CpuTarget(Target):
         self, kernel: str, rows: int, columns: int, *, narrow: bool = False, among: TilesByWidth | None = None
     ) -> Tile:
         """See ``Target``."""
-        products = schedules.GEMM if kernel == "gemm" else schedules.PRODUCTS
+        by_kernel = schedules.PRODUCTS_IN_TURNS if self.takes_turns else schedules.PRODUCTS_BY_KERNEL
+        products = by_kernel.get(kernel, schedules.PRODUCTS)
         tiles = among or next(tiles for least, tiles in products if rows >= least)
         width = self.vector_width
         while narrow and width > _NARROWEST and columns <= width // 2:
             width //= 2
-        shapes, panel = self.schedule(kernel).tiles or tiles[width], 0 if among else schedules.PANELS.get(kernel, 0)
-        fitting = [s for s in shapes if panel and panel % s.vectors == 0]
-        shape = least_waste(fitting or shapes, width, rows, columns)
+        halves = narrow and self.takes_turns and not among and width == self.vector_width
+        shapes = [(w, s) for w in (width, width // 2)[: 1 + halves] for s in self.schedule(kernel).tiles or tiles[w]]
+        panel = 0 if among else schedules.PANELS.get(kernel, 0)
+        fitting = [(w, s) for w, s in shapes if panel and panel % s.vectors == 0]
+        width, shape = least_waste(fitting or shapes, rows, columns)
         return Tile(shape.rows, shape.vectors, width, (panel if fitting else shape.vectors) * width)
 
     def tile_across(self, columns: int, depth: int) -> Tile | None:
@@ -94,7 +101,7 @@ class CpuTarget(Target):
     @property
     def line_tiles(self) -> Mapping[str, TilesByWidth]:
         """See ``Target``."""
-        return schedules.LINES
+        return schedules.LINES_IN_TURNS if self.takes_turns else schedules.LINES
 
     def product(self, kernel: str, tile: Tile, size: tuple[int, int, int], products: int = 1) -> Grid:
         """Whole rows, if there are enough of them: they stay in the cache of the unit that computes them for the next

@@ -128,7 +128,8 @@ class GpuTarget(Target):
             return 2 * items >= self.compute_units * schedule.group
 
         tiles = next((tiles for tiles in fitting if is_busy(tiles[0])), fitting[-1])
-        shape = least_waste(schedule.tiles or (among[width] if among else tiles), width, rows, columns)
+        shapes = schedule.tiles or (among[width] if among else tiles)
+        _, shape = least_waste([(width, shape) for shape in shapes], rows, columns)
         return Tile(shape.rows, shape.vectors, width, shape.vectors * width * schedule.wide)
 
     def product(self, kernel: str, tile: Tile, size: tuple[int, int, int], products: int = 1) -> Grid:

@@ -23,6 +23,7 @@ from litecl.interpreter.errors import DeviceNotFound
 
 _NAME = "native"
 _WIDTHS = (("__AVX512F__", 16), ("__AVX__", 8), ("__SSE2__", 4), ("__ARM_NEON", 4))  # floats in a register
+_IN_TURNS = frozenset({"__znver4__"})  # whose vectors of 16 floats take two turns
 
 _LOCAL_BYTES = 1 << 15  # of a work-item, which is a group of its own: on the stack of its thread
 
@@ -63,7 +64,8 @@ class NativeFound:
         """See ``FoundDevice``."""
         macros = self.compiler.macros
         width = next((width for macro, width in _WIDTHS if macro in macros), 4)
-        return CpuTarget(vector_width=width, compute_units=self.threads, local_mem_bytes=_LOCAL_BYTES)
+        turns = not _IN_TURNS.isdisjoint(macros)
+        return CpuTarget(width, self.threads, local_mem_bytes=_LOCAL_BYTES, takes_turns=turns)
 
     def open(self, *, profile: bool, directory: Path | None) -> "NativeDevice":
         """See ``FoundDevice``."""
