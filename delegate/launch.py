@@ -134,10 +134,13 @@ class Launch:
 
 @dataclass(frozen=True, eq=False)
 class Alias:
-    """``output`` is ``source`` with another shape: no launch, no copy."""
+    """``output`` is ``source`` with another shape, or a part of it, ``offset`` bytes from its beginning: no launch, no
+    copy. A part may be written too.
+    """
 
     output: Operand
     source: Operand
+    offset: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,9 @@ from litecl.interpreter.graph import Array
 def settled(values: Values, node: RegionNode, step: Step) -> list[Part]:
     """Return the works for a step of a lowering; none if it needs no launch."""
     if isinstance(step, Alias):
+        if step.offset or step.output.spec.size < step.source.spec.size:
+            values.planning.aliases[step.output] = Within(step.source, step.offset)
+            return []
         return values.assign(node.position, step.source, step.output)
     if not isinstance(step, Move):
         return [values.work(node.position, step)]

@@ -43,6 +43,7 @@ PASSES: tuple[Pass, ...] = (
     seldom("siblings", "siblings", "CONV_2D"),
     epilogues,
     chains,
+    seldom("bands", "bands", "DEPTHWISE_CONV_2D"),
     joins,
 )
 

@@ -54,7 +54,7 @@ KERNELS: dict[str, Kernel] = {
         ("GATHER",),
     ),
     "no divisor": Kernel("reduce.cl", "#define FINISH(x) ((x) / divisor)", "#define FINISH(x) (x)", ("MEAN",)),
-    "the first bias": Kernel("gemm.cl", "LOAD(bias + n0 + j * VW)", "LOAD(bias + n0)", ("CONV_2D",)),
+    "the first bias": Kernel("gemm.cl", "LOAD(bias + n0 + j * VW)", "LOAD(bias)", ("CONV_2D",)),
     "half a tile": Kernel(
         "transpose.cl", "y[j * y_step + i] = x[i * x_step + j]", "y[j * y_step + i] = x[i * x_step]", ("TRANSPOSE",)
     ),

@@ -1,0 +1,76 @@
+"""Large results between a convolution, a depthwise one that alone reads it, and the 1x1 one after that, on a CPU: the
+three run band by band of rows, so that what lies between them stays in the second-level cache.
+"""
+
+from math import prod
+
+from litecl.delegate.ops import depthwise_conv_2d
+from litecl.delegate.ops.banded_convs import BANDED, Banded, BandedOptions
+from litecl.delegate.plan.convolutions import POINTWISE, is_pointwise
+from litecl.delegate.plan.fusion import Found, fuse, matching
+from litecl.delegate.plan.graph import RegionGraph, RegionNode
+from litecl.interpreter.graph import ABSENT, Array, Shape
+from litecl.interpreter.match import Any, Constant, Pattern
+
+(_DEPTHWISE,) = depthwise_conv_2d.CL_OPS
+_CONVOLUTION = Pattern(POINTWISE, [Any("image"), Constant("filter"), ...])
+_BANDED = Pattern(POINTWISE, [Pattern(_DEPTHWISE, [_CONVOLUTION, Constant("taps"), ...]), ...])
+_LEAST_BYTES = 1 << 20  # of the first result: a smaller one stays in the cache anyway
+_MOST_WEIGHTS = 1 << 14  # elements of a filter, which is packed for every band
+
+
+def bands(graph: RegionGraph) -> RegionGraph:
+    """Fuse three convolutions of floats of which the second is depthwise and the last a 1x1 one, if their image is
+    large.
+    """
+    return fuse(graph, matching(_BANDED, _banded))
+
+
+def _banded(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | None:
+    depthwise, first = found.nodes[1], found.nodes[2]
+    parts = first, depthwise, node
+    shapes = [graph.specs[t].static_shape for t in (first.inputs[0], *(part.outputs[0] for part in parts))]
+    if not is_pointwise(graph, node) or not _are_large(shapes, graph.alignment):
+        return None
+    if not _is_direct(graph, first) or not _has_one_filter(graph, depthwise):
+        return None
+    if any(not graph.are_constant(part.inputs[1:]) or part.steps for part in parts) or depthwise.residual is not None:
+        return None
+    one, two = (
+        Banded(part.node.options, part.activation, part.pads, graph.specs[part.outputs[0]])
+        for part in (first, depthwise)
+    )
+    options = BandedOptions(one, two, node.node.options)
+    inputs = (first.inputs[0], *(t for part in parts for t in (*part.inputs[1:], ABSENT)[:2]))
+    return node.behind(first, depthwise, kernel=BANDED, inputs=inputs, options=options)
+
+
+def _are_large(shapes: list[Shape], alignment: int) -> bool:
+    """Return whether single images have so large a first result, and rows that may lie where others end. shapes: of
+    the image and the three results.
+    """
+    rows = (prod(shape[2:]) for shape in shapes)
+    alone = all(shape[0] == 1 and shape[2] > 1 for shape in shapes)
+    return alone and 4 * prod(shapes[1]) >= _LEAST_BYTES and all(4 * row % alignment == 0 for row in rows)
+
+
+def _is_direct(graph: RegionGraph, first: RegionNode) -> bool:
+    """Return whether rows of a convolution cost the same in bands: it is a 1x1 one, or one by lines with strides."""
+    filter_, options = graph.value(first.inputs[1]), first.node.options
+    if filter_ is None or filter_.size > _MOST_WEIGHTS or first.residual is not None:
+        return False
+    plain = is_pointwise(graph, first) or max(options.stride_h, options.stride_w) > 1
+    return bool(plain and filter_.shape[3] == graph.specs[first.inputs[0]].static_shape[-1]) and _sees(first, filter_)
+
+
+def _has_one_filter(graph: RegionGraph, depthwise: RegionNode) -> bool:
+    """Return whether a depthwise convolution has one filter for each channel."""
+    filter_ = graph.value(depthwise.inputs[1])
+    if filter_ is None or filter_.shape[3] != graph.specs[depthwise.inputs[0]].static_shape[-1]:
+        return False
+    return _sees(depthwise, filter_)
+
+
+def _sees(node: RegionNode, filter_: Array) -> bool:
+    """Return whether every window of a convolution reaches a row of its image."""
+    return bool(max(node.pads.top, node.pads.bottom) < filter_.shape[1])
