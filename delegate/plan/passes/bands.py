@@ -16,7 +16,7 @@ from litecl.interpreter.match import Any, Constant, Pattern
 _CONVOLUTION = Pattern(POINTWISE, [Any("image"), Constant("filter"), ...])
 _BANDED = Pattern(POINTWISE, [Pattern(_DEPTHWISE, [_CONVOLUTION, Constant("taps"), ...]), ...])
 _LEAST_BYTES = 1 << 20  # of the first result: a smaller one stays in the cache anyway
-_MOST_WEIGHTS = 1 << 14  # elements of a filter, which is packed for every band
+_MOST_WEIGHTS = 1 << 15  # elements of a filter, which is packed for every band
 
 
 def bands(graph: RegionGraph) -> RegionGraph:
@@ -30,9 +30,9 @@ def _banded(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | 
     depthwise, first = found.nodes[1], found.nodes[2]
     parts = first, depthwise, node
     shapes = [graph.specs[t].static_shape for t in (first.inputs[0], *(part.outputs[0] for part in parts))]
-    if not is_pointwise(graph, node) or not _are_large(shapes, graph.alignment):
+    if not _is_direct(graph, node) or not _is_direct(graph, first) or not _has_one_filter(graph, depthwise):
         return None
-    if not _is_direct(graph, first) or not _has_one_filter(graph, depthwise):
+    if not is_pointwise(graph, node) or first.residual is not None or not _are_large(shapes, graph.alignment):
         return None
     if any(not graph.are_constant(part.inputs[1:]) or part.steps for part in parts) or depthwise.residual is not None:
         return None
@@ -57,7 +57,7 @@ def _are_large(shapes: list[Shape], alignment: int) -> bool:
 def _is_direct(graph: RegionGraph, first: RegionNode) -> bool:
     """Return whether rows of a convolution cost the same in bands: it is a 1x1 one, or one by lines with strides."""
     filter_, options = graph.value(first.inputs[1]), first.node.options
-    if filter_ is None or filter_.size > _MOST_WEIGHTS or first.residual is not None:
+    if filter_ is None or filter_.size > _MOST_WEIGHTS:
         return False
     plain = is_pointwise(graph, first) or max(options.stride_h, options.stride_w) > 1
     return bool(plain and filter_.shape[3] == graph.specs[first.inputs[0]].static_shape[-1]) and _sees(first, filter_)
