@@ -22,9 +22,7 @@ from litecl.interpreter.ops.conv_2d import Conv2DOptions
 (_CONVOLUTION,) = conv_2d.CL_OPS
 (_DEPTHWISE,) = depthwise_conv_2d.CL_OPS
 
-_BAND_BYTES = int(
-    __import__("os").environ.get("BAND", 1 << 19)
-)  # of what a unit computes of a band of the first result
+_BAND_BYTES = 1 << 19  # of what a unit computes of a band of the first result
 
 
 @dataclass(frozen=True)
