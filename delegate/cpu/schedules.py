@@ -62,6 +62,9 @@ LINES: Mapping[str, TilesByWidth] = {
 LINES_IN_TURNS: Mapping[str, TilesByWidth] = {**LINES, "conv_lines": _LINES_IN_TURNS}
 """Tiles of pixels in one line of an image, which share what they read, by the kernel; also where vectors take turns."""
 
+BAND_BYTES = 1 << 19
+"""Bytes of an image that a unit computes before it reads them: half of a second-level cache, or less."""
+
 BATCHES: TilesByWidth = {
     16: (TileShape(4, 1, 1.0), TileShape(2, 1, 0.6), TileShape(1, 1, 0.55)),
     8: (TileShape(2, 1, 1.0), TileShape(1, 1, 0.55)),

@@ -160,3 +160,10 @@ def spread(kernel: str, target: Target, rows: int, columns: int, work: float, gr
     item_rows = -(-rows // min(rows, wanted))
     parts = max(1, wanted // (-(-rows // item_rows) * groups))
     return item_rows, -(-columns // min(columns, parts))
+
+
+def bands(target: Target, rows: int, size_bytes: int) -> int:
+    """Return into how many bands of rows something is divided so that each unit of a CPU has its part of a band in its
+    second-level cache.
+    """
+    return max(1, min(rows, -(-size_bytes // (schedules.BAND_BYTES * target.compute_units))))

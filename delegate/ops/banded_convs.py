@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from litecl.delegate.cl_op import Activation, Alias, Call, ClOp, Move, Operand, Pads, Step
+from litecl.delegate.cpu.target import bands
 from litecl.delegate.kit.claims import FLOAT, takes
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.strided import view_of
@@ -21,8 +22,6 @@ from litecl.interpreter.ops.conv_2d import Conv2DOptions
 
 (_CONVOLUTION,) = conv_2d.CL_OPS
 (_DEPTHWISE,) = depthwise_conv_2d.CL_OPS
-
-_BAND_BYTES = 1 << 19  # of what a unit computes of a band of the first result
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def _window(call: Call, part: Banded, x: TensorSpec, filter_: int) -> Geometry:
 def _bands(call: Call, windows: list[Geometry]) -> Iterator[tuple[int, int]]:
     """Yield the bands of rows of the last result, as equal as they can be."""
     hidden, rows = call.options.first.result, windows[1].out_height
-    count = min(rows, -(-4 * prod(hidden.static_shape) // (_BAND_BYTES * call.target.compute_units)))
+    count = bands(call.target, rows, 4 * prod(hidden.static_shape))
     for i in range(count):
         yield rows * i // count, rows * (i + 1) // count
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.ops import banded_convs
+from litecl.delegate.cpu import schedules
 from litecl.delegate.plan.passes import bands
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
@@ -138,7 +138,7 @@ OTHERS = {
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have small images count as large ones, and bands be of few rows."""
     monkeypatch.setattr(bands, "_LEAST_BYTES", 0)
-    monkeypatch.setattr(banded_convs, "_BAND_BYTES", 3 * 4 * 10 * 48)
+    monkeypatch.setattr(schedules, "BAND_BYTES", 3 * 4 * 10 * 48)
 
 
 def opened(fed: Fed, delegate: CLDelegate, **options: Any) -> Interpreter:
@@ -177,7 +177,7 @@ def test_others_run_one_after_another(name: str) -> None:
 @pytest.mark.parametrize("rows", [1, 2, 5, 1000])
 def test_bands_of_any_height_agree(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A band of one row may see nothing that the band before has not seen."""
-    monkeypatch.setattr(banded_convs, "_BAND_BYTES", rows * 4 * 10 * 48)
+    monkeypatch.setattr(schedules, "BAND_BYTES", rows * 4 * 10 * 48)
     for name in (
         "stride 1",
         "5x5",
