@@ -43,18 +43,37 @@ OUT_OF_LINE WIDE void copy_lines(__global float *restrict to, __global const flo
     }
 }
 
+// Pixels that one address serves: x86-64 adds to it a register times 4 or 8. A compiler that knows what an address is
+// made of would keep one for each pixel instead, more than there are registers.
+#define SHARED_ADDRESS 3
+#if defined(LITECL_NATIVE) && defined(__x86_64__)
+#define OPAQUE(address) __asm__("" : "+r"(address))
+#else
+#define OPAQUE(address)
+#endif
+
 // tile[r][j] += the taps of pixel r times weights; lines are at the first pixel. Returns what lies behind the weights.
 INLINE __global const Weight *multiply_lines(floatv tile[MR][NV], __global const float *restrict lines,
                                              __global const Weight *restrict weights,
                                              __global const Geometry *restrict g, const int line_floats) {
-    const int depth = g->kernel_width * g->channels, step = g->stride_x * g->channels;
-    for (int ky = 0; ky < g->kernel_height; ++ky, lines += line_floats)
+    const int depth = g->kernel_width * g->channels;
+    const size_t step = g->stride_x * g->channels;
+    for (int ky = 0; ky < g->kernel_height; ++ky, lines += line_floats) {
+        __global const float *at[(MR + SHARED_ADDRESS - 1) / SHARED_ADDRESS];
+        UNROLL for (int r = 0; r < MR; r += SHARED_ADDRESS) at[r / SHARED_ADDRESS] = lines + r * step;
         for (int k = 0; k < depth; ++k, weights += PANEL) {
             floatv w[NV];
             UNROLL for (int j = 0; j < NV; ++j) w[j] = LOAD_WEIGHTS(weights + j * VW);
-            UNROLL for (int r = 0; r < MR; ++r)
-                UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = lines[k + r * step] * w[j] + tile[r][j];
+            UNROLL for (int r = 0; r < MR; ++r) {
+                const float x = at[r / SHARED_ADDRESS][r % SHARED_ADDRESS * step];
+                UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = x * w[j] + tile[r][j];
+            }
+            UNROLL for (int r = 0; r < MR; r += SHARED_ADDRESS) {
+                ++at[r / SHARED_ADDRESS];
+                OPAQUE(at[r / SHARED_ADDRESS]);
+            }
         }
+    }
     return weights;
 }
 
