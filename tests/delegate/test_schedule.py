@@ -37,7 +37,7 @@ _FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, str, str]]
     "conv_2d": (
         {"most": 2e3, "least": 1, "tiles": _NARROW},
         {"group": 8, "wide": 2},
-        ("tiles_device", "CONV_2D", "5x5, stride 2, 33 to 5 channels"),
+        ("tiles_device", "CONV_2D", "groups of 17 channels"),
     ),
     "winograd": (
         {"items_per_unit": 1, "items_alone": 2, "tiles": _NARROW},
