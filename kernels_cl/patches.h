@@ -33,16 +33,20 @@ typedef struct {
 
 INLINE Share share_of(__global const Gather *p, const int row_item, const int column_item, const int group) {
     __global const Geometry *g = &p->window;
-    const int pixels = PLACES_OF(g) / p->line_width * p->line_pixels;
-    const int row_items = (pixels + p->item_rows - 1) / p->item_rows;
-    const int column_items = (g->group_columns + p->item_columns - 1) / p->item_columns;
+    const int places = PLACES_OF(g);
+    const int pixels = p->line_pixels == p->line_width ? places : places / p->line_width * p->line_pixels;
     Share s;
     s.m_first = row_item * p->item_rows, s.m_last = MIN(s.m_first + p->item_rows, pixels);
     s.n_first = column_item * p->item_columns, s.n_last = MIN(s.n_first + p->item_columns, g->group_columns);
     if (s.n_first >= s.n_last) s.m_last = 0;  // a work-item that only fills up a group has no memory for rows
     s.group_panels = (g->group_columns + PANEL - 1) / PANEL * PANEL;
     s.size = p->size - group * p->group_x;
-    s.first_row = (size_t)((group * column_items + column_item) * row_items + row_item) * p->item_bytes;
+    s.first_row = 0;
+    if (row_item | column_item | group) {
+        const int row_items = (pixels + p->item_rows - 1) / p->item_rows;
+        const int column_items = (g->group_columns + p->item_columns - 1) / p->item_columns;
+        s.first_row = (size_t)((group * column_items + column_item) * row_items + row_item) * p->item_bytes;
+    }
     return s;
 }
 
@@ -52,7 +56,7 @@ typedef struct {
 } Pixels;
 
 INLINE Pixels pixels_at(__global const Gather *p, const int m0) {
-    const int line = m0 / p->line_pixels, column = m0 - line * p->line_pixels;
+    const int line = m0 ? m0 / p->line_pixels : 0, column = m0 - line * p->line_pixels;
     return (Pixels){line * p->line_width + column, MIN(MR, p->line_width - column)};
 }
 
