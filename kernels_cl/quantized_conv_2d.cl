@@ -37,8 +37,15 @@ typedef intv Sums;
 #endif
 #define FINISHED(sum, j) CONVERT(FINISH(sum, stage + (n0 / VW + j) * STAGE_ROWS * VW), OUT)
 
+// A row's few sums leave registers for the rest of the kernel.
+#if MR == 1
+#define TILE_FUNCTION INLINE
+#else
+#define TILE_FUNCTION OUT_OF_LINE WIDE
+#endif
+
 // MR pixels x NV vectors of columns from n0 on.
-OUT_OF_LINE WIDE void multiply_rows(__global const Gathered *restrict rows, __global const char *restrict weights,
+TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __global const char *restrict weights,
                                     __global const int *restrict stage, __global OUT *restrict out,
                                     const int *restrict row_sums, __global const QuantizedConvolution *restrict c, const int count,
                                     const int n0) {
