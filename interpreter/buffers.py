@@ -39,21 +39,24 @@ def aligned(size_bytes: int) -> Array:
     within a page, and remembers the places of some thousand pages. Raises MemoryError.
     """
     size = max(1, size_bytes)
-    is_large = size >= LARGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE")
-    alignment = LARGE_PAGE if is_large else ALIGNMENT
-    memory = _large_pages(size + alignment) if is_large else np.zeros(size + alignment, np.uint8)
-    start = -memory.ctypes.data % alignment
+    if size >= LARGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        return _in_large_pages(size)
+    memory = np.zeros(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
     return memory[start : start + size]
 
 
-def _large_pages(size_bytes: int) -> Array:
+def _in_large_pages(size: int) -> Array:
+    """Return so many bytes of which those after the last whole large page lie in small ones: they take no more."""
     try:
-        pages = mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        pages = mmap.mmap(-1, size + LARGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError) as error:
-        raise MemoryError(f"{size_bytes} bytes: {error}") from error
+        raise MemoryError(f"{size} bytes: {error}") from error
+    memory = np.frombuffer(pages, np.uint8)
+    start = -memory.ctypes.data % LARGE_PAGE
     with suppress(OSError):  # a system without large pages
-        pages.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(pages, np.uint8)
+        pages.madvise(mmap.MADV_HUGEPAGE, start, size // LARGE_PAGE * LARGE_PAGE)
+    return memory[start : start + size]
 
 
 class HostBuffer:

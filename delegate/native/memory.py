@@ -11,12 +11,12 @@ from litecl.delegate.cl_op import Arg, Operand
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_tables import RegionSize, Shift
-from litecl.interpreter.buffers import ALIGNMENT, HostBuffer, aligned
+from litecl.interpreter.buffers import ALIGNMENT, LARGE_PAGE, HostBuffer, aligned
 from litecl.interpreter.graph import Array
 
 _SHARED_BYTES = 1 << 12  # of constants that are worth looking for, and that no kernel uses to count
 _MOVED_BYTES = 1 << 18  # of constants that are copied so that vectors of them lie in one line of a cache
-_CHUNK_BYTES = 1 << 23  # of memory that copies share
+_CHUNK_BYTES = 1 << 24  # of memory that copies share
 _OWN_BYTES = 1 << 22  # of constants that stay in the memory that they have: numpy asks for large pages from here on
 _STEP = 1 << 20  # bytes that are compared at once
 _SAMPLE = 64  # bytes by which constants are told apart before they are compared whole
@@ -51,18 +51,23 @@ class ConstantPool:
         return found
 
     def _copied(self, given: Array) -> Array:
-        """Return a copy in the chunk, which lives as long as anybody holds a part of it, or in a new one."""
-        size, chunk = align(given.size, ALIGNMENT), self._chunk()
+        """Return a copy, in memory of its own if it fills large pages."""
+        copy = aligned(given.size) if given.size >= LARGE_PAGE else self._taken(given.size)
+        copy[...] = given
+        return copy
+
+    def _taken(self, size_bytes: int) -> Array:
+        """Return a part of the chunk, which lives as long as anybody holds one, or of a new chunk."""
+        size, chunk = align(size_bytes, ALIGNMENT), self._chunk()
         if chunk is None or self._next + size > self._end:
-            memory = aligned(max(size, _CHUNK_BYTES))
+            memory = aligned(_CHUNK_BYTES)
             chunk = memory.base
             assert chunk is not None
             self._chunk, self._next = ref(chunk), memory.ctypes.data - chunk.ctypes.data
             self._end = self._next + memory.size
-        copy = chunk[self._next : self._next + given.size]
+        part = chunk[self._next : self._next + size_bytes]
         self._next += size
-        copy[...] = given
-        return copy
+        return part
 
 
 def _equal(a: Array, b: Array) -> bool:

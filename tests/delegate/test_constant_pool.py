@@ -175,24 +175,25 @@ def test_large_packed_weights_are_not_copied() -> None:
 
 
 def test_copies_share_pages_as_long_as_somebody_holds_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They lie one after another, each where kernels ask for; when none is left, their memory is gone."""
+    """They lie one after another, each where kernels ask for, large ones apart; their memory goes with the last."""
     monkeypatch.setattr(memory, "aligned", aligned)  # tests keep what else it gives
     r, pool = np.random.default_rng(11), ConstantPool()
-    given = [r.integers(256, size=size, dtype=np.uint8) for size in (5000, 1, 4097, 1 << 22, 1 << 23, 100)]
+    given = [r.integers(256, size=size, dtype=np.uint8) for size in (5000, 1, 4097, 1 << 21, *9 * [(1 << 21) - 64])]
     held = [pool.held(data) for data in given]
     for copy, data in zip(held, given, strict=True):
         assert copy.ctypes.data % 64 == 0
         np.testing.assert_array_equal(copy, data)
-    first, second, third = (copy.ctypes.data for copy in held[:3])
-    assert (second - first, third - second) == (5056, 64)
+    first, second, third, fourth, fifth = (copy.ctypes.data for copy in held[:5])
+    assert (second - first, third - second, fifth - third) == (5056, 64, 4160)
+    assert fourth % (1 << 21) == 0
     del copy
     chunks = [ref(chunk) for chunk in {id(data.base): data.base for data in held if data.base is not None}.values()]
-    assert len(chunks) == 3  # the fifth fills one
+    assert len(chunks) == 3  # two, and what lies apart
     held = held[:1]
     assert [chunk() is not None for chunk in chunks] == [True, False, False]
     del held
     assert not any(chunk() is not None for chunk in chunks)
-    np.testing.assert_array_equal(pool.held(given[3]), given[3])
+    np.testing.assert_array_equal(pool.held(given[4]), given[4])
 
 
 @pytest.mark.parametrize("columns", [1, 7, 8, 24, 25])
