@@ -46,9 +46,9 @@ typedef intv Sums;
 
 // MR pixels x NV vectors of columns from n0 on.
 TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __global const char *restrict weights,
-                                    __global const int *restrict stage, __global OUT *restrict out,
-                                    const int *restrict row_sums, __global const QuantizedConvolution *restrict c, const int count,
-                                    const int n0) {
+                                 __global const int *restrict stage, __global OUT *restrict out,
+                                 const int *restrict row_sums, __global const QuantizedConvolution *restrict c,
+                                 const int count, const int n0) {
     __global const Gather *restrict p = &c->gather;
     __global const Geometry *restrict g = &p->window;
     weights = weights_at(weights, column_bytes(p->runs, p->run_bytes), n0);

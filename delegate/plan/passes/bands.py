@@ -54,13 +54,13 @@ def _are_large(shapes: list[Shape], alignment: int) -> bool:
     return alone and 4 * prod(shapes[1]) >= _LEAST_BYTES and all(4 * row % alignment == 0 for row in rows)
 
 
-def _is_direct(graph: RegionGraph, first: RegionNode) -> bool:
+def _is_direct(graph: RegionGraph, node: RegionNode) -> bool:
     """Return whether rows of a convolution cost the same in bands: it is a 1x1 one, or one by lines with strides."""
-    filter_, options = graph.value(first.inputs[1]), first.node.options
+    filter_, options = graph.value(node.inputs[1]), node.node.options
     if filter_ is None or filter_.size > _MOST_WEIGHTS:
         return False
-    plain = is_pointwise(graph, first) or max(options.stride_h, options.stride_w) > 1
-    return bool(plain and filter_.shape[3] == graph.specs[first.inputs[0]].static_shape[-1]) and _sees(first, filter_)
+    plain = is_pointwise(graph, node) or max(options.stride_h, options.stride_w) > 1
+    return bool(plain and filter_.shape[3] == graph.specs[node.inputs[0]].static_shape[-1]) and _sees(node, filter_)
 
 
 def _has_one_filter(graph: RegionGraph, depthwise: RegionNode) -> bool:
