@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -10,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.whole_files import whole_file
 
 _SEAL = b"litecl 1\n"  # of the file's format, before the checksum
 _LIMIT = "limit.json"  # the name of a file that holds it, in bytes
@@ -17,7 +17,6 @@ _TIDIED = "tidied.json"  # of one whose age is that of the last look
 _TIDY_EVERY_S = 3600.0
 _MOST_BYTES = 1 << 30
 _MOST_DIGITS = 30  # of a limit
-_READABLE = 0o644  # by other users too: the folder may be made by one, such as root in an image, and used by another
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
@@ -113,15 +112,8 @@ def put(path: Path, *content: bytes) -> None:
 
     Raises OSError, and leaves the file as it was then.
     """
-    file = tempfile.NamedTemporaryFile(dir=path.parent, delete=False)  # noqa: SIM115
-    temporary = Path(file.name)
-    try:
-        with file:  # Windows removes and replaces no file that is open
-            file.writelines(content)
-        temporary.chmod(_READABLE)
-        temporary.replace(path)
-    finally:  # no temporary file is left, whatever happened
-        temporary.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        file.writelines(content)
 
 
 def limit(folder: Path) -> int:

@@ -21,6 +21,7 @@ from litecl.interpreter.file.tables import BUILTIN_OPERATORS, FILE_IDENTIFIER, U
 from litecl.interpreter.graph import Array, Model, Node, Quantization, Signature, Sparsity, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.schema import TensorType
+from litecl.interpreter.whole_files import whole_file
 
 INLINE_LIMIT_BYTES = 2**31 - 2**27
 """The most bytes of buffers in a FlatBuffer, which leaves 128 MiB for the rest of it."""
@@ -43,14 +44,8 @@ def write(model: Model, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> byte
 
 def write_file(model: Model, path: str | os.PathLike[str], *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> None:
     """Write the file in one step, so that a model may be written over the file that it was read from."""
-    target = Path(path)
-    partial = target.with_name(target.name + ".partial")
-    try:
-        with partial.open("wb") as file:
-            file.writelines(_chunks(model, inline_limit_bytes))
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(Path(path)) as file:
+        file.writelines(_chunks(model, inline_limit_bytes))
 
 
 def _chunks(model: Model, inline_limit_bytes: int) -> Iterator[memoryview | bytes]:

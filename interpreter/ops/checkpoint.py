@@ -6,7 +6,6 @@ that loads it names a folder, with ``checkpoint_ops``.
 """
 
 import os
-import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
+from litecl.interpreter.whole_files import whole_file
 
 _STRING = TensorType.STRING
 
@@ -55,17 +55,10 @@ def _save(folder: Path | None, options: NoOptions, inputs: Inputs) -> list[Array
     path, names = _given(folder, inputs)
     if len(set(names)) < len(names):
         raise ModelError(f"expected distinct names, got {names}")
-    with _file_errors(path), tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        try:
-            with ZipFile(file, "w") as archive:
-                for name, tensor in zip(names, inputs[2:], strict=True):
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                        np.lib.format.write_array(entry, np.asarray(tensor), allow_pickle=False)
-            file.close()
-            Path(file.name).replace(path)
-        except BaseException:
-            Path(file.name).unlink()
-            raise
+    with _file_errors(path), whole_file(path) as file, ZipFile(file, "w") as archive:
+        for name, tensor in zip(names, inputs[2:], strict=True):
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asarray(tensor), allow_pickle=False)
     return []
 
 

@@ -21,6 +21,7 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from support.build import Graph, model, randn
+from support.full_disk import full_disk
 from tools.fault_models import RNG, assert_right, prepared, raises, small
 
 
@@ -73,25 +74,13 @@ def test_a_folder_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_disk_that_is_full_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Full:
-        """A file that takes nothing."""
-
-        def __init__(self, *, dir: Path, delete: bool) -> None:
-            self._path = dir / "temporary"
-            self.name = str(self._path)
-            self._path.write_bytes(b"half")
-
-        def __enter__(self) -> "Full":
-            return self
-
-        def __exit__(self, *raised: object) -> None: ...
-
-        def writelines(self, content: object) -> None:
-            raise OSError(errno.ENOSPC, "full")
-
-    monkeypatch.setattr("tempfile.NamedTemporaryFile", Full)
-    assert_right(prepared(small(), cache_dir=tmp_path))
-    assert not list(tmp_path.iterdir())
+    with full_disk(most_bytes=3000):
+        assert not disk.write_sealed(tmp_path / "large.bin", bytes(3000))
+        assert disk.write_sealed(tmp_path / "small.bin", bytes(300))
+    assert [path.name for path in tmp_path.iterdir()] == ["small.bin"]
+    monkeypatch.setattr(disk, "whole_file", raises(OSError(errno.ENOSPC, "full")))
+    assert_right(prepared(small(), cache_dir=tmp_path / "none"))
+    assert not list((tmp_path / "none").iterdir())
 
 
 def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from tools.fault_models import subjects
 from tools.native_faults import judge, places
 
 pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
-_COMPILING = ("Popen", "run", "NamedTemporaryFile", "CDLL")
+_COMPILING = ("Popen", "run", "open", "replace", "CDLL")
 SUBJECTS = {subject.name: subject for subject in subjects()}
 
 

@@ -1,15 +1,13 @@
 """How a pack is written: as a whole, or not at all."""
 
-import errno
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from litecl.delegate.native import pack
+from support.full_disk import full_disk
 
 _LIBRARIES = {name: np.random.default_rng(seed).bytes(1 << 21) for seed, name in enumerate(("library-a", "library-b"))}
 
@@ -45,26 +43,12 @@ def test_two_writers(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == [path]
 
 
-def test_a_full_disk_leaves_the_pack_that_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, real = tmp_path / "one.pack", tempfile.NamedTemporaryFile
-
-    def full(**options: Any) -> Any:
-        """A file that takes no more than half."""
-        file = real(**options)
-
-        def writelines(content: Any) -> None:
-            file.write(b"half")
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        file.writelines = writelines
-        return file
-
+def test_a_full_disk_leaves_the_pack_that_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "one.pack"
     for before in (False, True):
         if before:
             _write(path, "library-a")
-        with monkeypatch.context() as patch:
-            patch.setattr(tempfile, "NamedTemporaryFile", full)
-            with pytest.raises(OSError, match="No space left"):
-                _write(path, "library-b")
+        with full_disk(most_bytes=1 << 20), pytest.raises(OSError, match="too large"):
+            _write(path, "library-b")
         assert [*tmp_path.iterdir()] == ([path] if before else [])
     assert _library(path) == "library-a"

@@ -4,10 +4,8 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -21,6 +19,7 @@ from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.file.reader import content_of, read
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.tensor_files import opened
+from litecl.interpreter.whole_files import ENDING, whole_file
 from litecl.jobs.given import Media, load_all
 from litecl.predictor import Predictor
 
@@ -86,7 +85,7 @@ class Job:
         if other := [name for name, value in described.items() if before.get(name) != value]:
             raise ModelError(f"{self.folder}: holds parts of another job ({', '.join(other)} differ): use a new folder")
         Path(self.folder).mkdir(parents=True, exist_ok=True)
-        for half in Path(self.folder).glob("*.tmp"):  # of workers that died while they wrote
+        for half in Path(self.folder).glob(f"*{ENDING}"):  # of workers that died while they wrote
             half.unlink()
         _write(path, lambda file: file.write(json.dumps(described, indent=1).encode()))
 
@@ -224,12 +223,5 @@ def _object(path: Path) -> dict[str, Any]:
 def _write(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
     """Write a file under another name first: whoever reads it finds all of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-        temporary = Path(file.name)
-        try:
-            write(file)
-            file.close()
-            temporary.replace(path)
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        write(file)
