@@ -70,6 +70,8 @@ inline intv dot2(intv sum, intv x, intv w) { return sum + (x << 16 >> 16) * (w <
 
 // x m / 2^31, halves rounded up (SaturatingRoundingDoublingHighMul, for m >= 0).
 #if VW == 1
+typedef long longh;
+#define AS_LONGH(x) as_long(x)
 inline intv multiply_high(intv x, intv m) { return (int)(((long)x * m + (1L << 30)) >> 31); }
 #else
 #if VW == 16
@@ -129,21 +131,24 @@ typedef JOIN(int, HALF_VW) inth;
 typedef double Factor;
 #if VW == 1
 typedef double wideh;
+#define AS_WIDEH(x) as_double(x)
 #else
 typedef JOIN(double, HALF_VW) wideh;
+#define AS_WIDEH(x) JOIN(as_double, HALF_VW)(x)
 #endif
 typedef wideh wideh_u __attribute__((aligned(8)));
 #define LOADD(p) (*(__global const wideh_u *)(p))
 
 inline inth round_half(wideh x) {
-    const wideh y = x < -65536.0 ? (wideh)-65536.0 : (x > 65536.0 ? (wideh)65536.0 : x);
+    const wideh least = x < -65536.0 ? (wideh)-65536.0 : x, y = least > 65536.0 ? (wideh)65536.0 : least;
 #ifdef FLOORED
     const wideh z = y + 0.5, one = 1.0, none = 0.0;
     const inth whole = CONVERT_H(z, int);
     return whole - CONVERT_H(z < CONVERT_H(whole, double) ? one : none, int);
 #else
     const wideh nearly = 0.49999999999999994;  // with a half the sum rounds to 1, with anything less to less
-    return CONVERT_H(y + (y < 0.0 ? -nearly : nearly), int);
+    const longh sign = AS_LONGH(x) & LONG_MIN;
+    return CONVERT_H(y + AS_WIDEH(AS_LONGH(nearly) | sign), int);
 #endif
 }
 
@@ -159,9 +164,7 @@ inline intv scale(intv x, __global const double *factors) {
 #else
 #define WIDE_TYPE long
 typedef ulong Factor;  // the bits of a float64
-#if VW > 1
 typedef longh wideh;
-#endif
 
 inline int round_half(const Real y) {
     const int right = -y.exponent;
