@@ -7,10 +7,9 @@
 // line, run_step bytes apart. Otherwise every patch is gathered by itself, [MR][row_bytes], as one run. Pixels are
 // counted in lines of line_width, rounded up to line_pixels; they form a single line if patches are gathered one by one.
 // plain: rows can be multiplied where they are in x, one after another. size: of x, in bytes. item_bytes: a work-item's
-// memory.
+// memory. With PLAIN nothing is gathered.
 // The back end for the processor itself compiles gather_patches once for a type, in gather_patches.cl.
-// Macros: those of patches.h; PLAIN, where all rows can be multiplied so and a tile has one: then none is gathered;
-// GATHERS, in the file that has the function for all.
+// Macros: those of patches.h; GATHERS, in the file that has the function for all.
 #include "patches.h"
 #include <GatherSize>
 
@@ -114,28 +113,24 @@ SHARED WIDE void gather_patches(__global uchar *restrict rows, __global const uc
 }
 #endif
 
-#ifdef PLAIN
-#define IS_PLAIN 1
-#else
-#define IS_PLAIN (p->plain && m0 + MR <= PLACES_OF(g))
-#endif
-
 // The patches of MR pixels: in x itself, if they can be multiplied as they are, else gathered in rows.
 INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global const uchar *restrict x,
                                         __global const Gather *restrict p, const int m0, const int size,
                                         __global const int *restrict zeros, const int zeros_step) {
+#ifdef PLAIN
+    return x;
+#else
     __global const Geometry *restrict g = &p->window;
-    if (IS_PLAIN) {
+    if (p->plain && m0 + MR <= PLACES_OF(g)) {
         const int channels = g->channels;
         x += (size_t)m0 * channels;
         if (FLIP == 0) return x;
         gather_bytes(rows, x, MR * channels, size - m0 * channels);
         return rows;
     }
-#ifndef PLAIN
     gather_patches(rows, x, p, MR, m0, size, zeros, zeros_step);
-#endif
     return rows;
+#endif
 }
 
 // Patches as they are multiplied. p->widened: where those of a work-item are, if they are widened.

@@ -61,8 +61,8 @@ OUT_OF_LINE WIDE void multiply_rows(__global const Gathered *restrict rows, __gl
 #ifdef ACROSS
     tile[0][0] = multiply_across(rows, weights, p->row_bytes, g->group_columns);
 #else
-    weights = weights_at(weights, column_bytes(p->runs, p->run_bytes), n0);
-    multiply_gathered(tile, rows, weights, p->row_step, p->runs, p->run_bytes, p->run_step);
+    weights = weights_at(weights, column_bytes(RUNS(p), p->run_bytes), n0);
+    multiply_gathered(tile, rows, weights, p->row_step, RUNS(p), p->run_bytes, p->run_step);
 #endif
     floatv sums[MR][NV];
 #endif
@@ -96,10 +96,10 @@ KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const
                            __global const HybridConvolution *restrict c, int has_residual, float low, float high) {
     __global const Gather *restrict p = &c->gather;
     __global const Geometry *restrict g = &p->window;
-    const int group = ITEM_INDEX(2);
+    const int group = GROUP_ITEM;
     const Share s = share_of(p, ROW_ITEM, COLUMN_ITEM, group);
     x += group * p->group_x;
-    weights += (size_t)group * s.group_panels * column_bytes(p->runs, p->run_bytes);
+    weights += (size_t)group * s.group_panels * column_bytes(RUNS(p), p->run_bytes);
     stage += group * s.group_panels * HYBRID_ROWS;
     rows += s.first_row;
     for (int m0 = s.m_first; m0 < s.m_last; m0 += MR) {

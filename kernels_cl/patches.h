@@ -7,7 +7,8 @@
 // multiplied in the upper bits of a byte, so that sums are 2^(8 - WEIGHT_BITS) times too large (`narrowed`).
 // ACROSS, for one row and few columns: lanes are elements of the row. weights are then [columns][row_bytes], rows padded
 // with zeros to whole vectors.
-// Macros: MR, NV, PANEL; ACROSS; WEIGHT_BITS; T and WORDS (quantized.h).
+// PLAIN, for one row that is multiplied where it is: its bits are flipped then, not when it is gathered.
+// Macros: MR, NV, PANEL; ACROSS; WEIGHT_BITS; PLAIN; T and WORDS (quantized.h).
 #include "quantized.h"
 #include <Gather>
 
@@ -15,6 +16,15 @@
 #define WEIGHT_BITS 8
 #endif
 #define PACKED (8 / WEIGHT_BITS)
+#ifdef PLAIN
+#define GROUP_ITEM 0
+#define RUNS(p) 1
+#define ROW_FLIP ((int)(FLIP * 0x01010101u))
+#else
+#define GROUP_ITEM ITEM_INDEX(2)
+#define RUNS(p) ((p)->runs)
+#define ROW_FLIP 0
+#endif
 #if WEIGHT_BITS == 8
 #define UPPER(w, i) (w)
 #define narrowed(sum) (sum)
@@ -33,9 +43,13 @@ typedef struct {
 
 INLINE Share share_of(__global const Gather *p, const int row_item, const int column_item, const int group) {
     __global const Geometry *g = &p->window;
+    Share s;
+#ifdef PLAIN
+    s.m_first = 0, s.m_last = 1, s.group_panels = 0, s.size = p->size, s.first_row = 0;
+    s.n_first = column_item * p->item_columns, s.n_last = MIN(s.n_first + p->item_columns, g->group_columns);
+#else
     const int places = PLACES_OF(g);
     const int pixels = p->line_pixels == p->line_width ? places : places / p->line_width * p->line_pixels;
-    Share s;
     s.m_first = row_item * p->item_rows, s.m_last = MIN(s.m_first + p->item_rows, pixels);
     s.n_first = column_item * p->item_columns, s.n_last = MIN(s.n_first + p->item_columns, g->group_columns);
     if (s.n_first >= s.n_last) s.m_last = 0;  // a work-item that only fills up a group has no memory for rows
@@ -47,6 +61,7 @@ INLINE Share share_of(__global const Gather *p, const int row_item, const int co
         const int column_items = (g->group_columns + p->item_columns - 1) / p->item_columns;
         s.first_row = (size_t)((group * column_items + column_item) * row_items + row_item) * p->item_bytes;
     }
+#endif
     return s;
 }
 
@@ -56,8 +71,12 @@ typedef struct {
 } Pixels;
 
 INLINE Pixels pixels_at(__global const Gather *p, const int m0) {
+#ifdef PLAIN
+    return (Pixels){0, 1};
+#else
     const int line = m0 ? m0 / p->line_pixels : 0, column = m0 - line * p->line_pixels;
     return (Pixels){line * p->line_width + column, MIN(MR, p->line_width - column)};
+#endif
 }
 
 #ifdef WORDS
@@ -90,7 +109,7 @@ INLINE void multiply_fours(intv tile[MR][NV], intv rest[NV], __global const ucha
                            const int row_step, const int i) {
     UNROLL for (int j = 0; j < NV; ++j) rest[j] = REST(rest[j], UPPER(w[j], i));
     UNROLL for (int r = 0; r < MR; ++r) {
-        const intv x = *(__global const int_u *)(rows + r * row_step + 4 * i);
+        const intv x = (intv)*(__global const int_u *)(rows + r * row_step + 4 * i) ^ ROW_FLIP;
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = PART(tile[r][j], x, UPPER(w[j], i));
     }
 }
@@ -112,7 +131,7 @@ INLINE void multiply_widened(intv tile[MR][NV], __global const uchar *restrict r
     UNROLL for (int j = 0; j < NV; ++j) pairs[j][0] = pairs[j][1] = 0;
     for (int run = 0; run < runs; ++run, row += run_step)
         for (int k = 0; k + 4 <= run_bytes; k += 4, weights += PANEL * 4) {
-            const uint4 four = *(__global const int_u *)(row + k);
+            const uint4 four = *(__global const int_u *)(row + k) ^ ROW_FLIP;
             const UnsignedWords x = __builtin_convertvector(__builtin_astype(four, Fours), UnsignedWords);
             UNROLL for (int j = 0; j < NV; ++j)
                 UNROLL for (int h = 0; h < 2; ++h) {
@@ -198,12 +217,12 @@ INLINE intv multiply_across(__global const uchar *restrict row, __global const c
                             const int row_bytes, const int columns) {
     const int whole = row_bytes / (4 * VW) * (4 * VW);
     intv sums = 0, last = 0;
-    FIRST(i, (row_bytes - whole) / 4, VW) ((int *)&last)[i] = *(__global const int_u *)(row + whole + 4 * i);
+    FIRST(i, (row_bytes - whole) / 4, VW) ((int *)&last)[i] = *(__global const int_u *)(row + whole + 4 * i) ^ ROW_FLIP;
     ROLL_FIRST(column, columns, VW) {
         intv sum = 0, rest = 0;
         for (int k = 0; k < row_bytes; k += 4 * VW, weights += 4 * VW) {
             const intv w = LOADI(weights);
-            sum = PART(sum, k < whole ? LOADB(row + k) : last, w);
+            sum = PART(sum, k < whole ? LOADB(row + k) ^ ROW_FLIP : last, w);
             rest = REST(rest, w);
         }
         ((int *)&sums)[column] = sum_ints(sum - rest);

@@ -10,16 +10,16 @@
 #include <QuantizedConvolution>
 
 #ifdef ROW_SUMS
-// The sums of the bytes of `count` patches.
+// The sums of the bytes of `count` patches, with these bits flipped.
 SHARED void sum_patches(int *restrict sums, __global const uchar *restrict patches, __global const Gather *restrict p,
-                        const int count) {
+                        const int count, const uchar flip) {
     __global const Geometry *g = &p->window;
     const int depth = g->kernel_width * g->group_channels * (p->lines ? 1 : g->kernel_height);
     for (int r = 0; r < count; ++r, patches += p->row_step) {
         __global const uchar *row = patches;
         int sum = 0;
         for (int run = 0; run < p->runs; ++run, row += p->run_step)
-            for (int i = 0; i < depth; ++i) sum += row[i];
+            for (int i = 0; i < depth; ++i) sum += row[i] ^ flip;
         sums[r] = sum;
     }
 }
@@ -51,7 +51,7 @@ TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __globa
                                  const int count, const int n0) {
     __global const Gather *restrict p = &c->gather;
     __global const Geometry *restrict g = &p->window;
-    weights = weights_at(weights, column_bytes(p->runs, p->run_bytes), n0);
+    weights = weights_at(weights, column_bytes(RUNS(p), p->run_bytes), n0);
 #ifdef WIDE_SUMS
     Sums tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r)
@@ -77,7 +77,7 @@ TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __globa
 #ifdef ACROSS
     tile[0][0] += multiply_across(rows, weights, p->row_bytes, g->group_columns);
 #else
-    multiply_gathered(tile, rows, weights, p->row_step, p->runs, p->run_bytes, p->run_step);
+    multiply_gathered(tile, rows, weights, p->row_step, RUNS(p), p->run_bytes, p->run_step);
 #endif
 #if WEIGHT_BITS < 8
     UNROLL for (int j = 0; j < NV; ++j) {
@@ -91,6 +91,9 @@ TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __globa
 #endif
 #endif
     const int columns = g->group_columns - n0;
+#if MR == 1
+    UNROLL for (int j = 0; j < NV; ++j) store_lanes(out + j * VW, FINISHED(tile[0][j], j), columns - j * VW);
+#else
     Sums sums[MR][NV];
     UNROLL for (int j = 0; j < NV; ++j)
         UNROLL for (int r = 0; r < MR; ++r) sums[r][j] = tile[r][j];
@@ -103,6 +106,7 @@ TILE_FUNCTION void multiply_rows(__global const Gathered *restrict rows, __globa
     ROLL_FIRST(j, NV, NV)
         ROLL_FIRST(r, count, MR)
             store_lanes(out + r * g->columns + j * VW, FINISHED(sums[r][j], j), columns - j * VW);
+#endif
 }
 
 KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global const char *restrict weights,
@@ -110,10 +114,10 @@ KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global co
                               __global OUT *restrict out, __global const QuantizedConvolution *restrict c) {
     __global const Gather *restrict p = &c->gather;
     __global const Geometry *restrict g = &p->window;
-    const int group = ITEM_INDEX(2);
+    const int group = GROUP_ITEM;
     const Share s = share_of(p, ROW_ITEM, COLUMN_ITEM, group);
     x += group * p->group_x;
-    weights += (size_t)group * s.group_panels * column_bytes(p->runs, p->run_bytes);
+    weights += (size_t)group * s.group_panels * column_bytes(RUNS(p), p->run_bytes);
     stage += group * s.group_panels * STAGE_ROWS;
     out += group * p->group_out;
     rows += s.first_row;
@@ -122,7 +126,7 @@ KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global co
         const Pixels pixels = pixels_at(p, m0);
         __global const uchar *patches = patches_of(rows, x, p, m0, s.size, &c->x_zero, 0);
 #ifdef ROW_SUMS
-        sum_patches(sums, patches, p, MR);
+        sum_patches(sums, patches, p, MR, (uchar)ROW_FLIP);
 #endif
         __global OUT *to = out + (size_t)pixels.first * g->columns;
         __global const Gathered *operands = gathered(rows, patches, p);

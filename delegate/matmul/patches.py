@@ -87,8 +87,9 @@ class Patches:
 
     @property
     def defines(self) -> dict[str, str | int | float]:
-        """The macros of the tile, and PLAIN where no patch is gathered: tiles of several rows may have too many."""
-        return self.tile.defines | ({"PLAIN": 1} if self.special and self.plain and self.tile.rows == 1 else {})
+        """The macros of the tile, and PLAIN for a row that no work-item gathers."""
+        one_row = self.special and self.plain and (self.geometry.pixels, self.tile.rows) == (1, 1)
+        return self.tile.defines | ({"PLAIN": 1} if one_row else {})
 
     def gather(self, x_bytes: int) -> Gather:
         """Return the kernel's argument, for an input of ``x_bytes``."""
