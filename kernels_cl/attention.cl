@@ -87,7 +87,7 @@ INLINE void multiply(floatv x[ROWS][BLOCK_VECTORS], __global const float *const 
         floatv tile[ROWS][NV];
         UNROLL for (int r = 0; r < ROWS; ++r)
             UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = 0.0f;
-        multiply_tile(tile, rows, keys, a->depth);
+        multiply_tile(tile, rows, keys, a->depth, a->depth);
         UNROLL for (int r = 0; r < ROWS; ++r)
             UNROLL for (int j = 0; j < NV; ++j) x[r][n / VW + j] = tile[r][j];
     }

@@ -13,7 +13,7 @@
 // which may be outside the image.
 INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x, __global const Weight *weights,
                           __global const float *restrict zeros, __global const Geometry *restrict g, const int at[MR],
-                          const int top[MR], const int left[MR]) {
+                          const int top[MR], const int left[MR], const int panel_depth) {
     int leftmost = 0, rightmost = 0;
     UNROLL for (int r = 0; r < MR; ++r) {
         leftmost = MIN(leftmost, left[r]);
@@ -34,7 +34,7 @@ INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x,
                     (uint)(top[r] + dy) < (uint)g->height && (merged || (uint)(left[r] + dx) < (uint)g->width);
                 rows[r] = inside ? x + at[r] + tap : zeros;
             }
-            multiply_tile(tile, rows, weights, depth);
+            multiply_tile(tile, rows, weights, depth, panel_depth);
             weights += depth * PANEL;
         }
     }
@@ -65,7 +65,7 @@ OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const
         }
     }
     const int depth = g->kernel_height * g->kernel_width * g->group_channels;
-    multiply_taps(tile, x, panel_at(weights, n0, depth), zeros, g, at, top, left);
+    multiply_taps(tile, x, panel_at(weights, n0, depth), zeros, g, at, top, left, depth);
     finish_tile(tile, residual, out, to, VW, pixels - m0, g->group_columns - n0, has_residual, low, high);
 }
 

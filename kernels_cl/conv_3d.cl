@@ -58,7 +58,7 @@ OUT_OF_LINE WIDE void conv_3d_tile(__global const float *restrict x, __global co
         const int line = t / v->width.taps;
         __global const float *rows[MR];
         if (rows_at(rows, x, zeros, firsts, line / v->height.taps, line % v->height.taps, t % v->width.taps, v))
-            multiply_tile(tile, rows, panel, v->channels);
+            multiply_tile(tile, rows, panel, v->channels, depth);
     }
     finish_tile(tile, residual, out, to, VW, m - m0, v->columns - n0, has_residual, low, high);
 }

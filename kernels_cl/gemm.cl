@@ -23,7 +23,7 @@ OUT_OF_LINE WIDE void gemm_rows(__global const float *restrict x, __global const
         floatv tile[MR][NV];
         UNROLL for (int r = 0; r < MR; ++r)
             UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
-        multiply_tile(tile, rows, panel_at(weights, n0, depth), depth);
+        multiply_tile(tile, rows, panel_at(weights, n0, depth), depth, depth);
         finish_tile(tile, residual + n0, out + n0, to, VW, count, n - n0, has_residual, low, high);
     }
 }

@@ -155,7 +155,7 @@ OUT_OF_LINE WIDE void sum_block(floatv sums[MR][NV], __global const float *const
         UNROLL for (int gate = 0; gate < NV; ++gate) tile[r][gate] = LOAD(of_input[r] + block * PANEL + gate * VW);
     }
     __global const Weight *weights = cell->recurrent + (size_t)block * g->outputs * PANEL;
-    multiply_tile(tile, rows, weights, g->outputs);
+    multiply_tile(tile, rows, weights, g->outputs, g->outputs);
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int gate = 0; gate < NV; ++gate) sums[r][gate] = tile[r][gate];
 }

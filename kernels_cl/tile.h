@@ -147,8 +147,7 @@ typedef ushort Weight;
 #endif
 
 #ifdef MR
-// Steps of a product between the weights that are multiplied and those that are prefetched: tiles follow one another in
-// memory, so the next panel's first weights are prefetched too.
+// The least number of steps between the weights that are multiplied and those that are prefetched.
 #define STEPS_AHEAD 48
 #define LINE_WEIGHTS (LINE_FLOATS * (int)(sizeof(float) / sizeof(Weight)))
 
@@ -163,9 +162,12 @@ INLINE void multiply_step(floatv tile[MR][NV], __global const float *const rows[
     }
 }
 
-// tile[r][j] += sum over k < depth of rows[r][k] * weights[k * PANEL + j * VW].
+// tile[r][j] += sum over k < depth of rows[r][k] * weights[k * PANEL + j * VW]. panel_depth: of the whole panel. Every
+// tile of its rows prefetches the next panel, which follows it in memory, into the second-level cache: weights that come
+// from memory arrive while this one is multiplied.
 INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[MR], __global const Weight *weights,
-                          const int depth) {
+                          const int depth, const int panel_depth) {
+    const size_t ahead = (size_t)MAX(panel_depth, STEPS_AHEAD) * PANEL;
     int k = 0;
 #if MR * NV <= 4
     // Each addition waits for the one before it, and so few sums would leave the multipliers idle: odd k get sums of
@@ -181,7 +183,7 @@ INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] += odd[r][j];
 #endif
     for (; k < depth; ++k, weights += PANEL) {
-        UNROLL for (int i = 0; i < PANEL; i += LINE_WEIGHTS) PREFETCH(weights + STEPS_AHEAD * PANEL + i);
+        UNROLL for (int i = 0; i < PANEL; i += LINE_WEIGHTS) PREFETCH_FAR(weights + ahead + i);
         multiply_step(tile, rows, weights, k);
     }
 }

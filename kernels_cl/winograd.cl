@@ -57,7 +57,7 @@ OUT_OF_LINE WIDE void multiply_slots(__global const float *restrict slots, __glo
         rows[r] = slots + MIN(r, count - 1) * depth;
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = (floatv)(0.0f);
     }
-    multiply_tile(tile, rows, panel, depth);
+    multiply_tile(tile, rows, panel, depth, depth);
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int j = 0; j < NV; ++j) STORE(out + r * columns + j * VW, tile[r][j]);
 }
