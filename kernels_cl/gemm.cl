@@ -7,24 +7,30 @@
 #include "tile.h"
 #include <Begin>
 
-// A band of MR rows, `count` of which exist (the others repeat the last one), tile by tile.
+// m rows, MR at a time, tile by tile. The last band may have fewer: its last row is multiplied in place of those missing.
 OUT_OF_LINE WIDE void gemm_rows(__global const float *restrict x, __global const Weight *restrict weights,
                                 __global const float *restrict bias, __global const float *restrict residual,
-                                __global float *restrict out, const int count, const int n_first,
-                                const int n_last, const int n, const int depth, const int out_step, const int has_residual,
+                                __global float *restrict out, const int m, const int n_first, const int n_last,
+                                const int n, const int depth, const int out_step, const int has_residual,
                                 const float low, const float high) {
-    __global const float *rows[MR];
     int to[MR];
-    UNROLL for (int r = 0; r < MR; ++r) {
-        rows[r] = x + (size_t)MIN(r, count - 1) * depth;
-        to[r] = r * out_step;
-    }
-    for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS) {
-        floatv tile[MR][NV];
-        UNROLL for (int r = 0; r < MR; ++r)
-            UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
-        multiply_tile(tile, rows, panel_at(weights, n0, depth), depth, depth);
-        finish_tile(tile, residual + n0, out + n0, to, VW, count, n - n0, has_residual, low, high);
+    UNROLL for (int r = 0; r < MR; ++r) to[r] = r * out_step;
+    for (int m0 = 0; m0 < m;) {
+        const int count = MIN(m - m0, MR), end = m0 + MAX((m - m0) / MR * MR, 1);
+        size_t at[MR];
+        UNROLL for (int r = 0; r < MR; ++r) at[r] = (size_t)MIN(r, count - 1) * depth;
+        for (; m0 < end; m0 += MR) {  // bands of as many rows
+            __global const float *rows[MR];
+            UNROLL for (int r = 0; r < MR; ++r) rows[r] = x + (size_t)m0 * depth + at[r];
+            for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS) {
+                const size_t first = (size_t)m0 * out_step + n0;
+                floatv tile[MR][NV];
+                UNROLL for (int r = 0; r < MR; ++r)
+                    UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
+                multiply_tile(tile, rows, panel_at(weights, n0, depth), depth, depth);
+                finish_tile(tile, residual + first, out + first, to, VW, count, n - n0, has_residual, low, high);
+            }
+        }
     }
 }
 
@@ -39,9 +45,7 @@ KERNEL void gemm(ITEM __global const float *restrict x, __global const Weight *r
     const int n_first = COLUMN_ITEM * item_columns, n_last = MIN(n_first + item_columns, n);
     x += begins[product].x;
     weights += begins[product].weights;
-    for (int m0 = m_first; m0 < m_last; m0 += MR) {
-        const size_t to = first + (size_t)m0 * out_step;
-        gemm_rows(x + (size_t)m0 * depth, weights, bias, residual + to, out + to, m - m0, n_first, n_last, n, depth, out_step,
-                  has_residual, low, high);
-    }
+    const size_t to = first + (size_t)m_first * out_step;
+    gemm_rows(x + (size_t)m_first * depth, weights, bias, residual + to, out + to, m_last - m_first, n_first, n_last, n,
+              depth, out_step, has_residual, low, high);
 }
