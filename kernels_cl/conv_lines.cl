@@ -1,9 +1,9 @@
 // 2-D convolutions whose taps in a row are adjacent, line by line of the output: out = activation(conv(x) + bias +
 // residual). Arguments are those of conv_2d.cl, for a single group of channels.
-// A work-item takes item_spans spans, each `span` pixels of one output line, x item_columns columns. It copies the
-// lines that a span reads, padding included, into memory of its own, line_floats apart. There pixels are a constant
-// step apart, so that one address serves all of a tile, and the taps of a row are one long tap. Vectors of a pixel's
-// columns are vector_step apart in out and residual: VW, or more, where each is an image of its own.
+// A work-item takes item_spans spans, each `span` pixels of one output line, x item_columns columns. Pixels of a line
+// are a constant step apart, so that one address serves all of a tile, and the taps of a row are one long tap. Lines that
+// a tile at an edge reads are copied, padding included, into memory of the work-item's own, line_floats apart. Vectors of
+// a pixel's columns are vector_step apart in out and residual: VW, or more, where each is an image of its own.
 // With SECOND the convolution of a second image is added. Its lines lie behind the first's, its weights behind theirs.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS, SECOND; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
@@ -43,6 +43,13 @@ OUT_OF_LINE WIDE void copy_lines(__global float *restrict to, __global const flo
     }
 }
 
+// Whether all that a tile reads, from pixel `column` of an output line on, lies in the image. top: of its first line.
+INLINE bool is_inside(__global const Geometry *restrict g, const int top, const int column) {
+    const int left = column * g->stride_x - g->pad_x, width = (MR - 1) * g->stride_x + g->kernel_width;
+    return left >= 0 && left + width <= g->width && top >= 0 &&
+           top + (g->kernel_height - 1) * g->dilation_y < g->height;
+}
+
 // Pixels that one address serves: x86-64 adds to it a register times 4 or 8. A compiler that knows what an address is
 // made of would keep one for each pixel instead, more than there are registers.
 #define SHARED_ADDRESS 3
@@ -55,7 +62,7 @@ OUT_OF_LINE WIDE void copy_lines(__global float *restrict to, __global const flo
 // tile[r][j] += the taps of pixel r times weights; lines are at the first pixel. Returns what lies behind the weights.
 INLINE __global const Weight *multiply_lines(floatv tile[MR][NV], __global const float *restrict lines,
                                              __global const Weight *restrict weights,
-                                             __global const Geometry *restrict g, const int line_floats) {
+                                             __global const Geometry *restrict g, const size_t line_floats) {
     const int depth = g->kernel_width * g->channels;
     const size_t step = g->stride_x * g->channels;
     for (int ky = 0; ky < g->kernel_height; ++ky, lines += line_floats) {
@@ -77,22 +84,21 @@ INLINE __global const Weight *multiply_lines(floatv tile[MR][NV], __global const
     return weights;
 }
 
-// Up to MR pixels x NV vectors of columns from n0 on, the first of them pixel p of a span; residual and out are at it.
-OUT_OF_LINE WIDE void line_tile(__global const float *restrict lines, __global const Weight *restrict weights,
+// Up to MR pixels x NV vectors of columns from n0 on; lines, residual and out are at the first of them. second: the lines
+// of the second image, which are copies.
+OUT_OF_LINE WIDE void line_tile(__global const float *restrict lines, const size_t line_floats,
+                                __global const float *restrict second, __global const Weight *restrict weights,
                                 __global const float *restrict bias, __global const float *restrict residual,
                                 __global float *restrict out, __global const LineConvolution *restrict c, const int n0,
-                                const int p, const int count, const int has_residual, const float low,
-                                const float high) {
+                                const int count, const int has_residual, const float low, const float high) {
     __global const Geometry *restrict g = &c->window;
     floatv tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
     weights = panel_at(weights, n0, c->depth);
-    weights = multiply_lines(tile, lines + p * g->stride_x * g->channels, weights, g, c->line_floats);
+    weights = multiply_lines(tile, lines, weights, g, line_floats);
 #ifdef SECOND
-    __global const Geometry *restrict second = &c->second;
-    lines += g->kernel_height * c->line_floats + p * second->stride_x * second->channels;
-    multiply_lines(tile, lines, weights, second, c->second_floats);
+    multiply_lines(tile, second, weights, &c->second, c->second_floats);
 #endif
     const int out_step = c->out.step_x * c->out.pixel_step;
     int to[MR];
@@ -110,21 +116,34 @@ KERNEL void conv_lines(ITEM __global const float *restrict x, __global const flo
     const int row_items = (spans + c->item_spans - 1) / c->item_spans;
     const int first = ROW_ITEM * c->item_spans, last = MIN(first + c->item_spans, spans);
     const int n_first = COLUMN_ITEM * c->item_columns, n_last = MIN(n_first + c->item_columns, g->group_columns);
+    const size_t line_step = (size_t)g->width * g->channels;
+    const int step = g->stride_x * g->channels;
     lines += (size_t)(COLUMN_ITEM * row_items + ROW_ITEM) * c->item_floats;
     int line = first / in_line, column = (first - line * in_line) * span;
     for (int i = first; i < last; ++i) {
         const int count = MIN(span, g->out_width - column), image = line / g->out_height;
         const int y = (line - image * g->out_height) * c->out.step_y + c->out.first_y;
-        copy_lines(lines, x, g, c->line_floats, line, column, count);
+        const int top = (line - image * g->out_height) * g->stride_y - g->pad_y;
+        __global const float *from = x + (image * g->height + top) * line_step - g->pad_x * g->channels;
+        for (int p = 0; p < count; p += MR)
+            if (!is_inside(g, top, column + p))
+                copy_lines(lines + p * step, x, g, c->line_floats, line, column + p, MIN(MR, count - p));
 #ifdef SECOND
-        copy_lines(lines + g->kernel_height * c->line_floats, x_second, &c->second, c->second_floats, line, column,
-                   count);
+        const int second_step = c->second.stride_x * c->second.channels;
+        __global float *second = lines + g->kernel_height * c->line_floats;
+        copy_lines(second, x_second, &c->second, c->second_floats, line, column, count);
+#else
+        const int second_step = 0;
+        __global const float *second = lines;
 #endif
         for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS)
             for (int p = 0; p < count; p += MR) {
                 const int at = ((image * c->out.height + y) * c->out.width + (column + p) * c->out.step_x +
                                 c->out.first_x) * c->out.pixel_step;
-                line_tile(lines, weights, bias, residual + at, out + at, c, n0, p, count - p, has_residual, low, high);
+                const bool inside = is_inside(g, top, column + p);
+                line_tile(inside ? from + (column + p) * step : lines + p * step,
+                          inside ? g->dilation_y * line_step : (size_t)c->line_floats, second + p * second_step, weights,
+                          bias, residual + at, out + at, c, n0, count - p, has_residual, low, high);
             }
         column += span;
         if (column >= g->out_width) column = 0, ++line;

@@ -15,8 +15,12 @@ _REGISTERS: TilesByWidth = {
     8: (TileShape(6, 2, 1.0), TileShape(4, 3, 0.95), TileShape(12, 1, 0.8)),
     4: (TileShape(6, 2, 1.0), TileShape(12, 1, 0.8)),
 }
-# Another kernel to compile, for few rows that 7 does not divide.
-_MORE_REGISTERS: TilesByWidth = {**_REGISTERS, 16: (*_REGISTERS[16], TileShape(8, 2, 0.94), TileShape(8, 3, 0.97))}
+# Another kernel to compile, for few rows that 7 or 6 does not divide.
+_MORE_REGISTERS: TilesByWidth = {
+    **_REGISTERS,
+    16: (*_REGISTERS[16], TileShape(8, 2, 0.94), TileShape(8, 3, 0.97)),
+    8: (*_REGISTERS[8], TileShape(5, 2, 0.92)),
+}
 # Where an operation on a vector of 16 takes two turns and on one of 8 one, fewer sums keep the multipliers busy, and a
 # tile of few columns computes fewer in vain.
 _REGISTERS_IN_TURNS: TilesByWidth = {
