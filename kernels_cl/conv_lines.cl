@@ -19,9 +19,11 @@ INLINE void copy_floats(__global float *restrict to, __global const float *restr
     STORE(to + count - VW, LOAD(from + count - VW));
 }
 
-// Writes count zeros, and up to VW more.
+// Writes count zeros, and nothing behind them: other tiles' pixels and lines may be there.
 INLINE void fill_zeros(__global float *to, const int count) {
-    for (int i = 0; i < count; i += VW) STORE(to + i, (floatv)(0.0f));
+    int i = 0;
+    ROLL for (; i + VW <= count; i += VW) STORE(to + i, (floatv)(0.0f));
+    ROLL for (; i < count; ++i) to[i] = 0.0f;
 }
 
 // The lines that `count` pixels read, from pixel `column` of output line `line` on.

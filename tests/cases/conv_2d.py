@@ -64,6 +64,9 @@ CASES = (
     _case("few channels, wide, SAME, stride 2", (2, 9, 66, 3), (8, 3, 3, 3), stride_w=2, stride_h=2),
     _case("few channels, wide, VALID, 5x5", (1, 7, 50, 1), (21, 5, 5, 1), padding=Padding.VALID),
     _case("few channels, wide, dilated rows", (1, 9, 45, 4), (5, 3, 2, 4), dilation_h_factor=2, stride_w=3),
+    _case("one channel, tiles at both ends of a line", (1, 29, 14, 1), (1, 3, 3, 1)),
+    _case("one channel, tiles at both ends, dilated rows", (1, 5, 21, 1), (1, 3, 3, 1), dilation_h_factor=2),
+    _case("two channels, a tile at one end of a line", (3, 26, 28, 2), (8, 5, 5, 2), stride_w=2, stride_h=3),
     _case("few columns", (2, 6, 7, 24), (3, 1, 1, 24)),
     _case("many channels", (1, 4, 4, 67), (33, 3, 3, 67)),
     Case(
