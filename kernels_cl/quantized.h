@@ -84,10 +84,18 @@ inline intv multiply_high(intv x, intv m) { return (int)(((long)x * m + (1L << 3
 typedef JOIN(long, HALF_VW) longh;
 #define AS_LONGH(x) JOIN(as_long, HALF_VW)(x)
 
+// Products of 32-bit integers with 64 bits, those of even lanes and of odd ones. AVX2 multiplies even lanes: odd ones are
+// copied there, as a compiler that has shifted them no longer knows how small they are.
+inline longh multiply_even(intv x, intv y) { return (AS_LONGH(x) << 32 >> 32) * (AS_LONGH(y) << 32 >> 32); }
+#if VW == 8 && defined(__AVX2__)
+#define ODD_LANES(x) __builtin_shufflevector(x, x, 1, 1, 3, 3, 5, 5, 7, 7)
+inline longh multiply_odd(intv x, intv y) { return multiply_even(ODD_LANES(x), ODD_LANES(y)); }
+#else
+inline longh multiply_odd(intv x, intv y) { return (AS_LONGH(x) >> 32) * (AS_LONGH(y) >> 32); }
+#endif
+
 inline intv multiply_high(intv x, intv m) {
-    const longh a = AS_LONGH(x), b = AS_LONGH(m), middle = 1L << 30;
-    const longh even = (a << 32 >> 32) * (b << 32 >> 32) + middle;
-    const longh odd = (a >> 32) * (b >> 32) + middle;
+    const longh middle = 1L << 30, even = multiply_even(x, m) + middle, odd = multiply_odd(x, m) + middle;
     return (LANES & 1) != 0 ? AS_INTV(odd << 1) : AS_INTV(even >> 31);
 }
 #endif
@@ -223,9 +231,10 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
     const long added = ((long)stage[STAGE_ROW_THIRD * step] << 31) + (1L << 30);
     const int upper = (int)(((long)sum * stage[STAGE_ROW_MULTIPLIER * step] + added) >> 32);
 #else
-    const longh x = AS_LONGH(sum), m = AS_LONGH(LOADI(stage + STAGE_ROW_MULTIPLIER * step)), added = AS_LONGH(LOADI(stage + STAGE_ROW_THIRD * step));
+    const intv m = LOADI(stage + STAGE_ROW_MULTIPLIER * step);
+    const longh added = AS_LONGH(LOADI(stage + STAGE_ROW_THIRD * step));
     const longh even_added = (added << 32 >> 1) + (1L << 30), odd_added = (added >> 32 << 31) + (1L << 30);
-    const longh even = (x << 32 >> 32) * (m << 32 >> 32) + even_added, odd = (x >> 32) * (m >> 32) + odd_added;
+    const longh even = multiply_even(sum, m) + even_added, odd = multiply_odd(sum, m) + odd_added;
     const intv upper = (LANES & 1) != 0 ? AS_INTV(odd) : AS_INTV(even >> 32);
 #endif
     return BOUNDED(upper >> (LOADI(stage + STAGE_ROW_RIGHT * step) - 1), low, high);

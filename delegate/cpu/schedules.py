@@ -94,6 +94,7 @@ DEFAULTS: Mapping[str, Schedule] = {
     "hybrid_conv_2d": _BYTES,
     "depthwise_conv_2d": Schedule(items_per_unit=8, least=1e5, tiles=_PIXELS),
     "quantized_depthwise_conv_2d": Schedule(items_per_unit=8, least=1e5, tiles=_PIXELS),
+    "quantized_depthwise_pairs": Schedule(items_per_unit=8, least=1e5, tiles=_PIXELS),
     "winograd": Schedule(near_bytes=1 << 19, far_bytes=1 << 20),
     "weight_only": Schedule(tiles=(TileShape(4, 1, 1.0),)),
     "quantize_rows": Schedule(pieces=64),

@@ -44,6 +44,7 @@ _DECLARED: Mapping[str, str] = {
     "ops.quantized.binary": "LinearSum ScaledPair",
     "ops.quantized.depthwise_16": "WordDepthwise",
     "ops.quantized.depthwise_conv_2d": "QuantizedDepthwise",
+    "ops.quantized.depthwise_pairs": "PairedDepthwise",
     "ops.resize": "Between",
     "ops.rope": "RopeLoop",
     "ops.weight_only": "WeightOnly",

@@ -157,6 +157,16 @@ CASES = (
         fused_activation_function=_RELU,
         **_UINT8,
     ),
+    _depthwise("8 channels, 3x3, several pieces and one more", (2, 5, 18, 8), (1, 3, 3, 8)),
+    _depthwise("9 channels, 3x3, stride 2", (1, 9, 21, 9), (1, 3, 3, 9), stride_w=2, stride_h=2, zeros=(-128, 0, 127)),
+    _depthwise(
+        "16 channels, 5x5", (1, 6, 11, 16), (1, 5, 5, 16), fused_activation_function=_RELU, zeros=(127, 0, -128)
+    ),
+    _depthwise("24 channels, a column, dilated", (1, 11, 3, 24), (1, 4, 1, 24), dilation_h_factor=2),
+    _depthwise("31 channels, VALID", (1, 4, 9, 31), (1, 2, 4, 31), padding=Padding.VALID),
+    _depthwise("12 channels, factor beyond 1", (1, 3, 2, 12), (1, 3, 3, 12), gain=300),
+    _depthwise("16 channels, 3x3", (1, 7, 13, 16), (1, 3, 3, 16), **_UINT8),
+    _depthwise("8 channels, zero points at the ends", (1, 6, 6, 8), (1, 3, 3, 8), **_UINT8 | {"zeros": (0, 255, 255)}),
     _depthwise("zero points at the ends", (1, 6, 6, 5), (1, 3, 3, 5), gain=0.2, **_UINT8 | {"zeros": (0, 255, 255)}),
     _depthwise("zero points at other ends", (1, 6, 6, 5), (1, 3, 3, 5), gain=0.2, **_UINT8 | {"zeros": (255, 0, 0)}),
     _transposed("3x3 SAME, stride 2", (2, 3, 4, 5), (6, 3, 3, 5), (6, 8), stride_w=2, stride_h=2),

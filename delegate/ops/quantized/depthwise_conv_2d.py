@@ -11,7 +11,7 @@ from litecl.delegate.cpu.target import spread
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import rows_of
 from litecl.delegate.matmul.geometry import Geometry, geometry, reached
-from litecl.delegate.ops.quantized import depthwise_16
+from litecl.delegate.ops.quantized import depthwise_16, depthwise_pairs
 from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution
 from litecl.delegate.quantized.integers import Bounds, StageRow, Weights, bounds_of, unsigned_zero, weights_of
 from litecl.interpreter.arithmetic import fixed_point
@@ -63,14 +63,20 @@ class _Share:
     lines_whole: bool
 
 
-def _lower(share_of: Callable[[Geometry, int, Target], _Share], call: Call) -> list[Step]:
+_ShareOf = Callable[[Geometry, int, Target], _Share]
+
+
+def _lower(share_of: _ShareOf, in_pairs: Callable[[Geometry, Target], bool], call: Call) -> list[Step]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     taps, columns = filter_.shape[1] * filter_.shape[2], filter_.shape[3]
     by_column = filter_.value.reshape(taps, columns).T
     if x.spec.type == TensorType.INT16:
         return [depthwise_16.launch(call, weights_of(call.specs, out.spec, by_column, 1))]
     if columns == x.shape[3]:
-        return [_launch(call, weights_of(call.specs, out.spec, by_column, 1), share_of)]
+        weights = weights_of(call.specs, out.spec, by_column, 1)
+        if in_pairs(_window(call), call.target):
+            return [depthwise_pairs.launch(call, _window(call), weights)]
+        return [_launch(call, weights, share_of)]
     weights = weights_of(call.specs, out.spec, by_column, x.shape[3])
     return [convolution(call, _window(call), weights)]
 
@@ -80,7 +86,7 @@ def _window(call: Call) -> Geometry:
     return geometry(call.options, x.shape, filter_.shape[1:3], 1, call.outputs[0].shape, call.pads)
 
 
-def _launch(call: Call, weights: Weights, share_of: Callable[[Geometry, int, Target], _Share]) -> Launch:
+def _launch(call: Call, weights: Weights, share_of: _ShareOf) -> Launch:
     x, out, target = call.input(0), call.outputs[0], call.target
     g = _window(call)
     flat = _flat(g, target)
@@ -188,4 +194,11 @@ def _defines(g: Geometry, width: int, flat: int, call: Call) -> dict[str, str | 
     return defines
 
 
-CL_OPS = (ClOp(DEPTHWISE_CONV_2D, claim=_claim, cpu=partial(_lower, _cpu_share), gpu=partial(_lower, _gpu_share)),)
+CL_OPS = (
+    ClOp(
+        DEPTHWISE_CONV_2D,
+        claim=_claim,
+        cpu=partial(_lower, _cpu_share, depthwise_pairs.suits),
+        gpu=partial(_lower, _gpu_share, lambda g, target: False),
+    ),
+)
