@@ -1,8 +1,9 @@
 """Files that are written in one step: whoever opens one finds it as it was, or as it is to be."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -21,4 +22,13 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             yield file
         temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        surely(partial(temporary.unlink, missing_ok=True))
+
+
+def surely(remove: Callable[[], object]) -> None:
+    """Remove something that may be gone already, also if Ctrl-C comes meanwhile."""
+    try:
+        remove()
+    except KeyboardInterrupt:
+        remove()
+        raise

@@ -4,19 +4,22 @@ A child process can be ended at any time, and needs nothing of the thread that w
 address space.
 """
 
+import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from litecl.delegate.native.loading import NO_FOLDER
 from litecl.delegate.native.processes import NO_WINDOW, Product, Task, run_all, shares
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import KernelBuildError
+from litecl.interpreter.whole_files import surely
 
 _OPENCL = (
     "-x",
@@ -193,8 +196,12 @@ class Compiler:
 def folder() -> Iterator[Path]:
     """Make a folder of this process's own. Raises KernelBuildError where there is none to write to."""
     try:
-        with tempfile.TemporaryDirectory(prefix="litecl-", ignore_cleanup_errors=True) as name:
-            yield Path(name)
+        place = Path(tempfile.gettempdir()) / f"litecl-{os.urandom(8).hex()}"
+        try:  # before there is a folder: Ctrl-C may come at any time
+            place.mkdir(mode=0o700)
+            yield place
+        finally:
+            surely(partial(shutil.rmtree, place, ignore_errors=True))
     except OSError as error:
         raise KernelBuildError(f"compiling in a temporary folder: {error}. {NO_FOLDER}") from error
 

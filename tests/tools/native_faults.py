@@ -39,7 +39,7 @@ _NOT_KEPT = ("new cache", "uncached")
 _PATHS = ("read_bytes", "write_bytes", "read_text", "write_text", "open", "replace", "mkdir", "unlink", "chmod", "stat")
 _POINTS: tuple[tuple[Any, str], ...] = (
     *((subprocess, name) for name in ("Popen", "run")),
-    *((tempfile, name) for name in ("mkstemp", "TemporaryDirectory")),
+    (tempfile, "gettempdir"),
     *((Path, name) for name in _PATHS),
     *((os, name) for name in ("utime", "fdopen")),
     (ctypes, "CDLL"),
