@@ -1,8 +1,8 @@
 // Dot products by instructions of ARM: DOT4 of quantized.h.
 //
-// Newer processors multiply unsigned bytes by signed ones. Others multiply signed bytes alone: of x less 128. What is
-// then missing, 128 times the sum of w's bytes, is the same for all x that w multiplies: a loop can add it up apart from
-// them (PART4, REST4).
+// Newer processors multiply unsigned bytes by signed ones. Others multiply signed bytes alone (PART4): those of x less
+// 128, whose highest bits are flipped. What is then missing, 128 times the sum of w's bytes, is the same for all x that w
+// multiplies: a loop can add it up apart from them (REST4).
 #if VW == 4 && defined(__ARM_NEON)
 typedef signed char bytes_of_intv __attribute__((vector_size(16)));
 #define AS_BYTES(x) __builtin_astype((intv)(x), bytes_of_intv)
@@ -12,8 +12,10 @@ typedef signed char bytes_of_intv __attribute__((vector_size(16)));
 
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 #define DOT4(sum, x, w) NEON_DOT(vusdotq, sum, x, w)
+#define DOTS_BY_LANE 1  // one operand may be a lane of a vector, without an instruction of its own
 #elif defined(__ARM_FEATURE_DOTPROD)
-#define PART4(sum, x, w) NEON_DOT(vdotq, sum, (intv)(x) ^ LEAST_BYTES, w)
+#define PART4(sum, x, w) NEON_DOT(vdotq, sum, w, x)
+#define DOTS_BY_LANE 1
 #define REST4(rest, w) NEON_DOT(vdotq, rest, LEAST_BYTES, w)  // to be subtracted
 #else
 // Products of bytes as words, and sums of neighbours, twice.
@@ -29,11 +31,11 @@ INLINE intv dot_signed(const intv sum, const intv x, const intv w) {
     return sum + __builtin_shufflevector(low, high, 0, 2, 4, 6) + __builtin_shufflevector(low, high, 1, 3, 5, 7);
 #endif
 }
-#define PART4(sum, x, w) dot_signed(sum, (intv)(x) ^ LEAST_BYTES, (intv)(w))
+#define PART4(sum, x, w) dot_signed(sum, (intv)(x), (intv)(w))
 #define REST4(rest, w) dot_signed(rest, LEAST_BYTES, (intv)(w))  // to be subtracted
 #endif
 
 #ifdef PART4
-#define DOT4(sum, x, w) (PART4(sum, x, w) - REST4(0, w))
+#define DOT4(sum, x, w) (PART4(sum, (intv)(x) ^ LEAST_BYTES, w) - REST4(0, w))
 #endif
 #endif

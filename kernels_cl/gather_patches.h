@@ -1,7 +1,7 @@
 // Gathering the patches of an image as rows of bytes, for convolutions in bytes.
 //
 // x is [images, height, width, channels]; words are two channels each. A work-item gathers the patches of MR pixels, as
-// unsigned bytes, into memory of its own: padding, strides, dilation and odd numbers of channels are handled while
+// bytes, into memory of its own: padding, strides, dilation and odd numbers of channels are handled while
 // gathering. There are two ways. If taps are adjacent, MR pixels of one line of the output share the lines of x that
 // they read (`lines`): patches overlap there, row_step bytes apart, and consist of `runs` runs of run_bytes, one in each
 // line, run_step bytes apart. Otherwise every patch is gathered by itself, [MR][row_bytes], as one run. Pixels are
@@ -16,17 +16,17 @@
 #define BLOCK (GATHER_SIZE_BLOCK * VW)  // bytes copied at once
 #define SLACK BLOCK  // bytes after the rows of a work-item, so that the end of a run is copied whole
 
-// Copies count bytes, made unsigned. Up to SLACK bytes after them may be written too; room: bytes that may be read.
+// Copies count bytes as rows have them. Up to SLACK bytes after them may be written too; room: bytes that may be read.
 INLINE void gather_bytes(__global uchar *restrict to, __global const uchar *restrict from, const int count,
                          const int room) {
     int i = 0;
     if (count <= 16 && room >= 16) {  // the remainder is written twice
-        *(__global uchar16_u *)to = *(__global const uchar16_u *)from ^ (uchar16)FLIP;
+        *(__global uchar16_u *)to = *(__global const uchar16_u *)from ^ (uchar16)GATHER_FLIP;
         return;
     }
     for (; i < count && i + BLOCK <= room; i += BLOCK)
-        *(__global intv_b *)(to + i) = LOADB(from + i) ^ (int)(FLIP * 0x01010101u);
-    ROLL for (; i < count; ++i) to[i] = from[i] ^ FLIP;
+        *(__global intv_b *)(to + i) = LOADB(from + i) ^ (int)(GATHER_FLIP * 0x01010101u);
+    ROLL for (; i < count; ++i) to[i] = from[i] ^ GATHER_FLIP;
 }
 
 // Writes count bytes of one value, and up to SLACK more.
@@ -69,7 +69,7 @@ INLINE void gather_lines(__global uchar *restrict to, __global const uchar *rest
     const int image = line / g->out_height, first = (line - image * g->out_height) * g->stride_y - g->pad_y;
     const int left = column * g->stride_x - g->pad_x, width = (count - 1) * g->stride_x + g->kernel_width;
     const int start = MIN(MAX(-left, 0), width), end = MAX(MIN(width, g->width - left), start);
-    const uchar zero = (uchar)zeros[image * zeros_step];
+    const uchar zero = (uchar)(zeros[image * zeros_step] ^ FLIP ^ GATHER_FLIP);
     ROLL for (int ky = 0; ky < g->kernel_height; ++ky, to += p->run_step) {
         const int y = first + ky * g->dilation_y;
         const int inside = (uint)y < (uint)g->height, from = inside ? start : width, until = inside ? end : width;
@@ -81,7 +81,7 @@ INLINE void gather_lines(__global uchar *restrict to, __global const uchar *rest
 }
 
 // The patches of `count` pixels; pixels past the last repeat it. size: of x, from the group's first channel on. zeros[i *
-// zeros_step] represents zero in image i.
+// zeros_step] represents zero in image i, in unsigned bytes.
 #define gather_patches JOIN(JOIN(gather_patches_, T), JOIN(_, VW))
 #if defined(LITECL_NATIVE) && !defined(GATHERS)
 WIDE HIDDEN void gather_patches(__global uchar *restrict rows, __global const uchar *restrict x,
@@ -103,7 +103,7 @@ SHARED WIDE void gather_patches(__global uchar *restrict rows, __global const uc
     int image = line / g->out_height, y = line - image * g->out_height, column = m0 - line * g->out_width;
     ROLL for (int r = 0; r < count; ++r, rows += p.row_bytes) {
         const int at = image * image_bytes;
-        const uchar zero = (uchar)zeros[image * zeros_step];
+        const uchar zero = (uchar)(zeros[image * zeros_step] ^ FLIP ^ GATHER_FLIP);
         gather_patch(rows, x + at, g, y * g->stride_y - g->pad_y, column * g->stride_x - g->pad_x, size - at, zero);
         if (m0 + r + 1 < pixels && ++column == g->out_width) {
             column = 0;
@@ -124,7 +124,7 @@ INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global 
     if (p->plain && m0 + MR <= PLACES_OF(g)) {
         const int channels = g->channels;
         x += (size_t)m0 * channels;
-        if (FLIP == 0) return x;
+        if (GATHER_FLIP == 0) return x;
         gather_bytes(rows, x, MR * channels, size - m0 * channels);
         return rows;
     }

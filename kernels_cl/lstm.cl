@@ -16,6 +16,7 @@
 // low and high.
 #ifdef HYBRID
 #define T uchar
+#define PLAIN
 #include "patches.h"
 #include "quantize_steps.h"
 #include <HybridRow>

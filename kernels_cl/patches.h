@@ -7,7 +7,8 @@
 // multiplied in the upper bits of a byte, so that sums are 2^(8 - WEIGHT_BITS) times too large (`narrowed`).
 // ACROSS, for one row and few columns: lanes are elements of the row. weights are then [columns][row_bytes], rows padded
 // with zeros to whole vectors.
-// PLAIN, for one row that is multiplied where it is: its bits are flipped then, not when it is gathered.
+// PLAIN, for rows, or the one of a convolution, that are multiplied where they are: their bits are flipped then, not when
+// they are gathered.
 // Macros: MR, NV, PANEL; ACROSS; WEIGHT_BITS; PLAIN; T and WORDS (quantized.h).
 #include "quantized.h"
 #include <Gather>
@@ -19,11 +20,9 @@
 #ifdef PLAIN
 #define GROUP_ITEM 0
 #define RUNS(p) 1
-#define ROW_FLIP ((int)(FLIP * 0x01010101u))
 #else
 #define GROUP_ITEM ITEM_INDEX(2)
 #define RUNS(p) ((p)->runs)
-#define ROW_FLIP 0
 #endif
 #if WEIGHT_BITS == 8
 #define UPPER(w, i) (w)
@@ -95,12 +94,23 @@ INLINE __global const char *weights_at(__global const char *weights, const int b
     return weights + (size_t)(n0 / PANEL) * PANEL * bytes + n0 % PANEL * 4;
 }
 
+// The bits to flip in bytes that are gathered: rows are unsigned bytes, or signed ones where those are multiplied.
 #if defined(PART4) && !defined(WORDS)
 #define PART PART4
 #define REST REST4
+#define GATHER_FLIP (FLIP ^ 128)
 #else
 #define PART DOT
 #define REST(rest, w) (rest)
+#define GATHER_FLIP FLIP
+#endif
+// The bits to flip in rows that are multiplied, in four bytes; and in rows whose unsigned bytes are added up.
+#ifdef PLAIN
+#define ROW_FLIP ((int)(GATHER_FLIP * 0x01010101u))
+#define SUM_FLIP FLIP
+#else
+#define ROW_FLIP 0
+#define SUM_FLIP (FLIP ^ GATHER_FLIP)
 #endif
 
 // tile[r][j] += four elements of row r times the i-th of the packed weights w, less what rest[j] gets, the same for all
@@ -113,6 +123,26 @@ INLINE void multiply_fours(intv tile[MR][NV], intv rest[NV], __global const ucha
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = PART(tile[r][j], x, UPPER(w[j], i));
     }
 }
+
+#if defined(DOTS_BY_LANE) && WEIGHT_BITS == 8 && !defined(WORDS)
+#define BY_LANE 1
+// The first run_bytes / 16 * 16 bytes of a run, VW fours of each row at a time; returns the weights behind theirs.
+INLINE __global const char *multiply_lanes(intv tile[MR][NV], intv rest[NV], __global const uchar *restrict rows,
+                                           __global const char *restrict weights, const int row_step,
+                                           const int run_bytes) {
+    for (int k = 0; k + 4 * VW <= run_bytes; k += 4 * VW) {
+        intv x[MR];
+        UNROLL for (int r = 0; r < MR; ++r) x[r] = LOADB(rows + r * row_step + k) ^ ROW_FLIP;
+        UNROLL for (int i = 0; i < VW; ++i, weights += PANEL * 4)
+            UNROLL for (int j = 0; j < NV; ++j) {
+                const intv w = LOADI(weights + j * VW * 4);
+                rest[j] = REST(rest[j], w);
+                UNROLL for (int r = 0; r < MR; ++r) tile[r][j] = PART(tile[r][j], (intv)x[r][i], w);
+            }
+    }
+    return weights;
+}
+#endif
 
 // Sums of fours whose halves lie in two adjacent lanes of pairs.
 #define SUM_PAIRS(pairs) ((intv)((pairs)[0].even, (pairs)[1].even) + (intv)((pairs)[0].odd, (pairs)[1].odd))
@@ -157,6 +187,10 @@ INLINE void multiply_patches(intv tile[MR][NV], __global const uchar *restrict r
     for (int run = 0; run < runs; ++run, rows += run_step) {
         int k = 0;
         intv w[NV];
+#ifdef BY_LANE
+        weights = multiply_lanes(tile, rest, rows, weights, row_step, run_bytes);
+        k = run_bytes / (4 * VW) * (4 * VW);
+#endif
         for (; k + 4 * PACKED <= run_bytes; k += 4 * PACKED, weights += PANEL * 4) {
             UNROLL for (int j = 0; j < NV; ++j) w[j] = LOADI(weights + j * VW * 4);
             UNROLL for (int i = 0; i < PACKED; ++i) multiply_fours(tile, rest, rows + k, w, row_step, i);

@@ -126,7 +126,7 @@ KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global co
         const Pixels pixels = pixels_at(p, m0);
         __global const uchar *patches = patches_of(rows, x, p, m0, s.size, &c->x_zero, 0);
 #ifdef ROW_SUMS
-        sum_patches(sums, patches, p, MR, (uchar)ROW_FLIP);
+        sum_patches(sums, patches, p, MR, (uchar)SUM_FLIP);
 #endif
         __global OUT *to = out + (size_t)pixels.first * g->columns;
         __global const Gathered *operands = gathered(rows, patches, p);
