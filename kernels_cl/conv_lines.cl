@@ -1,9 +1,10 @@
 // 2-D convolutions whose taps in a row are adjacent, line by line of the output: out = activation(conv(x) + bias +
 // residual). Arguments are those of conv_2d.cl, for a single group of channels.
 // A work-item takes item_spans spans, each `span` pixels of one output line, x item_columns columns. Pixels of a line
-// are a constant step apart, so that one address serves all of a tile, and the taps of a row are one long tap. Lines that
-// a tile at an edge reads are copied, padding included, into memory of the work-item's own, line_floats apart. Vectors of
-// a pixel's columns are vector_step apart in out and residual: VW, or more, where each is an image of its own.
+// are a constant step apart, so that one address serves all of a tile, and the taps of a row are one long tap. Lines
+// that a tile at an edge reads are copied, padding included, into memory of the work-item's own, line_floats apart.
+// Vectors of a pixel's columns are vector_step apart in out and residual: VW, or more, where each is an image of its
+// own.
 // With SECOND the convolution of a second image is added. Its lines lie behind the first's, its weights behind theirs.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS, SECOND; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
@@ -45,11 +46,25 @@ OUT_OF_LINE WIDE void copy_lines(__global float *restrict to, __global const flo
     }
 }
 
-// Whether all that a tile reads, from pixel `column` of an output line on, lies in the image. top: of its first line.
-INLINE bool is_inside(__global const Geometry *restrict g, const int top, const int column) {
-    const int left = column * g->stride_x - g->pad_x, width = (MR - 1) * g->stride_x + g->kernel_width;
-    return left >= 0 && left + width <= g->width && top >= 0 &&
-           top + (g->kernel_height - 1) * g->dilation_y < g->height;
+// Pixels [first, last) of a line, or of a span.
+typedef struct {
+    int first, last;
+} Pixels;
+
+// Where a tile may begin that reads nothing beyond the image's sides.
+INLINE Pixels inside_of(__global const Geometry *restrict g) {
+    const int room = g->width + g->pad_x - (MR - 1) * g->stride_x - g->kernel_width;
+    return (Pixels){(g->pad_x + g->stride_x - 1) / g->stride_x, room < 0 ? 0 : room / g->stride_x + 1};
+}
+
+// The pixels of a span whose tiles read lines of the image itself, as these have all that they need; none where they
+// are less than half. top: the span's first line in the image. column: its first pixel.
+INLINE Pixels whole_tiles(const Pixels inside, __global const Geometry *restrict g, const int top, const int column,
+                          const int count) {
+    const bool lines = top >= 0 && top + (g->kernel_height - 1) * g->dilation_y < g->height;
+    const int first = (MAX(inside.first - column, 0) + MR - 1) / MR * MR;
+    const int last = MIN((MAX(inside.last - column, 0) + MR - 1) / MR * MR, count);
+    return lines && 2 * (last - first) >= count ? (Pixels){first, last} : (Pixels){count, count};
 }
 
 // Pixels that one address serves: x86-64 adds to it a register times 4 or 8. A compiler that knows what an address is
@@ -86,8 +101,8 @@ INLINE __global const Weight *multiply_lines(floatv tile[MR][NV], __global const
     return weights;
 }
 
-// Up to MR pixels x NV vectors of columns from n0 on; lines, residual and out are at the first of them. second: the lines
-// of the second image, which are copies.
+// Up to MR pixels x NV vectors of columns from n0 on; lines, residual and out are at the first of them. second: the
+// lines of the second image, which are copies.
 OUT_OF_LINE WIDE void line_tile(__global const float *restrict lines, const size_t line_floats,
                                 __global const float *restrict second, __global const Weight *restrict weights,
                                 __global const float *restrict bias, __global const float *restrict residual,
@@ -118,6 +133,7 @@ KERNEL void conv_lines(ITEM __global const float *restrict x, __global const flo
     const int row_items = (spans + c->item_spans - 1) / c->item_spans;
     const int first = ROW_ITEM * c->item_spans, last = MIN(first + c->item_spans, spans);
     const int n_first = COLUMN_ITEM * c->item_columns, n_last = MIN(n_first + c->item_columns, g->group_columns);
+    const Pixels inside = inside_of(g);
     const size_t line_step = (size_t)g->width * g->channels;
     const int step = g->stride_x * g->channels;
     lines += (size_t)(COLUMN_ITEM * row_items + ROW_ITEM) * c->item_floats;
@@ -127,9 +143,10 @@ KERNEL void conv_lines(ITEM __global const float *restrict x, __global const flo
         const int y = (line - image * g->out_height) * c->out.step_y + c->out.first_y;
         const int top = (line - image * g->out_height) * g->stride_y - g->pad_y;
         __global const float *from = x + (image * g->height + top) * line_step - g->pad_x * g->channels;
-        for (int p = 0; p < count; p += MR)
-            if (!is_inside(g, top, column + p))
-                copy_lines(lines + p * step, x, g, c->line_floats, line, column + p, MIN(MR, count - p));
+        const Pixels whole = whole_tiles(inside, g, top, column, count);
+        if (whole.first > 0) copy_lines(lines, x, g, c->line_floats, line, column, whole.first);
+        if (whole.last < count)
+            copy_lines(lines + whole.last * step, x, g, c->line_floats, line, column + whole.last, count - whole.last);
 #ifdef SECOND
         const int second_step = c->second.stride_x * c->second.channels;
         __global float *second = lines + g->kernel_height * c->line_floats;
@@ -142,10 +159,10 @@ KERNEL void conv_lines(ITEM __global const float *restrict x, __global const flo
             for (int p = 0; p < count; p += MR) {
                 const int at = ((image * c->out.height + y) * c->out.width + (column + p) * c->out.step_x +
                                 c->out.first_x) * c->out.pixel_step;
-                const bool inside = is_inside(g, top, column + p);
-                line_tile(inside ? from + (column + p) * step : lines + p * step,
-                          inside ? g->dilation_y * line_step : (size_t)c->line_floats, second + p * second_step, weights,
-                          bias, residual + at, out + at, c, n0, count - p, has_residual, low, high);
+                const bool direct = p >= whole.first && p < whole.last;
+                line_tile(direct ? from + (column + p) * step : lines + p * step,
+                          direct ? g->dilation_y * line_step : (size_t)c->line_floats, second + p * second_step,
+                          weights, bias, residual + at, out + at, c, n0, count - p, has_residual, low, high);
             }
         column += span;
         if (column >= g->out_width) column = 0, ++line;

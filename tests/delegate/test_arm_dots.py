@@ -43,7 +43,10 @@ def test_instructions(machine: str) -> None:
 
 
 def test_rows_of_a_tile_share_what_is_missing() -> None:
-    """Of a tile of 6 rows and 2 vectors: 12 products, and 2 for what all rows lack."""
+    """Of a tile of 6 rows and 2 vectors: 12 products for four bytes of each row, and 2 for what all rows lack.
+
+    Sixteen bytes of a row are loaded at once where there are as many: its fours are lanes of a vector.
+    """
     macros = {"T": "char", "MR": 6, "NV": 2, "PANEL": 8, "WIDTH": 4, "VW": 4, "LITECL_REGION": 1}
     call = """
 __attribute__((visibility("default"))) void rows(__global intv *sums, __global const uchar *x, __global const char *w,
@@ -58,4 +61,5 @@ __attribute__((visibility("default"))) void rows(__global intv *sums, __global c
     unit = Unit("rows.cl", text, tuple(f"-D{name}={value}" for name, value in macros.items()))
     made = assembly(compiler_for(kinds.machine("aarch64-linux:cortex-a76")), unit)
     body = made.partition("\nrows:")[2].partition(".Lfunc_end")[0]
-    assert body.count("sdot") == 12 + 2
+    assert body.count("sdot") == 5 * (12 + 2)
+    assert len(re.findall(r"sdot\t.*\.4b\[\d\]", body)) == 4 * 12
