@@ -171,6 +171,7 @@ _CASES = {
             ("hybrid", "FULLY_CONNECTED", "8 bits"),
             ("integer_device", "CONV_2D", "INT8, 3x3, 16 to 33"),
             ("integer_device", "DEPTHWISE_CONV_2D", "INT8, 3x3, 64"),
+            ("integer_conv", "DEPTHWISE_CONV_2D", "INT8 x INT8, 16 channels, 5x5"),
             ("integer_device", "DEPTHWISE_CONV_2D", "INT16, 3x3, 3"),
             ("integer_matmul", "BATCH_MATMUL", "INT8 x INT8, rank 3"),
             ("integer_matmul", "BATCH_MATMUL", "INT16 x INT16, rank 3"),
