@@ -74,8 +74,9 @@ def _lower(share_of: _ShareOf, in_pairs: Callable[[Geometry, Target], bool], cal
         return [depthwise_16.launch(call, weights_of(call.specs, out.spec, by_column, 1))]
     if columns == x.shape[3]:
         weights = weights_of(call.specs, out.spec, by_column, 1)
-        if in_pairs(_window(call), call.target):
-            return [depthwise_pairs.launch(call, _window(call), weights)]
+        g = _window(call)
+        if in_pairs(g, call.target):
+            return [depthwise_pairs.launch(call, g, weights)]
         return [_launch(call, weights, share_of)]
     weights = weights_of(call.specs, out.spec, by_column, x.shape[3])
     return [convolution(call, _window(call), weights)]
