@@ -35,7 +35,6 @@ lint: .venv/checked
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q tests/whole/test_words.py
 
 # The documentation as a site, in build/site; warnings and dead links are errors.
 docs: .venv/documented

@@ -23,7 +23,7 @@ _LONG = re.compile(
         |native_faults|native_processes|packs_elsewhere|pocl_folder|processor|side_by_side|tiles|tuning)\.py
     |perf/test_(bench|bench_folder|board|cli_use|fuzz|gpu|graph_fuzz|many|option_edges|peers|report
          |report_graph|report_truth|schemas|streams|tune|verify|verify_runtime)\.py
-    |whole/test_(additions|bisect|call_patterns|interrupts|processes|quantized_models|real_models|sample|scarce)\.py
+    |whole/test_(bisect|call_patterns|interrupts|processes|quantized_models|real_models|sample|scarce)\.py
     """,
     re.VERBOSE,
 )

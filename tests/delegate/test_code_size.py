@@ -1,13 +1,8 @@
-"""What a first answer waits for: how many kernels a model's layers are, and that code for all of them is there once."""
-
-import re
-from collections.abc import Iterator
-from pathlib import Path
+"""What a first answer waits for: how many kernels a model's layers are."""
 
 import numpy as np
 import pytest
 
-import litecl.kernels_cl
 from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.kit.schedule import rows_of
 from litecl.delegate.ops.chain_steps import StepCode
@@ -19,11 +14,7 @@ from litecl.interpreter.ops.unary import EXP, RSQRT
 from litecl.perf.models.build import Graph, model, randn
 from support.by_name import launches
 
-_KERNELS = Path(litecl.kernels_cl.__path__[0])
 _CPU = CpuTarget(vector_width=16, compute_units=1)
-_OF_A_TILE = {"MR", "NV", "PANEL", "WEIGHT_BITS", "TILE_COLUMNS", "ACTIVATION", "FINISHED"}  # macros of one variant
-_KINDS = "SHARED|INLINE|OUT_OF_LINE|inline"
-_FUNCTION = re.compile(rf"^({_KINDS})\b[^;{{}}]*?(\w+)\([^;{{}}]*\) \{{(.*?)^\}}", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("kernel", ["depthwise_conv_2d", "quantized_depthwise_conv_2d"])
@@ -69,34 +60,3 @@ def test_a_chain_is_compiled_with_its_own_steps() -> None:
 def test_every_step_has_a_bit() -> None:
     """Of the 64 that the kernel looks at."""
     assert max(StepCode) < 64
-
-
-def _reached(text: str, name: str, bodies: dict[str, str], seen: set[str]) -> Iterator[str]:
-    """Yield the bodies of a function and of all that it calls in the same file."""
-    for called in re.findall(r"\b(\w+)\(", text):
-        if called in bodies and called not in seen:
-            seen.add(called)
-            yield from _reached(bodies[called], called, bodies, seen)
-    yield text
-
-
-@pytest.mark.parametrize("file", sorted(p.name for p in _KERNELS.glob("*.[ch]*") if "\nSHARED " in p.read_text()))
-def test_functions_that_files_share_are_the_same_for_all_tiles(file: str) -> None:
-    """The linker keeps the first of them, whichever variant that is from."""
-    found = _FUNCTION.findall((_KERNELS / file).read_text())
-    bodies = {name: body for _, name, body in found}
-    shared = [name for kind, name, _ in found if kind == "SHARED"]
-    for name in shared:
-        words = {word for body in _reached(bodies[name], name, bodies, {name}) for word in re.findall(r"\w+", body)}
-        assert not words & _OF_A_TILE, name
-
-
-@pytest.mark.parametrize("file", sorted(path.name for path in _KERNELS.glob("*.cl")))
-def test_kernels_have_macros_of_their_own(file: str) -> None:
-    """Compilers say so on a user's terminal where one of common.h is defined again."""
-    common, text = ((_KERNELS / name).read_text() for name in ("common.h", file))
-    defined, own, undefined = (
-        {*re.findall(rf"^#{word} (\w+)", where, re.MULTILINE)}
-        for word, where in (("define", common), ("define", text), ("undef", text))
-    )
-    assert defined & own <= undefined

@@ -1,6 +1,5 @@
 """The documents say what is so: lists, commands, files and examples that they name."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,6 @@ from litecl.interpreter.options import RawOptions, unknown_op
 from litecl.interpreter.schema import TensorType
 from litecl.verify import coverage
 from litecl.verify.in_tflite import CUSTOM_IN_TFLITE, NOT_IN_TFLITE
-from litecl.verify.record import load
 from support import oracle
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -104,33 +102,3 @@ def test_commands_that_are_named_exist(document: str, capsys: pytest.CaptureFixt
 def test_the_page_of_the_command_names_every_subcommand() -> None:
     named = {line.split()[1] for line in _text("docs/command.md").splitlines() if line.startswith("    litecl ")}
     assert named == {*helps()}
-
-
-def test_figures_of_the_readme_are_measured_ones() -> None:
-    """Each is that of one thread in the file from which the table of docs/performance.md is made."""
-    (table,) = re.findall(r"^## How fast it is\n.*?^## ", _text("README.md"), re.M | re.S)
-    rows = re.findall(r"^\| (.+?) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", table, re.M)
-    runs = {run["processor"]: run["results"] for run in json.loads(_text("docs/performance.json"))["runs"]}
-    intel = {name: results for name, results in runs.items() if "Intel" in name}
-    (wide,), (narrow,) = ([intel[name] for name in intel if each in name] for each in ("of 16", "of 8"))
-    lesser = {result["name"]: f"{result['ratio']:.2f}" for result in narrow if result["threads"] == 1}
-    measured = [
-        (r["name"], f"{r['litecl_ms']:.3f}", f"{r['litert_ms']:.3f}", f"{r['ratio']:.2f}", lesser[r["name"]])
-        for r in wide
-        if r["threads"] == 1
-    ]
-    assert rows and not [row for row in rows if row not in measured]
-
-
-def test_results_of_devices_are_those_that_are_kept() -> None:
-    """Every file is named with how many checks pass; no failure is kept that says nothing of itself."""
-    lines = re.findall(r"^\| \[(.+?)\].*$", _text("docs/devices.md"), re.M)
-    kept = sorted((ROOT / "docs" / "devices").glob("*.json"))
-    assert sorted(lines) == [path.name for path in kept] and len(kept) >= 4
-    for path in kept:
-        (device,) = load(path).devices
-        line = next(
-            line for line in _text("docs/devices.md").splitlines() if f"({path.parent.name}/{path.name})" in line
-        )
-        assert f"{device.counts['pass']} of {device.checks} pass" in line
-        assert path.stat().st_size < 200_000
