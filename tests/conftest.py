@@ -1,9 +1,11 @@
-"""``pytest --quick``: the part of the tests that `make check` runs, in about a minute and without TensorFlow."""
+"""The parts of the suite: by default what guards the device that users have, `--nightly` everything, `--quick` what
+`make check` runs, in about a minute and without TensorFlow.
+"""
 
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,8 +16,8 @@ from support import empty_copies, gaps, pocl_processor, red_zones
 from support.by_opencl import runs_by_opencl
 
 _MOST_CASES = 1000  # of one test; of a longer table every n-th case is run
-_EVERY = 20  # case is run on the back end for the processor, unless all are asked for
-_EVERY_BY_OPENCL = 100  # test is run by a driver of OpenCL's in a quick run
+_EVERY_BY_OPENCL = 20  # case of a test is run by OpenCL, of which PoCL compiles each by itself
+_EVERY_BY_OPENCL_QUICKLY = 100
 _NEEDS_TENSORFLOW = re.compile(r"""^(?:\w+ = )?pytest\.importorskip\("(?:tensorflow|keras)"\)""", re.M)
 _LONG = re.compile(
     r"""
@@ -35,7 +37,7 @@ os.environ.pop("COLUMNS", None)  # pytest-xdist sets it in its workers, and lite
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="leave out what is long or needs TensorFlow")
     parser.addoption("--gaps", action="store_true", help="look for writes between tensors (support/gaps.py)")
-    parser.addoption("--native", action="store_true", help="run all cases on the back end for the processor itself")
+    parser.addoption("--nightly", action="store_true", help="run everything: fuzzers, all cases by OpenCL, processes")
     parser.addoption("--ray", action="store_true", help="kill a worker of Ray's too, which needs litecl[ray]")
 
 
@@ -46,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("gaps"):
         gaps.leave()
     config.addinivalue_line("markers", "opencl: unless a test names a device, it is the one for OpenCL")
-    config.addinivalue_line("markers", "native: one of many cases on the back end for the processor")
+    config.addinivalue_line("markers", "nightly: long or about other programs; runs with --nightly alone")
     config.addinivalue_line("markers", "long: one test that a quick run leaves out")
     config.addinivalue_line("markers", "tensorflow: one test that needs TensorFlow, in a file that does not")
 
@@ -84,20 +86,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("tensorflow"):
                 item.add_marker(pytest.mark.skip(reason="TensorFlow is not installed"))
-    if not config.getoption("native"):
-        natives = [item for item in items if item.get_closest_marker("native")]
-        _leave_out(config, items, {*natives} - {*natives[::_EVERY]})
+    if not config.getoption("nightly"):
+        _leave_out(config, items, {item for item in items if item.get_closest_marker("nightly")})
+        for cases in _by_test(item for item in items if runs_by_opencl(item)).values():
+            _leave_out(config, items, {*cases} - {*cases[::_EVERY_BY_OPENCL]})
     if config.getoption("quick"):
         _leave_out(
             config, items, {i for i in items if i.get_closest_marker("tensorflow") or i.get_closest_marker("long")}
         )
         driven = [item for item in items if runs_by_opencl(item)]
-        _leave_out(config, items, {*driven} - {*driven[::_EVERY_BY_OPENCL]})
-        tests = defaultdict(list)
-        for item in items:
-            tests[item.path, getattr(item, "originalname", item.name)].append(item)
-        kept = {item for cases in tests.values() for item in cases[:: -(-len(cases) // _MOST_CASES)]}
+        _leave_out(config, items, {*driven} - {*driven[::_EVERY_BY_OPENCL_QUICKLY]})
+        kept = {item for cases in _by_test(items).values() for item in cases[:: -(-len(cases) // _MOST_CASES)]}
         _leave_out(config, items, {*items} - kept)
+
+
+def _by_test(items: Iterable[pytest.Item]) -> dict[object, list[pytest.Item]]:
+    tests = defaultdict(list)
+    for item in items:
+        tests[item.path, getattr(item, "originalname", item.name)].append(item)
+    return tests
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], left_out: Set[pytest.Item]) -> None:

@@ -25,7 +25,7 @@ from support.joins import agrees, conv, cut, integers, joined, pooled, reshaped,
 RNG = np.random.default_rng(8)
 RELU = ActivationFunctionType.RELU
 
-on_every_device = pytest.mark.parametrize("device", devices.tested(), ids=lambda device: device.name)
+on_every_device = pytest.mark.parametrize("device", devices.with_native(), ids=devices.named)
 in_every_mode = pytest.mark.parametrize(
     "mode",
     [{}, {"num_threads": 1}, {"queue_loops": True}, {"device": devices.tested()[0]}],

@@ -8,7 +8,6 @@ import pytest
 
 from litecl.cases import Case
 from litecl.delegate import CLDelegate
-from litecl.delegate.native.backend import Native
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops import every_op, unary
@@ -62,27 +61,12 @@ def test_interpreter(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", DEVICE_CASES, ids=repr)
-@pytest.mark.parametrize("device", devices.tested(), ids=lambda device: device.name)
+@pytest.mark.parametrize("device", devices.with_native(), ids=devices.named)
 def test_device(device: Any, case: Case) -> None:
     """The device kernel agrees, and the device claims what it is expected to claim, if anything is expected."""
-    interpreter = Interpreter(
-        model_content=content(case), delegates=[CLDelegate(device=device, dynamic_range="reference")]
-    )
-    _check(case, interpreter, compare.DEVICE)
-    (row,) = interpreter.delegation_report().nodes
-    if case.on_device:
-        assert row.claimed == (case.device is None), row.reason or "claimed"
-
-
-@pytest.mark.native
-@pytest.mark.parametrize("case", DEVICE_CASES, ids=repr)
-def test_native(case: Case) -> None:
-    """The processor agrees, by the back end of its own. `pytest --native` runs all cases, else every 20th is run."""
-    if not Native().devices():
-        pytest.skip("no compiler for the processor: pip install ziglang")
-    interpreter = Interpreter(
-        model_content=content(case), delegates=[CLDelegate("native", num_threads=2, dynamic_range="reference")]
-    )
+    num_threads = 2 if device == "native" else None
+    delegate = CLDelegate(device, num_threads=num_threads, dynamic_range="reference")
+    interpreter = Interpreter(model_content=content(case), delegates=[delegate])
     _check(case, interpreter, compare.DEVICE)
     report = interpreter.delegation_report()
     if case.on_device:
@@ -94,9 +78,7 @@ ZEROS = [case for case in CASES if case.op in KEEPING_ZEROS and case.name in ("e
 
 
 @pytest.mark.parametrize("case", ZEROS, ids=repr)
-@pytest.mark.parametrize(
-    "device", [None, *devices.tested()], ids=lambda device: "cpu" if device is None else device.name
-)
+@pytest.mark.parametrize("device", [None, *devices.with_native()], ids=devices.named)
 def test_signs_of_zeros(device: Any, case: Case) -> None:
     """-0 and 0 are told apart by what follows, such as ATAN2 or a division."""
     delegates = [] if device is None else [CLDelegate(device=device)]
