@@ -35,9 +35,9 @@ def warn(message: str) -> None:
 
 @dataclass(frozen=True)
 class Manner:
-    """How a region runs: as "one kernel", "queued" launch by launch, or "queued at once" as a command buffer, and why.
+    """How a region runs: as "one kernel", or "queued" launch by launch, and why.
 
-    fault: the device's error, on one line, if one kernel or a command buffer was intended.
+    fault: the device's error, on one line, if one kernel was intended.
     """
 
     runs: str

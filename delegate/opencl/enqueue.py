@@ -73,7 +73,7 @@ class BoundKernel:
         self._held = queue, kernel, arguments
         self._sizes = tuple(global_size), (*local_size, *(1,) * (count - len(local_size)))
         items, group = ((ctypes.c_size_t * count)(*sizes) for sizes in self._sizes)
-        self._arrays = items, group
+        self._arrays = items, group  # to which the call points
         no_events, dimensions = (ctypes.c_uint32.from_param(n) for n in (0, count))
         objects = _pointer(queue.int_ptr), _pointer(kernel.int_ptr)
         addresses = _pointer(ctypes.addressof(items)), _pointer(ctypes.addressof(group))
@@ -84,12 +84,6 @@ class BoundKernel:
         queue, kernel, arguments = self._held
         kernel.set_arg(position, value)
         self._held = queue, kernel, [*arguments[:position], value, *arguments[position + 1 :]]
-
-    @property
-    def recorded(self) -> tuple[Any, ...]:
-        """Return what a command buffer records: the kernel, dimensions, offsets, sizes and local sizes."""
-        items, group = self._arrays
-        return self._held[1].int_ptr, len(items), None, ctypes.addressof(items), ctypes.addressof(group)
 
     def enqueue(self) -> None:
         """Queue the kernel. Unless it is short, other threads can run meanwhile, even if queueing it runs it."""

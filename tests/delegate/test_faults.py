@@ -53,7 +53,6 @@ _COMBINATIONS = [
     *(("limited loop", "one thread", "fallback"), ("loop", "queued", "strict"), ("lstm", "threads", "interrupt")),
     *(("quantized", "threads", "interrupt"), ("integer LSTM", "one thread", "fallback")),
     *(("loop", "workers", "fallback"), ("lstm", "mapped", "fallback"), ("image", "integrated", "strict")),
-    *(("limited loop", "recorded", "fallback"), ("lstm", "recorded", "strict"), ("image", "recorded", "interrupt")),
 ]
 
 

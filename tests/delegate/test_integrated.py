@@ -1,7 +1,6 @@
 """A GPU whose memory is the host's: inputs and outputs are mapped, or seen by both, and no command copies them."""
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -27,7 +26,6 @@ from litecl.interpreter.ops.unary import EXP
 from support import devices
 from support.build import Graph, model, randn
 from support.cl_user import User, assert_holds
-from support.command_buffers import emulated
 from support.compiled import CONTENT, A, X, expected
 from tools import opencl_seam
 from tools.fault_models import Session, raises, small, subjects
@@ -103,18 +101,16 @@ def options(
     yield devices.as_on_an_integrated_gpu(monkeypatch, folder, has_svm=way == "shared")
 
 
-@pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("name", [*SUBJECTS][:-1])  # the integer LSTM compiles for too long
-def test_results(name: str, recorded: bool, way: str, options: dict[str, Any], seen: Seen) -> None:
-    """Over invokes, with states that are reset and read back; launch by launch, and as command buffers."""
+def test_results(name: str, way: str, options: dict[str, Any], seen: Seen) -> None:
+    """Over invokes, with states that are reset and read back."""
     if "loop" in name:
         devices.needs_groups()
     subject = SUBJECTS[name]
-    with emulated() if recorded else nullcontext():
-        session = Session(subject, [CLDelegate(**options, **subject.options, strict=True)])
-        for step, wanted in zip(session.steps(), by_cpu(name), strict=True):
-            for got, right in zip(step(), wanted, strict=True):
-                np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-5)
+    session = Session(subject, [CLDelegate(**options, **subject.options, strict=True)])
+    for step, wanted in zip(session.steps(), by_cpu(name), strict=True):
+        for got, right in zip(step(), wanted, strict=True):
+            np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-5)
     assert not seen.mapped
     if way == "mapped" or name in _WITHOUT_STATES:
         assert bool(seen.maps) is (way == "mapped")

@@ -15,7 +15,6 @@ from weakref import ref
 import pyopencl as cl
 
 from litecl.delegate.opencl import enqueue, unlocked
-from litecl.delegate.opencl.runs.recordings import command_buffer
 
 _FUNCTIONS = (
     *("get_platforms", "Context", "CommandQueue", "Buffer", "SVMAllocation", "Program", "Kernel", "link_program"),
@@ -37,7 +36,6 @@ _METHODS = (
     *((cl.Event, name) for name in ("profile", "wait")),
     (cl.MemoryMap, "release"),
 )
-_CREATE, _RELEASE = "clCreateCommandBufferKHR", "clReleaseCommandBufferKHR"
 _KINDS = (
     (cl.MemoryError, cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE),
     (cl.RuntimeError, cl.status_code.OUT_OF_RESOURCES),
@@ -96,8 +94,6 @@ def installed(seam: Seam) -> Iterator[Seam]:
     natives = {name: getattr(enqueue, name) for name in ("_enqueue", "_enqueue_locked")}
     for name, function in natives.items():
         setattr(enqueue, name, function and _native(seam, function, "clEnqueueNDRangeKernel"))
-    functions_of = command_buffer.functions_of
-    command_buffer.functions_of = lambda device: _counted(seam, functions_of(device))
     link, unlocked._link = unlocked._link, None  # pyopencl's is counted
     for module in modules:
         module.cl = proxy  # type: ignore[attr-defined]
@@ -107,7 +103,6 @@ def installed(seam: Seam) -> Iterator[Seam]:
         yield seam
     finally:
         unlocked._link = link
-        command_buffer.functions_of = functions_of
         for name, function in natives.items():
             setattr(enqueue, name, function)
         for class_, name, real in kept:
@@ -148,23 +143,6 @@ def _native(seam: Seam, real: Callable[..., int], name: str) -> Callable[..., in
             return int(failed.code)
 
     return answer
-
-
-def _counted(seam: Seam, functions: command_buffer.Functions | None) -> command_buffer.Functions | None:
-    """The functions of command buffers, of which releasing one never fails."""
-    if functions is None:
-        return None
-
-    def create(count: int, queues: Any, properties: Any, status: Any) -> int | None:
-        try:
-            made: int | None = seam.call(_CREATE, functions[_CREATE], count, queues, properties, status)
-        except cl.Error as failed:
-            status._obj.value = failed.code
-            return None
-        return made
-
-    others = {n: _native(seam, f, n) for n, f in functions.items() if n not in (_CREATE, _RELEASE)}
-    return {**others, _CREATE: create, _RELEASE: functions[_RELEASE]}
 
 
 def _replaced(seam: Seam, name: str, real: Any) -> Any:

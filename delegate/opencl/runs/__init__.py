@@ -1,1 +1,1 @@
-"""Ways to run a plan: as one kernel, queued launch by launch, and, in ``recordings``, as a driver recorded it."""
+"""Ways to run a plan: as one kernel, or queued launch by launch."""

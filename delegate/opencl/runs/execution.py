@@ -1,7 +1,6 @@
 """A plan bound to an OpenCL device: its memory, its queue, and its launches as one kernel or queued one by one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol, cast
 
 from litecl.delegate.backend.protocols import AtOnce
@@ -13,15 +12,13 @@ from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.memory.memory import Memory
 from litecl.delegate.opencl.memory.user_buffer import CLUserBuffer
 from litecl.delegate.opencl.runs.queued import QueuedLaunches
-from litecl.delegate.opencl.runs.recordings.recorded import RecordedIterations, RecordedLaunches, is_straight
-from litecl.delegate.opencl.runs.recordings.recorder import NotRightError, recorder_of
 from litecl.delegate.opencl.runs.region_kernel import RegionKernel
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work, groups_of, may_be_long
 from litecl.delegate.report import Counters, LaunchTime, Manner, summary
 from litecl.interpreter import limits
 from litecl.interpreter.buffers import Buffer
-from litecl.interpreter.errors import DelegateError, KernelBuildError
+from litecl.interpreter.errors import KernelBuildError
 
 # With fewer launches than this a program of its own does not pay, unless it saves them.
 _REGION_LAUNCHES = 4
@@ -118,11 +115,10 @@ def _on_gpu(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> t
     manner = Manner("queued", _why_queued(plan, device, options) if has_groups else _NOT_A_CPU)
     if not manner.reason:
         try:
-            queued = QueuedLaunches(plan, device, memory, most, one_by_one=False)
-            return _recorded(queued, plan, device, memory, options, Manner("queued", _NOT_A_CPU))
+            return QueuedLaunches(plan, device, memory, most, one_by_one=False), Manner("queued", _NOT_A_CPU)
         except KernelBuildError as error:
             manner = _unlinked(error, options)
-    return _recorded(QueuedLaunches(plan, device, memory, most), plan, device, memory, options, manner)
+    return QueuedLaunches(plan, device, memory, most), manner
 
 
 def _shares_memory(plan: Plan) -> bool:
@@ -147,28 +143,3 @@ def _unlinked(error: KernelBuildError, options: CLOptions) -> Manner:
     if options.strict:
         raise error
     return Manner("queued", "it could not be linked", summary(error))  # a kernel that does not build fails below too
-
-
-def _recorded(
-    queued: QueuedLaunches, plan: Plan, device: Device, memory: Memory, options: CLOptions, manner: Manner
-) -> tuple[Launches, Manner]:
-    """Return the launches as a recording where the driver makes them and the host decides nothing, or else
-    iterations of loops as recordings; in the user's buffers, which may be others in every run, as they are.
-    Raises DelegateError if ``strict``.
-    """
-    if device.profile or memory.users:
-        return queued, manner
-    try:
-        recorder = recorder_of(device)
-        if recorder is not None and is_straight(plan, queued, options, recorder.least):
-            return RecordedLaunches(plan, queued, device, recorder), replace(manner, runs="queued at once")
-        if recorder is not None and recorder.overlaps:
-            queued.replay(RecordedIterations(plan, queued, device, recorder, options))
-        return queued, manner
-    except NotRightError as error:
-        return queued, replace(manner, reason=f"{manner.reason}; {error}")
-    except DelegateError as error:
-        if options.strict:
-            raise
-        reason = manner.reason if manner.fault else "it could not be recorded"
-        return queued, replace(manner, reason=reason, fault=manner.fault or summary(error))

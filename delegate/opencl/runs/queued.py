@@ -7,8 +7,8 @@ Loops that one group runs are a single launch, unless all launches are to be que
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator
-from typing import Any, Protocol
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -32,20 +32,10 @@ from litecl.interpreter.graph import Array
 
 _MOST_AHEAD = 16  # iterations queued between two checks of the flag
 _LONG_S = 0.1  # most time for queued iterations, beyond which fewer are queued, so that Ctrl-C soon takes effect
-MARK_AFTER = 64  # iterations of a loop of known length, of which the device is at most twice as many behind
+_MARK_AFTER = 64  # iterations of a loop of known length, of which the device is at most twice as many behind
 
 _State = tuple[Array, Any]
 """A loop's flag and count, and the event after which they are there."""
-
-
-class Iterations(Protocol):
-    """Iterations of loops, each recorded in a command buffer."""
-
-    def holds(self, loop: Loop) -> bool:
-        """Return whether those of a loop are."""
-
-    def enqueue(self, queued: "QueuedLaunches", loop: Loop, guard: int | None, swapped: set[int]) -> int:
-        """Queue one in place of ``queued.iteration``; return the number of launches."""
 
 
 class QueuedLaunches:
@@ -58,17 +48,15 @@ class QueuedLaunches:
     ) -> None:
         self._plan, self._device, self._memory, self._most = plan, device, memory, most_iterations
         self._counts = LoopCounts(plan, device, most_iterations)
-        self.kernels = Bindings(plan, device, memory, self._counts, one_by_one=one_by_one)
-        self.renew = self.kernels.renew
+        self._kernels = Bindings(plan, device, memory, self._counts, one_by_one=one_by_one)
+        self.renew = self._kernels.renew
         self._flag = {id(part): 2 * i for i, part in enumerate(plan.control)}
         self._turns, self._turned = plan.turns, False
         self._counters = Counters()
         self._mark: Any = None
         self._events: list[tuple[Work, Any]] = []
-        self._take: Callable[[BoundKernel], object] = BoundKernel.enqueue
-        self._iterations: Iterations | None = None
         for part, guard in self._guarded(plan.steps, None):
-            self.kernels.of(part, guard, ())
+            self._kernels.of(part, guard, ())
 
     def run(self, counters: Counters) -> None:
         """Queue everything; wait only for the flags of loops."""
@@ -76,29 +64,15 @@ class QueuedLaunches:
         self._mark = None
         self._events = []
         try:
-            self.queue(self._turned)
+            self._steps(self._plan.steps, None, self._at_first(self._turned))
             self.check(counters)
         except FAULTS as error:
             raise typed(error, RUNNING) from error
 
     def check(self, counters: Counters) -> None:
         """Raise ModelError if a loop that a group runs has run too often; wait for that if iterations are limited."""
-        if self.kernels.has_groups:
+        if self._kernels.has_groups:
             self._counts.check(counters)
-
-    def sequence(self, steps: Callable[[], None]) -> list[BoundKernel]:
-        """Return the launches that a function would queue, in which the host decides nothing."""
-        found: list[BoundKernel] = []
-        before, self._counters, self._take = self._counters, Counters(), found.append
-        try:
-            steps()
-        finally:
-            self._counters, self._take = before, BoundKernel.enqueue
-        return found
-
-    def queue(self, turned: bool) -> None:
-        """Queue everything. turned: see ``turn``."""
-        self._steps(self._plan.steps, None, self._at_first(turned))
 
     @property
     def at_once(self) -> AtOnce | None:
@@ -107,7 +81,7 @@ class QueuedLaunches:
             return None
         works = list(self._plan.works)
         launches = [
-            [self.kernels.of(w, None, self._at_first(turned)).run_at_once for w in works] for turned in (False, True)
+            [self._kernels.of(w, None, self._at_first(turned)).run_at_once for w in works] for turned in (False, True)
         ]
 
         def run() -> None:
@@ -129,12 +103,11 @@ class QueuedLaunches:
 
     def loop(self, loop: Loop) -> str:
         """Describe how a loop is run."""
-        if loop.number in self.kernels.in_groups:
+        if loop.number in self._kernels.in_groups:
             return "in one launch, by one group"
-        at_once = ", each at once" if self._iterations is not None and self._iterations.holds(loop) else ""
         if loop.trips is None:
-            return f"queued under a flag on the device, up to {_MOST_AHEAD} iterations ahead{at_once}"
-        return f"queued, exactly {loop.trips} iterations{at_once}"
+            return f"queued under a flag on the device, up to {_MOST_AHEAD} iterations ahead"
+        return f"queued, exactly {loop.trips} iterations"
 
     def times(self) -> list[tuple[Work, LaunchTime]]:
         """Return the time of each launch by its event."""
@@ -152,30 +125,17 @@ class QueuedLaunches:
             if isinstance(part, Work):
                 found.append((part, guard))
             elif isinstance(part, OneGroup):
-                found += [(part, guard)] if self.kernels.is_group(part) else self._guarded(part.steps, guard)
+                found += [(part, guard)] if self._kernels.is_group(part) else self._guarded(part.steps, guard)
             elif isinstance(part, Branch):
                 flag = self._flag[id(part)]
                 found += self._guarded(part.then, flag + BranchFlag.THEN)
                 found += self._guarded(part.otherwise, flag + BranchFlag.OTHERWISE)
             else:
-                inner = self.within(part, guard)
+                inner = self._within(part, guard)
                 found += [*self._guarded(part.condition, inner), *self._guarded(part.body, inner)]
         return found
 
-    def loops(self, steps: Steps, guard: int | None) -> Iterator[tuple[Loop, int | None]]:
-        """Yield every loop that is queued, with the flag that launches in it depend on."""
-        for part in steps:
-            if isinstance(part, Loop):
-                yield part, (inner := self.within(part, guard))
-                yield from self.loops([*part.condition, *part.body], inner)
-            elif isinstance(part, Branch):
-                flag = self._flag[id(part)]
-                yield from self.loops(part.then, flag + BranchFlag.THEN)
-                yield from self.loops(part.otherwise, flag + BranchFlag.OTHERWISE)
-            elif isinstance(part, OneGroup) and not self.kernels.is_group(part):
-                yield from self.loops(part.steps, guard)
-
-    def within(self, loop: Loop, guard: int | None) -> int | None:
+    def _within(self, loop: Loop, guard: int | None) -> int | None:
         """Return the flag that launches in a loop depend on. guard: that of the loop."""
         return guard if loop.trips is not None else self._flag[id(loop)] + LoopFlag.GOES_ON
 
@@ -201,22 +161,12 @@ class QueuedLaunches:
         if self._most is not None and trips > self._most:
             raise too_many_iterations(loop, self._most)
         for iteration in range(trips):
-            self._iterate(loop, guard, swapped)
-            if iteration % MARK_AFTER == MARK_AFTER - 1:
+            self._iteration(loop, guard, swapped)
+            if iteration % _MARK_AFTER == _MARK_AFTER - 1:
                 self._keep_close()
                 limits.tick()
 
-    def replay(self, iterations: Iterations) -> None:
-        """Queue iterations of loops by what has recorded them, where it has."""
-        self._iterations = iterations
-
-    def _iterate(self, loop: Loop, guard: int | None, swapped: set[int]) -> None:
-        if self._iterations is not None and self._iterations.holds(loop):
-            self._counters.kernel_launches += self._iterations.enqueue(self, loop, guard, swapped)
-        else:
-            self.iteration(loop, guard, swapped)
-
-    def iteration(self, loop: Loop, guard: int | None, swapped: set[int]) -> None:
+    def _iteration(self, loop: Loop, guard: int | None, swapped: set[int]) -> None:
         """Queue an iteration: the body, and before it the condition if the model does not say how often it runs."""
         if loop.trips is None:
             self._steps(loop.condition, guard, swapped)
@@ -239,7 +189,7 @@ class QueuedLaunches:
         while True:
             start_s = time.perf_counter()
             for _ in range(ahead):
-                self._iterate(loop, self.within(loop, guard), swapped)
+                self._iteration(loop, self._within(loop, guard), swapped)
             state, newest = newest, self._state(flag)
             if state is None:
                 continue  # nothing is waited for before more is queued
@@ -257,7 +207,9 @@ class QueuedLaunches:
     def _state(self, flag: int) -> _State:
         """Queue a copy of a loop's state, as it is after what has been queued so far."""
         values = np.empty(2, np.int32)
-        copied = cl.enqueue_copy(self._device.queue, values, self.kernels.flags, src_offset=4 * flag, is_blocking=False)
+        copied = cl.enqueue_copy(
+            self._device.queue, values, self._kernels.flags, src_offset=4 * flag, is_blocking=False
+        )
         self._memory.under_way.append(copied)
         self._device.queue.flush()
         return values, copied
@@ -270,8 +222,8 @@ class QueuedLaunches:
         return bool(values[LoopFlag.GOES_ON]), int(values[LoopFlag.COUNT])
 
     def _launch(self, part: Work | OneGroup, guard: int | None, swapped: set[int]) -> None:
-        if isinstance(part, Work) or self.kernels.is_group(part):
-            self._enqueue(part, self.kernels.of(part, guard, swapped))
+        if isinstance(part, Work) or self._kernels.is_group(part):
+            self._enqueue(part, self._kernels.of(part, guard, swapped))
         else:
             self._steps(part.steps, guard, swapped)
 
@@ -280,11 +232,11 @@ class QueuedLaunches:
         if self._device.profile and isinstance(part, Work):
             self._events.append((part, bound.enqueue_with_event()))
         else:
-            self._take(bound)
+            bound.enqueue()
 
     def _control(
         self, entry: str, places: tuple[int, ...], predicate: Operand | None = None, swapped: Collection[int] = ()
     ) -> None:
         """Queue one of control.cl's kernels. places: of flags."""
         self._counters.kernel_launches += 1
-        self._take(self.kernels.control(entry, places, predicate, swapped))
+        self._kernels.control(entry, places, predicate, swapped).enqueue()

@@ -1,1 +1,0 @@
-"""Launches that a GPU's driver records once and queues at once: command buffers, and Qualcomm's recordings."""
