@@ -1,4 +1,4 @@
-# On a fresh machine with Python 3.11+: `make demo`, `make check` (a minute) and `make test` (everything).
+# On a fresh machine with Python 3.11+: `make demo`, `make check` (a minute), `make test` and `make nightly` (everything).
 PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
@@ -12,7 +12,7 @@ _ := $(shell rm -rf .venv)
 endif
 endif
 
-.PHONY: demo check quick test lint models docs packages hooks clean
+.PHONY: demo check quick test nightly lint models docs packages hooks clean
 
 demo: .venv/installed
 	$(BIN)/python examples/demo.py
@@ -25,6 +25,11 @@ quick: .venv/checked
 
 test: .venv/installed lint
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+# Everything: fuzzers, all cases by OpenCL, emulated GPUs, many processes, and how much of what reads files is covered.
+nightly: .venv/installed lint
+	$(BIN)/python -m pytest --nightly --numprocesses 2 --dist worksteal
+	tests/tools/coverage.sh $(BIN)/python
 
 # The table of real models: what ran where, and how far outputs are from LiteRT's.
 models: .venv/installed

@@ -96,7 +96,7 @@ def _of_each(
 
 
 def _joined(errors: Sequence[DelegateError]) -> DelegateError:
-    """Return one error for several, of which each is told once; of their type if all have it."""
+    """Merge errors, dropping duplicates; keep their type if they share one."""
     (kind,) = types if len(types := {type(error) for error in errors}) == 1 else (DelegateError,)
     return kind("; ".join(dict.fromkeys(map(str, errors))))
 

@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -101,7 +100,7 @@ class Launch:
     args: in the order of the kernel's parameters; scalars are numpy scalars of the parameter's exact type
         (``np.int32(3)``, ``np.float32(0.5)``). global_size is a multiple of local_size in every dimension.
     defines: ``-D`` macros. Every distinct set means another program to build, so pass dimensions as arguments instead.
-    flops: arithmetic operations, for the report. unit: what does them, if not floats. tiled: its tile, if it has one.
+    flops: arithmetic operations, for the report.  tiled: its tile, if it has one.
     apart: whether a work-item needs nothing of its group but ``ITEM_INDEX``: neither a barrier nor local memory.
     """
 
@@ -113,7 +112,6 @@ class Launch:
     defines: Mapping[str, str | int | float] = field(default_factory=dict)
     flops: int = 0
     apart: bool = False
-    unit: Literal["", "matrix", "halves"] = ""
     tiled: Tiled | None = None
 
     @property

@@ -47,7 +47,7 @@ def aligned(size_bytes: int) -> Array:
 
 
 def _in_large_pages(size: int) -> Array:
-    """Return so many bytes of which those after the last whole large page lie in small ones: they take no more."""
+    """Allocate `size` bytes on huge pages; the tail uses normal pages."""
     try:
         pages = mmap.mmap(-1, size + LARGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError) as error:

@@ -10,14 +10,11 @@
 // A kernel file defines before: Element, of x, and Four, a vector of four; Packed, of the weights, and LOAD_PACKED, which
 // makes four of them a Four; MULTIPLY_ADD(sum, x, w), for an Element x; with ROW_SUMS, ADD_ROW(total, x), for a Four x of a
 // row, whose total times a factor is added to all its sums.
-// Macros: BM, BN, TM, TN, PARTS, GATHER, WINDOW_HEIGHT, WINDOW_WIDTH, RIGHT_ROWS, RIGHT_COLUMNS, SINGLE, ROW_SUMS; UNIT_LANES, if
-// matrix units compute (matrix_tile.h), or HALF_STEPS, if halves are multiplied (half_tile.h), with BK.
+// Macros: BM, BN, TM, TN, PARTS, GATHER, WINDOW_HEIGHT, WINDOW_WIDTH, RIGHT_ROWS, RIGHT_COLUMNS, SINGLE, ROW_SUMS.
 #include <Slice>
 #include <LocalProduct>
 
-#ifndef BK
 #define BK 16
-#endif
 #define ACROSS (BN / TN)
 #define ITEMS (BM / TM * ACROSS)
 #define LEFT_STEP (BM + 4)  // neighbours in the depth lie in other banks
@@ -150,9 +147,6 @@ inline Tile tile_of(__global const LocalProduct *p) {
 #endif
 }
 
-#ifdef UNIT_LANES
-#include "matrix_tile.h"
-#else
 #define SUM_ROWS TM
 #define SUM_FOURS (TN / 4)
 
@@ -244,10 +238,6 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
 #endif
 }
 
-#ifdef HALF_STEPS
-#include "half_tile.h"
-#endif
-
 // Does something with every four sums of a work-item: row m, from column n on.
 #define FOR_SUMS(...)                                                                \
     UNROLL for (int i = 0; i < TM; ++i) {                                            \
@@ -258,7 +248,6 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
             __VA_ARGS__;                                                             \
         }                                                                            \
     }
-#endif
 
 // Ends a kernel's group unless it is the last of those that share its tile's depth, which has the sums of all.
 #ifdef PARTS

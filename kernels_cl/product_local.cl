@@ -2,19 +2,9 @@
 //
 // A group computes a tile (local_tile.h). With PARTS the depth is shared out among groups too: each leaves its sums in
 // parts[part][tile][TM * TN / 4][work-item] and counts itself in arrived[tile], and the last one to arrive adds them up in
-// order, and leaves the count at 0 for the next run. The bias is padded to whole tiles. With UNIT_LANES matrix units
-// multiply what is rounded to halves (matrix_tile.h), with HALF_STEPS halves are multiplied (half_tile.h), and all else is
-// the same.
+// order, and leaves the count at 0 for the next run. The bias is padded to whole tiles.
 // Macros: those of local_tile.h; HALF_WEIGHTS: packed weights are halves; ACTIVATION (common.h), whose arguments are low
 // and high.
-#ifdef HALF_STEPS  // by sixteens some spill on Intel's GPUs: behind short windows, and before functions of added up parts
-#define CLAMPED_ACTIVATION_CLAMP 1
-#define CLAMPED(activation) CLAMPED_(activation)
-#define CLAMPED_(activation) CLAMPED_##activation
-#if defined(WINDOW_WIDTH) && WINDOW_HEIGHT * WINDOW_WIDTH < 9 || defined(PARTS) && !CLAMPED(ACTIVATION)
-#undef LITECL_SUBGROUP
-#endif
-#endif
 #include "common.h"
 #include "columns.h"
 #include "parts.h"
@@ -23,19 +13,12 @@ typedef float Element;
 typedef float4 Four;
 #ifdef HALF_WEIGHTS
 typedef half Packed;
-#ifdef HALF_STEPS
-#define LOAD_PACKED(from) (load_halves(from) * p->scale)
-#else
 #define LOAD_PACKED(p) load_halves(p)
-#endif
 #else
 typedef float Packed;
 #define LOAD_PACKED(p) LOAD4(p)
 #endif
 #define MULTIPLY_ADD(sum, x, w) sum = (x) * (w) + sum
-#ifdef HALF_STEPS
-#include "half_unit.h"
-#endif
 #include "local_tile.h"
 
 inline void finish(float4 y, __global const float *bias, __global const float *residual, __global float *out,
@@ -47,13 +30,7 @@ inline void finish(float4 y, __global const float *bias, __global const float *r
     store_columns(out + at, ACTIVATION(y, low, high), columns, p->aligned);
 }
 
-#ifdef UNIT_LANES
-KERNEL void product_matrix(
-#elif defined(HALF_STEPS)
-KERNEL void product_halves(
-#else
 KERNEL void product_local(
-#endif
     ITEM __global const float *restrict x, __global const Packed *restrict weights, __global const float *restrict bias,
     __global const float *restrict residual, __global float *restrict out, __global const Slice *restrict slices,
     __global const LocalProduct *restrict p, __local float4 *restrict memory, const float low, const float high
@@ -73,10 +50,7 @@ KERNEL void product_local(
     const Around around = {0.0f};
 #endif
     float4 sums[SUM_ROWS][SUM_FOURS];
-#ifdef HALF_STEPS
-    if (!add_up_halves(sums, x + slice.x, weights + slice.weights, tile, memory, p, &around))
-#endif
-        add_up(sums, x + slice.x, weights + slice.weights, tile, memory, p, &around);
+    add_up(sums, x + slice.x, weights + slice.weights, tile, memory, p, &around);
     ADD_UP_TILE
     FOR_SUMS(finish(sums[i][j], bias, residual, out, slice, m, n, p, low, high))
 }

@@ -21,7 +21,7 @@ _EVERY_BY_OPENCL_QUICKLY = 100
 _NEEDS_TENSORFLOW = re.compile(r"""^(?:\w+ = )?pytest\.importorskip\("(?:tensorflow|keras)"\)""", re.M)
 _LONG = re.compile(
     r"""
-    delegate/test_(attention|capabilities|compiling|fault_files|faults|float_mode|gaps|gpu_launches|gpu_winograd
+    delegate/test_(attention|capabilities|compiling|fault_files|faults|float_mode|gaps|gpu_launches
         |native_faults|native_processes|packs_elsewhere|pocl_folder|processor|side_by_side|tiles|tuning)\.py
     |perf/test_(bench|bench_folder|board|cli_use|fuzz|gpu|graph_fuzz|many|option_edges|peers|report
          |report_graph|report_truth|schemas|streams|tune|verify|verify_runtime)\.py

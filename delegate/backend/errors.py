@@ -8,7 +8,7 @@ from litecl.interpreter.errors import DelegateError, LiteclError, ModelError, Ou
 
 
 class NoRuntime(DelegateError):
-    """Nothing of what a back end needs is installed, so that whoever has another one need not be told."""
+    """Raised when a back end's runtime isn't installed. Callers stay quiet if another one is available."""
 
 
 def no_host_memory(doing: str) -> OutOfDeviceMemory:

@@ -50,11 +50,7 @@ class CLOptions:
         thread for models with little arithmetic, and all for others. For an OpenCL device of the processor it is a
         limit, if the device can be partitioned.
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
-        LSTMs in half precision, except those for Winograd's algorithm. On a GPU whose matrix units kernels reach,
-        "fp16" also rounds to half precision what products and convolutions multiply, activations included: numbers
-        beyond 65504 become infinite, those below 6e-5 lose digits, or become 0. Sums are float32. On other GPUs that
-        compute in halves, products are halves too, and so are sums of eight; those become floats. Where that exceeds
-        65504, float32 computes. All other arithmetic is float32.
+        LSTMs in half precision, except those for Winograd's algorithm. Arithmetic is float32.
     dynamic_range: how products of float activations and integer weights quantize the activations, on the device and on
         the CPU. "asymmetric" gives every row a zero point, as XNNPACK, LiteRT's default, does; "reference" is LiteRT's
         reference kernels, whose rows are symmetric unless the file says otherwise (docs/quantization.md).
@@ -102,7 +98,7 @@ class CLOptions:
     )
     precision: Precision = field(
         default="fp32",
-        metadata=_flag("--precision", "fp16 stores large weights in half precision; GPUs multiply halves"),
+        metadata=_flag("--precision", "fp16 stores large weights in half precision"),
     )
     dynamic_range: DynamicRange = field(
         default="asymmetric",

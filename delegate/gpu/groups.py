@@ -4,28 +4,23 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from litecl.delegate.cl_op import Arg, Launch, Local
-from litecl.delegate.gpu.properties import HalfUnit, MatrixUnit
 from litecl.delegate.tuning import GroupTile, Products, Source, Tiled
 from litecl.interpreter.dataclass import dataclass
 
-_STEP = 16  # of the depth, that a group loads at once
-_APART = 8  # halves between lines in local memory
+STEP = 16
+"""The depth that a group loads at once."""
 LEAST_ITEMS, MOST_ITEMS = 32, 256
 """Work-items of a group, unless a device allows fewer."""
 
 
 @dataclass(frozen=True)
 class LocalTile:
-    """A tile of a group: ``rows`` x ``columns``, of which a work-item adds up ``own_rows`` x ``own_columns``.
-
-    unit: what multiplies halves; a matrix unit distributes sums to work-items differently, equally many to each.
-    """
+    """A tile of a group: ``rows`` x ``columns``, of which a work-item adds up ``own_rows`` x ``own_columns``."""
 
     rows: int
     columns: int
     own_rows: int
     own_columns: int
-    unit: MatrixUnit | HalfUnit | None = None
 
     @property
     def sums(self) -> int:
@@ -33,54 +28,19 @@ class LocalTile:
         return self.own_rows * self.own_columns
 
     @property
-    def most_sums(self) -> int:
-        """The most of them for which what multiplies has registers."""
-        return self.unit.sums if isinstance(self.unit, HalfUnit) else self.sums
-
-    @property
     def items(self) -> int:
         """Work-items of the group."""
         return self.rows * self.columns // self.sums
 
     @property
-    def step(self) -> int:
-        """The depth that the group loads at once; of halves no less than a load for each work-item."""
-        if isinstance(self.unit, MatrixUnit):
-            return self.unit.step
-        return _STEP if self.unit is None else max(_STEP, 8 * self.items // min(self.rows, self.columns))
-
-    @property
-    def across(self) -> int:
-        """Subgroups side by side: as many as make the part of each as square as may be."""
-        assert isinstance(self.unit, MatrixUnit)
-        unit, count = self.unit, self.items // self.unit.lanes
-        shapes = ((count // n, n) for n in range(1, count + 1) if count % n == 0)
-        parts = {n: (self.rows // down, self.columns // n) for down, n in shapes}
-        whole = [n for n, (h, w) in parts.items() if h and w and h % unit.rows == 0 and w % unit.columns == 0]
-        return min(whole, key=lambda n: (sum(parts[n]), -n))
-
-    @property
     def local(self) -> Local:
-        """The local memory of the group: a step of both operands, each line a little apart; of matrix units at another
-        time sums of a line of their products.
-        """
-        unit = self.unit
-        if not isinstance(unit, MatrixUnit):
-            of_all, flag = (4, 0) if unit is None else (2, 16)
-            return Local(of_all * self.step * (self.rows + 4 + self.columns + 4) + flag)
-        subgroups = self.items // unit.lanes
-        held = 2 * subgroups * (unit.rows + unit.columns) * 16 if unit.emulated else 0
-        lines = 2 * (self.rows + self.columns) * (unit.step + _APART)
-        return Local(max(lines + held, 4 * subgroups // self.across * unit.rows * self.columns))
+        """The local memory of the group: a step of both operands, each line a little apart."""
+        return Local(4 * STEP * (self.rows + 4 + self.columns + 4))
 
     @property
     def defines(self) -> dict[str, str | int | float]:
         """The macros of local_tile.h, but for PARTS."""
-        sizes = {"BM": self.rows, "BN": self.columns, "TM": self.own_rows, "TN": self.own_columns}
-        if self.unit is None:
-            return {**sizes}
-        own = {"SUBGROUPS": self.across} if isinstance(self.unit, MatrixUnit) else {"BK": self.step // 2}
-        return {**sizes, **self.unit.defines, **own}
+        return {"BM": self.rows, "BN": self.columns, "TM": self.own_rows, "TN": self.own_columns}
 
 
 @dataclass(frozen=True)
@@ -132,12 +92,12 @@ class LocalShare:
     @property
     def padded_depth(self) -> int:
         """The depth in whole steps."""
-        return padded(self.depth, self.tile.step)
+        return padded(self.depth, STEP)
 
     @property
     def part_depth(self) -> int:
         """The depth of a part, in whole steps."""
-        return padded(-(-self.depth // self.parts), self.tile.step)
+        return padded(-(-self.depth // self.parts), STEP)
 
     @property
     def defines(self) -> dict[str, str | int | float]:
@@ -151,8 +111,8 @@ class LocalShare:
         tile = self.tile
         across, down = self.padded_columns // tile.columns, -(-self.rows // tile.rows)
         size = (across * tile.items, down, self.slices * self.parts)
-        macros, unit = {**self.defines, **defines}, "" if tile.unit is None else tile.unit.kind
-        return Launch(kernel, entry, tuple(args), size, (tile.items, 1, 1), macros, flops, unit=unit, tiled=self.tiled)
+        macros = {**self.defines, **defines}
+        return Launch(kernel, entry, tuple(args), size, (tile.items, 1, 1), macros, flops, tiled=self.tiled)
 
     @property
     def tiles(self) -> int:

@@ -6,7 +6,6 @@ import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Scratch
 from litecl.delegate.gpu.groups import LocalShare
-from litecl.delegate.gpu.properties import HalfUnit, MatrixUnit
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.product import Packed, panels
 from litecl.interpreter.dataclass import dataclass
@@ -14,12 +13,6 @@ from litecl.interpreter.graph import Array
 
 VECTOR = 4
 """Elements that are loaded at once, from where they are aligned."""
-FEW_ROWS = 4
-"""Rows of a product that matrix units do not multiply."""
-_ENTRIES = {"": "product_local", "matrix": "product_matrix", "halves": "product_halves"}  # by what multiplies
-_HALF_EXPONENT = 15  # numbers less than 2**15 are within a half's range, 65504
-_SUM_EXPONENT = 4  # and eight products of numbers less than 2**4 and of activations up to 511
-_LEAST_EXPONENT = -100  # of weights, so that the power of two is a float
 
 
 @dataclass(frozen=True)
@@ -34,9 +27,7 @@ class Slice(Record):
 
 @dataclass(frozen=True)
 class LocalProduct(Record):
-    """The products of a launch, for product_local.cl. aligned: whether four columns of a result are stored at once.
-    scale: what sums are multiplied with, if the weights were divided by it.
-    """
+    """The products of a launch, for product_local.cl. aligned: whether four columns of a result are stored at once."""
 
     window: Geometry
     rows: int
@@ -48,7 +39,6 @@ class LocalProduct(Record):
     out_step: int
     has_residual: int
     aligned: int
-    scale: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +70,7 @@ class ByWindow:
 class LocalOperands:
     """The operands of products. weights: in panels, or as ``layout`` has them; bias: padded to whole tiles.
 
-    out_step: elements from one row of the output to the next. before: what computes x. scale: what weights are
-    divided by, before or in a tile of halves.
+    out_step: elements from one row of the output to the next. before: what computes x.
     """
 
     x: Operand | Scratch
@@ -91,7 +80,6 @@ class LocalOperands:
     out_step: int
     residual: Operand | Scratch | None = None
     before: ByWindow | None = None
-    scale: float = 1.0
 
 
 def local_product(
@@ -108,8 +96,7 @@ def local_product(
     sizes = (share.rows, share.columns, share.depth, share.padded_depth, share.parts, share.part_depth)
     before = o.before
     seen, has_residual = window if before is None else before.window, residual is not None
-    shape = LocalProduct(seen, *sizes, o.out_step, int(has_residual), int(aligned), o.scale)
-    entry = _ENTRIES["" if share.tile.unit is None else share.tile.unit.kind]
+    shape = LocalProduct(seen, *sizes, o.out_step, int(has_residual), int(aligned))
     defines = {**layout, **Packed(o.weights).defines, **activation.defines}
     begins, added = tuple(slices), o.bias if residual is None else residual
     flops = 2 * len(slices) * share.rows * share.columns * share.depth
@@ -117,9 +104,9 @@ def local_product(
     x = o.x if before is None else before.x
     args: tuple[Arg, ...] = (x, o.weights, o.bias, added, o.out, begins, shape, local, *bounds, *left_for_others(share))
     if before is None:
-        return share.launch("product_local", entry, args, defines, flops)
+        return share.launch("product_local", "product_local", args, defines, flops)
     more, total = defines | before.defines, flops + before.window.flops
-    return share.launch("product_local", entry, (*args, *before.args), more, total)
+    return share.launch("product_local", "product_local", (*args, *before.args), more, total)
 
 
 def left_for_others(share: LocalShare) -> tuple[Arg, ...]:
@@ -130,55 +117,11 @@ def left_for_others(share: LocalShare) -> tuple[Arg, ...]:
     return Scratch(share.parts_bytes), Const(np.zeros(share.tiles, np.int32))
 
 
-def in_panels(matrices: Array, share: LocalShare, *, halves: bool) -> tuple[Const, float]:
-    """Pack finite matrices [.., columns, depth] as the kernel of a share's tile reads them; return them, and what they
-    were divided by.
-    """
-    if isinstance(share.tile.unit, MatrixUnit):
-        return in_lines(matrices, share)
-    if isinstance(share.tile.unit, HalfUnit):
-        return in_half_tiles(matrices, share)
-    return in_tiles(matrices, share, halves=halves), 1.0
-
-
 def in_tiles(matrices: Array, share: LocalShare, *, halves: bool) -> Const:
     """Pack matrices [.., columns, depth] in panels as wide as a tile, the depth in whole steps."""
     more = share.padded_depth - share.depth
     padded = np.pad(matrices, ((0, 0), (0, 0), (0, more)))
     return Const(panels(padded, share.tile.columns, halves=halves))
-
-
-def in_lines(matrices: Array, share: LocalShare) -> tuple[Const, float]:
-    """Pack matrices [.., columns, depth] of finite numbers as matrix units' tiles read them (matrix_tile.h), divided by
-    a power of two so that the largest is well within the range of halves; return them, and that power.
-    """
-    divided, scale = _divided(matrices, _HALF_EXPONENT)
-    tile, (*outer, columns, depth) = share.tile, matrices.shape
-    padded = np.zeros((*outer, share.padded_columns, share.padded_depth), np.float16)
-    padded[..., :columns, :depth] = divided
-    steps = padded.reshape(*outer, -1, tile.columns, share.padded_depth // tile.step, tile.step)
-    return Const(np.ascontiguousarray(steps.swapaxes(-2, -3))), scale
-
-
-def in_half_tiles(matrices: Array, share: LocalShare) -> tuple[Const, float]:
-    """Pack matrices [.., columns, depth] of finite numbers as ``in_tiles`` does, as halves, divided by a power of two
-    so that sums of their products are within the range of halves too; return them, and that power.
-    """
-    divided, scale = _divided(matrices, _SUM_EXPONENT)
-    more = share.padded_depth - share.depth
-    padded = np.pad(divided, ((0, 0), (0, 0), (0, more)))
-    return Const(panels(padded, share.tile.columns).astype(np.float16)), scale
-
-
-COMPUTED_SCALE = 2.0**-_SUM_EXPONENT
-"""The divisor of a computed right side on its way to tiles of halves."""
-
-
-def _divided(matrices: Array, exponent: int) -> tuple[Array, float]:
-    """Return finite numbers divided by a power of two that makes them less than 2**exponent, and that power."""
-    _, largest = np.frexp(np.abs(matrices).max(initial=0))
-    shift = max(int(largest), _LEAST_EXPONENT) - exponent
-    return np.ldexp(matrices.astype(np.float32), -shift), float(np.ldexp(1.0, shift))
 
 
 def padded_bias(bias: Array | None, share: LocalShare) -> Const:

@@ -6,7 +6,7 @@ from typing import Literal, TypeVar
 from litecl.delegate.cl_op import CallOn, Launch, Local
 from litecl.delegate.gpu import schedules
 from litecl.delegate.gpu.groups import LEAST_ITEMS, MOST_ITEMS
-from litecl.delegate.gpu.properties import Gpu, HalfUnit, MatrixUnit
+from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.gpu.transpose import by_squares
 from litecl.delegate.launch import Chunks, Grid, Tile, least_waste
 from litecl.delegate.target import PLAIN, Macros, Matrices, Target, TilesByWidth
@@ -26,11 +26,6 @@ class GpuTarget(Target):
     def either(self, cpu: _Way, gpu: _Way) -> _Way:
         """See ``Target``."""
         return gpu
-
-    @property
-    def unit(self) -> MatrixUnit | HalfUnit | None:
-        """The unit that multiplies halves, where products may be computed in them."""
-        return self.gpu.unit if self.half_weights else None
 
     @property
     def cores(self) -> int:
@@ -66,19 +61,6 @@ class GpuTarget(Target):
     def macros(self) -> Macros:
         """See ``Target``."""
         return {"VW": self.vector_width, "LITECL_GPU": 1, **self.gpu.macros}
-
-    @property
-    def in_halves(self) -> str:
-        """See ``Target``."""
-        unit, faults = self.unit, {"matrix units": self.gpu.without_matrix, "halves": self.gpu.without_fp16}
-        why = "".join(f", as {what} fail: {fault}" for what, fault in faults.items() if fault)
-        match unit:
-            case MatrixUnit():
-                return f"fp16: matrix units ({unit.name}) multiply halves, with float32 sums; other weights are halves"
-            case HalfUnit():
-                sums = f"{unit.steps} added up in halves, then in float32"
-                return f"fp16: products are halves, {sums}; other weights are halves{why}"
-        return super().in_halves + (why if self.half_weights else "")
 
     def schedule(self, kernel: str) -> Schedule:
         """See ``Target``."""

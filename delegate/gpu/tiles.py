@@ -2,11 +2,10 @@
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from litecl.delegate.gpu import schedules
-from litecl.delegate.gpu.groups import LocalShare, LocalTile, tiles_in
-from litecl.delegate.gpu.properties import HalfUnit, MatrixUnit, Vendor
+from litecl.delegate.gpu.groups import STEP, LocalShare, LocalTile, tiles_in
+from litecl.delegate.gpu.properties import Vendor
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.tuning import Products, Source
 
@@ -19,8 +18,6 @@ GROUPS_PER_UNIT = 2
 WITHOUT_PARTS = ("arm", "qualcomm")  # vendors of GPUs on which it is not known how groups learn of each other
 
 TILES = (LocalTile(64, 64, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))  # the largest first
-_MATRIX_TILES = (LocalTile(128, 128, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))
-_FEW_SUMS = LocalTile(64, 64, 4, 4)  # in halves, where a work-item has the fewest registers
 _SMALL = LocalTile(16, 32, 4, 4)  # where half of the units would be idle otherwise
 _FAMILIES: Mapping[tuple[Vendor, int], Sequence[LocalTile]] = {
     ("nvidia", 32): (LocalTile(128, 64, 8, 8), *TILES[:2], LocalTile(32, 64, 4, 4), TILES[-1]),
@@ -31,7 +28,7 @@ fastest for large products on an RTX 4090, an A100 and an Adreno 740, among thos
 """
 _MEASURED = (
     LocalTile(128, 128, 8, 8),
-    _FEW_SUMS,
+    LocalTile(64, 64, 4, 4),
     LocalTile(64, 32, 4, 4),
     LocalTile(16, 64, 4, 4),
     _SMALL,
@@ -45,7 +42,6 @@ def local_share(
     rows: int,
     columns: int,
     depth: int,
-    unit: MatrixUnit | HalfUnit | None = None,
     *,
     reads: str = "rows",
     arithmetic: str = "",
@@ -53,16 +49,12 @@ def local_share(
     """Return how a GPU computes ``slices`` products of ``rows`` x ``depth`` and ``depth`` x ``columns``.
 
     As was measured for these (``Tuning.tiles``), or else by an estimate. None where the device has not enough local
-    memory, or groups are too small. unit: what multiplies halves, if there is room for what it needs. reads,
-    arithmetic: as in ``Products``; floats unless given.
+    memory, or groups are too small. reads, arithmetic: as in ``Products``; floats unless given.
     """
-    by_units, plain = _usual_tiles(target, unit), _usual_tiles(target)
-    tiles = by_units or plain
-    if not tiles:
+    if not _usual_tiles(target):
         return None
     stored = "fp16" if target.half_weights else "fp32"
-    by = "" if unit is None or not by_units else unit.name
-    products = Products(slices, rows, columns, depth, reads, by or arithmetic or stored)
+    products = Products(slices, rows, columns, depth, reads, arithmetic or stored)
     kept = target.tuning.tiles.get(str(products))
     measured = (share for share in possible_shares(target, products) if share.tiled.tile == kept)
     return (next(measured, None) if kept else None) or estimated_share(target, products)
@@ -70,11 +62,9 @@ def local_share(
 
 def possible_shares(target: GpuTarget, products: Products) -> Iterator[LocalShare]:
     """Yield every way in which a device can compute products: nothing else that was kept for them counts."""
-    unit = _unit_of(target, products)
-    plain = () if unit and unit.lanes else (*itertools.chain(*_FAMILIES.values()), *_MEASURED)
-    more = (replace(tile, unit=unit) for tile in plain)
-    for tile in tiles_with_room(target, [*dict.fromkeys((*_usual_tiles(target, unit), *more))]):
-        steps, groups = -(-products.depth // tile.step), _groups(products, tile)
+    every = (*_usual_tiles(target), *itertools.chain(*_FAMILIES.values()), *_MEASURED)
+    for tile in tiles_with_room(target, [*dict.fromkeys(every)]):
+        steps, groups = -(-products.depth // STEP), _groups(products, tile)
         most = min(_MOST_PARTS, steps // _FEWEST_STEPS) if _shares_depth(target) else 1
         estimated = {_parts(target, tile, groups, products.depth, fewest) for fewest in (1, _FEWEST_STEPS)}
         parts = {_even(steps, n) for n in _PARTS if n <= most} | estimated
@@ -85,11 +75,10 @@ def estimated_share(target: GpuTarget, products: Products) -> LocalShare:
     """Return how a GPU that has room for tiles computes products that were not measured: with the largest tile of its
     family, or else of all GPUs, that keeps every unit busy, or with the smallest one.
     """
-    tiles, wanted = _usual_tiles(target, _unit_of(target, products)), _enough(target)
+    tiles, wanted = _usual_tiles(target), _enough(target)
     busy = (tile for tile in tiles if _groups(products, tile) >= wanted and _is_filled(products, tile))
     share = _shared(target, products, next(busy, tiles[-1]))
-    unit = share.tile.unit
-    small = () if unit and unit.lanes else tiles_with_room(target, [replace(_SMALL, unit=unit)])
+    small = tiles_with_room(target, [_SMALL])
     if _leaves_idle(target, share) and small:
         share = _shared(target, products, small[0])
     return _shared(target, products, share.tile, fewest=1) if _leaves_idle(target, share) else share
@@ -105,20 +94,13 @@ def _is_filled(products: Products, tile: LocalTile) -> bool:
     return 2 * products.rows * products.columns > computed
 
 
-def _usual_tiles(target: GpuTarget, unit: MatrixUnit | HalfUnit | None = None) -> Sequence[LocalTile]:
-    """Return the tiles to estimate with, the largest first: those that a matrix unit computes, or of the family."""
-    known = _MATRIX_TILES if isinstance(unit, MatrixUnit) else _FAMILIES.get(_family(target), TILES)
-    more = (_FEW_SUMS,) if isinstance(unit, HalfUnit) else ()
-    return tiles_with_room(target, [replace(tile, unit=unit) for tile in (*known[:-1], *more, known[-1])])
-
-
-def _unit_of(target: GpuTarget, products: Products) -> MatrixUnit | HalfUnit | None:
-    unit = target.gpu.unit
-    return unit if unit is not None and unit.name == products.arithmetic else None
+def _usual_tiles(target: GpuTarget) -> Sequence[LocalTile]:
+    """Return the tiles to estimate with, the largest first: those of the family, if it has some."""
+    return tiles_with_room(target, _FAMILIES.get(_family(target), TILES))
 
 
 def _shared(target: GpuTarget, products: Products, tile: LocalTile, fewest: int = _FEWEST_STEPS) -> LocalShare:
-    source: Source = "family" if not isinstance(tile.unit, MatrixUnit) and _is_known(target) else "estimate"
+    source: Source = "family" if _is_known(target) else "estimate"
     return LocalShare(products, tile, _parts(target, tile, _groups(products, tile), products.depth, fewest), source)
 
 
@@ -149,7 +131,7 @@ def _parts(target: GpuTarget, tile: LocalTile, groups: int, depth: int, fewest: 
     """
     if not _shares_depth(target):
         return 1
-    steps = -(-depth // tile.step)
+    steps = -(-depth // STEP)
     if 2 * groups >= target.compute_units and (steps < _LONG or groups >= target.compute_units):
         return 1
     wanted = -(-_enough(target) // groups)
@@ -172,7 +154,7 @@ def _shares_depth(target: GpuTarget) -> bool:
 
 def tiles_with_room(target: GpuTarget, tiles: Sequence[LocalTile]) -> Sequence[LocalTile]:
     """Return those for which a device has registers, work-items and local memory."""
-    fit = (tile for tile in tiles if tile.sums <= min(most_sums(target), tile.most_sums))
+    fit = (tile for tile in tiles if tile.sums <= most_sums(target))
     return [tile for tile in fit if target.has_room(tile.items, tile.local)]
 
 

@@ -113,7 +113,7 @@ class Libraries:
         return [content for content in objects.values() if content is not None]
 
     def _compiled(self, units: Mapping[str, Unit]) -> Iterator[tuple[str, bytes]]:
-        """Yield objects by name, each of which is kept at once: whoever is interrupted goes on from there."""
+        """Compile units, caching each at once so that an interrupted build resumes."""
         names, sources = [*units], [*units.values()]
         say_if_slow = slow("compiling for the processor")
         tell(sources[0].name, 0, len(units))

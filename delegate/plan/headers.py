@@ -39,7 +39,6 @@ _DECLARED: Mapping[str, str] = {
     "ops.gather": "Axis",
     "ops.gpu.integer_products": "LocalBytes",
     "ops.gpu.inverted_residual": "InvertedResidual",
-    "ops.gpu.winograd": "WinogradPatches",
     "ops.quantized.batch_matmul_16": "WordProducts",
     "ops.quantized.binary": "LinearSum ScaledPair",
     "ops.quantized.depthwise_16": "WordDepthwise",

@@ -13,7 +13,6 @@ import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.matmul import product
-from litecl.delegate.ops.gpu import winograd
 from litecl.interpreter import Interpreter
 from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.graph import Array, Model
@@ -187,23 +186,3 @@ def test_as_on_a_gpu(
 ) -> None:
     options = devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "capabilities")
     _check(options, name, *variants)
-
-
-def test_by_patches_on_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> None:
-    """Nothing is lost of what is fused with a convolution that is three launches."""
-    monkeypatch.setattr(winograd, "pays", lambda *_: True)
-    options = devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "capabilities")
-    device = _check(options, "float", "3x3 by Winograd")
-    assert "winograd_patches:write_patches" in device.delegation_report().partitions[0].kernels
-
-
-_ROUNDED = 3e-3  # of what is multiplied twice in a row, each time rounded to 11 bits
-
-
-@pytest.mark.parametrize("variant", ["1x1", "3x3", "dense", "matmul"])
-def test_by_matrix_units(variant: str, tmp_path_factory: Any) -> None:
-    """Nothing that may be fused, joined or cut is lost where halves are multiplied."""
-    with devices.in_tiles("small tiles", tmp_path_factory.getbasetemp() / "matrix units", "mma") as options:
-        device = _check(options | {"precision": "fp16"}, "float", variant, tolerance=_ROUNDED)
-    kernels = device.delegation_report().partitions[0].kernels
-    assert "product_local:product_matrix" in kernels

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.backend.absent import AbsentDevice
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array, Model, Shape
 from litecl.interpreter.op import NoOptions
@@ -20,6 +19,7 @@ from litecl.interpreter.ops.reduce import MEAN, ReducerOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.split import SPLIT, SplitOptions
 from support.build import Graph, model, randn
+from support.planned_gpu import PlannedGpu
 
 Body = Callable[[Graph, Sequence[int]], int]
 
@@ -108,7 +108,7 @@ def test_composites_are_their_bodies(queued: bool) -> None:
 def test_a_composite_whose_body_stays_on_the_cpu() -> None:
     """The reason names the node; what the body has that is static runs on the device all the same."""
     interpreter = Interpreter(
-        whole(inlined=False), delegates=[CLDelegate(AbsentDevice("sm_90"), deny_ops=["CONCATENATION"])]
+        whole(inlined=False), delegates=[CLDelegate(PlannedGpu("nvidia"), deny_ops=["CONCATENATION"])]
     )
     interpreter.allocate_tensors()
     rows = interpreter.delegation_report().nodes

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.gpu.tiles import local_share
 from litecl.interpreter.graph import Array
@@ -25,6 +24,7 @@ from support.gpu_nets import Net, check
 from support.gpu_products import PRODUCTS
 from support.loop_models import FLOAT, INT, below, int32, next_, while_model
 from support.loop_models import check as loop_check
+from support.planned_gpu import PlannedGpu
 
 
 @pytest.fixture(scope="module", params=devices.UNITS)
@@ -146,7 +146,7 @@ def test_in_a_loop(options: dict[str, Any]) -> None:
 
 def test_shares() -> None:
     """The largest tile that keeps two groups a unit busy; else the smallest, its depth shared out where that pays."""
-    target = replace(AbsentDevice("sm_90").target(), compute_units=100)
+    target = replace(PlannedGpu("nvidia").target(), compute_units=100)
     sizes = {(1024, 1024, 64): (64, 1), (640, 640, 64): (32, 1), (64, 64, 1024): (32, 16), (64, 64, 64): (16, 1)}
     # Of two steps each, as half the units would be idle otherwise; and smaller tiles, as they would be with these.
     sizes |= {(128, 128, 96): (16, 2), (160, 128, 96): (32, 3)}

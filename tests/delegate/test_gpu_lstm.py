@@ -10,7 +10,6 @@ import pytest
 
 from litecl.cases import Case, lstm
 from litecl.delegate import CLDelegate
-from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu.cell_groups import cell_share
 from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.opencl.devices import device
@@ -24,6 +23,7 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
 from litecl.interpreter.schema import ActivationFunctionType
 from support import compare, devices, oracle
 from support.build import Graph, model
+from support.planned_gpu import PlannedGpu
 
 # Those of lstm_local.cl with each set of macros, and in each order of time and batch; and one of lstm.cl.
 _NAMES = (
@@ -115,7 +115,7 @@ def check_sequence(units: int, steps: int, batch: int, launches: int, options: d
 def test_at_most_two_launches() -> None:
     """On a GPU whose units surely run all groups at once."""
     for units in (64, 128, 256, 512):
-        absent = AbsentDevice("sm_90")
+        absent = PlannedGpu("nvidia")
         delegate = CLDelegate(device=absent, strict=True)
         Interpreter(sequence(units, 100, 1)[0], delegates=[delegate]).allocate_tensors()
         launches = [work.launch for work in absent.plans[0].works]
@@ -125,7 +125,7 @@ def test_at_most_two_launches() -> None:
 
 def test_groups_that_wait_for_each_other_run_at_once() -> None:
     """At most half of a GPU's units have one, and none elsewhere."""
-    target = AbsentDevice("sm_90").target()
+    target = PlannedGpu("nvidia").target()
     for units, batch, at_once in ((256, 1, True), (256, 4, True), (256, 5, False), (64, 60, True)):
         share = cell_share(target, units, batch)
         assert share is not None

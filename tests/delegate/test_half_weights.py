@@ -1,4 +1,4 @@
-"""CLDelegate(precision="fp16") without matrix units: large weights are stored as halves, arithmetic is in float32.
+"""CLDelegate(precision="fp16"): large weights are stored as halves, arithmetic is in float32.
 
 What is expected is what LiteRT's reference kernels make of the same model with its weights rounded to halves, with the
 tolerance of float32; the model with its own weights differs by what rounding them does.

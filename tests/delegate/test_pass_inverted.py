@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cl_op import Activation
 from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.pipeline import PASSES
@@ -21,6 +20,7 @@ from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 from support import networks
 from support.build import Graph, model, randn
+from support.planned_gpu import PlannedGpu
 from support.regions import after, names
 
 _RNG = np.random.default_rng(0)
@@ -82,7 +82,7 @@ def test_apart(name: str) -> None:
     assert {"CONV_2D", "SEPARABLE_CONV_2D"} <= {*names(after(GPU_PASSES, g, y))}
 
 
-def kernels(device: AbsentDevice, *args: Any) -> list[str]:
+def kernels(device: PlannedGpu, *args: Any) -> list[str]:
     """Return the kernels that a GPU launches for a model."""
     Interpreter(*args, delegates=[CLDelegate(device=device, strict=True)]).allocate_tensors()
     return [work.launch.kernel for work in device.plans[0].works]
@@ -93,7 +93,7 @@ def test_columns(columns: int, together: int) -> None:
     """A group has the sums of all columns, four at a time; where it cannot, these are two launches."""
     g = Graph()
     y = rest(g, expand(g, g.input((1, 28, 28, 8))), columns)
-    assert len(kernels(AbsentDevice("sm_90"), model(g.build(y)))) == together
+    assert len(kernels(PlannedGpu("nvidia"), model(g.build(y)))) == together
 
 
 def test_rows_of_a_wider_tensor() -> None:
@@ -101,14 +101,14 @@ def test_rows_of_a_wider_tensor() -> None:
     g = Graph()
     x = g.input((1, 28, 28, 8))
     y = g.op(CONCATENATION, [rest(g, expand(g, x)), x], ConcatenationOptions(3))
-    assert "inverted_residual" not in kernels(AbsentDevice("sm_90"), model(g.build(y)))
+    assert "inverted_residual" not in kernels(PlannedGpu("nvidia"), model(g.build(y)))
 
 
-@pytest.mark.parametrize(("name", "batch", "most"), [("sm_90", 1, 23), ("sm_90", 16, 54), ("mali", 1, 29)])
+@pytest.mark.parametrize(("name", "batch", "most"), [("nvidia", 1, 23), ("nvidia", 16, 54), ("arm", 1, 29)])
 def test_mobilenet(name: str, batch: int, most: int) -> None:
     """Where one convolution after another would keep a GPU busy, and tiles would do much again, nothing is computed
     twice.
     """
-    launched = kernels(AbsentDevice(name), None, networks.mobilenet_v2(batch=batch))
+    launched = kernels(PlannedGpu(name), None, networks.mobilenet_v2(batch=batch))
     assert len(launched) == most
     assert ("inverted_residual" in launched) == (batch == 1)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cl_op import Activation
 from litecl.delegate.plan.gpu.pipeline import GPU_PASSES
 from litecl.delegate.plan.passes.separable import separable
@@ -19,6 +18,7 @@ from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, Depthwis
 from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 from support.build import Graph, model, randn
+from support.planned_gpu import PlannedGpu
 from support.regions import after, names
 
 _RNG = np.random.default_rng(0)
@@ -85,6 +85,6 @@ def test_much_to_do_is_done_once(side: int, launches: int) -> None:
     g = Graph()
     middle = depthwise(g, g.input((1, side, side, 32)), 32)
     y = pointwise(g, middle, 32)
-    device = AbsentDevice("sm_90")
+    device = PlannedGpu("nvidia")
     Interpreter(model(g.build(y)), delegates=[CLDelegate(device=device, strict=True)]).allocate_tensors()
     assert len(device.plans[0].works) == launches

@@ -19,11 +19,11 @@ from support import devices
 from support.by_name import agrees, case_of, launches
 from tools.graph_fuzz.modes import gpu_like
 
-_GROUPS = ("groups.py", "block_groups.py", "cell_groups.py", "pixel_groups.py", "candidates.py", "rates.py", "tiles.py")
+_GROUPS = ("groups.py", "block_groups.py", "cell_groups.py", "pixel_groups.py", "candidates.py", "tiles.py")
 _DEALS_OUT = {
     "kit": ("schedule.py",),
     "cpu": ("target.py", "shares.py"),
-    "gpu": ("target.py", "profiles.py", *_GROUPS),
+    "gpu": ("target.py", *_GROUPS),
 }
 _ROOMS = ("kit", "matmul", "quantized", "recurrent", "cpu", "gpu", "ops")
 _NARROW = (TileShape(3, 1, 1.0),)

@@ -1,27 +1,25 @@
 """Tiles of a GPU's products: chosen by measurement, by the family or by an estimate; every one computes the same."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from litecl.delegate import CLDelegate, Tuning
-from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cl_op import Target
 from litecl.delegate.gpu.candidates import candidates
 from litecl.delegate.gpu.pixel_groups import READS, pixel_share
-from litecl.delegate.gpu.profiles import PROFILES
-from litecl.delegate.gpu.properties import MATRIX_UNITS, Gpu
+from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.gpu.tiles import estimated_share, local_share, possible_shares
-from litecl.delegate.plan.gpu.estimate import launch_rows
 from litecl.delegate.tuning import GroupTile, Measurement, Products, Schedule, file_of, load, save, save_tiles
 from litecl.interpreter import Interpreter
-from support import devices, networks
+from support import networks
 from support.gpu_nets import check
-from support.gpu_products import PRODUCTS, depthwise, eighths
+from support.gpu_products import PRODUCTS, depthwise
+from support.planned_gpu import GPUS, PlannedGpu
 
 DEVICE = ("a platform", "OpenCL 3.0", "a GPU", "1")
 _SIZES = (1, 784, 64, 2048)
@@ -29,9 +27,9 @@ _PRODUCTS = Products(*_SIZES)
 _OTHER = GroupTile(64, 64, 8, 4, 2)
 
 
-def target(name: str = "gfx1100", **changes: Any) -> Target:
+def target(name: str = "amd", **changes: Any) -> Target:
     """Return what lowerings know of a GPU of the table, with changes."""
-    return replace(AbsentDevice(name).target(), **changes)
+    return replace(GPUS[name], **changes)
 
 
 def tuned(*tiles: GroupTile, products: Products = _PRODUCTS) -> Tuning:
@@ -48,7 +46,6 @@ def test_a_tile_that_was_measured_is_taken_for_these_products_alone() -> None:
         local_share(gpu, *_SIZES, reads="patches"),
         local_share(gpu, *_SIZES, arithmetic="int8"),
         local_share(replace(gpu, half_weights=True), *_SIZES),
-        local_share(gpu, *_SIZES, MATRIX_UNITS["wmma"]),
     ):
         assert other is not None and other.source == "estimate" and other.tiled.tile != _OTHER
 
@@ -76,13 +73,13 @@ def test_a_tile_that_a_device_cannot_have_counts_as_none(tile: GroupTile, change
 def test_families_have_tiles_of_their_own() -> None:
     """And the number of groups that a compute unit takes; all others' tiles are the same."""
     found = {}
-    for name in PROFILES:
+    for name in GPUS:
         share = local_share(target(name), 1, 8192, 8192, 64)
         assert share is not None
         found[name] = (share.tile.rows, share.tile.columns, share.source)
-    assert found.pop("sm_80") == found.pop("sm_90") == (128, 64, "family")
-    assert found.pop("adreno") == (64, 128, "family")
-    assert found.pop("gfx90a") == (64, 64, "family")
+    assert found.pop("nvidia") == (128, 64, "family")
+    assert found.pop("qualcomm") == (64, 128, "family")
+    assert found.pop("amd of 64") == (64, 64, "family")
     assert set(found.values()) == {(64, 64, "estimate")}
 
 
@@ -94,7 +91,7 @@ def test_most_of_a_tile_is_of_use() -> None:
         assert share is not None and share.tile.rows == wanted, (rows, columns)
 
 
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", GPUS)
 @pytest.mark.parametrize(
     "products",
     [_PRODUCTS, Products(1, 784, 32, 144), Products(1, 49, 1280, 320), Products(4, 9, 5, 8, "patches", "int8")],
@@ -123,21 +120,20 @@ def network(request: Any) -> tuple[bytes, Any, int]:
     return make(), precision, launches
 
 
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", GPUS)
 def test_launches_are_few_and_none_that_computes_for_long_leaves_more_than_half_of_a_gpu_idle(
     name: str, network: tuple[bytes, Any, int]
 ) -> None:
     """Units of Intel's GPUs are vector engines, each of which takes some work-items of a group in lockstep."""
-    device, (content, precision, most) = AbsentDevice(name), network
+    device, (content, precision, most) = PlannedGpu(name), network
     delegate = CLDelegate(device=device, precision=precision, strict=True)
     Interpreter(model_content=content, delegates=[delegate]).allocate_tensors()
-    rows, gpu = launch_rows(device.plans, device.profile), device.profile.gpu
-    by_patches = [row for row in rows if row.entry == "read_patches"]  # in three launches, where that is faster
-    assert len(rows) <= most + 2 * len(by_patches)
-    assert not by_patches or name == "mali"
-    busy = [row.work_items // gpu.subgroup if gpu.vendor == "intel" else row.groups for row in rows]
-    long = [count for row, count in zip(rows, busy, strict=True) if row.flops > 1e6]
-    assert 2 * min(long) >= device.profile.compute_units
+    works = [work.launch for plan in device.plans for work in plan.works]
+    assert len(works) <= most
+    gpu = GPUS[name].gpu
+    in_lockstep = gpu.subgroup if gpu.vendor == "intel" else 0
+    long = [prod(x.global_size) // (in_lockstep or prod(x.local_size)) for x in works if x.flops > 1e6]
+    assert 2 * min(long) >= GPUS[name].compute_units
 
 
 def test_tiles_are_kept_beside_all_else_that_was_measured(tmp_path: Path) -> None:
@@ -201,7 +197,7 @@ _MORE = [
 
 def test_all_tiles_are_run() -> None:
     """Those that an estimate chooses by ``test_gpu_kernels.py``, all others here."""
-    found = {share.tile for name in PROFILES for share in possible_shares(target(name), _PRODUCTS)}
+    found = {share.tile for name in GPUS for share in possible_shares(target(name), _PRODUCTS)}
     sizes = {(tile.rows, tile.columns, tile.own_rows, tile.own_columns) for tile in found}
     assert sizes == {*_MORE, (64, 64, 8, 8), (64, 64, 8, 4), (32, 32, 4, 4), (16, 32, 4, 4)}
 
@@ -221,22 +217,6 @@ def test_every_tile_computes_the_same(
     tuning = Tuning(tiles=_ForAll({"all": tile}))
     report = check(PRODUCTS[name](), {**gpu, "tuning": tuning, "profile": True}).delegation_report()
     assert [row.tiled.tile for row in report.kernels if row.tiled is not None] == [tile]
-
-
-@pytest.fixture(scope="module")
-def in_halves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """The same for a GPU that computes in halves."""
-    with devices.in_tiles("large tiles", tmp_path_factory.mktemp("programs"), halves=True) as found:
-        yield found | {"precision": "fp16"}
-
-
-@pytest.mark.parametrize("size", [_MORE[0], _MORE[2], _MORE[-1]], ids=str)
-def test_every_tile_computes_the_same_in_halves(size: tuple[int, int, int, int], in_halves: dict[str, Any]) -> None:
-    tile, net = GroupTile(*size, 2), PRODUCTS["edges"](draw=eighths)
-    wanted = replace(net, kernel="product_halves", exact=True)
-    report = check(wanted, {**in_halves, "tuning": Tuning(tiles=_ForAll({"all": tile})), "profile": True})
-    kernels = report.delegation_report().kernels
-    assert [row.tiled.tile for row in kernels if row.tiled is not None] == [tile]
 
 
 @pytest.mark.parametrize("tile", [GroupTile(8, 16, 1, 4), GroupTile(64, 32, 4, 4), GroupTile(64, 8, 1, 4)], ids=str)

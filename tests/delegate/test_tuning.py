@@ -12,10 +12,8 @@ import pytest
 
 from litecl.cli import main
 from litecl.delegate import CLDelegate, Tuning, disk
-from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.devices import choose
-from litecl.delegate.gpu.profiles import PROFILES
 from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.gpu.tiles import local_share
@@ -39,6 +37,7 @@ from litecl.perf.models import layers
 from support import compare, oracle
 from support.build import randn
 from support.devices import as_on_a_gpu
+from support.planned_gpu import GPUS, PlannedGpu
 
 DEVICE = ("a platform", "OpenCL 3.0", "a device", "1", "avx2")
 SCHEDULE = Schedule(most=5e5, tiles=(TileShape(3, 1, 0.5),))
@@ -219,10 +218,10 @@ def test_measuring_is_done_once_unless_it_is_asked_for_again(tmp_path: Path, mon
     assert len(measured) == len(first)
 
 
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", GPUS)
 def test_what_is_timed_on_a_gpu_is_what_it_launches(name: str) -> None:
     for trial in measuring._GPU_TRIALS:
-        device = AbsentDevice(name)
+        device = PlannedGpu(name)
         content = measuring._SUBJECTS[trial.kernel]()[1]
         Interpreter(model_content=content, delegates=[CLDelegate(device=device)]).allocate_tensors()
         assert trial.kernel in {work.launch.kernel for plan in device.plans for work in plan.works}

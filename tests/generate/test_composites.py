@@ -11,9 +11,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 from ai_edge_litert.interpreter import OpResolverType
 
-from litecl.cli.launches import launch_data
 from litecl.delegate import CLDelegate
-from litecl.delegate.backend.absent import AbsentDevice
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write
@@ -22,6 +20,7 @@ from litecl.interpreter.ops.binary import ADD, SUB, AddOptions
 from litecl.interpreter.ops.control import STABLEHLO_COMPOSITE
 from litecl.interpreter.ops.unary import COS, SIN
 from support import devices
+from support.planned_gpu import PlannedGpu
 from support.shared import SHARED
 
 LLM = SHARED / "llm"
@@ -156,17 +155,16 @@ def test_composites_that_are_not_what_they_are_called(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["gemma3_gpu", "llama"])
 def test_launches_of_two_layers_on_a_gpu(name: str) -> None:
-    device = AbsentDevice("sm_90")
+    device = PlannedGpu("nvidia")
     interpreter = Interpreter(LLM / f"{name}.tflite", delegates=[CLDelegate(device)])
     interpreter.allocate_tensors()
-    launches = [launch["partition"] for launch in launch_data(device)["launches"]]
-    assert len({*launches}) == len(interpreter.get_signature_list())
-    assert max(launches.count(partition) for partition in launches) <= 45
+    assert len(device.plans) == len(interpreter.get_signature_list())
+    assert max(len(plan.works) for plan in device.plans) <= 45
 
 
 def test_kernels_of_decode() -> None:
     """Norms, rotations and attention are one kernel each; a position is read as it is given."""
-    interpreter = Interpreter(content(), delegates=[CLDelegate(AbsentDevice("sm_90"))])
+    interpreter = Interpreter(content(), delegates=[CLDelegate(PlannedGpu("nvidia"))])
     interpreter.allocate_tensors()
     plans = interpreter._delegations[0].plans  # type: ignore[attr-defined]
     plan = next(plan for plan in plans.values() if plan.region.subgraph == 1)

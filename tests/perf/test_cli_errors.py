@@ -31,7 +31,7 @@ def _error(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]
 
 
 _OF_A_MODEL = (
-    *("inspect {}", "inspect {} --as sm_90", "run {}", "run {} --inputs x.npy -o out", "bench {}", "compile {}"),
+    *("inspect {}", "run {}", "run {} --inputs x.npy -o out", "bench {}", "compile {}"),
     *("compile {} --for x86_64-linux -o p.pack", "convert {} -o q.tflite", "quantize {} --quantize int8 -o q.tflite"),
     *("report {} -o r.html", "trace {} -o t.json", "diff {0} {0}", "bisect {}", "tune {}", "serve {}"),
     "generate {} --tokens 1",

@@ -62,13 +62,6 @@ def test_a_file_of_node_data(made: Any, tmp_path: Path, capsys: pytest.CaptureFi
     assert {"region 0"} <= {value["value"] for value in values}
 
 
-def test_what_the_cpu_runs_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model, file = tmp_path / "model.tflite", tmp_path / "nodes.json"
-    model.write_bytes(write(classifier()))
-    data(capsys, "inspect", model, "--node-data", file, "--as", "mali")
-    assert {value["value"] for value in json.loads(file.read_text())["main"]["results"].values()} == {"region 0"}
-
-
 def test_the_extension(tmp_path: Path) -> None:
     """Model Explorer finds it by its name, and gets node data for the graph that it shows."""
     from model_explorer.extension_manager import ExtensionManager

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.devices import choose
 from litecl.delegate.tuning import load
 from litecl.interpreter import Interpreter
@@ -19,6 +18,7 @@ from litecl.interpreter.graph import Array
 from litecl.perf import tiles
 from litecl.perf.feeds import outputs_of
 from support import devices
+from support.planned_gpu import PlannedGpu
 from tools import gpu_page as gpu
 from tools.fault_models import raises
 from tools.gpu import peers as gpu_peers
@@ -71,7 +71,7 @@ class _Peer:
 @pytest.mark.parametrize("subject", gpu.SUBJECTS, ids=lambda subject: subject.name)
 def test_every_model_is_claimed_whole(subject: gpu.Subject) -> None:
     """So that a GPU runs all of it; small ones of the same kinds are planned here, and nothing runs."""
-    device = AbsentDevice("sm_90")
+    device = PlannedGpu("nvidia")
     content = subject.small(2)
     Interpreter(model_content=content, delegates=[CLDelegate(device=device, strict=True)]).allocate_tensors()
     assert len(device.plans) == 1

@@ -10,7 +10,7 @@ import pytest
 from litecl.delegate import CLDelegate, DelegationReport, Tuning
 from litecl.delegate.devices import choose
 from litecl.delegate.gpu.target import GpuTarget
-from litecl.delegate.tuning import GroupTile, Measurement, Schedule, Tiled, load, measurement, save
+from litecl.delegate.tuning import Measurement, Schedule, Tiled, load, measurement, save
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write_file
@@ -210,13 +210,3 @@ def test_the_command(
     assert "were measured before (--again)" in text(capsys, *arguments)
     shown = text(capsys, *arguments, "--again")
     assert all(word in shown for word in ("1 x 33 x 64 x 64 of rows, fp32", "usual tile", "kept in"))
-
-
-def test_plans_say_where_tiles_come_from(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """For people and for programs, without a device."""
-    for name, source in (("sm_90", "family"), ("mali", "estimate")):
-        rows = data(capsys, "inspect", path, "--delegate", "--as", name)["launches"]
-        assert [row["tiled"]["source"] for row in rows] == [source] * 3
-        assert GroupTile(**rows[0]["tiled"]["tile"]).rows in (16, 32)
-        assert rows[2]["tiled"]["products"]["columns"] == 20
-        assert f"({source})" in text(capsys, "inspect", path, "--delegate", "--as", name)

@@ -11,7 +11,7 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import devices as open_devices
-from litecl.delegate.gpu.properties import MATRIX_UNITS, Gpu
+from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.native.backend import Native
 from litecl.delegate.opencl.devices import device
 from litecl.delegate.opencl.devices.device import devices
@@ -87,17 +87,13 @@ def needs_cells(case: object) -> None:
 
 
 @contextmanager
-def in_tiles(kind: str, cache_dir: Path, matrix: str = "", *, halves: bool = False) -> Iterator[dict[str, Any]]:
+def in_tiles(kind: str, cache_dir: Path) -> Iterator[dict[str, Any]]:
     """Options of delegates for a GPU with so many compute units that products are cut into tiles of one kind: of
-    ``UNITS``, or ``FEW_SUMS``. matrix: the matrix unit that is emulated, which computes with precision="fp16"; halves:
-    whether arithmetic in halves does so, emulated where the device has none.
+    ``UNITS``, or ``FEW_SUMS``.
     """
     with pytest.MonkeyPatch.context() as patch:
         found = as_on_a_gpu(patch, cache_dir)
         target, units = device.target_of, UNITS.get(kind, 1)
-        unit = replace(MATRIX_UNITS[matrix], emulated=True) if matrix else None
-        emulated = halves and "cl_khr_fp16" not in tested()[0].extensions
         gpu = Gpu("intel", 8) if kind == FEW_SUMS else Gpu()
-        gpu = replace(gpu, matrix=unit, fp16=halves, emulated=emulated)
         patch.setattr(device, "target_of", lambda *args: replace(target(*args), compute_units=units, gpu=gpu))
         yield found | {"strict": True}

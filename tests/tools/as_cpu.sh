@@ -5,8 +5,8 @@
 # CPU: x86-64, x86-64-v2, x86-64-v3, znver3, skylake-avx512 or cascadelake, as far as this machine has their
 #   instructions; wide, an AVX2 machine whose device claims vectors of 16 floats; zen4, which PoCL 3.0 takes for a Zen 3.
 # Usage: tests/tools/as_cpu.sh CPU COMMAND...
-#   tests/tools/as_cpu.sh wide .venv/bin/python -m pytest tests/whole/test_ops.py -k test_device
-#   tests/tools/as_cpu.sh x86-64-v2 .venv/bin/python -m pytest tests/whole/test_ops.py -k test_native --native
+#   tests/tools/as_cpu.sh wide .venv/bin/python -m pytest --nightly tests/whole/test_ops.py -k test_device
+#   tests/tools/as_cpu.sh x86-64-v2 .venv/bin/python -m pytest tests/whole/test_ops.py -k 'test_device and native'
 #   PYTHONPATH=tests tests/tools/as_cpu.sh x86-64-v3 .venv/bin/python -m tools.peers
 set -euo pipefail
 export LITECL_AS_CPU=$1

@@ -12,7 +12,7 @@ while [ "$1" != -- ]; do
     shift
 done
 shift
-module=(pytest -q -p no:cacheprovider)
+module=(pytest --nightly -q -p no:cacheprovider)
 [ "$1" != litecl ] || { module=(litecl); shift; }
 cd "$(dirname "$0")/../.."
 # What Python's own modules link to comes along.

@@ -16,4 +16,4 @@ if [ "${1:-}" = litecl ]; then
     exit
 fi
 [ $# -gt 0 ] || set -- --gaps tests/whole/test_ops.py -k "test_device and not pthread"
-.venv/bin/python -m pytest -q -p no:cacheprovider "$@"
+.venv/bin/python -m pytest --nightly -q -p no:cacheprovider "$@"

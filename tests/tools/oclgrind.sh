@@ -14,7 +14,7 @@ echo "$icd" > "$work/vendors/oclgrind.icd"
 export OCL_ICD_VENDORS="$work/vendors/" PYOPENCL_BUILD_OPTIONS="-cl-opt-disable -Drestrict= -Dalways_inline=unused"
 export HOME="$work" OCLGRIND_DATA_RACES=1
 [ $# -gt 0 ] || set -- tests/whole/test_ops.py -k "test_device and Oclgrind and not FLOOR and not CEIL and not ROUND"
-.venv/bin/python -m pytest -q -s -p no:cacheprovider "$@" 2>&1 | tee "$work/log"
+.venv/bin/python -m pytest --nightly -q -s -p no:cacheprovider "$@" 2>&1 | tee "$work/log"
 # Groups hand on to each other in global memory by volatile accesses and atomics (PARTS, HANDED_ON), which Oclgrind takes
 # for races: those of which both accesses are volatile are counted apart.
 awk '

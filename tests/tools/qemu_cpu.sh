@@ -19,7 +19,7 @@ case $cpu in Nehalem | Westmere) export OPENBLAS_CORETYPE=Nehalem ;; esac
 # What the emulator lacks of a processor it tells in a line for each and every process.
 run() { qemu-x86_64 -cpu "$cpu" .venv/bin/python "$@" 2> >(grep -v "TCG doesn't support" >&2); }
 if [ $# -gt 0 ]; then
-    run -m pytest -q -p no:cacheprovider "$@"
+    run -m pytest --nightly -q -p no:cacheprovider "$@"
     exit
 fi
 models=../shared/models/mlcommons-tiny
@@ -29,4 +29,4 @@ fi
 cases="(ADD_N and three) or (SOFTMAX and 65537) or (LSTM and batch and 20 and 33) or (DEPTHWISE and INT8 and SAME)"
 cases+=" or (CONV_2D and INT8 and stride and 1x1) or (CONV_2D and 8 and bits and 64 and 130) or (INT16 and 1x1)"
 cases+=" or (TANH and edges) or (BATCH_MATMUL and adjoint and INT8) or (LOG_SOFTMAX and rank) or (CUMSUM and int32)"
-run -m pytest -q -p no:cacheprovider tests/whole/test_ops.py -k "test_device and ($cases)"
+run -m pytest --nightly -q -p no:cacheprovider tests/whole/test_ops.py -k "test_device and ($cases)"

@@ -10,9 +10,9 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from litecl.delegate import CLDelegate  # noqa: E402
-from litecl.delegate.backend.absent import AbsentDevice  # noqa: E402
 from litecl.delegate.plan.steps import works_of  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
+from support.planned_gpu import PlannedGpu  # noqa: E402
 
 _EXAMPLE = runpy.run_path(str(Path(__file__).resolve().parents[2] / "examples" / "decoder.py"), run_name="decoder")
 _SIZES = _EXAMPLE["Shape"](words=24, width=32, layers=2, heads=2, prompt=3, context=80)
@@ -52,7 +52,7 @@ def test_words(decoder: Any, content: bytes) -> None:
 
 def test_caches_stay_where_they_are(content: bytes) -> None:
     """In the loop keys and values are written into the caches and read there: nothing moves one."""
-    device = AbsentDevice("sm_90")
+    device = PlannedGpu("nvidia")
     Interpreter(content, delegates=[CLDelegate(device=device)]).allocate_tensors()
     (plan,) = device.plans
     (loop,) = plan.loops

@@ -14,7 +14,6 @@ from litecl.delegate.backend.errors import NoRuntime
 from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.cl_op import Target
 from litecl.delegate.cpu.target import CpuTarget
-from litecl.delegate.gpu.properties import MATRIX_UNITS, Gpu
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.naming import advice
 from litecl.delegate.opencl.devices.programs import Programs
@@ -22,7 +21,7 @@ from litecl.delegate.opencl.devices.runtimes import builds, preferred
 from litecl.delegate.opencl.environment import POCL, names_devices, set_environment
 from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.identity import identity
-from litecl.delegate.opencl.probes.capabilities import Capabilities, capabilities, context_of
+from litecl.delegate.opencl.probes.capabilities import capabilities, context_of
 from litecl.delegate.opencl.probes.gpu import gpu_of
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.dataclass import dataclass
@@ -139,15 +138,8 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
     able = capabilities(device, directory)
     of_both = device.max_compute_units, able.float64, device.max_work_group_size, device.local_mem_size
     if is_gpu(device):
-        return GpuTarget(4, *of_both, gpu=_probed(gpu_of(device), able))
+        return GpuTarget(4, *of_both, gpu=replace(gpu_of(device), integer_dot=able.dots))
     return CpuTarget(able.vector_width(device.native_vector_width_float), *of_both)
-
-
-def _probed(gpu: Gpu, able: Capabilities) -> Gpu:
-    """Return a GPU with what its compiler was found to reach."""
-    matrix, faults = MATRIX_UNITS.get(able.matrix), (able.without_matrix, able.without_halves)
-    known = replace(gpu, integer_dot=able.dots, matrix=matrix, fp16=able.halves, flushes_halves=able.flushes_halves)
-    return replace(known, without_matrix=faults[0], without_fp16=faults[1])
 
 
 def _has_fine_grained_svm(device: Any) -> bool:

@@ -8,7 +8,7 @@ import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,17 +18,13 @@ import pyopencl as cl
 from litecl.delegate import disk
 from litecl.delegate.backend.sources import source_of
 from litecl.delegate.backend.stack import on_ample_stack
-from litecl.delegate.gpu.properties import MATRIX_UNITS
 from litecl.delegate.opencl.environment import POCL, check_room
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.kernel_objects import kernel_object
-from litecl.delegate.opencl.probes import half_probe, matrix_probe
-from litecl.delegate.opencl.probes.gpu import matrix_of
-from litecl.delegate.report import summary
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import KernelBuildError
 
-_VERSION = 8  # of the file; incremented when the probe asks for more
+_VERSION = 9  # of the file; incremented when the probe asks for more
 _MACROS = (
     *("__SSE2__", "__AVX__", "__AVX2__", "__FMA__", "__F16C__"),
     *("__AVX512F__", "__AVX512BW__", "__AVX512VL__", "__AVX512VNNI__"),
@@ -86,20 +82,12 @@ _contexts: dict[int, Any] = {}  # those of probes, by device
 class Capabilities:
     """The capabilities of a device's compiler. macros: those it defines among the ones that matter here. assembly:
     whether it accepts x86-64 assembly. dots: whether one instruction multiplies four bytes by four and adds up
-    (``kernels_cl/dots.h``). matrix: the name of the matrix unit that kernels reach (``MATRIX_UNITS``); without_matrix:
-    why they do not reach the one that the device should have. halves: whether they compute in halves where there is no
-    such unit; without_halves: why not, if the device says that it does; flushes_halves: whether it makes subnormal ones
-    0.
+    (``kernels_cl/dots.h``).
     """
 
     macros: frozenset[str]
     assembly: bool = False
     dots: bool = False
-    matrix: str = ""
-    without_matrix: str = ""
-    halves: bool = False
-    without_halves: str = ""
-    flushes_halves: bool = False
 
     @property
     def float64(self) -> bool:
@@ -128,10 +116,10 @@ def capabilities(device: Any, directory: Path | None = None) -> Capabilities:
     key = disk.key("capabilities", identity(device))
     if key not in _known:
         path = None if directory is None else directory / f"{key}.json"
-        kept, final = _load(path), True
+        kept = _load(path)
         if kept is None:
-            kept, final = _with_halves(device, _ask(device))
-            if path is not None and final:
+            kept = _ask(device)
+            if path is not None:
                 disk.write_atomically(path, _encoded(device, kept))
         _known[key] = kept
     return _known[key]
@@ -148,12 +136,10 @@ def _load(path: Path | None) -> Capabilities | None:
         return None
     try:
         content = json.loads(path.read_bytes())
-        features = {name: content[name] for name in (*_FEATURES, "halves", "flushes_halves")}
-        words = {name: content[name] for name in ("matrix", "without_matrix", "without_halves")}
-        typed = all(isinstance(there, bool) for there in features.values()) and {*map(type, words.values())} == {str}
-        if content["version"] != _VERSION or not typed or words["matrix"] not in ("", *MATRIX_UNITS):
+        features = {name: content[name] for name in _FEATURES}
+        if content["version"] != _VERSION or not all(isinstance(there, bool) for there in features.values()):
             return None
-        found = Capabilities(frozenset(content["macros"]), **features, **words)
+        found = Capabilities(frozenset(content["macros"]), **features)
     except Exception:  # the file may come from another program, or be incomplete
         return None
     return found if found.macros <= {*_MACROS} else None
@@ -190,30 +176,6 @@ def _ask(device: Any) -> Capabilities:
 
 def _made(macros: frozenset[str], features: Mapping[str, Any]) -> Capabilities:
     return Capabilities(macros, **features)
-
-
-def _with_halves(device: Any, found: Capabilities) -> tuple[Capabilities, bool]:
-    """Return capabilities with what multiplies halves on a GPU: the matrix unit that kernels reach, or else its vector
-    units; and whether that is final, as a device may fail.
-    """
-    gpu, final = device.type & cl.device_type.GPU, True
-    unit = matrix_of(device) if gpu else None
-    if unit is not None:
-        (fault, _), final = _tried(lambda: half_probe.Found(matrix_probe.fault_of(device, unit)))
-        found = replace(found, matrix="" if fault else unit.name, without_matrix=fault)
-    if gpu and not found.matrix and "cl_khr_fp16" in found.macros:
-        (fault, flushes), known = _tried(lambda: half_probe.probe(device))
-        found = replace(found, halves=not fault, without_halves=fault, flushes_halves=flushes)
-        final = final and known
-    return found, final
-
-
-def _tried(probe: Callable[[], half_probe.Found]) -> tuple[half_probe.Found, bool]:
-    """Return what a probe finds, and whether that is final."""
-    try:
-        return probe(), True
-    except cl.Error as error:
-        return half_probe.Found(summary(error)), error.code in _REFUSALS
 
 
 def _accepts(device: Any, name: str) -> bool:

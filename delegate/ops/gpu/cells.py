@@ -8,16 +8,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Scratch
 from litecl.delegate.gpu.cell_groups import CellShare, cell_share
-from litecl.delegate.gpu.local_product import (
-    FEW_ROWS,
-    VECTOR,
-    LocalOperands,
-    Slice,
-    in_panels,
-    local_product,
-    padded_bias,
-)
-from litecl.delegate.gpu.properties import MatrixUnit
+from litecl.delegate.gpu.local_product import VECTOR, LocalOperands, Slice, in_tiles, local_product, padded_bias
 from litecl.delegate.gpu.target import GpuCall, GpuTarget
 from litecl.delegate.gpu.tiles import local_share
 from litecl.delegate.kit.schedule import flops
@@ -56,13 +47,11 @@ def _product(
 ) -> list[Launch]:
     """Return the product of an input in tiles in local memory; see ``lstm_cell.float_product``."""
     (columns, depth), target = values.shape, call.target
-    finite = rows > FEW_ROWS and bool(np.isfinite(values).all())
-    unit = target.unit if finite and isinstance(target.unit, MatrixUnit) else None
-    share = local_share(target, 1, rows, columns, depth, unit) if depth % VECTOR == 0 else None
+    share = local_share(target, 1, rows, columns, depth) if depth % VECTOR == 0 else None
     if share is None:
         return lstm_cell.float_product(call, x, values, start, out, sums, rows)
-    weighed, scale = in_panels(values[np.newaxis], share, halves=target.half_weights)
-    operands = LocalOperands(x, weighed, padded_bias(start, share), out, columns, sums, scale=scale)
+    weights = in_tiles(values[np.newaxis], share, halves=target.half_weights)
+    operands = LocalOperands(x, weights, padded_bias(start, share), out, columns, sums)
     return [local_product(operands, share, matrix(rows, depth, columns), [Slice(0, 0, 0, 0)], Activation(), {})]
 
 

@@ -7,37 +7,25 @@ import numpy as np
 from litecl.delegate.cl_op import Arg, Const, Local, Operand, Step
 from litecl.delegate.gpu.groups import LocalShare, groups
 from litecl.delegate.gpu.local_product import (
-    COMPUTED_SCALE,
-    FEW_ROWS,
     VECTOR,
     ByWindow,
     LocalOperands,
     Slice,
-    in_panels,
+    in_tiles,
     local_product,
     padded_bias,
 )
-from litecl.delegate.gpu.properties import HalfUnit, MatrixUnit
 from litecl.delegate.gpu.target import GpuCall
 from litecl.delegate.gpu.tiles import local_share
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
 from litecl.delegate.matmul.product import Packed, in_halves
-from litecl.delegate.ops.gpu.winograd import winograd
-from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
+_FEW_ROWS = 4  # that groups compute together, each some columns
 _LEAST_DEPTH = 64  # of a product whose groups take columns, not tiles
 _LEAST_COLUMNS = 16  # of a group of channels, so that a tile is not empty for the most part
 _DOTS = 4  # columns of such a group
 _READS = {"GATHER": "patches", "RIGHT_COLUMNS": "rows by computed columns", "RIGHT_ROWS": "rows by computed rows"}
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """Weights as a kernel reads them, and what they were divided by."""
-
-    values: Arg
-    scale: float = 1.0
 
 
 def convolution(call: GpuCall, before: ByWindow | None = None) -> list[Step] | None:
@@ -51,11 +39,9 @@ def convolution(call: GpuCall, before: ByWindow | None = None) -> list[Step] | N
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], call.outputs[0].shape, call.pads)
     gather: dict[str, str | int | float] = {} if g.is_matrix else {"GATHER": 1}
     reads = _reads(gather, before)
-    share = local_share(call.target, g.groups, g.pixels, g.group_columns, g.depth, _unit(call), reads=reads)
+    share = local_share(call.target, g.groups, g.pixels, g.group_columns, g.depth, reads=reads)
     if share is None or (g.groups > 1 and g.group_columns < _LEAST_COLUMNS):
         return None
-    if before is None and (by_patches := winograd(call, g, share)) is not None:
-        return by_patches
     weights = _packed(call, filter_.data.reshape(g.groups, g.group_columns, g.depth), share)
     panel = share.padded_columns * share.padded_depth
     slices = [
@@ -71,13 +57,13 @@ def dense(call: GpuCall) -> list[Step] | None:
     rows = x.spec.size // depth
     if depth % VECTOR:
         return None
-    if rows <= FEW_ROWS and depth >= _LEAST_DEPTH:
+    if rows <= _FEW_ROWS and depth >= _LEAST_DEPTH:
         return _dots(call, rows, columns, depth)
     right: dict[str, str | int | float] = {} if weights.data is not None else {"RIGHT_COLUMNS": 1}
-    share = local_share(call.target, 1, rows, columns, depth, _unit(call), reads=_reads(right))
+    share = local_share(call.target, 1, rows, columns, depth, reads=_reads(right))
     if share is None or not _is_constant(bias):
         return None
-    values = _computed(weights, share) if weights.data is None else _packed(call, weights.data[np.newaxis], share)
+    values: Arg = weights if weights.data is None else _packed(call, weights.data[np.newaxis], share)
     window = matrix(rows, depth, columns)
     return _product(call, share, window, values, [Slice(0, 0, 0, 0)], right)
 
@@ -96,10 +82,10 @@ def batch_matmul(call: GpuCall) -> list[Step] | None:
     count = int(np.prod(batch))
     computed = "RIGHT_COLUMNS" if options.adj_y else "RIGHT_ROWS"
     right: dict[str, str | int | float] = {} if constant else {computed: 1}
-    share = local_share(call.target, count, rows, columns, depth, _unit(call), reads=_reads(right))
+    share = local_share(call.target, count, rows, columns, depth, reads=_reads(right))
     if share is None:
         return None
-    values = _computed(y, share)
+    values: Arg = y
     matrix_size = depth * columns
     if y.data is not None:
         matrices = y.data if options.adj_y else y.data.swapaxes(-1, -2)
@@ -114,7 +100,7 @@ def _product(
     call: GpuCall,
     share: LocalShare,
     window: Geometry,
-    weights: Weights,
+    weights: Arg,
     slices: Sequence[Slice],
     layout: dict[str, str | int | float],
     before: ByWindow | None = None,
@@ -122,7 +108,7 @@ def _product(
     """The launch of product_local.cl for a call."""
     bias, out = _bias(call), call.outputs[0]
     padded = padded_bias(None if bias is None else bias.value, share)
-    operands = LocalOperands(call.input(0), weights.values, padded, out, out.step, call.residual, before, weights.scale)
+    operands = LocalOperands(call.input(0), weights, padded, out, out.step, call.residual, before)
     return [local_product(operands, share, window, slices, call.activation, layout)]
 
 
@@ -151,22 +137,8 @@ def _reads(layout: Collection[str], before: ByWindow | None = None) -> str:
     return next((_READS[macro] for macro in layout), "rows")
 
 
-def _unit(call: GpuCall) -> MatrixUnit | HalfUnit | None:
-    """Return what multiplies halves, of weights that are computed or finite: halves have no more than that. Computed
-    ones may all be small: sums of their products in halves must have subnormals.
-    """
-    weights, unit = call.input(1).data, call.target.unit
-    if weights is None:
-        return None if isinstance(unit, HalfUnit) and unit.flushes else unit
-    return unit if np.isfinite(weights).all() else None
-
-
-def _computed(weights: Operand, share: LocalShare) -> Weights:
-    return Weights(weights, COMPUTED_SCALE if isinstance(share.tile.unit, HalfUnit) else 1.0)
-
-
-def _packed(call: GpuCall, matrices: Array, share: LocalShare) -> Weights:
-    return Weights(*in_panels(matrices, share, halves=call.target.half_weights))
+def _packed(call: GpuCall, matrices: Array, share: LocalShare) -> Const:
+    return in_tiles(matrices, share, halves=call.target.half_weights)
 
 
 def _is_constant(bias: Operand | None) -> bool:

@@ -4,9 +4,9 @@ from collections import defaultdict
 
 from rich.console import Group, RenderableType
 
-from litecl.cli.launches import tile_view
 from litecl.cli.tables import table, titled
 from litecl.delegate.report_details import kernel_name
+from litecl.delegate.tuning import Tiled
 from litecl.perf.bench import Profile
 
 
@@ -32,7 +32,7 @@ def _kernels_by_node(profile: Profile) -> RenderableType:
     has_tiles = any(k.tiled for k in profile.kernels)
     made = table("subgraph", "node", "operator", "kernel", *(["tile"] if has_tiles else []), "device ms", "GFLOP/s")
     for k in profile.kernels:
-        name, tile = kernel_name(k.kernel, k.entry), [tile_view(k.tiled)] if has_tiles else []
+        name, tile = kernel_name(k.kernel, k.entry), [_tile(k.tiled)] if has_tiles else []
         rate = _rate(k.flops, k.duration_ms)
         made.add_row(str(k.subgraph), str(k.node), k.op, name, *tile, f"{k.duration_ms:.4f}", rate)
     return titled("device, by launch", made)
@@ -48,6 +48,11 @@ def _host(profile: Profile) -> RenderableType:
         calls, ms = sum(c for c, _ in rows) / profile.runs, sum(ms for _, ms in rows) / profile.runs
         made.add_row(op, f"{calls:g}", f"{ms:.3f}", f"{_percent(ms, total_ms):.1f}")
     return titled(f"host, {total_ms:.3f} ms by operator (per invoke)", made)
+
+
+def _tile(tiled: Tiled | None) -> str:
+    """Return the tile of a launch, and where it comes from; "" where it has none."""
+    return "" if tiled is None else f"{tiled.tile} ({tiled.source})"
 
 
 def _percent(part: float, whole: float) -> float:

@@ -30,7 +30,7 @@ class Facts:
         object.__setattr__(self, "_made", {t: (i, k) for i, node in nodes for k, t in enumerate(node.outputs)})
 
     def source(self, tensor: int) -> int:
-        """Return the tensor whose numbers a tensor has in another type, itself if there is none."""
+        """Follow casts and (de)quantization back to the original tensor."""
         while tensor in self._made and changes_type(node := self.graph.nodes[self._made[tensor][0]]):
             tensor = node.inputs[0]
         return tensor

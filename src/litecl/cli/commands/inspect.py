@@ -8,15 +8,11 @@ from typing import Any
 from rich.console import RenderableType
 
 from litecl.cli.command import Output, device_arguments, device_options, model_argument, output_file, progress
-from litecl.cli.launches import launch_data, launch_view
 from litecl.cli.summaries import summary_view, tensors_view
 from litecl.cli.tables import placed, report_data, table, to_json
 from litecl.delegate import CLDelegate, DelegationReport
-from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.gpu.profiles import PROFILES
 from litecl.delegate.report import NodeRow
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.reader import read
 from litecl.perf.node_data import places
 from litecl.perf.summary import NodeLine, node_lines, stored_tensors, summarize
@@ -26,7 +22,6 @@ EXAMPLES = """\
 litecl inspect model.tflite
 litecl inspect model.tflite --nodes --tensors
 litecl inspect model.tflite --delegate                  # where nodes run, and why
-litecl inspect model.tflite --as sm_90 --precision fp16 # plan for a GPU you don't have
 litecl inspect hf://OWNER/REPOSITORY/model.tflite --json
 """
 
@@ -38,9 +33,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tensors", action="store_true", help="list every tensor with its bytes, scale and zero point")
     parser.add_argument(
         "--delegate", action="store_true", help="show which nodes the device runs, and the reasons of the others"
-    )
-    parser.add_argument(
-        "--as", dest="planned_for", choices=PROFILES, help="plan for a GPU you don't have: show every launch"
     )
     parser.add_argument(
         "--node-data",
@@ -58,9 +50,8 @@ def run(args: argparse.Namespace) -> Output:
     data: dict[str, Any] = {"model": str(args.model), **asdict(summary)}
     view = [summary_view(args.model.name, summary)]
     delegation = None
-    absent = _absent(args)
-    if args.delegate or args.dump_passes or args.node_data or absent:
-        options = device_options(args) | ({} if absent is None else {"device": absent})
+    if args.delegate or args.dump_passes or args.node_data:
+        options = device_options(args)
         with progress("preparing", None) as bar:
             interpreter = Interpreter(model, delegates=[CLDelegate(**options, progress=bar.building)])
             interpreter.allocate_tensors()
@@ -78,19 +69,7 @@ def run(args: argparse.Namespace) -> Output:
         view.append(tensors_view(tensors))
     if delegation is not None:
         view.append(delegation)
-    if absent is not None:
-        data |= launch_data(absent)
-        view.append(launch_view(absent))
     return Output(data, view)
-
-
-def _absent(args: argparse.Namespace) -> AbsentDevice | None:
-    """Return the GPU that ``--as`` names. Raises DelegateError beside ``--device``."""
-    if args.planned_for is None:
-        return None
-    if args.device is not None:
-        raise DelegateError("--as: plans for a GPU you don't have; expected no --device with it")
-    return AbsentDevice(args.planned_for)
 
 
 def _nodes(lines: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> RenderableType:

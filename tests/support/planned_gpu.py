@@ -1,13 +1,13 @@
-"""A GPU that this machine lacks: models are planned for it as for any device, and nothing can run."""
+"""GPUs to plan for: models are planned for them as for any device, and nothing can run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
 from litecl.delegate.backend.protocols import AtOnce, Description
 from litecl.delegate.cl_op import Const, Operand
 from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.gpu.profiles import PROFILES, Profile
+from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work
@@ -17,47 +17,43 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
 
 
-@dataclass(eq=False)
-class AbsentDevice:
-    """A GPU by its name in the table of profiles: ``CLDelegate(device=AbsentDevice("sm_90"))``.
+def _gpu(gpu: Gpu, units: int, local_kib: int, group: int = 1024, *, float64: bool = False) -> GpuTarget:
+    return GpuTarget(4, units, float64, group, 1024 * local_kib, gpu=gpu)
 
-    plans: of the regions that were bound to it, by number. Raises DelegateError for a name that is not in the table.
-    """
+
+GPUS: Mapping[str, GpuTarget] = {
+    "nvidia": _gpu(Gpu("nvidia", 32, integer_dot=True), 132, 48, float64=True),
+    "amd": _gpu(Gpu("amd", 32, integer_dot=True), 48, 64, 256, float64=True),
+    "amd of 64": _gpu(Gpu("amd", 64, integer_dot=True), 104, 64, 256, float64=True),
+    "intel": _gpu(Gpu("intel", 8, integer_dot=True), 512, 64),
+    "intel, integrated": _gpu(Gpu("intel", 8, integer_dot=True, integrated=True), 96, 64, 512),
+    "arm": _gpu(Gpu("arm", 16, integer_dot=True, integrated=True), 10, 32),
+    "qualcomm": _gpu(Gpu("qualcomm", 64, integer_dot=True, integrated=True), 12, 32),
+}
+"""What lowerings may know of a GPU of each kind."""
+
+
+@dataclass(eq=False)
+class PlannedGpu:
+    """A GPU of ``GPUS``: ``CLDelegate(device=PlannedGpu("large"))``. plans: of the regions that were bound to it."""
 
     name: str
     plans: list[Plan] = field(default_factory=list)
     needs_runtime: bool = False
     needs_threads: bool = False
 
-    def __post_init__(self) -> None:
-        if self.name not in PROFILES:
-            raise DelegateError(f"a GPU to plan for: expected one of {', '.join(PROFILES)}, got {self.name!r}")
-
-    @property
-    def profile(self) -> Profile:
-        """Return its row of the table."""
-        return PROFILES[self.name]
-
     @property
     def identity(self) -> Sequence[str]:
         """See ``Identified``."""
-        return ("absent", self.name)
+        return ("planned", self.name)
 
     def describe(self) -> Description:
         """See ``FoundDevice``."""
-        return Description("none", "none", "GPU", self.profile.compute_units, 0, 0)
+        return Description("none", "none", "GPU", GPUS[self.name].compute_units, 0, 0)
 
     def target(self, directory: Path | None = None) -> GpuTarget:
         """See ``FoundDevice``."""
-        profile = self.profile
-        return GpuTarget(
-            vector_width=4,
-            compute_units=profile.compute_units,
-            max_work_group_size=profile.max_work_group_size,
-            local_mem_bytes=profile.local_mem_bytes,
-            float64=profile.float64,
-            gpu=profile.gpu,
-        )
+        return GPUS[self.name]
 
     def open(self, *, profile: bool, directory: Path | None) -> "_Open":
         """See ``FoundDevice``."""
@@ -68,7 +64,7 @@ class AbsentDevice:
 class _Open:
     """The same, open as far as it goes."""
 
-    found: AbsentDevice
+    found: PlannedGpu
     alignment: int = 256
     cache_hits: int = 0
     needs_runtime: bool = False
