@@ -39,19 +39,6 @@ class Format:
         return f"{self.type.name.lower()}{'' if self.type == TensorType.FLOAT16 else by}{how}"
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Weights in two forms, each None for floats: that of their first output channels, and that of the rest.
-
-    axis: of output channels. count: how many are the first.
-    """
-
-    axis: int
-    count: int
-    first: Format | None
-    rest: Format | None
-
-
 def stored(spec: TensorSpec, form: Format, moments: Moments | None = None, least: Array | None = None) -> TensorSpec:
     """Return a float32 constant in a format.
 

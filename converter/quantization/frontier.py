@@ -5,27 +5,16 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Cut:
-    """A layer by number, the way of its first channels, and how many these are; its others have the layer's way."""
-
-    layer: int
-    way: int
-    channels: int
-
-
-@dataclass(frozen=True)
 class Point:
     """A choice for all layers: the bytes of its file, and the lowest ratio of signal to error of an output, measured.
 
-    predicted_db: the ratio if the errors of layers add up. picked: the way of each layer, by number. cut: the layer of
-    which the first channels are stored in another way.
+    predicted_db: the ratio if the errors of layers add up. picked: the way of each layer, by number.
     """
 
     size_bytes: int
     sqnr_db: float
     predicted_db: float
     picked: tuple[int, ...]
-    cut: Cut | None = None
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from litecl.converter.quantization.formats import Rows
 from litecl.converter.quantization.rotation import hadamard
 from litecl.converter.quantization.scales import given
 from litecl.converter.versions import version_of
 from litecl.interpreter.graph import ABSENT, Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.binary import MUL, MulOptions
-from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.hadamard import HADAMARD_ROTATION, HadamardRotationOptions
 from litecl.interpreter.ops.quantize import DEQUANTIZE
@@ -35,7 +33,6 @@ class Inserted:
         self._first: list[Node] = []
         self._matrices: dict[int, int] = {}
         self._rotated: dict[tuple[int, int, bool], int] = {}
-        self._joined: dict[tuple[int, Rows], tuple[int, int]] = {}
 
     def replace_weights(self, number: int, spec: TensorSpec, kind: str) -> None:
         """Give a node other weights; equal ones of the same kind that several nodes read are one tensor."""
@@ -50,26 +47,6 @@ class Inserted:
             self._sources[self._replaced[source, kind]] = source
         inputs[position] = self._replaced[source, kind]
         self.nodes[number] = replace(node, inputs=tuple(inputs))
-
-    def join_weights(self, number: int, position: int, rows: Rows) -> int:
-        """Give a node weights that a CONCATENATION joins from those of the first output channels and those of the rest,
-        and return its number in the finished subgraph. Nodes that read the same weights share it.
-        """
-        node, inputs = self.nodes[number], list(self.nodes[number].inputs)
-        whole = inputs[position]
-        if (whole, rows) not in self._joined:
-            spec = self.tensors[whole]
-            assert spec.data is not None
-            parts = np.split(spec.data, [rows.count], rows.axis)
-            names = (f"{spec.name}/first", f"{spec.name}/rest")
-            made = [self._push(replace(spec, shape=p.shape, data=p, name=n)) for p, n in zip(parts, names, strict=True)]
-            self._replaced[whole, f"first{rows}"] = made[0]
-            joined = self._push(replace(spec, data=None, name=f"{spec.name}/joined"))
-            self._joined[whole, rows] = joined, len(self._first)
-            self._first.append(self._node(CONCATENATION, tuple(made), joined, ConcatenationOptions(rows.axis)))
-        inputs[position], place = self._joined[whole, rows]
-        self.nodes[number] = replace(node, inputs=tuple(inputs))
-        return place
 
     def can_rotate(self, tensor: int, size: int) -> bool:
         """Return whether the rotation of a tensor can be expressed: a RESHAPE back finds one open dimension at most."""

@@ -25,7 +25,6 @@ from litecl.converter.quantization.recipes.priced import Priced, Progress, silen
 from litecl.converter.quantization.recipes.read import recipe_of
 from litecl.converter.quantization.recipes.recipe import Recipe
 from litecl.converter.quantization.recipes.search import Search
-from litecl.converter.quantization.recipes.split import by_recipe
 from litecl.converter.quantization.report import QuantizationReport
 from litecl.converter.quantization.substitute import with_integer_kernels, with_wide_constants
 from litecl.interpreter.errors import ConversionError
@@ -111,8 +110,7 @@ def _by_recipe(model: Model, how: Quantization, recipe: Recipe, *, signed: bool)
     if recipe.measures and how.data is None:
         raise ConversionError("quantize: this recipe needs representative data: pass Quantization(data=...)")
     whole = with_constant_weights(model)
-    made, report = by_recipe(whole, recipe), QuantizationReport()
-    divided = made
+    made, report = whole, QuantizationReport()
     if recipe.activations is not None:
         chosen = selections(made, recipe)
         entering, leaving = borders(made, recipe)
@@ -124,7 +122,7 @@ def _by_recipe(model: Model, how: Quantization, recipe: Recipe, *, signed: bool)
         made, report = _on_integers(made, static, chosen)
     used = samples(how, model) if how.data is not None else []
     made, rows, notes = with_narrow_weights(made, recipe, [as_stored(made, sample) for sample in used])
-    notes = (*unused((whole, divided), recipe), *notes)
+    notes = (*unused(whole, recipe), *notes)
     if how.strict and notes:
         raise ConversionError("quantize: strict, and the recipe cannot be followed:\n  " + "\n  ".join(notes))
     done = replace(without_grids(made), signatures=made.signatures if signed else ())

@@ -155,7 +155,7 @@ def test_no_file_within_a_budget_is_more_accurate(seed: int) -> None:
     data = samples_of(of)
     search = Search(_priced(of, data))
     every = [
-        search._point(picked) for picked in itertools.product(*(range(len(options)) for options in search.of.whole))
+        search._point(picked) for picked in itertools.product(*(range(len(options)) for options in search.of.options))
     ]
     smaller = 0
     for share in np.linspace(0.4, 0.97, 10):

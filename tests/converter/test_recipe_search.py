@@ -10,22 +10,17 @@ import pytest
 from litecl.converter import Quantization
 from litecl.converter.quantization.data import samples
 from litecl.converter.quantization.quantize import quantize
-from litecl.converter.quantization.recipes.knapsack import Option, choices_of, divided
-from litecl.converter.quantization.recipes.names import entry
+from litecl.converter.quantization.recipes.knapsack import Option, choices_of
 from litecl.converter.quantization.recipes.priced import Priced
 from litecl.converter.quantization.recipes.search import Search
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model
-from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import unary
-from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
-from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
-from litecl.interpreter.schema import TensorType
 from support import oracle
 from support.build import model, randn
-from support.quantize_models import SHAPE, Net, run, samples_of
+from support.quantize_models import Net, run, samples_of
 from support.recipes import by_peer, network, repeated, weights_of
 
 
@@ -44,41 +39,6 @@ def test_the_best_options() -> None:
         assert sum(o.size for o in chosen) <= budget
         rounded = max(found.floor, budget - 5 * found.unit)  # each size is rounded up to a bin
         assert sum(o.harm for o in chosen) <= min(harm for size, harm in combinations if size <= rounded) + 1e-12
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_best_options_with_one_item_divided(seed: int) -> None:
-    """Against every combination of the others, and every pair of options of the divided one."""
-    rng = np.random.default_rng(seed)
-    items = [[Option(int(rng.integers(1000)), float(rng.random())) for _ in range(4)] for _ in range(4)]
-    for item in range(4):
-        rest = [*items[:item], *items[item + 1 :]]
-        others = choices_of(rest)
-        for budget in range(400, 4000, 230):
-            found = divided(items, item, others, budget)
-            lefts = [(budget - sum(o.size for o in p), sum(o.harm for o in p)) for p in itertools.product(*rest)]
-            best, worst = (
-                min((harm + _divided_harm(items[item], left - less) for left, harm in lefts), default=math.inf)
-                for less in (0, 3 * others.unit)  # each size is rounded up to a bin
-            )
-            if found is None:
-                assert math.isinf(worst)
-                continue
-            own = items[item]
-            a, b = own[found.picked[item]], own[found.option]
-            size = sum(options[o].size for options, o in zip(items, found.picked, strict=True))
-            harm = sum(options[o].harm for options, o in zip(items, found.picked, strict=True))
-            assert 0 <= found.share <= 1 and size + found.share * (b.size - a.size) <= budget + 1e-6
-            assert best - 1e-9 <= harm + found.share * (b.harm - a.harm) <= worst + 1e-9
-
-
-def _divided_harm(options: list[Option], size: float) -> float:
-    """The least harm of two options in parts within a size."""
-    harms = [o.harm for o in options if o.size <= size]
-    for a, b in itertools.permutations(options, 2):
-        if a.size <= size < b.size:
-            harms.append(a.harm + (size - a.size) / (b.size - a.size) * (b.harm - a.harm))
-    return min(harms, default=math.inf)
 
 
 def test_items_of_one_option() -> None:
@@ -110,51 +70,6 @@ def test_budgets_are_met_within_a_percent(widened: bool) -> None:
     assert ratios == sorted(ratios) and ratios[-1] > ratios[0] + 5
 
 
-def _dominated(kind: str) -> Model:
-    """A model of which one layer has nearly all weights."""
-    g = Net()
-    if kind == "table":
-        ids = g.input((1, 5), TensorType.INT32)
-        flat = g.op(RESHAPE, [ids, g.const(np.int32([5]))], ReshapeOptions())
-        x = g.op(EMBEDDING_LOOKUP, [flat, g.const(randn(g.rng, 400, 128))], NoOptions())
-        return model(g.build(g.dense(x, 8)))
-    if kind == "dense":
-        return model(g.build(g.dense(g.unary(unary.TANH, g.dense(g.input((1, 128)), 301)), 8)))
-    return model(g.build(g.conv(g.conv(g.input(SHAPE), 4), 301)))
-
-
-@pytest.mark.parametrize("kind", ["dense", "conv", "table"])
-@pytest.mark.parametrize("share", [0.22, 0.4, 0.7])
-def test_a_layer_is_divided_where_budgets_are_missed_otherwise(kind: str, share: float) -> None:
-    of = _dominated(kind)
-    data = samples_of(of)
-    if kind == "table":
-        data = [[np.random.default_rng(i).integers(0, 400, (1, 5), np.int32)] for i in range(8)]
-    budget = int(share * len(write(of)))
-    after, report = quantize(of, Quantization(budget=budget, data=data))
-    found, content = report.frontier, write(after)
-    assert 0.99 * budget <= len(content) <= budget, found.note
-    assert found.chosen.cut is not None and found.note == ""
-    assert found.chosen.sqnr_db == pytest.approx(report.outputs[0].sqnr_db)
-    assert any(" channels, " in way for _, way in found.ways)
-    recipe = [dict(entry) for entry in found.recipe]
-    again, second = quantize(of, Quantization(recipe=recipe, data=data, strict=True))
-    assert write(again) == content and second.notes == ()
-    (wanted,) = oracle.run(content, data[0], oracle.WITH_OPTIMISED_KERNELS)
-    np.testing.assert_allclose(run(Interpreter(content), data[0])[0], wanted, atol=1e-5 * np.abs(wanted).max())
-    if kind != "conv":  # the peer has no convolutions of two bits
-        assert by_peer(of, _plain(recipe)).subgraphs
-
-
-def test_a_ratio_is_met_within_a_percent_by_a_divided_layer() -> None:
-    of = _dominated("dense")
-    _, before = quantize(of, Quantization(recipe="weight_only_wi8_afp32", data=samples_of(of)))
-    for ratio in (before.outputs[0].sqnr_db - 8, before.outputs[0].sqnr_db + 10):
-        after, report = quantize(of, Quantization(min_sqnr_db=ratio, data=samples_of(of), weight_only=True))
-        assert ratio <= report.outputs[0].sqnr_db <= 1.01 * ratio
-        assert report.frontier.chosen.size_bytes == len(write(after))
-
-
 def test_the_sizes_next_to_another() -> None:
     """Against every combination."""
     rng = np.random.default_rng(1)
@@ -165,17 +80,6 @@ def test_the_sizes_next_to_another() -> None:
         below, above = max(s for s in sums if s <= size), min(s for s in sums if s > size)
         off = len(items) * found.unit  # each size is rounded up to a bin
         assert any(below - off <= s <= below for s in near) and any(above <= s <= above + off for s in near)
-
-
-@pytest.mark.parametrize("split", [3, 298, 400])
-def test_a_recipe_that_divides_too_far_is_refused(split: int) -> None:
-    of = _dominated("dense")
-    entries = [entry(8, operation="FULLY_CONNECTED")]
-    entries[0]["op_config"]["weight_tensor_config"]["algorithm_params"] = {"split": split}
-    with pytest.raises(
-        ConversionError, match="entry 0: split: expected at least 4 output channels on either side, got"
-    ):
-        quantize(of, Quantization(recipe=entries, data=samples_of(of)))
 
 
 def test_a_search_does_better_than_the_same_bits_everywhere() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from litecl.converter.quantization.cells import CELL, cells
 from litecl.converter.quantization.dynamic_range import TABLE, WEIGHTS, Weights, divides, given
-from litecl.converter.quantization.formats import TYPES, Format, Method, Rows
+from litecl.converter.quantization.formats import TYPES, Format, Method
 from litecl.converter.quantization.recipes.recipe import (
     ALL,
     FORMS,
@@ -17,13 +17,11 @@ from litecl.converter.quantization.recipes.recipe import (
     Algorithm,
     Entry,
     Mode,
-    Operand,
     Recipe,
 )
 from litecl.converter.quantization.rules import RULES, Rule
 from litecl.converter.quantization.substitute import has_substitute
-from litecl.interpreter.errors import ConversionError
-from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
 from litecl.interpreter.ops.conv_2d import CONV_2D
@@ -73,7 +71,7 @@ class Choice:
 
     entry: Entry
     form: Format
-    forms: Mapping[int, Format | Rows]
+    forms: Mapping[int, Format]
 
     @property
     def widened(self) -> bool:
@@ -112,29 +110,10 @@ def choice_of(graph: Subgraph, node: Node, recipe: Recipe) -> Choice | None:
     present = [p for p in _weights(node).positions if p < len(node.inputs) and node.inputs[p] != ABSENT]
     if not entry.config.operands:
         return Choice(entry, form, dict.fromkeys(present, form))
-    own = [(o, graph.tensors[node.inputs[o.position]]) for o in entry.config.operands if o.position in present]
-    forms = {o.position: _operand_form(entry, o, spec, _axis(graph, node, widened=True) or 0) for o, spec in own}
+    axis = _axis(graph, node, widened=True) or 0
+    forms = {o.position: _of_form(entry, o.form, axis) for o in entry.config.operands if o.position in present}
     some = {position: made for position, made in forms.items() if made is not None}
     return Choice(entry, form, some) if some else None
-
-
-def _operand_form(entry: Entry, operand: Operand, weights: TensorSpec, axis: int) -> Format | Rows | None:
-    """Return how weights at a position are stored, None for floats. Raises ConversionError for too many channels."""
-    rest = _of_form(entry, operand.form, axis)
-    if not operand.count:
-        return rest
-    channels = weights.static_shape[axis]
-    if operand.count >= channels:
-        raise ConversionError(
-            f"recipe: entry {entry.number}: operand {operand.position}: expected fewer than its {channels} "
-            f"output channels, got {operand.count}"
-        )
-    return Rows(axis, operand.count, _of_form(entry, operand.first, axis), rest)
-
-
-def channels_at(graph: Subgraph, node: Node, position: int) -> int:
-    """Return how many output channels the weights at a position have."""
-    return graph.tensors[node.inputs[position]].static_shape[_axis(graph, node, widened=True) or 0]
 
 
 def _of_form(entry: Entry, name: str, axis: int) -> Format | None:

@@ -1,4 +1,4 @@
-"""The best choice of an option for each of several items, for every budget at once, with or without one divided."""
+"""The best choice of an option for each of several items, for every budget at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -104,58 +104,3 @@ def neighbours(items: Sequence[Sequence[Option]], picked: Sequence[int], left: f
         found += [(harms[c] + harms[c + 1 + other], (c, c + 1 + other)) for other in best]
     chosen = [dict(changes[c] for c in pair) for _, pair in sorted(found)[:most]]
     return [[change.get(n, o) for n, o in enumerate(picked)] for change in chosen]
-
-
-@dataclass(frozen=True)
-class Divided:
-    """Options of which one counts in part: ``share`` of an item has ``option``, and the rest what is picked for it."""
-
-    picked: tuple[int, ...]
-    item: int
-    option: int
-    share: float
-    harm: float
-
-
-def divided(
-    items: Sequence[Sequence[Option]], item: int, others: Choices, budget: float, more: float = 0.0
-) -> Divided | None:
-    """Return the options with the least harm for a budget if one item may be divided; None if none fit.
-
-    Harm and size of a part are in proportion, so that the item's two options have no other on or below the line between
-    them. others: the choices of all other items. more: the bytes that dividing takes.
-    """
-    budget -= more
-    options = items[item]
-    hull = _hull(options)
-    sizes, harms = ([getattr(options[o], name) for o in hull] for name in ("size", "harm"))
-    left = budget - others.floor - others.unit * np.arange(len(others.least))
-    harm = np.where(left >= sizes[0], others.least + np.interp(left, sizes, harms), np.inf)
-    best = int(harm.argmin())
-    if not np.isfinite(harm[best]):
-        return None
-    rest = others.within(others.floor + others.unit * (best + 0.5))
-    assert rest is not None
-    own = budget - sum(o[p].size for o, p in zip([*items[:item], *items[item + 1 :]], rest, strict=True))
-    step = int(np.clip(np.searchsorted(sizes, own, "right") - 1, 0, max(len(hull) - 2, 0)))
-    a, b = hull[step], hull[min(step + 1, len(hull) - 1)]
-    share = min((own - options[a].size) / (options[b].size - options[a].size), 1.0) if a != b else 0.0
-    return Divided((*rest[:item], a, *rest[item:]), item, b, share, float(harm[best]))
-
-
-def _hull(options: Sequence[Option]) -> list[int]:
-    """Return the options that no line between two others undercuts, by size."""
-    hull: list[int] = []
-    for o in sorted(range(len(options)), key=lambda o: (options[o].size, options[o].harm)):
-        if np.isinf(options[o].harm) or (hull and options[o].harm >= options[hull[-1]].harm):
-            continue
-        while len(hull) > 1 and _saved(options, hull[-1], o) >= _saved(options, hull[-2], hull[-1]):
-            hull.pop()
-        hull.append(o)
-    return hull
-
-
-def _saved(options: Sequence[Option], a: int, b: int) -> float:
-    """Return the harm that one option saves beside another, for each byte."""
-    size = options[b].size - options[a].size
-    return (options[a].harm - options[b].harm) / size if size else np.inf

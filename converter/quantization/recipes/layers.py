@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from litecl.converter.quantization.moments import has_moments
@@ -10,13 +10,11 @@ from litecl.converter.quantization.recipes.choices import Choice, choice_of, cho
 from litecl.converter.quantization.recipes.names import entry
 from litecl.converter.quantization.recipes.read import recipe_of
 from litecl.converter.quantization.recipes.recipe import Recipe
-from litecl.converter.quantization.recipes.split import channels_of
 from litecl.converter.quantization.stored_weights import stateful
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
 from litecl.interpreter.ops.conv_2d import CONV_2D
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
-from litecl.interpreter.ops.gather import GATHER
 
 Place = tuple[int, int]
 """A subgraph and the number of a node."""
@@ -29,13 +27,12 @@ _NAMES = {"TRANSPOSE_CONV": "CONV_2D_TRANSPOSE"}
 class Way:
     """A way to store a layer's weights: the entries of a recipe, and what these make of each node.
 
-    part: whether it is for some of the output channels alone. mixed: whether operands are stored in several ways.
+    mixed: whether operands are stored in several ways.
     """
 
     name: str
     entries: tuple[dict[str, Any], ...]
     chosen: Mapping[Place, Choice]
-    part: bool = False
     mixed: bool = False
 
 
@@ -43,13 +40,13 @@ class Way:
 class Layer:
     """Nodes that are stored alike, because they share weights or names, and the ways to store them.
 
-    joins: whether a CONCATENATION may join weights that are stored in two ways.
+    by_operand: whether each operand may be stored in a way of its own.
     """
 
     places: tuple[Place, ...]
     name: str
     ways: tuple[Way, ...]
-    joins: bool
+    by_operand: bool
 
 
 def layers_of(model: Model, *, widened: bool) -> list[Layer]:
@@ -83,7 +80,6 @@ def _layer(model: Model, places: list[Place], widened: bool) -> Layer:
     nodes = [(model.subgraphs[i], model.subgraphs[i].nodes[n]) for i, n in places]
     ways = [Way("float", (), {})]
     safe = not any(stateful(graph) for graph, _ in nodes)
-    joins = safe and _joins(nodes)
     if safe:
         halves = way_of(model, places, "float16", tuple(entry_for(graph, node, 16) for graph, node in nodes))
         if halves.chosen.keys() == set(places):
@@ -97,18 +93,7 @@ def _layer(model: Model, places: list[Place], widened: bool) -> Layer:
             if way.chosen.keys() == set(places) and all(c.form.block == block for c in way.chosen.values()):
                 ways.append(way)
                 break
-    known = {way.name for way in ways}
-    for bits in (8, 4, 2) if joins else ():
-        way = way_of(model, places, f"int{bits} widened", [entry_for(graph, node, bits) for graph, node in nodes])
-        if way.name not in known and way.chosen.keys() == set(places):
-            ways.append(replace(way, part=True))
-    return Layer(tuple(places), _scope(nodes[0]), tuple(ways), joins)
-
-
-def _joins(nodes: Sequence[tuple[Subgraph, Node]]) -> bool:
-    """Return whether weights may be joined: not those of a layer that can be two, nor tables, which are large."""
-    ((graph, node), *others) = nodes
-    return (bool(others) or not channels_of(graph, node)) and all(node.op is not GATHER for _, node in nodes)
+    return Layer(tuple(places), _scope(nodes[0]), tuple(ways), safe)
 
 
 def way_of(model: Model, places: Sequence[Place], name: str, entries: Iterable[dict[str, Any]]) -> Way:

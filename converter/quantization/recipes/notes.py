@@ -1,19 +1,16 @@
 """Notes on entries of a recipe that change nothing."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from litecl.converter.quantization.recipes.choices import entry_of, fits
 from litecl.converter.quantization.recipes.recipe import ALL, INPUT, OUTPUT, Entry, Mode, Recipe
 from litecl.interpreter.graph import Model
 
 
-def unused(models: Sequence[Model], recipe: Recipe) -> Iterator[str]:
-    """Return a note on each entry that changes nothing in a model, and one if none does.
-
-    models: the one that is given, and that with divided layers.
-    """
-    graphs = list({id(g): g for model in models for g in model.subgraphs}.values())
+def unused(model: Model, recipe: Recipe) -> Iterator[str]:
+    """Return a note on each entry that changes nothing in a model, and one if none does."""
+    graphs = model.subgraphs
     fitting = Counter(entry.number for graph in graphs for entry, _ in fits(graph, recipe))
     counting: Counter[int] = Counter()
     for graph in graphs:

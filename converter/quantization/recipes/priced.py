@@ -55,19 +55,13 @@ class Priced:
 
     @property
     def layers(self) -> list[Layer]:
-        """The layers, with the ways that are for parts of their channels last."""
+        """The layers, with the ways to store each."""
         return [layer for layer, _ in self._priced]
 
     @property
     def options(self) -> list[list[Option]]:
         """The cost of each way to store each layer alone, next to the file in float, and its error."""
         return [options for _, options in self._priced]
-
-    @property
-    def whole(self) -> list[list[Option]]:
-        """The options without those for parts of channels."""
-        pairs = ((layer.ways, options) for layer, options in self._priced)
-        return [[o for way, o in zip(ways, options, strict=True) if not way.part] for ways, options in pairs]
 
     @cached_property
     def float_bytes(self) -> int:
@@ -138,15 +132,13 @@ class Priced:
         return found
 
     def _priced_layer(self, layer: Layer) -> tuple[Layer, list[Option]]:
-        """Return a layer with the costs of its ways; a small one is not divided, nor are its operands stored apart."""
+        """Return a layer with the costs of its ways; the operands of a small one are not stored apart."""
         alone = self._alone(layer)
-        whole = tuple(way for way in layer.ways if not way.part)
-        options = [alone.option(way.chosen) for way in whole]
+        options = [alone.option(way.chosen) for way in layer.ways]
         sizes = [option.size for option in options]
         if max(sizes) - min(sizes) <= _SMALL * self.float_bytes:
-            return replace(layer, ways=whole, joins=False), options
-        parts = [alone.option(way.chosen) for way in layer.ways if way.part]
-        return self._with_mixes(alone, layer, [*options, *parts])
+            return replace(layer, by_operand=False), options
+        return self._with_mixes(alone, layer, options)
 
     def _alone(self, layer: Layer) -> "_Alone":
         tail = self._tails.of(min(n for _, n in layer.places))
@@ -165,14 +157,13 @@ class Priced:
         chosen = [[mixed(self.model, layer, one).chosen if one else {} for one in own] for own in ones]
         items = [[alone.option(one, _OF_OPERANDS) for one in own] for own in chosen]
         ways, prices = list(layer.ways), list(options)
-        place = next((n for n, way in enumerate(ways) if way.part), len(ways))
         for picked in mixes(items):
             of = {p: forms[o] for p, o in zip(positions, picked, strict=True)}
             if {*of.values()} in ({name} for name in _ALIKE):
                 continue
             own = [options[o] for options, o in zip(items, picked, strict=True)]
-            ways.insert(place, replace(mixed(self.model, layer, of), mixed=True))
-            prices.insert(place, Option(sum(o.size for o in own), sum(o.harm for o in own)))
+            ways.append(replace(mixed(self.model, layer, of), mixed=True))
+            prices.append(Option(sum(o.size for o in own), sum(o.harm for o in own)))
         return replace(layer, ways=tuple(ways)), prices
 
 

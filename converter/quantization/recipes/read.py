@@ -177,9 +177,6 @@ def _weights(fields: _Fields, algorithm: Algorithm, mode: Mode) -> dict[str, Any
     parameters = fields.within("algorithm_params") or fields
     largest = parameters.take("max_hadamard_size", lambda n: isinstance(n, int) and n >= 0, "a number of at least 0", 0)
     compensates = parameters.flag("compensate", False)
-    split = parameters.take("split", lambda n: isinstance(n, int) and n >= 0, "a number of at least 0", 0)
-    if split and mode is Mode.STATIC:
-        raise ConversionError("recipe: split: needs float activations")
     operands = parameters.take("operands", lambda given: isinstance(given, Mapping), "a mapping", {})
     if operands and (mode is not Mode.WEIGHT_ONLY or algorithm.rotates or algorithm.scales):
         raise ConversionError("recipe: operands: needs weights that are widened, not rotated and not scaled")
@@ -192,23 +189,17 @@ def _weights(fields: _Fields, algorithm: Algorithm, mode: Mode) -> dict[str, Any
         "symmetric": symmetric,
         "largest_rotation": largest,
         "compensates": compensates,
-        "split": split,
         "operands": tuple(_operand(position, how) for position, how in operands.items()),
     }
 
 
 def _operand(position: Any, how: Any) -> Operand:
-    """Return how the weights at a position are stored: in a form, or as ``[first form, channels, form]``."""
+    """Return the form in which the weights at a position are stored."""
     if not (isinstance(position, str) and position.isascii() and position.isdigit()):
         raise ConversionError(f"recipe: operands: expected positions as texts, got {brief(repr(position))}")
-    first, count, form = how if isinstance(how, list | tuple) and len(how) == 3 else ("", 0, how)
-    known = all(isinstance(name, str) and name in FORMS for name in ((first, form) if count else (form,)))
-    if not known or type(count) is not int or count < 0:
-        raise ConversionError(
-            f"recipe: operands: expected one of {[*FORMS]}, or two around a number of output channels, got "
-            f"{brief(repr(how))}"
-        )
-    return Operand(int(position), form, count, first)
+    if not (isinstance(how, str) and how in FORMS):
+        raise ConversionError(f"recipe: operands: expected one of {[*FORMS]}, got {brief(repr(how))}")
+    return Operand(int(position), how)
 
 
 def _activations(fields: _Fields) -> TensorType:

@@ -64,14 +64,10 @@ FORMS: Mapping[str, tuple[int, bool]] = {
 
 @dataclass(frozen=True)
 class Operand:
-    """How the weights at a position of an operator are stored: in a form, but the first ``count`` output channels in
-    another.
-    """
+    """The form in which the weights at a position of an operator are stored."""
 
     position: int
     form: str
-    count: int = 0
-    first: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,9 +78,8 @@ class Config:
     static mode. per_channel, block: whether each output channel, or each ``block`` elements of one, has a scale.
     symmetric: whether weights have no zero points. least: the fewest elements of weights that are quantized.
     largest_rotation: the largest size of a Hadamard matrix, 0 for any. compensates: whether columns make up for the
-    errors of earlier ones, as in GPTQ, with whatever scales the algorithm finds. split: how many output channels become
-    a layer of their own, which other entries say how to store; 0 for none. operands: the only weights that are stored,
-    of several, each with bits of its own; none for all.
+    errors of earlier ones, as in GPTQ, with whatever scales the algorithm finds. operands: the
+    only weights that are stored, of several, each with bits of its own; none for all.
     """
 
     mode: Mode | None = None
@@ -96,7 +91,6 @@ class Config:
     least: int = 0
     largest_rotation: int = 0
     compensates: bool = False
-    split: int = 0
     operands: tuple[Operand, ...] = ()
 
     def __str__(self) -> str:

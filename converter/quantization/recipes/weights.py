@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.converter.quantization.difference import Difference
 from litecl.converter.quantization.folding import divided
-from litecl.converter.quantization.formats import Format, Rows, stored, widened
+from litecl.converter.quantization.formats import Format, stored, widened
 from litecl.converter.quantization.gptq import Moments
 from litecl.converter.quantization.inserted import Inserted
 from litecl.converter.quantization.recipes.choices import Choice
@@ -114,22 +114,12 @@ class _Weights:
 
     def narrowed(self) -> Narrowed:
         """Return the subgraph with weights as they are stored."""
-        joins = {
-            (number, position): (self._inserted.join_weights(number, position, form), form)
-            for number, choice in self._chosen.items()
-            for position, form in choice.forms.items()
-            if isinstance(form, Rows)
-        }
         graph, places = self._inserted.finished()
         reads = [
             (number, (places[number], position), Use(form, choice.widened))
             for number, choice in self._chosen.items()
             for position, form in choice.forms.items()
-            if isinstance(form, Format)
         ]
-        for (number, _), (join, rows) in joins.items():
-            parts = enumerate((rows.first, rows.rest))
-            reads += [(number, (join, p), Use(form, widened=True)) for p, form in parts if form is not None]
         moments, readers = dict[int, Moments](), dict[int, Node]()
         for number, (place, position), _ in reads:
             weights = graph.nodes[place].inputs[position]
