@@ -226,5 +226,6 @@ def _softmax(scores: Array) -> Array:
     return np.asarray(weights / weights.sum(-1, keepdims=True))
 
 
+@pytest.mark.nightly
 def test_attention_on_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     check(devices.as_on_a_gpu(monkeypatch, tmp_path))

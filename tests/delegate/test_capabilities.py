@@ -180,6 +180,7 @@ def test_inner_tensors(name: str) -> None:
     _check({"num_threads": 1, "queue_loops": True}, name, *_SOME[name], preserve=True)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "variants"), [("float", _SOME["float"][:4]), ("hybrid", ("3x3", "depthwise"))])
 def test_as_on_a_gpu(
     name: str, variants: Sequence[str], monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any

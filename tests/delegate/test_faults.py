@@ -56,6 +56,7 @@ _COMBINATIONS = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "mode", "how"), _COMBINATIONS)
 def test_a_call_that_fails(name: str, mode: str, how: str) -> None:
     wrong = {str(place): text for place in sample(SUBJECTS[name], mode, how) if (text := judge(place))}

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.nightly  # tests within a test
+
 _TESTS = Path(__file__).parents[1]
 _POKED = """
 import numpy as np, pyopencl as cl

@@ -125,6 +125,7 @@ def test_swapped_dimensions(
     check(Net(g, y, [x], x.transpose(permutation), "transpose_local"), options)
 
 
+@pytest.mark.nightly
 @_once
 def test_in_a_loop(options: dict[str, Any]) -> None:
     """Under a flag of a queued loop, where a kernel is a function of another, local memory is handed on."""

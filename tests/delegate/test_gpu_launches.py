@@ -103,6 +103,7 @@ def test_agrees(delegate: CLDelegate, case: Case) -> None:
         compare.assert_close(got, expected, compare.DEVICE.get(expected.dtype.name, 0.0))
 
 
+@pytest.mark.nightly
 def test_every_program_of_the_tables_is_run() -> None:
     """The few sizes chosen here reach each kernel with each set of macros that the whole tables reach."""
     assert _programs(_CASES) == _programs(case for case in _TABLES if case.device is None)

@@ -25,9 +25,18 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("name", "mode", "how"),
     [
-        *(("image", "threads", "fallback"), ("lstm", "one thread", "strict"), ("two LSTMs", "profile", "interrupt")),
-        *(("limited loop", "queued", "interrupt"), ("variables", "one thread", "fallback")),
-        *(("image", "new cache", "fallback"), ("image", "uncached", "interrupt")),
+        ("image", "threads", "fallback"),
+        ("lstm", "one thread", "strict"),
+        ("limited loop", "queued", "interrupt"),
+        *(
+            pytest.param(*combination, marks=pytest.mark.nightly)
+            for combination in (
+                ("two LSTMs", "profile", "interrupt"),
+                ("variables", "one thread", "fallback"),
+                ("image", "new cache", "fallback"),
+                ("image", "uncached", "interrupt"),
+            )
+        ),
     ],
 )
 def test_a_call_that_fails(name: str, mode: str, how: str, kept: Path) -> None:

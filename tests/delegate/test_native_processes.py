@@ -78,6 +78,7 @@ def _python(folder: Path, script: str, *arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_pools(method: str, tmp_path: Path) -> None:
     """Workers whose parent has used the device have it too, however they begin."""

@@ -16,7 +16,10 @@ from litecl.delegate.opencl.devices.device import devices
 from litecl.interpreter.file.writer import write_file
 from support import compare, small_models
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="locks of files and forks of Linux")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="locks of files and forks of Linux"),
+    pytest.mark.nightly,
+]
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal((2, 5)).astype(np.float32)
 CHAIN = small_models.chain()

@@ -62,6 +62,7 @@ def test_another_processor_needs_no_package_of_the_tests() -> None:
     subprocess.run([sys.executable, "-c", program], cwd=_AS_CPU.parents[1], check=True)
 
 
+@pytest.mark.nightly
 @needs_pocl
 @pytest.mark.parametrize("cpu", ["wide", "x86-64"])
 def test_models_are_right_as_on_another_processor(cpu: str, tmp_path: Path) -> None:

@@ -97,11 +97,13 @@ def test_states(mode: str) -> None:
     _agrees(_CASES, _MODES[mode])
 
 
+@pytest.mark.nightly
 def test_states_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> None:
     devices.needs_groups()
     _agrees(_CASES, devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "recurrent"))
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore:Non-empty compiler output")
 def test_work_items_take_their_own_branches(tmp_path: Path) -> None:
     """In optimised programs too, which random graphs run as on a GPU: PoCL alone would let one decide for all."""

@@ -58,6 +58,7 @@ def run(model_: Model, x: Array, **options: Any) -> tuple[list[Array], Interpret
 CPUS = [device for device in devices() if device.type == cl.device_type.CPU]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("device", CPUS, ids=lambda device: device.name)
 def test_one_kernel_equals_its_launches(device: Any) -> None:
     model_, x = network(), randn(RNG, 1, 16, 16, 8)
@@ -70,6 +71,7 @@ def test_one_kernel_equals_its_launches(device: Any) -> None:
     assert interpreter.delegation_report().counters.host_syncs == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 def test_a_compiler_has_nothing_to_say(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """PoCL's prints on a user's terminal how many warnings there are."""

@@ -198,6 +198,7 @@ def test_a_crossover_is_where_the_second_way_begins_to_stay_ahead() -> None:
     assert measuring.crossover((8, 16, 32), [(2, 1), (2, 1), (1, 1)], 64) == 64
 
 
+@pytest.mark.nightly
 def test_measuring_is_done_once_unless_it_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = {"_ROUNDS": 1, "_CHANNELS": (16,), "_CONVOLUTION_SIDE": 16, "_PRODUCTS": (8, 16, 1)}
     products = dict.fromkeys(measuring._SUBJECTS, lambda: ("a product", layers.products(8, 16, 1)))

@@ -16,6 +16,8 @@ import pytest
 from litecl import sample
 from litecl.cli.parser import helps, parser
 
+pytestmark = pytest.mark.nightly  # builds a container
+
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "examples" / "serve" / "Containerfile"
 _BASE = "docker.io/library/python:3.12-slim"

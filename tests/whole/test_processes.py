@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 _TIMEOUT_S = 300
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"), pytest.mark.nightly]
 
 _COMMON = (
     f"""
