@@ -146,6 +146,7 @@ def test_the_neighbours_of_a_choice() -> None:
         assert all(sum(o[i].size for o, i in zip(items, p, strict=True)) - size <= left for p in found)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", [0, 1])
 def test_no_file_within_a_budget_is_more_accurate(seed: int) -> None:
     """Against the file of every combination of ways to store the layers of a small LSTM whole."""

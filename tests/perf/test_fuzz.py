@@ -31,6 +31,7 @@ def _report(result: fuzz.Result) -> str:
     return "\n".join(f"{name}\n{trace}" for name, _, trace in result.failures[:3])
 
 
+@pytest.mark.nightly
 def test_damaged_operators() -> None:
     result = fuzz.fuzz(Plan(seeds.of_cases(), 2500, seed=3))
     assert not result.failures, _report(result)
@@ -38,6 +39,7 @@ def test_damaged_operators() -> None:
     assert min(result.counts["ran"], result.counts["ModelError"]) > 100
 
 
+@pytest.mark.nightly
 def test_damaged_graphs_on_the_way_to_a_device() -> None:
     """Claims, passes, lowerings and the placing of memory; and the whole way for a few."""
     plan = Plan(seeds.of_graphs(30), 600, seed=4)
@@ -48,6 +50,7 @@ def test_damaged_graphs_on_the_way_to_a_device() -> None:
     assert not result.failures and result.counts.total() == 10, _report(result)
 
 
+@pytest.mark.nightly
 @needs_shared
 def test_damaged_real_models() -> None:
     plan = Plan(seeds.of_files([MODELS / "tensorflow-tflite-micro", GOLDEN / "models"]), 600, seed=5)

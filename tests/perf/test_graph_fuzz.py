@@ -26,7 +26,13 @@ from tools.graph_fuzz.modes import MODES
 
 @pytest.mark.parametrize(
     ("mode", "batch", "graphs"),
-    [("one thread", 2, 30), ("two threads", 7, 30), ("OpenCL, several groups", 12, 8), ("as a GPU", 17, 4)],
+    [
+        ("one thread", 2, 30),
+        *(
+            pytest.param(*run, marks=pytest.mark.nightly)
+            for run in (("two threads", 7, 30), ("OpenCL, several groups", 12, 8), ("as a GPU", 17, 4))
+        ),
+    ],
 )
 def test_random_graphs(
     mode: str, batch: int, graphs: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

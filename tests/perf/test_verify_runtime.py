@@ -64,6 +64,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[DeviceResult, Path]
     return kit.verify([check_of(name) for name in names], lambda: None), folder
 
 
+@pytest.mark.nightly
 def test_planted_faults_are_found(found: tuple[DeviceResult, Path]) -> None:
     device, _ = found
     assert (device.name, device.device["driver"]) == ("faulty_runtime", "1.5")
@@ -84,6 +85,7 @@ def test_planted_faults_are_found(found: tuple[DeviceResult, Path]) -> None:
     assert replay(device, rows["NEG"]) == f"litecl verify --runtime faulty_runtime --replay {shlex.quote(some('NEG'))}"
 
 
+@pytest.mark.nightly
 def test_failures_are_made_small_and_fail_alone(found: tuple[DeviceResult, Path]) -> None:
     """The chain is reduced to its wrong operator."""
     device, folder = found
@@ -98,6 +100,7 @@ def test_failures_are_made_small_and_fail_alone(found: tuple[DeviceResult, Path]
     np.testing.assert_array_equal(expected[expected.files[0]], -inputs[inputs.files[0]])
 
 
+@pytest.mark.nightly
 def test_the_same_checks_give_the_same_page(found: tuple[DeviceResult, Path], tmp_path: Path) -> None:
     arguments = ["verify", "--runtime", "faulty_runtime", "--ops", "neg,graph", "--graphs", "6", "--seed", "3"]
     files = [tmp_path / f"result{ending}" for ending in pages.FORMATS]
@@ -113,6 +116,7 @@ def test_the_same_checks_give_the_same_page(found: tuple[DeviceResult, Path], tm
     assert sum(row["op"] == "graph" for row in rows) == 6
 
 
+@pytest.mark.nightly
 def test_runtimes_are_compared(found: tuple[DeviceResult, Path]) -> None:
     """A table of the checks that fail on some, with the others' outcomes."""
     device, _ = found

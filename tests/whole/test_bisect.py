@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +52,18 @@ def is_shown_by(case: Path, **options: Any) -> bool:
     return worst(got, right, Tolerance()) is not None
 
 
+def _sampled(names: Iterable[str]) -> list[Any]:
+    """Return names as parameters, of which a plain run tries every fifth."""
+    return [pytest.param(name, marks=pytest.mark.nightly if i % 5 else ()) for i, name in enumerate(names)]
+
+
 @pytest.mark.parametrize("make", dict.fromkeys(fault.model for fault in KERNELS.values()))
 def test_a_right_model(make: Callable[[], bytes]) -> None:
     found = litecl.bisect(make(), "native", **ON)
     assert (found.verdict, found.output, found.fault, found.notes) == ("right", None, None, ())
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", _sampled(KERNELS))
 def test_wrong_kernels(name: str, tmp_path: Path) -> None:
     fault, case = KERNELS[name], tmp_path / "case"
     with planted(tmp_path / "kernels", fault):
@@ -72,7 +77,7 @@ def test_wrong_kernels(name: str, tmp_path: Path) -> None:
     assert len(read((case / "case.tflite").read_bytes()).subgraphs[0].nodes) == len(fault.ops)
 
 
-@pytest.mark.parametrize("name", LOWERINGS)
+@pytest.mark.parametrize("name", _sampled(LOWERINGS))
 def test_wrong_lowerings(name: str, tmp_path: Path) -> None:
     module, op, change = LOWERINGS[name]
     wrong, case = [mislowered(module, op, change)], tmp_path / "case"
