@@ -34,6 +34,7 @@ GENERAL = Modules(
         "gather": "GATHER EMBEDDING_LOOKUP GATHER_ND ONE_HOT",
         "hadamard": "aeq.hadamard_rotation",
         "lstm": "LSTM",
+        "non_max_suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5",
         "pad": "PAD PADV2 MIRROR_PAD",
         "pool_2d": "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D",
         "reduce": "SUM MEAN REDUCE_PROD REDUCE_MAX REDUCE_MIN REDUCE_ANY REDUCE_ALL",
