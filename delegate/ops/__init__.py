@@ -28,6 +28,7 @@ GENERAL = Modules(
         "conv_2d": "CONV_2D",
         "conv_3d": "CONV_3D CONV_3D_TRANSPOSE",
         "depthwise_conv_2d": "DEPTHWISE_CONV_2D",
+        "detection_postprocess": "TFLite_Detection_PostProcess",
         "dilate": "DILATE",
         "fill": "FILL ZEROS_LIKE",
         "fully_connected": "FULLY_CONNECTED",
