@@ -22,9 +22,7 @@ _wild_boxes[[3, 8, 21], [0, 2, 3]] = [np.nan, np.inf, -np.inf]
 _wild_scores[[2, 9, 30]] = [np.nan, np.inf, -np.inf]
 
 
-def _v4(
-    name: str, boxes: Array, scores: Array, most: int, iou: float, score: float, device: str | None = None
-) -> Case:
+def _v4(name: str, boxes: Array, scores: Array, most: int, iou: float, score: float, device: str | None = None) -> Case:
     inputs = [boxes, scores, scalar(most), scalar(iou, np.float32), scalar(score, np.float32)]
     return Case(name, NON_MAX_SUPPRESSION_V4, NoOptions(), inputs, frozenset({2}), device=device)
 
