@@ -103,10 +103,12 @@ def _best_classes(scores: Array, wanted: int) -> Array:
     if wanted == 1:
         usable = np.where(np.isnan(scores), -np.inf, scores)
         usable[np.isnan(scores[:, 0]), 0] = np.inf  # nothing is greater than NaN
-        return np.argmax(usable, axis=1)[:, None]
-    classes = list(range(scores.shape[1]))
-    rows = [heaps.partial_sort(classes, wanted, lambda a, b, row=row: row[a] > row[b]) for row in scores.tolist()]
-    return np.array(rows, np.int64).reshape(-1, wanted)
+        return np.asarray(np.argmax(usable, axis=1))[:, None]
+    return np.array([_partly_sorted(row, wanted) for row in scores.tolist()], np.int64).reshape(-1, wanted)
+
+
+def _partly_sorted(scores: list[float], wanted: int) -> list[int]:
+    return heaps.partial_sort(list(range(len(scores))), wanted, lambda a, b: scores[a] > scores[b])
 
 
 def _regular(options: DetectionOptions, corners: Array, scores: Array, real: Real) -> tuple[Array, Array, Array]:

@@ -45,7 +45,7 @@ def overlaps(first: Array, second: Array) -> Array:
         corners = [(b[..., :2], b[..., 2:]) for b in (first, second)]
         lows, highs = ([extreme(*pair) for pair in corners] for extreme in (_lesser, _greater))
         areas = [np.multiply(*(high - low).T) for low, high in zip(lows, highs, strict=True)]
-        shared = np.multiply(*_greater(_lesser(*highs) - _greater(*lows), np.float32(0)).T)
+        shared = np.multiply(*_greater(_lesser(*highs) - _greater(*lows), np.zeros(2, np.float32)).T)
         none = (areas[0] <= 0) | (areas[1] <= 0)
         return np.where(none, np.float32(0), shared / (areas[0] + areas[1] - shared))
 

@@ -1,4 +1,4 @@
-"""Random boxes for NON_MAX_SUPPRESSION and TFLite_Detection_PostProcess: interpreter and processor select as LiteRT does.
+"""Random boxes for NON_MAX_SUPPRESSION and TFLite_Detection_PostProcess: all back ends select as LiteRT does.
 
 Scores and corners are drawn from few values, so that many are equal and boxes have no area or swapped corners.
 """
@@ -103,7 +103,9 @@ def _detector(rng: np.random.Generator) -> Case:
     anchors = np.concatenate([rng.random((n, 2)), rng.uniform(0, 0.4, (n, 2))], 1)
     floats = [2 * rng.standard_normal(shapes[0]), few if rng.random() < 0.5 else rng.random(shapes[1]), anchors]
     arrays: list[Array] = [x.astype(np.float32) for x in floats]
-    for x, values in zip(arrays, ((*_STRANGE, 1e3, 5e3, -5e3), _STRANGE, (np.nan, np.inf, 0.0)), strict=True):
+    several = regular or options.max_classes_per_detection > 1 < classes
+    of_scores = _STRANGE if several else (np.inf, -np.inf)  # LiteRT's best class beside NaN depends on the processor
+    for x, values in zip(arrays, ((*_STRANGE, 1e3, 5e3, -5e3), of_scores, (np.nan, np.inf, 0.0)), strict=True):
         if rng.random() < 0.2:
             _some_strange(rng, x, values)
     arrays[2][:, 2:] = np.maximum(arrays[2][:, 2:], 0)
