@@ -21,7 +21,7 @@ def beyond(
     """
     if not target.float64 and cl_op.float64(node.options, inputs, outputs):
         return "its kernel computes in float64, and the device does not"
-    if cl_op.serial and (reason := target.either(None, "its kernel has no parallel part, which GPUs are slow at")):
+    if cl_op.cpu_only and (reason := target.either(None, f"no kernel for {node.op.name} on GPUs")):
         return reason
     if not is_users:
         return None

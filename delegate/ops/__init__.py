@@ -35,6 +35,7 @@ GENERAL = Modules(
         "gather": "GATHER EMBEDDING_LOOKUP GATHER_ND ONE_HOT",
         "hadamard": "aeq.hadamard_rotation",
         "lstm": "LSTM",
+        "max_unpooling": "MaxPoolingWithArgmax2D MaxUnpooling2D LiteRtMaxUnpooling2D",
         "non_max_suppression": "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5",
         "pad": "PAD PADV2 MIRROR_PAD",
         "pool_2d": "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D",

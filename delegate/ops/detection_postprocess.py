@@ -158,7 +158,7 @@ CL_OPS = (
         DETECTION_POSTPROCESS,
         claim=_claim,
         lower=_lower,
-        serial=True,
+        cpu_only=True,
         float64=lambda options, inputs, outputs: True,
     ),
 )

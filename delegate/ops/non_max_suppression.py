@@ -48,12 +48,12 @@ def _lower(call: Call) -> list[Step]:
 
 
 CL_OPS = (
-    ClOp(NON_MAX_SUPPRESSION_V4, claim=_claim_hard, lower=_lower, serial=True),
+    ClOp(NON_MAX_SUPPRESSION_V4, claim=_claim_hard, lower=_lower, cpu_only=True),
     ClOp(
         NON_MAX_SUPPRESSION_V5,
         claim=_claim_soft,
         lower=_lower,
-        serial=True,
+        cpu_only=True,
         float64=lambda options, inputs, outputs: True,
     ),
 )
