@@ -18,7 +18,7 @@ from litecl.interpreter.schema import TensorType
 _DEVICE_TYPES = frozenset(
     {
         *(TensorType.FLOAT32, TensorType.INT32, TensorType.INT64, TensorType.BOOL),
-        *(TensorType.INT8, TensorType.UINT8, TensorType.INT16),
+        *(TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.COMPLEX64),
     }
 )
 # Constants that a lowering rewrites may be of these types too.

@@ -9,7 +9,6 @@ from flatbuffers import flexbuffers
 
 from litecl.cases import Case
 from litecl.delegate import CLDelegate
-from litecl.delegate.native.backend import Native
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write
@@ -51,8 +50,7 @@ def _run(op: Op, options: object, inputs: list[Array]) -> list[Array]:
 
 
 def _delegates() -> list[list[CLDelegate]]:
-    native = [[CLDelegate("native", num_threads=n)] for n in (1, 2)] if Native().devices() else []
-    return [*native, *([CLDelegate(device=device)] for device in devices.tested())]
+    return [[CLDelegate(device)] for device in devices.with_native()]
 
 
 def _pooled(x: Array, size: tuple[int, int], stride: tuple[int, int], before: tuple[int, int], shape: tuple[int, int]):

@@ -13,7 +13,6 @@ from litecl.cases import Case
 from litecl.cases.quantize import affine
 from litecl.cases.values import scalar
 from litecl.delegate import CLDelegate
-from litecl.delegate.native.backend import Native
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
@@ -39,8 +38,7 @@ def _ours(content: bytes, feeds: Any, delegates: list[CLDelegate]) -> list[Array
 
 
 def _delegates() -> list[list[CLDelegate]]:
-    native = [[CLDelegate("native", num_threads=n)] for n in (1, 2)] if Native().devices() else []
-    return [[], *native, *([CLDelegate(device=device)] for device in devices.tested())]
+    return [[], *([CLDelegate(device, num_threads=n)] for device in devices.with_native() for n in (1, 2))]
 
 
 def _some_strange(rng: np.random.Generator, x: Array, values: tuple[float, ...] = _STRANGE) -> Array:
