@@ -53,6 +53,7 @@ def _part(op: Op, part: str) -> ClOp:
         op,
         claim=takes(TensorType.COMPLEX64),
         lower=lower,
+        of_complex=True,
         cpu_only=True,
         float64=lambda options, inputs, outputs: part == "MAGNITUDE",
     )
@@ -63,6 +64,7 @@ CL_OPS = (
         RFFT2D,
         claim=lambda options, inputs, outputs: constant(inputs, fft_length=1) or typed(inputs[:1], FLOAT),
         lower=_lower,
+        of_complex=True,
         cpu_only=True,
     ),
     _part(REAL, "REAL_PART"),
