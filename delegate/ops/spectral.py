@@ -13,12 +13,14 @@ from litecl.interpreter.schema import TensorType
 
 _KERNEL = "spectral"
 _BUTTERFLY = 10  # operations
+_ZERO = 1e-12  # less than any sine of a table in memory
 
 
 def _turns(length: int) -> Const:
-    """Return e^(-2 pi i k / length) of half a turn as pairs of floats."""
+    """Return e^(-2 pi i k / length) of half a turn as pairs of floats, zeros where it crosses an axis."""
     angles = -2 * np.pi * np.arange(length // 2 + 1) / length
-    return Const(np.exp(1j * angles).astype(np.complex64).view(np.float32))
+    parts = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return Const(np.where(np.abs(parts) < _ZERO, 0, parts).astype(np.float32))
 
 
 def _share(count: int, points: int, target: Target) -> tuple[Chunks, Scratch]:
