@@ -40,9 +40,9 @@ def diamond() -> Model:
 
 def parts(
     model_: Model,
-    options: CLOptions = CLOptions(),
+    options: CLOptions = CLOptions(),  # noqa: B008
     preserve: bool = False,
-    target: Target | None = None,  # noqa: B008
+    target: Target | None = None,
 ) -> Partitioning:
     graph = model_.subgraphs[0]
     specs = propagate(model_, {0: [graph.tensors[t].static_shape for t in graph.inputs]})
