@@ -147,6 +147,8 @@ class ClOp:
     fuses_pads: whether they honour ``Call.pads``, of an operator whose options have a VALID padding.
     reads_rows, writes_rows: whether they honour ``Operand.row_step`` of float inputs and of a float output.
     float64: whether its kernels compute in float64, of a node that it claims (options, input specs, output specs).
+    of_complex: whether it takes or makes complex numbers, which all others leave to the CPU.
+    cpu_only: whether GPUs leave the operator to the CPU: its kernels were measured on none.
     joins: for an operator that only puts its inputs (the first, if there are parameters) into its output, the views
         that they fill (options, inputs, a view of the output): whatever computes an input may write it there itself.
     """
@@ -164,6 +166,8 @@ class ClOp:
     fuses_pads: bool = False
     reads_rows: bool = False
     writes_rows: bool = False
+    of_complex: bool = False
+    cpu_only: bool = False
     joins: Callable[[Any, Specs, Array], Sequence[Array]] | None = None
     float64: Callable[[Any, Specs, Sequence[TensorSpec]], bool] = lambda options, inputs, outputs: False
 

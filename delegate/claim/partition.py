@@ -21,6 +21,7 @@ _DEVICE_TYPES = frozenset(
         *(TensorType.INT8, TensorType.UINT8, TensorType.INT16),
     }
 )
+_COMPLEX = frozenset({TensorType.COMPLEX64})  # of records that say so
 # Constants that a lowering rewrites may be of these types too.
 _CONSTANT_TYPES = _DEVICE_TYPES | {TensorType.INT4, TensorType.INT2}
 
@@ -111,20 +112,24 @@ def why_not(
     if cl_op is None:
         return f"no device kernel for {node.op.name}"
     record, results = cl_op.select(inputs, outputs), [*outputs, *(known[t] for t in node.intermediates)]
-    reason = _unfit(inputs, outputs) or _refusal(record, node, inputs, results)
+    more = _COMPLEX if record.of_complex else frozenset()
+    reason = _unfit(inputs, outputs, more) or _refusal(record, node, inputs, results)
     if reason is None and target is not None:
         reason = beyond(target, record, node, inputs, results, is_users=record in options.custom_ops)
     return reason
 
 
-def _unfit(inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -> str | None:
+def _unfit(
+    inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec], more: frozenset[TensorType] = frozenset()
+) -> str | None:
+    """Return why no kernel takes tensors. more: types that this one takes besides the usual ones."""
     for kind, specs in (("input", inputs), ("output", outputs)):
         for i, spec in enumerate(specs):
             if spec is None:
                 continue
             if spec.shape is None:
                 return f"{kind} {i} has a shape that is known only at run time"
-            if spec.type not in (_DEVICE_TYPES if spec.data is None else _CONSTANT_TYPES):
+            if spec.type not in (_DEVICE_TYPES if spec.data is None else _CONSTANT_TYPES) | more:
                 return f"{kind} {i} has type {spec.type.name}"
             if spec.size == 0 and spec.data is None:  # an empty constant gives a shape or axes
                 return f"{kind} {i} has no elements"

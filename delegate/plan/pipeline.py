@@ -42,6 +42,7 @@ PASSES: tuple[Pass, ...] = (
     pads,
     seldom("siblings", "siblings", "CONV_2D"),
     epilogues,
+    seldom("product_sums", "product_sums", "SUM MEAN"),
     chains,
     seldom("bands", "bands", "DEPTHWISE_CONV_2D"),
     joins,

@@ -24,9 +24,17 @@ def _infer(options: BucketizeOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _run(options: BucketizeOptions, inputs: Inputs) -> list[Array]:
+    """Search as C++'s std::upper_bound, which compares integers as float32 numbers and NaN as one above all."""
     (x,) = require.arrays(inputs, 1)
+    x = x if x.dtype.kind == "f" else x.astype(np.float32)
     boundaries = np.array(options.boundaries, np.float32)
-    return [np.asarray(np.searchsorted(boundaries, x, side="right"), np.int32)]
+    buckets, lengths = np.zeros(x.shape, np.int64), np.full(x.shape, len(boundaries))
+    while lengths.any():
+        halves = lengths // 2
+        upper = (lengths > 0) & ~(x < boundaries[np.minimum(buckets + halves, len(boundaries) - 1)])
+        buckets = np.where(upper, buckets + halves + 1, buckets)
+        lengths = np.where(upper, lengths - halves - 1, halves)
+    return [buckets.astype(np.int32)]
 
 
 BUCKETIZE = Op("BUCKETIZE", options=BucketizeOptions, infer=_infer, run=_run)

@@ -13,7 +13,7 @@ from litecl.interpreter.arithmetic.fixed_point import affine, scale_of
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.kit import heaps, require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.ops.non_max_suppression import overlaps
 from litecl.interpreter.ops.quantize import dequantize
@@ -78,21 +78,37 @@ def _best(options: DetectionOptions, corners: Array, scores: Array, most: int) -
     while order.size and len(chosen) < most:
         limits.tick()
         chosen.append(int(order[0]))
-        ious = overlaps(corners, chosen[-1], order[1:])
-        order = order[1:][ious <= np.float32(options.nms_iou_threshold)]
+        ious = overlaps(corners[chosen[-1]], corners[order[1:]])
+        order = order[1:][~(ious > np.float32(options.nms_iou_threshold))]
     return chosen
 
 
 def _fast(options: DetectionOptions, corners: Array, scores: Array, real: Real) -> tuple[Array, Array, Array]:
     """Rows: box, class, score; every selected box with its best classes."""
     wanted = min(options.max_classes_per_detection, options.num_classes)
-    chosen = np.array(_best(options, corners, real(scores.max(axis=1)), options.max_detections), np.int64)
-    classes = np.argsort(-real(scores[chosen]), axis=1, kind="stable")[:, :wanted]
+    classes = _best_classes(real(scores), wanted)
+    best = real(scores[np.arange(len(scores)), classes[:, 0]])
+    chosen = np.array(_best(options, corners, best, options.max_detections), np.int64)
     width = options.max_classes_per_detection
     rows = (np.arange(len(chosen))[:, None] * width + np.arange(wanted)).reshape(-1)
     boxes = np.repeat(chosen, wanted)
-    kinds = classes.reshape(-1)
+    kinds = classes[chosen].reshape(-1)
     return rows, boxes, kinds
+
+
+def _best_classes(scores: Array, wanted: int) -> Array:
+    """Return the classes of the highest scores of each row, best first: of equal ones the first, if one is wanted, else
+    in the order of a partial sort.
+    """
+    if wanted == 1:
+        usable = np.where(np.isnan(scores), -np.inf, scores)
+        usable[np.isnan(scores[:, 0]), 0] = np.inf  # nothing is greater than NaN
+        return np.asarray(np.argmax(usable, axis=1))[:, None]
+    return np.array([_partly_sorted(row, wanted) for row in scores.tolist()], np.int64).reshape(-1, wanted)
+
+
+def _partly_sorted(scores: list[float], wanted: int) -> list[int]:
+    return heaps.partial_sort(list(range(len(scores))), wanted, lambda a, b: scores[a] > scores[b])
 
 
 def _regular(options: DetectionOptions, corners: Array, scores: Array, real: Real) -> tuple[Array, Array, Array]:

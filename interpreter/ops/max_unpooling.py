@@ -26,7 +26,7 @@ _C_SIZES = (32, 40)  # of TfLitePoolParams, whose padding values got offsets lat
 
 
 @dataclass(frozen=True)
-class _Pooling:
+class Pooling:
     """Window and strides as (height, width); in_window: whether positions count the taps of a window."""
 
     padding: Padding
@@ -43,7 +43,7 @@ class _Pooling:
         )
 
 
-def _c_structure(data: bytes) -> _Pooling:
+def c_structure(data: bytes) -> Pooling:
     """Return a TfLitePoolParams: padding, strides (width, height), window (width, height), activation, what Prepare
     found.
     """
@@ -52,12 +52,13 @@ def _c_structure(data: bytes) -> _Pooling:
     padding, stride_w, stride_h, size_w, size_h, function = np.frombuffer(data[:24], "<i4").tolist()
     if min(stride_w, stride_h, size_w, size_h) < 1 or padding not in _C_PADDINGS:
         raise ShapeError(f"padding {padding}, strides {stride_h}, {stride_w}, window {size_h}, {size_w}")
-    return _Pooling(_C_PADDINGS[padding], (stride_h, stride_w), (size_h, size_w), True, function)
+    return Pooling(_C_PADDINGS[padding], (stride_h, stride_w), (size_h, size_w), True, function)
 
 
-def _pooling(options: CustomOptions) -> _Pooling:
+def pooling_of(options: CustomOptions) -> Pooling:
+    """Return the options of MaxPoolingWithArgmax2D, of either kind."""
     if len(options.data) in _C_SIZES and options.data[0] in _C_PADDINGS and not any(options.data[1:4]):
-        return _c_structure(options.data)
+        return c_structure(options.data)
     fields = options.fields()
     size, strides = (_spatial(name, fields.get(name)) for name in ("ksize", "strides"))
     padding = fields.get("padding")
@@ -65,7 +66,7 @@ def _pooling(options: CustomOptions) -> _Pooling:
         raise ShapeError(f"expected a padding of SAME or VALID, got {padding!r}")
     if fields.get("include_batch_in_index"):
         raise ModelError("include_batch_in_index is not supported")
-    return _Pooling(_PADDINGS[padding], strides, size)
+    return Pooling(_PADDINGS[padding], strides, size)
 
 
 def _spatial(name: str, values: Any) -> tuple[int, int]:
@@ -80,7 +81,7 @@ def _infer_pool(options: CustomOptions, inputs: Specs) -> list[TensorSpec]:
     (x,) = require.present(inputs, 1)
     require.types(x, types.FLOAT)
     require.rank(x, exactly=4)
-    pooling = _pooling(options)
+    pooling = pooling_of(options)
     batch, height, width, channels = x.static_shape
     rows, columns = pooling.windows(height, width)
     shape = (batch, rows.output, columns.output, channels)
@@ -89,7 +90,7 @@ def _infer_pool(options: CustomOptions, inputs: Specs) -> list[TensorSpec]:
 
 def _run_pool(options: CustomOptions, inputs: Inputs) -> list[Array]:
     (x,) = require.arrays(inputs, 1)
-    pooling = _pooling(options)
+    pooling = pooling_of(options)
     batch, height, width, channels = x.shape
     rows, columns = pooling.windows(height, width)
     lowest = types.limits(x.dtype)[0]
@@ -111,7 +112,7 @@ def _run_pool(options: CustomOptions, inputs: Inputs) -> list[Array]:
     return [best, (places * channels + np.arange(channels)).astype(np.int32)]
 
 
-def _unpooled(pooling: _Pooling, height: int, width: int, in_window: bool) -> tuple[int, int]:
+def _unpooled(pooling: Pooling, height: int, width: int, in_window: bool) -> tuple[int, int]:
     """Return the size of the output."""
     if in_window:
         return height * pooling.size[0], width * pooling.size[1]
@@ -128,7 +129,7 @@ def _infer_unpool(options: CustomOptions, inputs: Specs) -> list[TensorSpec]:
     if x.shape != places.shape:
         raise ShapeError(f"indices {list(places.static_shape)} for shape {list(x.static_shape)}")
     batch, height, width, channels = x.static_shape
-    pooling = _c_structure(options.data)
+    pooling = c_structure(options.data)
     size = _unpooled(pooling, height, width, places.type == TensorType.FLOAT32)
     return [TensorSpec(x.type, (batch, *size, channels))]
 
@@ -136,7 +137,7 @@ def _infer_unpool(options: CustomOptions, inputs: Specs) -> list[TensorSpec]:
 def _run_unpool(options: CustomOptions, inputs: Inputs) -> list[Array]:
     x, places = require.arrays(inputs, 2)
     batch, height, width, channels = x.shape
-    pooling = _c_structure(options.data)
+    pooling = c_structure(options.data)
     in_window = places.dtype.kind == "f"
     shape = (batch, *_unpooled(pooling, height, width, in_window), channels)
     result = np.zeros((batch, require.elements(shape[1:])), x.dtype)
@@ -147,7 +148,7 @@ def _run_unpool(options: CustomOptions, inputs: Inputs) -> list[Array]:
     return [result.reshape(shape)]
 
 
-def _in_image(pooling: _Pooling, places: Array, size: tuple[int, ...]) -> Array:
+def _in_image(pooling: Pooling, places: Array, size: tuple[int, ...]) -> Array:
     """Return the elements of an image of ``size`` (height, width) that taps of windows are. Raises ModelError for
     others.
     """

@@ -3,8 +3,6 @@
 Soft suppression (Bodla et al., 2017) lowers the score of a box that overlaps and considers it again.
 """
 
-import heapq
-
 import numpy as np
 
 from litecl.interpreter import limits
@@ -12,12 +10,12 @@ from litecl.interpreter.arithmetic import lookup
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.kit import heaps, require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 from litecl.interpreter.schema import TensorType
 
 
-@dataclass
+@dataclass(frozen=True)
 class Candidate:
     """A box that may still be selected: its number, its score, and how many selected ones it was compared with."""
 
@@ -26,61 +24,75 @@ class Candidate:
     compared: int = 0
 
 
-def overlaps(boxes: Array, box: int, others: Array) -> Array:
-    """Return the intersection over union of one box with others; ``boxes`` [n, 4] hold opposite corners (y, x, y,
-    x).
+def _below(a: Candidate, b: Candidate) -> bool:
+    return bool(a.score < b.score)
+
+
+def _lesser(a: Array, b: Array) -> Array:
+    """Return C++'s std::min, which of NaN and a number returns the first."""
+    return np.where(b < a, b, a)
+
+
+def _greater(a: Array, b: Array) -> Array:
+    return np.where(a < b, b, a)
+
+
+def overlaps(first: Array, second: Array) -> Array:
+    """Return the intersection over union of boxes; both [n, 4] or [4], opposite corners (y, x, y, x). A box without
+    an area overlaps none.
     """
-    boxes = boxes[np.concatenate([[box], others])]
-    low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
-    sides = np.minimum(high[0], high[1:]) - np.maximum(low[0], low[1:])
-    shared = np.multiply(*np.maximum(sides, 0).T)
-    areas = np.multiply(*(high - low).T)
-    union = areas[0] + areas[1:] - shared
-    real = (areas[0] > 0) & (areas[1:] > 0)
-    ious: Array = np.divide(shared, union, out=np.zeros_like(shared), where=real)
-    return ious
+    with np.errstate(all="ignore"):
+        corners = [(b[..., :2], b[..., 2:]) for b in (first, second)]
+        lows, highs = ([extreme(*pair) for pair in corners] for extreme in (_lesser, _greater))
+        areas = [np.multiply(*(high - low).T) for low, high in zip(lows, highs, strict=True)]
+        shared = np.multiply(*_greater(_lesser(*highs) - _greater(*lows), np.zeros(2, np.float32)).T)
+        none = (areas[0] <= 0) | (areas[1] <= 0)
+        return np.where(none, np.float32(0), shared / (areas[0] + areas[1] - shared))
 
 
 def select(
     boxes: Array, scores: Array, most: int, iou_threshold: float, score_threshold: float, sigma: float = 0.0
 ) -> tuple[list[int], list[np.float32]]:
-    """Numbers and scores of the selected boxes, best first."""
-    scale = np.float32(-0.5) / np.float32(sigma) if sigma > 0 else np.float32(0)
-    wanted = np.flatnonzero(scores > score_threshold).tolist()
-    queue = [(-float(scores[i]), i, Candidate(i, scores[i])) for i in wanted]
-    heapq.heapify(queue)
-    chosen: list[int] = []
-    chosen_scores: list[np.float32] = []
+    """Numbers and scores of the selected boxes, best first; in the order and as often as TFLite selects them.
+
+    A selected box is considered again. It overlaps itself, and so is selected again only if it has no area, or if
+    ``iou_threshold`` is above 1.
+    """
+    scale = np.float32(-0.5) / np.float32(sigma) if sigma > 0 else None
+    queue: list[Candidate] = []
+    for box in np.flatnonzero(scores > np.float32(score_threshold)).tolist():
+        heaps.push(queue, Candidate(box, scores[box]), _below)
+    most = min(most, len(queue))
+    chosen: list[Candidate] = []
     while queue and len(chosen) < most:
         limits.tick()
-        candidate = heapq.heappop(queue)[2]
-        before = candidate.score
-        recent = np.array(chosen[candidate.compared :][::-1], np.int64)
-        suppressed = _compare(candidate, overlaps(boxes, candidate.box, recent), iou_threshold, score_threshold, scale)
-        candidate.compared = len(chosen)
-        if suppressed:
+        candidate = heaps.pop(queue, _below)
+        recent = boxes[[one.box for one in reversed(chosen[candidate.compared :])]]
+        ious = overlaps(boxes[candidate.box], recent)
+        score = _suppressed(candidate.score, ious, np.float32(iou_threshold), np.float32(score_threshold), scale)
+        if score is None:
             continue
-        if candidate.score == before:
-            chosen.append(candidate.box)
-            chosen_scores.append(candidate.score)
-        elif sigma > 0 and candidate.score > score_threshold:
-            heapq.heappush(queue, (-float(candidate.score), candidate.box, candidate))
-    return chosen, chosen_scores
+        compared = Candidate(candidate.box, score, len(chosen))
+        if score == candidate.score:
+            chosen.append(compared)
+        if score > score_threshold:
+            heaps.push(queue, compared, _below)
+    return [one.box for one in chosen], [one.score for one in chosen]
 
 
-def _compare(
-    candidate: Candidate, ious: Array, iou_threshold: float, score_threshold: float, scale: np.float32
-) -> bool:
-    """Lower the score for every overlap; return whether one is so large that it excludes the box."""
+def _suppressed(
+    score: np.float32, ious: Array, iou_threshold: np.float32, score_threshold: np.float32, scale: np.float32 | None
+) -> np.float32 | None:
+    """Return the score lowered for every overlap, None if one is so large that it excludes the box."""
     for iou in ious:
         if iou >= iou_threshold:
-            return True
-        if scale:
+            return None
+        if scale is not None:
             # numpy's exponential of float32 differs between processors, and so would the choice of boxes.
-            candidate.score = np.float32(candidate.score * lookup.exp(scale * iou * iou))
-        if candidate.score <= score_threshold:
+            score = np.float32(score * lookup.exp(scale * iou * iou))
+        if score <= score_threshold:
             break
-    return False
+    return score
 
 
 def _infer(operands: int, inputs: Specs) -> int | None:

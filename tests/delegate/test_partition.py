@@ -10,11 +10,19 @@ from litecl.delegate.analysis.list_writes import update_lists_in_place
 from litecl.delegate.claim.control import FOLDED
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import Partitioning, partition
+from litecl.delegate.cpu.target import CpuTarget
+from litecl.delegate.gpu.target import GpuTarget
+from litecl.delegate.target import Target
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.bucketize import BUCKETIZE, BucketizeOptions
+from litecl.interpreter.ops.cast import CAST, CastOptions
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.spectral import COMPLEX_ABS, RFFT2D
 from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.run.shapes import propagate
+from litecl.interpreter.schema import TensorType
 from support.build import Graph, model, randn
 
 RNG = np.random.default_rng(5)
@@ -30,10 +38,15 @@ def diamond() -> Model:
     return model(g.build(g.op(MUL, [middle, side], MulOptions())))
 
 
-def parts(model_: Model, options: CLOptions = CLOptions(), preserve: bool = False) -> Partitioning:  # noqa: B008
+def parts(
+    model_: Model,
+    options: CLOptions = CLOptions(),  # noqa: B008
+    preserve: bool = False,
+    target: Target | None = None,
+) -> Partitioning:
     graph = model_.subgraphs[0]
     specs = propagate(model_, {0: [graph.tensors[t].static_shape for t in graph.inputs]})
-    return partition(0, explicit(model_, specs), options, preserve=preserve)
+    return partition(0, explicit(model_, specs), options, preserve=preserve, target=target)
 
 
 def test_all_claimed_is_one_region() -> None:
@@ -110,3 +123,24 @@ def test_nodes_are_walked_through_as_often_with_many_regions() -> None:
         update_lists_in_place(counted, specs)
         walks.append(_CountedNodes.walks)
     assert walks[0] == walks[1]
+
+
+def test_gpus_leave_what_none_has_run() -> None:
+    """A CPU takes it."""
+    g = Graph()
+    y = g.op(BUCKETIZE, [g.input((2, 3))], BucketizeOptions((0.5,)))
+    model_ = model(g.build(y))
+    gpu = GpuTarget(4, 2, max_work_group_size=256, local_mem_bytes=1 << 15)
+    assert parts(model_, target=gpu).reasons == {0: "no kernel for BUCKETIZE on GPUs"}
+    assert not parts(model_, target=CpuTarget(8, 2)).reasons
+
+
+def test_complex_numbers_go_to_kernels_that_know_them() -> None:
+    """Others would take them for something else."""
+    g = Graph()
+    spectrum = g.op(RFFT2D, [g.input((3, 1, 8)), g.const(np.array([1, 8], np.int32))], NoOptions())
+    same = g.op(RESHAPE, [spectrum, g.const(np.array([3, 5], np.int32))], ReshapeOptions())
+    size = g.op(COMPLEX_ABS, [same], NoOptions())
+    cast = g.op(CAST, [size], CastOptions(TensorType.FLOAT32, TensorType.COMPLEX64))
+    reasons = {1: "input 0 has type COMPLEX64", 3: "output 0 has type COMPLEX64"}
+    assert parts(model(g.build(cast))).reasons == reasons

@@ -27,9 +27,10 @@ from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import unary
-from litecl.interpreter.ops.binary import SUB, SubOptions
+from litecl.interpreter.ops.binary import MUL, SUB, MulOptions, SubOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
+from litecl.interpreter.ops.reduce import SUM, ReducerOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 from support import devices, rope_nets, weight_only
 from support.attention_nets import Attended
@@ -125,6 +126,15 @@ def loop() -> Fed:
     return write(model_), [int32(0), randn(np.random.default_rng(4), 2, 3)]
 
 
+def product_sum() -> Fed:
+    """Return a model of products that are added up, and what it is fed."""
+    g, rng = Graph(), np.random.default_rng(8)
+    products = g.op(MUL, [g.input((3, 4, 20)), g.const(randn(rng, 20))], MulOptions())
+    return write(model(g.build(g.op(SUM, [products, g.const(np.array([1], np.int32))], ReducerOptions())))), [
+        randn(rng, 3, 4, 20)
+    ]
+
+
 def attention() -> Fed:
     """Return a model of attention in tiles, and what it is fed."""
     g, rng = Attended(), np.random.default_rng(6)
@@ -151,6 +161,7 @@ _CASES = {
     "chain": chain,
     "weight only": weight_only.fed,
     "loop": loop,
+    "product sum": product_sum,
     **{
         f"{op} {name}": lambda table=table, op=op, name=name: case_of(table, op, name)
         for table, op, name in (
@@ -162,6 +173,7 @@ _CASES = {
             ("transpose_conv", "TRANSPOSE_CONV", "3x3 VALID, stride 2"),
             ("batch_matmul", "BATCH_MATMUL", "rank 3"),
             ("gather", "GATHER_ND", "rows"),
+            ("detection_postprocess", "TFLite_Detection_PostProcess", "regular"),
             ("resize", "RESIZE_BILINEAR", "primes"),
             ("dynamic_update_slice", "DYNAMIC_UPDATE_SLICE", "box"),
             ("lstm", "LSTM", "peephole"),
@@ -220,6 +232,7 @@ def test_the_cases_reach_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
 _SCALARS = {
     *("void", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float", "float4"),
     *("Weight", "ExpandWeight", "ProjectWeight", "Packed", "BlockScale", "Element", "Sum", "Mask"),
+    *("Encoding", "Score", "Place", "Candidate"),
     *("T", "OUT", "R", "I", "X", "W"),
 }
 

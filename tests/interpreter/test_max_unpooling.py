@@ -8,6 +8,7 @@ import pytest
 from flatbuffers import flexbuffers
 
 from litecl.cases import Case
+from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write
@@ -19,19 +20,37 @@ from litecl.interpreter.ops.max_unpooling import (
     MAX_UNPOOLING_2D,
 )
 from litecl.interpreter.options import CustomOptions
+from support import devices
 from support.build import randn
 from support.shared import MODELS, needs_shared
 
 RNG = np.random.default_rng(101)
 
 
-def _run(op: Op, options: object, inputs: list[Array]) -> list[Array]:
-    interpreter = Interpreter(write(Case("case", op, options, inputs).model()))
+def _on(content: bytes, inputs: list[Array], delegates: list[CLDelegate]) -> list[Array]:
+    interpreter = Interpreter(content, delegates=delegates)
     interpreter.allocate_tensors()
     for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
         interpreter.set_tensor(detail["index"], value)
     interpreter.invoke()
-    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+    if delegates:
+        assert all(row.claimed for row in interpreter.delegation_report().nodes)
+    return [np.array(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
+
+
+def _run(op: Op, options: object, inputs: list[Array]) -> list[Array]:
+    """Return the results of the CPU, which those of the devices equal."""
+    content = write(Case("case", op, options, inputs).model())
+    results = _on(content, inputs, [])
+    for delegates in _delegates():
+        for got, expected in zip(_on(content, inputs, delegates), results, strict=True):
+            assert got.dtype == expected.dtype
+            np.testing.assert_array_equal(got, expected)
+    return results
+
+
+def _delegates() -> list[list[CLDelegate]]:
+    return [[CLDelegate(device)] for device in devices.with_native()]
 
 
 def _pooled(x: Array, size: tuple[int, int], stride: tuple[int, int], before: tuple[int, int], shape: tuple[int, int]):
@@ -126,6 +145,43 @@ def test_mediapipe_puts_values_where_they_stood_in_the_window(stride: tuple[int,
     for wrong in (6.1, -1.0, np.nan):
         with pytest.raises(ModelError, match="out of range"):
             _run(MAX_UNPOOLING_2D, _structure(1, stride, size), [values, np.full(values.shape, wrong, np.float32)])
+
+
+@pytest.mark.parametrize("channels", [1, 3, 16, 37])
+@pytest.mark.parametrize("in_window", [False, True])
+def test_strange_numbers_and_any_width(in_window: bool, channels: int) -> None:
+    """NaN is larger than nothing, and of a window without a number the place is 0; ``_run`` compares the devices."""
+    x = RNG.choice([-np.inf, np.nan, 0.0, -0.0, 1.0, np.inf, -3.4e38], (2, 6, 9, channels)).astype(np.float32)
+    fields = {"include_batch_in_index": False, "ksize": [1, 3, 2, 1], "padding": "SAME", "strides": [1, 2, 3, 1]}
+    options = _structure(1, (2, 3), (3, 2)) if in_window else CustomOptions(bytes(flexbuffers.Dumps(fields)))
+    values, places = _run(MAX_POOLING_WITH_ARGMAX_2D, options, [x])
+    lowest = values == np.finfo(np.float32).min
+    expected = 0.1 if in_window else np.broadcast_to(np.arange(channels), places.shape)[lowest]
+    np.testing.assert_array_equal(places[lowest], np.float32(expected) if in_window else expected)
+    back = _structure(1, (2, 3), (2, 3) if in_window else (3, 2))
+    _run(MAX_UNPOOLING_2D, back, [values, np.minimum(places, 5) if in_window else places // 2])
+
+
+@pytest.mark.parametrize("stride", [(2, 3), (1, 2)])
+@pytest.mark.parametrize("in_window", [False, True])
+def test_a_device_leaves_out_what_has_no_place(in_window: bool, stride: tuple[int, int]) -> None:
+    """A kernel cannot raise, and writes nothing outside of its result."""
+    values = randn(RNG, 1, 3, 4, 5)
+    places = RNG.integers(0, 6, values.shape).astype(np.float32 if in_window else np.int32)
+    wrong = RNG.random(values.shape) < 0.5
+    for outside in (-1, -7, 2**30, -(2**31), *((np.nan, np.inf, 6) if in_window else ())):
+        given = np.where(wrong, outside, places).astype(places.dtype)
+        content = write(Case("wrong", MAX_UNPOOLING_2D, _structure(1, stride, (2, 3)), [values, given]).model())
+        expected = np.zeros((1, *((6, 12) if in_window else (3 * stride[0], 4 * stride[1])), 5), np.float32)
+        for b, r, c, d in np.argwhere(~wrong):
+            tap = int(places[b, r, c, d])
+            if in_window:
+                expected[b, r * stride[0] + tap // 3, c * stride[1] + tap % 3, d] = values[b, r, c, d]
+            else:
+                expected.ravel()[tap] = values[b, r, c, d]
+        for delegates in _delegates():
+            (got,) = _on(content, [values, given], delegates)
+            np.testing.assert_array_equal(got, expected)
 
 
 @needs_shared

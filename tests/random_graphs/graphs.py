@@ -8,6 +8,7 @@ import numpy as np
 from litecl.interpreter.graph import Array, Model, Node, Shape, Signature, Subgraph, TensorSpec
 from litecl.random_graphs import (
     attention,
+    boxes,
     control,
     pairs,
     parts,
@@ -36,6 +37,7 @@ _FAMILIES: dict[str, tuple[Family, ...]] = {
         volumes.conv_3d_transpose,
     ),
     **pairs.FAMILIES,
+    **boxes.FAMILIES,
 }
 
 
@@ -78,6 +80,8 @@ THEMES = (
     Theme((*_F, *_INTS), ("variables", "integer", "mixed", "control")),
     *(Theme(types, ("variables", "quantized", "joins", "control"), (2, 4)) for types in _BYTES),
     Theme((*_F, T.INT32), ("variables", "rows", "control"), (1, 2, 3)),
+    Theme(_F, ("boxes", "float", "joins")),
+    Theme((*_F, *_INTS), ("boxes", "mixed", "control"), (1, 2, 3)),
 )
 
 

@@ -103,6 +103,12 @@ class Sketch:
         self.fixed.add(index)
         return index
 
+    def exact(self, type_: TensorType, shape: Shape, by: Quantization | None = None) -> int:
+        """Return random elements that no node computes, so that comparisons of them end alike everywhere: a constant in
+        a body, else an input.
+        """
+        return self.const(self.random(type_, shape), type_, by) if self.depth else self.input(type_, shape, by)
+
     def const(self, value: Any, type_: TensorType | None = None, by: Quantization | None = None) -> int:
         """Return a constant."""
         array = np.asarray(value)

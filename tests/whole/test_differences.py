@@ -20,6 +20,7 @@ from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import binary
 from litecl.interpreter.ops.binary import ATAN2
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.spectral import RFFT2D
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support import compare, devices, oracle
 
@@ -130,6 +131,20 @@ def _outputs(case: Case, device: Any) -> list[Array]:
         interpreter.set_tensor(detail["index"], feed)
     interpreter.invoke()
     return [np.asarray(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
+
+
+@on_all
+def test_spectra_of_one_column(device: Any) -> None:
+    """LiteRT's reference kernel takes the real part, negated, for the imaginary one."""
+    x = f32(*range(1, 13)).reshape(3, 4)
+    case = Case("one column", RFFT2D, NONE, [x, np.array([1, 1], np.int32)], frozenset({1}))
+    (got,) = _outputs(case, device)
+    np.testing.assert_array_equal(got, np.array([[1 + 0j]], np.complex64))
+    (theirs,) = oracle.run(write(case.model()), case.feeds)
+    np.testing.assert_array_equal(theirs, np.array([[1 - 1j]], np.complex64))
+    tall = replace(case, inputs=[np.arange(80, dtype=np.float32).reshape(5, 16, 1) % 7, np.array([16, 1], np.int32)])
+    (got,) = _outputs(tall, device)
+    compare.assert_close(got, np.fft.fft(tall.inputs[0], axis=1).astype(np.complex64), 1e-6)
 
 
 @on_all

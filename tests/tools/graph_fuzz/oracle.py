@@ -105,12 +105,19 @@ def _differences(expected: Outputs, got: Outputs, runs: Sequence[Outputs]) -> li
     return found
 
 
+def _parts(values: Array) -> Array:
+    """Return complex numbers as their real and imaginary parts."""
+    return np.stack([values.real, values.imag], axis=-1)
+
+
 def compare(expected: Array, got: Array, runs: Sequence[Array]) -> str | None:
     """Return what is wrong with a tensor, None if nothing is. ``runs``: the same tensor with other roundings."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return f"{got.dtype}{list(got.shape)}, expected {expected.dtype}{list(expected.shape)}"
     if any(r.shape != expected.shape for r in runs):
         return None
+    if expected.dtype.kind == "c":
+        return compare(_parts(expected), _parts(got), [_parts(r) for r in runs])
     if expected.dtype.kind not in "biuf":  # handles of variables
         return None if np.array_equal(expected, got) else f"{got} instead of {expected}"
     wide = expected.astype(np.float64)

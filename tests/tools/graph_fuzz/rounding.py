@@ -30,6 +30,11 @@ EXACT = {
     "MAXIMUM",
     "MINIMUM",
     "MAX_POOL_2D",
+    "MaxPoolingWithArgmax2D",
+    "MaxUnpooling2D",
+    "LiteRtMaxUnpooling2D",
+    "REAL",
+    "IMAG",
     "REDUCE_MAX",
     "REDUCE_MIN",
     "RESHAPE",
@@ -75,7 +80,7 @@ EXACT = {
 
 OF_SUMS = {
     *("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "LOG_SOFTMAX"),
-    *("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_RNN", "SVDF"),
+    *("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_RNN", "SVDF", "RFFT2D"),
 }
 """Operators that apply functions to sums: off as with operands slightly different, and by errors relative to 1."""
 

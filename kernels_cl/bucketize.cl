@@ -1,0 +1,19 @@
+// BUCKETIZE: y[i] is the number of ascending boundaries that are not above x[i], as C++'s std::upper_bound finds it, which
+// compares integers as floats.
+// A work-item takes per_item elements. Macro: T, the type of the elements.
+#include "common.h"
+
+KERNEL void bucketize(ITEM __global const T *x, __global const float *boundaries, __global int *y, int n, int per_item,
+                      int count) {
+    SHARE(n, per_item);
+    for (int i = start; i < end; ++i) {
+        const float value = (float)x[i];
+        int bucket = 0;
+        for (int length = count; length > 0;) {
+            const int half_length = length / 2, upper = !(value < boundaries[bucket + half_length]);
+            bucket += upper ? half_length + 1 : 0;
+            length = upper ? length - half_length - 1 : half_length;
+        }
+        y[i] = bucket;
+    }
+}
