@@ -66,7 +66,9 @@ def applied(op: Op, call: Call) -> Launch:
 def looked_up(table: Array, x: Operand, y: Operand | Scratch, type_: TensorType, target: Target) -> Launch:
     """Return the launch that puts ``table[x]``, of a type, into ``y``."""
     share = chunks("table", x.spec.size, target)
-    defines = {"T": f"u{C_TYPES[x.spec.type].removeprefix('u')}", "R": C_TYPES[type_]}
+    defines: dict[str, str | int | float] = {"T": f"u{C_TYPES[x.spec.type].removeprefix('u')}", "R": C_TYPES[type_]}
+    if x.spec.dtype.itemsize == stored(type_).itemsize == 1:
+        defines["BYTES"] = 1
     return share.launch("look_up", (x, Const(table), y, *share.args), defines, x.spec.size)
 
 
