@@ -36,7 +36,7 @@ from litecl.interpreter.schema import TensorType
 
 _FLOAT, _INT, _BOOL = TensorType.FLOAT32, TensorType.INT32, TensorType.BOOL
 _BYTES = (TensorType.INT8, TensorType.UINT8)
-_COMPARABLE = takes(*NUMBERS, *_BYTES, _BOOL)
+_COMPARABLE = takes(*NUMBERS, *QUANTIZED, _BOOL)
 
 
 def _launch(call: Call, function: str, a: Operand, b: Operand, c: Operand, activation: Activation) -> Launch:
@@ -90,6 +90,11 @@ def _cl_op(op: Op, claim: Claim, of_integers: str | None = None, *, fuses_activa
     return ClOp(
         op, claim=claim, lower=lower, chains=op.name in CHAINED, fuses_activation=fuses_activation, reads_rows=True
     )
+
+
+def compared(call: Call, op: Op) -> Launch:
+    """Return the launch that compares elements as they are."""
+    return _launch(call, op.name, call.input(0), call.input(1), call.outputs[0], Activation())
 
 
 def _predicate(op: Op, claim: Claim) -> ClOp:

@@ -14,7 +14,7 @@ from litecl.delegate.quantized.integers import per_tensor, words, zero_point
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit.types import limits
 from litecl.interpreter.op import Op
-from litecl.interpreter.ops import binary, compare, unary
+from litecl.interpreter.ops import binary, unary
 from litecl.interpreter.ops.gelu import GELU
 from litecl.interpreter.ops.leaky_relu import LEAKY_RELU
 from litecl.interpreter.ops.prelu import PRELU
@@ -73,24 +73,17 @@ def looked_up(table: Array, x: Operand, y: Operand | Scratch, type_: TensorType,
 
 
 def _of_pairs(op: Op) -> ClOp:
-    """Return a function of two bytes. Divisors must be constants without zeros: a table cannot report a division by
-    zero.
-    """
-    divides = op is binary.DIV
+    """Return a function of two bytes."""
 
     def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
         a, b, (y,) = given(inputs, 0), given(inputs, 1), outputs
         if refusal := typed((a, b), BYTES, quantized=True) or per_tensor(a, b):
             return refusal
-        if divides and (b.data is None or (b.data == zero_point(b)).any()):
-            return Refusal(f"{b.type.name} divisor that is not a constant without zeros")
-        return typed((y,), (*BYTES, TensorType.BOOL), quantized=True)
+        return typed((y,), BYTES, quantized=True)
 
     def lower(call: Call) -> list[Step]:
         a, b, y = call.input(0), call.input(1), call.outputs[0]
         left, right = np.meshgrid(elements(a.spec), elements(b.spec), indexing="ij")
-        if divides:
-            right = np.where(right == zero_point(b.spec), right ^ 1, right)
         table = Const(results(op, call.options, [a.spec, b.spec], y.spec, [left, right]))
         a, b, nest = together(a, b, y)
         share = schedule.elements("table", y.spec.size, call.target)
@@ -109,12 +102,5 @@ CL_OPS = (
             *(unary.LOGISTIC, unary.TANH, unary.HARD_SWISH, unary.ELU, GELU, LEAKY_RELU),
         )
     ),
-    *(
-        _of_pairs(op)
-        for op in (
-            *(binary.DIV, binary.SQUARED_DIFFERENCE, PRELU),
-            *(compare.EQUAL, compare.NOT_EQUAL),
-            *(compare.LESS, compare.LESS_EQUAL, compare.GREATER, compare.GREATER_EQUAL),
-        )
-    ),
+    *(_of_pairs(op) for op in (binary.SQUARED_DIFFERENCE, PRELU)),
 )
