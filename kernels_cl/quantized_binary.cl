@@ -1,7 +1,7 @@
 // ADD, SUB, MUL, DIV and comparisons of quantized arrays that broadcast against each other (see binary.cl for the loops and
 // the shares).
 // Sums: both operands, less their zero points and shifted left, are scaled to a common step, and the sum to c's. What is
-// compared is scaled likewise. Quotients are products with reciprocals of divisors' magnitudes, from a table. A division by
+// compared is scaled likewise. Quotients of words are products with reciprocals of divisors' magnitudes, from a table. A division by
 // 0, which a kernel cannot report, gives the end of the range on the dividend's side, and 0 of 0.
 // LINEAR: the host has checked that for all pairs of bytes the result is floor((x a + y b + c) / 2^(14 + shift)). The
 // factors have 28 bits, in two words each, and c is base 2^14 + rest.

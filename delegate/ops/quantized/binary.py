@@ -11,13 +11,12 @@ from litecl.delegate.kit import schedule
 from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
 from litecl.delegate.kit.loops import periodic
 from litecl.delegate.ops.binary import compared, together
-from litecl.delegate.ops.quantized.table import elements, results
+from litecl.delegate.ops.quantized.table import looked_up_pairs, pairs, results
 from litecl.delegate.quantized.integers import Bounds, Scale, bounded, bounds_of, per_tensor, scale, words, zero_point
 from litecl.interpreter.arithmetic import fixed_math, fixed_point
 from litecl.interpreter.arithmetic.quantized_binary import powers_of_two
 from litecl.interpreter.dataclass import dataclass
-from litecl.interpreter.graph import TensorSpec
-from litecl.interpreter.kit.types import integer_limits
+from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare
 from litecl.interpreter.schema import TensorType
@@ -103,7 +102,7 @@ def _linear(op: Op, call: Call, sign: int) -> LinearSum | None:
         return None
     bounds = bounds_of(call.options, c)
     factors = [round(factor * 2.0**shift) for factor in (x / z, sign * y / z)]
-    left, right = np.meshgrid(elements(a), elements(b), indexing="ij")
+    left, right = pairs(a, b)
     wanted = results(op, call.options, [a, b], c, [left, right]).astype(np.int64)
     sums = left.astype(np.int64) * factors[0] + right.astype(np.int64) * factors[1]
     # The constant term must lift each sum to the expected step, and not to the next one unless that is clamped away.
@@ -150,26 +149,37 @@ def _claim_division(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) 
     if refusal := _claim(options, inputs, outputs):
         return refusal
     b = given(inputs, 1)
-    low, high = integer_limits(b.type)
-    if not low <= zero_point(b) <= high:
-        return Refusal("a zero point beyond the range of the type")
     by_zero = b.data is not None and bool((b.data == zero_point(b)).any())
     return Refusal("a divisor of 0") if by_zero else None  # which the CPU reports
 
 
 def _divide(call: Call) -> list[Step]:
+    """Divide words by reciprocals; quotients of bytes are a table."""
     a, b, c = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
+    if c.type in BYTES:
+        return [looked_up_pairs(call, _quotients(call))]
     x, y, z = (np.float32(fixed_point.scale_of(spec)) for spec in (a, b, c))
     factor = scale(float(x / (y * z)))  # in float32, as in TFLite
-    one, zero = scale(1.0), zero_point(b)
-    scales = ScaledPair(zero_point(a), zero, 0, one, one, factor, bounds_of(call.options, c))
-    largest = max(abs(limit - zero) for limit in integer_limits(b.type))
-    inverses, _ = fixed_math.reciprocal(np.arange(1, largest + 1), 31)
+    one = scale(1.0)
+    scales = ScaledPair(zero_point(a), zero_point(b), 0, one, one, factor, bounds_of(call.options, c))
+    inverses, _ = fixed_math.reciprocal(np.arange(1, (1 << 15) + 1), 31)
     table = Const(np.concatenate([[0], inverses]).astype(np.int32))
-    defines: dict[str, str | int | float] = {"DIVIDES": 1, "T": C_TYPES[c.type]}
-    if c.type == TensorType.INT16:
-        defines["WORDS"] = 1
-    return [_launch(call, scales, defines, table)]
+    return [_launch(call, scales, {"DIVIDES": 1, "T": C_TYPES[c.type], "WORDS": 1}, table)]
+
+
+def _quotients(call: Call) -> Array:
+    """Return the quotients of all pairs of bytes: by 0, which a kernel cannot report, the end of the range on the
+    dividend's side, and 0 of 0.
+    """
+    a, b, c = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
+    left, right = pairs(a, b)
+    by_zero = right == zero_point(b)
+    quotients = results(binary.DIV, call.options, [a, b], c, [left, np.where(by_zero, right ^ 1, right)])
+    bounds, dividend = bounds_of(call.options, c), left.astype(int) - zero_point(a)
+    ends = np.select(
+        [dividend > 0, dividend < 0], [bounds.high, bounds.low], np.clip(bounds.zero, bounds.low, bounds.high)
+    )
+    return np.where(by_zero, ends, quotients).astype(quotients.dtype)
 
 
 def _comparison(op: Op) -> ClOp:

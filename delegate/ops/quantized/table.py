@@ -82,15 +82,25 @@ def _of_pairs(op: Op) -> ClOp:
         return typed((y,), BYTES, quantized=True)
 
     def lower(call: Call) -> list[Step]:
-        a, b, y = call.input(0), call.input(1), call.outputs[0]
-        left, right = np.meshgrid(elements(a.spec), elements(b.spec), indexing="ij")
-        table = Const(results(op, call.options, [a.spec, b.spec], y.spec, [left, right]))
-        a, b, nest = together(a, b, y)
-        share = schedule.elements("table", y.spec.size, call.target)
-        args: tuple[Arg, ...] = (a, b, table, y, nest.table, *share.args, *nest.arguments)
-        return [share.launch("look_up_pairs", args, {"T": "uchar", "R": C_TYPES[y.spec.type]}, y.spec.size)]
+        specs = [call.input(i).spec for i in range(2)]
+        return [looked_up_pairs(call, results(op, call.options, specs, call.outputs[0].spec, pairs(*specs)))]
 
     return ClOp(op, claim=claim, lower=lower)
+
+
+def pairs(a: TensorSpec, b: TensorSpec) -> tuple[Array, Array]:
+    """Return all elements of two types with each other, [elements of a, elements of b]."""
+    left, right = np.meshgrid(elements(a), elements(b), indexing="ij")
+    return left, right
+
+
+def looked_up_pairs(call: Call, table: Array) -> Launch:
+    """Return the launch that puts the result of every pair of bytes, from a table of all ``pairs``, into the output."""
+    a, b, y = call.input(0), call.input(1), call.outputs[0]
+    a, b, nest = together(a, b, y)
+    share = schedule.elements("table", y.spec.size, call.target)
+    args: tuple[Arg, ...] = (a, b, Const(table), y, nest.table, *share.args, *nest.arguments)
+    return share.launch("look_up_pairs", args, {"T": "uchar", "R": C_TYPES[y.spec.type]}, y.spec.size)
 
 
 CL_OPS = (
