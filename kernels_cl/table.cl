@@ -12,12 +12,12 @@ KERNEL void look_up(ITEM __global const T *restrict x, __global const R *restric
     SHARE(n, per_item);
     int i = start;
 #ifdef TABLE_PARTS
-    enum { SIZE = sizeof(bytesv) };
-    if (end - start >= SIZE) {
+    const int size = sizeof(bytesv);
+    if (end - start >= size) {
         bytesv parts[TABLE_PARTS];
         load_table(parts, (__global const uchar *)table);
-        for (; i < end; i += SIZE) {
-            const int at = MIN(i, end - SIZE);  // the last vector may overlap the one before
+        for (; i < end; i += size) {
+            const int at = MIN(i, end - size);  // the last vector may overlap the one before
             *(__global bytesv_u *)(y + at) = look_up_bytes(parts, *(__global const bytesv_u *)(x + at));
         }
     }
