@@ -19,6 +19,9 @@ VECTORS_OF(R, r)
 #define SQUARED_DIFFERENCE(a, b) (((a) - (b)) * ((a) - (b)))
 #define PRELU(a, b) ((a) < 0 ? (a) * (b) : (a))
 #define POW(a, b) pow(a, b)
+#define RAISED(a, b) raised(a, (int)LANE0(b))
+#define RAISED_INVERSE(a, b) raised((Tv)1 / (a), -(int)LANE0(b))
+#define ROOT(a, b) ((a) == -INFINITY ? (Tv)INFINITY : sqrt((a) + 0.0f))  // as a power of -0 it is 0
 #define ATAN2(a, b) atan2(a, b)
 #define EQUAL(a, b) ((a) == (b))
 #define NOT_EQUAL(a, b) ((a) != (b))
@@ -34,6 +37,16 @@ VECTORS_OF(R, r)
 #define DIV_INT(a, b) div_int(a, b)
 #define FLOOR_DIV_INT(a, b) floor_div_int(a, b)
 #define FLOOR_MOD_INT(a, b) floor_mod_int(a, b)
+
+// x to the power of n >= 0, which is the same for all elements, by squaring.
+inline Tv raised(Tv x, int n) {
+    Tv y = 1;
+    for (; n > 1; n >>= 1) {
+        if (n & 1) y *= x;
+        x *= x;
+    }
+    return n == 1 ? x * y : y;
+}
 
 #ifdef FLOATING
 // Lanes of a remainder whose sign is not the divisor's. A product of the two may be too small for a float.

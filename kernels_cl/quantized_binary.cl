@@ -1,8 +1,12 @@
-// ADD, SUB and MUL of quantized arrays that broadcast against each other (see binary.cl for the loops and the shares).
-// Sums: both operands, less their zero points and shifted left, are scaled to a common step, and the sum to c's.
+// ADD, SUB, MUL, DIV and comparisons of quantized arrays that broadcast against each other (see binary.cl for the loops and
+// the shares).
+// Sums: both operands, less their zero points and shifted left, are scaled to a common step, and the sum to c's. What is
+// compared is scaled likewise. Quotients of words are products with reciprocals of divisors' magnitudes, from a table. A division by
+// 0, which a kernel cannot report, gives the end of the range on the dividend's side, and 0 of 0.
 // LINEAR: the host has checked that for all pairs of bytes the result is floor((x a + y b + c) / 2^(14 + shift)). The
 // factors have 28 bits, in two words each, and c is base 2^14 + rest.
-// Macros: OP: ADDED, SUBTRACTED or MULTIPLIED; LINEAR; T (quantized.h).
+// Macros: OP: ADDED, SUBTRACTED, MULTIPLIED or, with COMPARES, EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER or
+// GREATER_EQUAL; or DIVIDES; or LINEAR; T, OUT (quantized.h).
 #include "quantized.h"
 
 #ifdef LINEAR
@@ -23,17 +27,58 @@ typedef ScaledPair Scales;
 #define ADDED(x, y) (SCALED_A(x) + SCALED_B(y))
 #define SUBTRACTED(x, y) (SCALED_A(x) - SCALED_B(y))
 #define MULTIPLIED(x, y) (((x) - s.a_zero) * ((y) - s.b_zero))
+#define EQUAL(x, y) (SCALED_A(x) == SCALED_B(y))
+#define NOT_EQUAL(x, y) (SCALED_A(x) != SCALED_B(y))
+#define LESS(x, y) (SCALED_A(x) < SCALED_B(y))
+#define LESS_EQUAL(x, y) (SCALED_A(x) <= SCALED_B(y))
+#define GREATER(x, y) (SCALED_A(x) > SCALED_B(y))
+#define GREATER_EQUAL(x, y) (SCALED_A(x) >= SCALED_B(y))
 
+#if defined(COMPARES)
+inline intv combine(intv x, intv y, const Scales s) { return OP(x, y) & 1; }
+#elif defined(DIVIDES)
+// The place of the highest bit that is set, of x from 1 to 2^24 - 1.
+inline intv highest_bit(intv x) { return (AS_INTV(CONVERT(x, float)) >> 23) - 127; }
+
+inline intv combine(intv x, intv y, const Scales s, __global const int *reciprocals) {
+    const intv divisor = y - s.b_zero, dividend = x - s.a_zero;
+    const intv size = divisor < 0 ? -divisor : divisor, signed_x = divisor < 0 ? -dividend : dividend;
+    intv inverse;
+    for (int i = 0; i < VW; ++i) ((int *)&inverse)[i] = reciprocals[((const int *)&size)[i]];
+    const intv bits = signed_x < 0 ? ~signed_x : signed_x;
+    const intv headroom = bits > 0 ? 30 - highest_bit(bits) : (intv)31;
+    const intv scaled = multiply_high(multiply_high(signed_x << headroom, inverse), (intv)s.c.multiplier);
+    const intv places = highest_bit(size) + headroom + (s.c.right - s.c.left);
+    // Beyond 31 TFLite's builds shift by the places modulo 32.
+    const intv within = divide_by_power_v(scaled, places < 0 ? (intv)0 : (places > 31 ? (intv)31 : places));
+    const intv beyond = (scaled >> (places & 31)) + (scaled >= 0 ? (intv)1 : (intv)0);
+    const intv endless = dividend > 0 ? (intv)(1 << 24) : (dividend < 0 ? (intv)-(1 << 24) : (intv)0);
+    const intv quotient = size > 0 ? (places < 32 ? within : beyond) : endless;
+    return clamp_int(quotient + s.bounds.zero, s.bounds.low, s.bounds.high);
+}
+#else
 inline intv combine(intv x, intv y, const Scales s) {
     return clamp_int(rescale(OP(x, y), s.c) + s.bounds.zero, s.bounds.low, s.bounds.high);
 }
 #endif
+#endif
 
 VECTORS_OF(T, t)
+VECTORS_OF(OUT, out)
 
-KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __global T *c,
+#ifdef DIVIDES
+#define COMBINE(p, q) combine(p, q, s, reciprocals)
+#else
+#define COMBINE(p, q) combine(p, q, s)
+#endif
+
+KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __global OUT *c,
                              __global const int *nest, __global const Scales *scales, int n, int per_item, int row,
-                             int a_step, int b_step) {
+                             int a_step, int b_step
+#ifdef DIVIDES
+                             , __global const int *reciprocals
+#endif
+) {
     SHARE(n, per_item);
     const Scales s = *scales;  // copies, which writes to c cannot change
     int column = start % row;
@@ -50,12 +95,12 @@ KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __gl
         int i = 0;
         for (; i + VW <= count; i += VW) {
             const intv p = a_step > 0 ? CONVERT(load_t(x + i), int) : all_a, q = b_step > 0 ? CONVERT(load_t(y + i), int) : all_b;
-            store_t(c + at + i, CONVERT(combine(p, q, s), T));
+            store_out(c + at + i, CONVERT(COMBINE(p, q), OUT));
         }
         if (i < count) {
             const intv p = a_step > 0 ? load_lanes(x + i, count - i) : all_a;
             const intv q = b_step > 0 ? load_lanes(y + i, count - i) : all_b;
-            store_lanes(c + at + i, CONVERT(combine(p, q, s), T), count - i);
+            store_lanes(c + at + i, CONVERT(COMBINE(p, q), OUT), count - i);
         }
     }
 }

@@ -2,6 +2,7 @@
 // of NativeCall (delegate/native/execution.py): with helpers where they are free (crew.c), else, or with LITECL_SOLO, alone.
 #include "float_mode.h"
 #include "gate.h"
+#include "clock.h"
 #include <NativeCall>
 
 #define GIVEN(name) call[NATIVE_CALL_##name]
@@ -50,13 +51,49 @@ __attribute__((visibility("default"))) void work_along(__global const ulong *cal
 typedef int (*Take)(void);
 typedef void (*Lead)(__global ulong *call);
 
-static void run_together(__global ulong *call) {
-    if (GIVEN(WORKERS) == 1 || !((Take)(size_t)GIVEN(TAKE))()) {
+// Whether helpers were free.
+static bool run_with_helpers(__global ulong *call) {
+    if (!((Take)(size_t)GIVEN(TAKE))()) {
         run_alone(call);
-        return;
+        return false;
     }
     clear_progress(call);
     ((Lead)(size_t)GIVEN(LEAD))(call);
+    return true;
+}
+
+#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(LITECL_TIMED)
+// Helpers need not pay: processors may be threads of one core, or have other work. Of ROUND runs the first are measured, TRIES
+// alone and as many with helpers, and the others follow whichever had the shortest. Helpers must save a 32nd.
+#define ROUND 1024
+#define TRIES 6
+
+static void run_measured_way(__global ulong *call) {
+    const int run = (int)GIVEN(RUNS);
+    GIVEN(RUNS) = (run + 1) % ROUND;
+    if (run == 0) GIVEN(ALONE) = GIVEN(TOGETHER) = ~0UL;
+    const ulong alone = GIVEN(ALONE), together = GIVEN(TOGETHER);
+    if (run >= 2 * TRIES) {
+        if (together < alone - alone / 32) run_with_helpers(call);
+        else run_alone(call);
+        return;
+    }
+    const ulong start = CLOCK();
+    bool as_meant = true;
+    if (run < TRIES) run_alone(call);
+    else as_meant = run_with_helpers(call);
+    const ulong time = (ulong)CLOCK() - start;
+    if (run < TRIES) GIVEN(ALONE) = MIN(alone, time);
+    else if (as_meant) GIVEN(TOGETHER) = MIN(together, time);
+}
+#else
+#define run_measured_way(call) run_with_helpers(call)
+#endif
+
+static void run_together(__global ulong *call) {
+    if (GIVEN(WORKERS) == 1) run_alone(call);
+    else if (GIVEN(MEASURED)) run_measured_way(call);
+    else run_with_helpers(call);
 }
 #else
 #define run_together(call) run_alone(call)

@@ -57,6 +57,25 @@ KERNEL void shift_each(ITEM __global const X *x, __global T *y, int n, int per_i
     EACH(int, SHIFTED)
 }
 
+#ifdef LITECL_CPU
+typedef uchar bytesv __attribute__((ext_vector_type(4 * VW)));
+typedef bytesv bytesv_u __attribute__((aligned(1)));
+
+// The same scale on both sides, by whole vectors of bytes: first makes x unsigned, and last, which wraps, is added after
+// what would leave the range of y is clamped.
+KERNEL void shift_bytes(ITEM __global const uchar *x, __global uchar *y, int n, int per_item, int first, int low, int high,
+                        int last) {
+    SHARE(n, per_item);
+    int i = start;
+    for (; i + 4 * VW <= end; i += 4 * VW) {
+        const bytesv v = *(__global const bytesv_u *)(x + i) + (uchar)first;
+        const bytesv least = v > (uchar)low ? v : (bytesv)(uchar)low;
+        *(__global bytesv_u *)(y + i) = (least < (uchar)high ? least : (bytesv)(uchar)high) + (uchar)last;
+    }
+    for (; i < end; ++i) y[i] = MIN(MAX((int)(uchar)(x[i] + first), low), high) + last;
+}
+#endif
+
 #ifdef REAL_X
 KERNEL void quantize(ITEM __global const X *x, __global T *y, int n, int per_item, float scale, int zero, int low,
                      int high) {

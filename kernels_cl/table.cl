@@ -3,11 +3,26 @@
 // A work-item takes per_item elements.
 // Macros: T, the type of the elements as unsigned ones; R, that of the results.
 #include "common.h"
+#ifdef BYTES
+#include "byte_tables.h"
+#endif
 
 KERNEL void look_up(ITEM __global const T *restrict x, __global const R *restrict table, __global R *restrict y, int n,
                     int per_item) {
     SHARE(n, per_item);
-    for (int i = start; i < end; ++i) y[i] = table[x[i]];
+    int i = start;
+#ifdef TABLE_PARTS
+    const int size = sizeof(bytesv);
+    if (end - start >= size) {
+        bytesv parts[TABLE_PARTS];
+        load_table(parts, (__global const uchar *)table);
+        for (; i < end; i += size) {
+            const int at = MIN(i, end - size);  // the last vector may overlap the one before
+            *(__global bytesv_u *)(y + at) = look_up_bytes(parts, *(__global const bytesv_u *)(x + at));
+        }
+    }
+#endif
+    for (; i < end; ++i) y[i] = table[x[i]];
 }
 
 KERNEL void look_up_pairs(ITEM __global const T *restrict a, __global const T *restrict b,

@@ -13,6 +13,7 @@ from litecl.delegate.plan.plan import Plan
 
 _TRIALS = 8
 _SHORT_FLOPS = 1e7  # more arithmetic than this takes longer on any core
+_SHARED_FLOPS = 1e8  # more arithmetic than this is shared: to measure runs of one thread would take long
 _TRIED_S = 1e-3  # what a call must have taken before it is tried with the lock held
 
 
@@ -22,6 +23,11 @@ def may_be_short(plan: Plan) -> bool:
     For loops and a user's own kernels that is never known.
     """
     return not plan.has_kernels_of_users and not plan.loops and plan.flops < _SHORT_FLOPS
+
+
+def may_not_pay(plan: Plan) -> bool:
+    """Return whether a plan's launches may be so short that to meet after each takes helpers longer than they save."""
+    return not plan.has_kernels_of_users and not plan.loops and plan.flops < _SHARED_FLOPS
 
 
 class Trials:

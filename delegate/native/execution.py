@@ -11,7 +11,7 @@ import numpy as np
 from litecl.delegate.backend.errors import host_memory, too_many_iterations
 from litecl.delegate.backend.protocols import AtOnce, Faster
 from litecl.delegate.backend.step_times import StepTimes
-from litecl.delegate.backend.trials import Trials, may_be_short
+from litecl.delegate.backend.trials import Trials, may_be_short, may_not_pay
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.kit.shared import packed
@@ -90,6 +90,7 @@ class NativeExecution:
         call[NativeCall.COUNT] = len(program.works)
         call[NativeCall.WORKERS] = workers
         call[NativeCall.TIMES] = progress_bytes // 8
+        call[NativeCall.MEASURED] = self.manner.runs == "one kernel" and may_not_pay(self._plan)
         if workers > 1:
             helpers = crew(libraries)
             helpers.hire(workers - 1)

@@ -65,7 +65,7 @@ _QUANTIZED = Modules(
     {
         "basic_lstm": "LSTM",
         "batch_matmul": "BATCH_MATMUL",
-        "binary": "ADD SUB MUL",
+        "binary": "ADD SUB MUL DIV EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL",
         "conv_2d": "CONV_2D FULLY_CONNECTED",
         "depthwise_conv_2d": "DEPTHWISE_CONV_2D",
         "lstm": "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM",
@@ -76,7 +76,7 @@ _QUANTIZED = Modules(
         "svdf": "SVDF",
         "table": (
             "ABS NEG EXP LOG RSQRT RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 LOGISTIC TANH HARD_SWISH ELU GELU "
-            "LEAKY_RELU DIV SQUARED_DIFFERENCE PRELU EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL"
+            "LEAKY_RELU SQUARED_DIFFERENCE PRELU"
         ),
         "transpose_conv": "TRANSPOSE_CONV",
     },

@@ -36,7 +36,8 @@ from litecl.interpreter.schema import TensorType
 
 _FLOAT, _INT, _BOOL = TensorType.FLOAT32, TensorType.INT32, TensorType.BOOL
 _BYTES = (TensorType.INT8, TensorType.UINT8)
-_COMPARABLE = takes(*NUMBERS, *_BYTES, _BOOL)
+_HALF, _MOST_EXPONENT = 0.5, 16  # of powers that are not left to the system's library
+_COMPARABLE = takes(*NUMBERS, *QUANTIZED, _BOOL)
 
 
 def _launch(call: Call, function: str, a: Operand, b: Operand, c: Operand, activation: Activation) -> Launch:
@@ -90,6 +91,39 @@ def _cl_op(op: Op, claim: Claim, of_integers: str | None = None, *, fuses_activa
     return ClOp(
         op, claim=claim, lower=lower, chains=op.name in CHAINED, fuses_activation=fuses_activation, reads_rows=True
     )
+
+
+def _exponent(b: TensorSpec) -> float | None:
+    """Return the exponent of all elements, None if it is not known, or not one."""
+    return None if b.data is None or not b.size or np.ptp(b.data) else float(b.data.flat[0])
+
+
+def _claim_power(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    a, b = given(inputs, 0), given(inputs, 1)
+    if refusal := typed((a, b), (_FLOAT, _INT)):
+        return refusal
+    exponent = _exponent(b)
+    fits = a.type == _FLOAT or (exponent is not None and exponent >= 0)
+    return None if fits else Refusal("an exponent of integers that is not one constant of 0 or more")
+
+
+def _power(call: Call) -> list[Step]:
+    a, b, c = call.input(0), call.input(1), call.outputs[0]
+    return [_launch(call, _power_of(a.spec.type, _exponent(b.spec)), a, b, c, call.activation)]
+
+
+def _power_of(type_: TensorType, exponent: float | None) -> str:
+    """Return the function of binary.cl. Products round more often than a power, up to the exponent less one times."""
+    if exponent == _HALF:
+        return "ROOT"
+    if exponent is None or not exponent.is_integer() or (type_ == _FLOAT and abs(exponent) > _MOST_EXPONENT):
+        return "POW"
+    return "RAISED" if exponent >= 0 else "RAISED_INVERSE"
+
+
+def compared(call: Call, op: Op) -> Launch:
+    """Return the launch that compares elements as they are."""
+    return _launch(call, op.name, call.input(0), call.input(1), call.outputs[0], Activation())
 
 
 def _predicate(op: Op, claim: Claim) -> ClOp:
@@ -146,7 +180,7 @@ CL_OPS = (
     _cl_op(binary.SQUARED_DIFFERENCE, takes(_FLOAT, _INT)),
     _cl_op(binary.FLOOR_DIV, _floor_division, of_integers="FLOOR_DIV_INT"),
     _cl_op(binary.FLOOR_MOD, _division, of_integers="FLOOR_MOD_INT"),
-    _cl_op(binary.POW, takes(_FLOAT)),
+    ClOp(binary.POW, claim=_claim_power, lower=_power, fuses_activation=True, reads_rows=True),
     _cl_op(binary.ATAN2, takes(_FLOAT)),
     _cl_op(PRELU, takes(_FLOAT)),
     _predicate(binary.LOGICAL_AND, takes(_BOOL)),

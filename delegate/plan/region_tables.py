@@ -71,7 +71,8 @@ class NativeCall(IntEnum):
     FUNCTIONS: of the addresses of functions, by number. DOOR, TAKE, LEAD: of the crew (kernels_cl/crew.c), and ALONG:
     of what its helpers call, unless there is one worker. TIMES: where the times of steps begin behind progress. NUMBER:
     of the run, which the crew writes.
-    GATE: before Python's lock (kernels_cl/gate.h), or 0.
+    GATE: before Python's lock (kernels_cl/gate.h), or 0. MEASURED: whether runs find out if helpers pay. RUNS, ALONE,
+    TOGETHER: what they have found (kernels_cl/region_native.h).
     """
 
     ARENA = 0
@@ -90,6 +91,10 @@ class NativeCall(IntEnum):
     TIMES = 13
     NUMBER = 14
     GATE = 15
+    MEASURED = 16
+    RUNS = 17
+    ALONE = 18
+    TOGETHER = 19
 
 
 class Shift(IntEnum):

@@ -2,8 +2,9 @@
 
 from litecl.delegate.cl_op import Const, Launch, Operand, Record, Scratch, Target
 from litecl.delegate.kit.claims import C_TYPES
+from litecl.delegate.kit.strided import Memory
 from litecl.delegate.matmul.geometry import Geometry
-from litecl.delegate.matmul.patches import Gather, patches
+from litecl.delegate.matmul.patches import Gather, Groups, patches
 from litecl.delegate.quantized.integers import Bounds, Weights, in_rows
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.schema import TensorType
@@ -34,17 +35,22 @@ def integer_product(
     *,
     real: bool = False,
     wide: bool = False,
+    source: Memory | None = None,
+    groups: Groups | None = None,
 ) -> Launch:
     """Return the launch whose results, of ``type_``, are the sums rescaled and clamped to ``bounds``.
 
     x_zero: the zero point of activations made unsigned. real: factors are applied in float64. wide: sums have 64 bits.
+    source: memory with the elements of ``x`` as rows, if they do not lie so. groups: products other than groups of
+    channels, each of the geometry.
     """
-    operations = g.flops
+    operations = g.flops * (groups.count if groups else 1)
+    read = source or x
     words = x.spec.type == TensorType.INT16
     if words:
         g, weights = g.words, weights.words
-    work = patches("quantized_conv_2d", g, target, words=words, across=weights.bits == 8 and not wide)
-    shape = QuantizedConvolution(work.gather(x.spec.size * x.spec.dtype.itemsize), x_zero, bounds, weights.factor)
+    work = patches("quantized_conv_2d", g, target, groups, words=words, across=weights.bits == 8 and not wide)
+    shape = QuantizedConvolution(work.gather(read.size_bytes), x_zero, bounds, weights.factor)
     panel, width = work.tile.panel, target.vector_width
     if wide:
         stage = weights.wide_stage(panel, width, real=real)
@@ -61,5 +67,5 @@ def integer_product(
         defines["WORDS"] = 1
     if weights.factor:
         defines["ROW_SUMS"] = 1
-    operands = (x, Const(packed), Const(stage.fields), work.scratch, out, shape)
+    operands = (read, Const(packed), Const(stage.fields), work.scratch, out, shape)
     return work.grid.launch("quantized_conv_2d", operands, defines, operations)

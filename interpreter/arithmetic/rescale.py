@@ -83,7 +83,8 @@ def bounded(factor_of: FactorOf, factors: Array, low: Array, high: Array, stored
         return exactly
     bottom, top = exactly(np.stack([low, high]))
     same = bottom == top
-    factor = factor_of(np.where(same, 0.5, factors), float(largest[~same].max(initial=0)))
+    others = np.broadcast_to(largest, same.shape)[~same]
+    factor = factor_of(np.where(same, 0.5, factors), float(others.max(initial=0)))
     if not isinstance(factor, Floor):
         return exactly
     known = slice(None) if same.all() else np.flatnonzero(same)

@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.interpreter.arithmetic import exact, halves, hybrid, rescale, weighted
 from litecl.interpreter.dataclass import dataclass
-from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.errors import ShapeError, UnsupportedOp
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.integers import PLAIN
 from litecl.interpreter.kit import lowest, require
@@ -75,7 +75,7 @@ def _bind(options: BatchMatMulOptions, inputs: Specs, outputs: Sequence[TensorSp
         return _bind_hybrid(options, inputs, outputs)
     if halves.is_half(x):
         return halves.in_floats(_run, outputs)
-    return _sums if outputs[0].type == TensorType.INT32 else _integer(inputs, outputs[0])
+    return _sums if outputs[0].type == TensorType.INT32 else _integer(options, inputs, outputs[0])
 
 
 def _sums(options: BatchMatMulOptions, inputs: Inputs) -> list[Array]:
@@ -84,8 +84,11 @@ def _sums(options: BatchMatMulOptions, inputs: Inputs) -> list[Array]:
     return [exact.matmul(x, y, exact.reach(x.dtype) * exact.reach(y.dtype)).astype(np.int32)]
 
 
-def _integer(inputs: Specs, output: TensorSpec) -> Run:
+def _integer(options: BatchMatMulOptions, inputs: Specs, output: TensorSpec) -> Run:
     x, y = require.present(inputs, 2)
+    columns = len(y.static_shape) - (2 if options.adj_y else 1)
+    if y.quantization is not None and y.quantization.scale.size > 1 and y.quantization.quantized_dimension != columns:
+        raise UnsupportedOp(f"scales along dimension {y.quantization.quantized_dimension}, expected {columns}")
     factor_of = rescale.wide if x.type == TensorType.INT16 else rescale.twice_rounded
     scaling = weighted.scaling(ActivationFunctionType.NONE, x, y, output, factor_of, coarse=True)
     largest = scaling.reach * exact.reach(y.dtype, scaling.weights_zero_point)

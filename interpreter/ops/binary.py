@@ -107,6 +107,9 @@ def _arithmetic(
     return replace(chosen, declared_types=declared_types, sets_types=not declared_types)
 
 
+_ROOT = 0.5  # the power
+
+
 def _nonzero(divisor: Array) -> None:
     if not np.all(divisor):
         raise ModelError("division by 0")
@@ -124,6 +127,10 @@ def _divide(a: Array, b: Array) -> Array:
 def _power(a: Array, b: Array) -> Array:
     if a.dtype.kind == "i" and np.any(b < 0):
         raise ModelError("negative exponent of an integer")
+    if a.dtype.kind == "f" and b.size == 1 and b.reshape(()) == _ROOT:
+        # numpy takes the root for the power: of -0 that is -0, and of -inf it is NaN.
+        root: Array = np.where(a == -np.inf, np.asarray(np.inf, a.dtype), np.sqrt(a + a.dtype.type(0)))
+        return np.broadcast_to(root, np.broadcast_shapes(a.shape, b.shape))
     return np.power(a, b)
 
 

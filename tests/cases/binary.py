@@ -74,6 +74,14 @@ _extremes = np.array([1, -2.5, np.inf, -np.inf, np.nan, 1e-30, -1e-30, 3e38], np
 _pairs = np.array([[a, b] for a in (7.5, -7.5, 8.0, -8.0, 0.3) for b in (2.0, -2.0, 0.7)], np.float32)
 _ints = i32([[a, b] for a in (7, -7, 8, -8, 0) for b in (2, -2, 3, -3)])
 
+_WHOLE = (0, -0.0, 1, 2, 3, 4, 5, 8, 16, -1, -2, -3)
+
+
+def _power(x: Array, exponent: float) -> Case:
+    name = f"{x.dtype} {x.size} elements to the power of {exponent}"
+    return _case(name, ops.POW, x, np.array(exponent, x.dtype), constant=True)
+
+
 CASES = (
     *(case for op in _FLOAT for case in _broadcasts(op)),
     *(case for op in _WITH_ACTIVATION for case in _activations(op)),
@@ -96,7 +104,25 @@ CASES = (
     _case("uint8", ops.MINIMUM, _random.of(TensorType.UINT8, 9), np.array([3], np.uint8)),
     _case("float", ops.POW, _random.positive(3, 4), _random.normal(4, scale=1.0)),
     _case("float channel", ops.POW, EDGES, np.array([2.0], np.float32)),
-    _case("int32", ops.POW, _random.integers(3, 4), i32(0, 1, 2, 3), device="type"),
+    _case("int32", ops.POW, _random.integers(3, 4), i32(0, 1, 2, 3), device="exponents"),
+    *(_power(EDGES, exponent) for exponent in (*_WHOLE, 0.5, -0.5, 1.5, 17, np.inf, -np.inf, np.nan)),
+    *(_power(SPECIAL, exponent) for exponent in (0, 1, 0.5, np.inf)),  # LiteRT makes the largest number of infinities
+    *(_power(i32(*range(-6, 7)), exponent) for exponent in (0, 1, 2, 3, 4, 11)),
+    _case("float, one exponent for all", ops.POW, _random.normal(3, 7), np.full((3, 1), 3, np.float32), constant=True),
+    _case(
+        "float, exponents that differ",
+        ops.POW,
+        _random.positive(3, 4),
+        np.array([0, 1, 2, -1], np.float32),
+        constant=True,
+    ),
+    _case(
+        "float, broadcast to the exponents",
+        ops.POW,
+        _random.normal(1, 7),
+        np.full((3, 7), 2, np.float32),
+        constant=True,
+    ),
     _case("signs", ops.FLOOR_DIV, _pairs[:, 0], _pairs[:, 1]),
     *(_case("extremes", op, np.repeat(_extremes, 8), np.tile(_extremes, 8)) for op in (ops.FLOOR_DIV, ops.FLOOR_MOD)),
     _case("quotients that are nearly whole", ops.FLOOR_DIV, _multiples, _divisors),

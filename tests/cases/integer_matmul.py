@@ -81,10 +81,9 @@ def _batch(
     deviation = np.prod(np.array([limits(type_)[1] / 3**0.5 for type_ in types[:2]])) * depth**0.5
     step = x_scale * y_scale * deviation / (gain * 0.5 * limits(types[2])[1])
     quantization = {0: affine(x_scale, zeros[0]), 1: affine(y_scale, zeros[1])}
-    broadcast = x[:-2] != y[:-2] and 1 not in (np.prod(x[:-2]), np.prod(y[:-2]))
-    is_known = set(types) in ({T.INT8}, {T.INT16}) and not broadcast
-    is_wide = types[0] == T.INT16 and (depth > 255 or gain > 100)
-    device = "types or batches" if not is_known else "sums of more than 38 bits" if is_wide else None
+    is_known = types[2] == types[0]
+    is_wide = types[0] == T.INT16 and (depth > (255 if types[1] == T.INT16 else 65535) or gain > 100)
+    device = "types" if not is_known else "sums of more than 38 bits" if is_wide else None
     output = TensorSpec(types[2], None, quantization=None if types[2] == T.INT32 else affine(step, zeros[2]))
     return Case(
         f"{types[0].name} x {types[1].name}, {name}",
@@ -105,6 +104,20 @@ _INT16: dict[str, Any] = {"types": (T.INT16, T.INT8), "zeros": (0, 0, 0)}
 _WORDS: dict[str, Any] = {"types": (T.INT16, T.INT16), "zeros": (0, 0, 0)}
 _WIDE: dict[str, Any] = {"bias": T.INT64, "step": 0.0003}
 _ALL_WORDS: dict[str, Any] = {"types": (T.INT16, T.INT16, T.INT16), "zeros": (0, 0, 0)}
+_WORDS_BY_BYTES: dict[str, Any] = {"types": (T.INT16, T.INT8, T.INT16), "zeros": (0, 0, 0)}
+_MATRICES: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
+    ("one y for all", (2, 5, 16), (16, 6), {}),
+    ("rank 2, odd depth", (5, 17), (17, 6), {}),
+    ("deep", (3, 1500), (1500, 7), {}),
+    ("one column", (2, 9, 16), (16, 1), {}),
+    ("one row, many columns", (1, 33), (33, 133), {}),
+    ("rank 3", (3, 5, 16), (3, 16, 6), {}),
+    ("adjoint y", (2, 5, 16), (6, 16), {"adj_y": True}),
+    ("adjoint x and y", (3, 18, 5), (3, 33, 18), {"adj_x": True, "adj_y": True}),
+    ("one x for all", (5, 31), (4, 31, 9), {}),
+    ("both broadcast", (3, 1, 5, 16), (2, 16, 6), {}),
+    ("saturated", (2, 5, 16), (16, 6), {"gain": 30}),
+)
 
 
 def _near_ties() -> Case:
@@ -213,7 +226,20 @@ CASES = (
     _batch("adjoint x, one y for all", (4, 16, 5), (16, 6), adj_x=True, **_ALL_WORDS),
     _batch("one x for all", (5, 255), (3, 255, 9), **_ALL_WORDS),
     _batch("sums of 39 bits", (2, 256), (256, 5), **_ALL_WORDS),
-    _batch("constant", (2, 5, 16), (16, 6), types=(T.INT16, T.INT8, T.INT16), zeros=(0, 0, 0), constant=True),
+    _batch("both broadcast", (2, 1, 5, 16), (3, 16, 6), **_ALL_WORDS),
+    _batch("both broadcast, adjoint x and y", (1, 3, 16, 5), (2, 1, 6, 16), adj_x=True, adj_y=True, **_ALL_WORDS),
+    _batch("x broadcast, adjoint", (3, 1, 16, 5), (3, 2, 16, 6), adj_x=True),
+    _batch("y broadcast, adjoint", (3, 2, 5, 16), (2, 6, 16), adj_y=True),
+    _batch("both broadcast, constant y", (3, 1, 5, 16), (2, 16, 6), constant=True),
+    _batch("one x for all, constant y", (5, 16), (4, 16, 6), constant=True),
+    _batch("few columns, constant y", (40, 5, 16), (16, 3), constant=True, zeros=(3, 0, -5)),
+    *(
+        _batch(
+            f"{'constant' if constant else 'variable'}, {name}", x, y, constant=constant, **options, **_WORDS_BY_BYTES
+        )
+        for constant in (False, True)
+        for name, x, y, options in _MATRICES
+    ),
     *(_dense(f"{units} columns of one row", (1, depth), units) for units, depth in _FEW),
     *(_dense(f"{units} columns of one row", (1, depth), units, **_UINT8) for units, depth in _FEW[:2]),
     *(_dense(f"{units} columns of one row", (1, depth), units, spread=_WIDE, **_INT16) for units, depth in _FEW[:2]),

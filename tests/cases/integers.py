@@ -48,8 +48,9 @@ COMPARISONS = (
 ON_DEVICE: dict[Op, tuple[TensorType, ...]] = {
     **dict.fromkeys((CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED), _QUANTIZED),
     **dict.fromkeys((AVERAGE_POOL_2D, MAX_POOL_2D), _QUANTIZED),
-    **dict.fromkeys((binary.ADD, binary.SUB, binary.MUL, binary.MAXIMUM, binary.MINIMUM), _QUANTIZED),
-    **dict.fromkeys((binary.SQUARED_DIFFERENCE, PRELU, *COMPARISONS), _BYTES),
+    **dict.fromkeys((binary.ADD, binary.SUB, binary.MUL, binary.DIV, binary.MAXIMUM, binary.MINIMUM), _QUANTIZED),
+    **dict.fromkeys((binary.SQUARED_DIFFERENCE, PRELU), _BYTES),
+    **dict.fromkeys(COMPARISONS, _QUANTIZED),
     **dict.fromkeys((reduce.SUM, reduce.MEAN, reduce.REDUCE_MAX, reduce.REDUCE_MIN), _QUANTIZED),
     **dict.fromkeys((unary.ABS, unary.NEG, unary.EXP, unary.LOG, unary.ELU, GELU, LEAKY_RELU), _QUANTIZED),
     **dict.fromkeys((unary.RELU, unary.RELU6, unary.RELU_0_TO_1, unary.RELU_N1_TO_1), _QUANTIZED),

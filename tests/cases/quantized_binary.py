@@ -53,9 +53,8 @@ def _case(name: str, op: Op, options: Any, type_: T, scalings: Scalings, *shapes
 
 
 def _by_constant(case: Case) -> Case:
-    """The case with a second input that is known, as the device wants divisors."""
-    device = None if case.types.get(0, T.of(case.feeds[0].dtype)) in _PAIR else case.device
-    return replace(case, name=f"{case.name}, constant", constants=frozenset({1}), device=device)
+    """The case with a second input that is known."""
+    return replace(case, name=f"{case.name}, constant", constants=frozenset({1}))
 
 
 def _general(op: Op, options: Any, types: tuple[T, ...]) -> list[Case]:

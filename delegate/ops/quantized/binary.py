@@ -1,4 +1,4 @@
-"""ADD, SUB and MUL of quantized tensors."""
+"""ADD, SUB, MUL, DIV and comparisons of quantized tensors."""
 
 import math
 from collections.abc import Sequence
@@ -6,22 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Record, Refusal, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Record, Refusal, Step
 from litecl.delegate.kit import schedule
 from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
 from litecl.delegate.kit.loops import periodic
-from litecl.delegate.ops.binary import together
-from litecl.delegate.ops.quantized.table import elements, results
+from litecl.delegate.ops.binary import compared, together
+from litecl.delegate.ops.quantized.table import looked_up_pairs, pairs, results
 from litecl.delegate.quantized.integers import Bounds, Scale, bounded, bounds_of, per_tensor, scale, words, zero_point
-from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.arithmetic import fixed_math, fixed_point
 from litecl.interpreter.arithmetic.quantized_binary import powers_of_two
 from litecl.interpreter.dataclass import dataclass
-from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
-from litecl.interpreter.ops import binary
+from litecl.interpreter.ops import binary, compare
 from litecl.interpreter.schema import TensorType
 
 _LEFT_SHIFT = {1: 20, 2: 15}  # of operands, to keep rounding errors small, by bytes of an element (add.cc)
+_COMPARED_SHIFT = 8  # of operands that are compared (comparisons.cc)
 
 # Of LINEAR sums: bits of a factor and of its lower part, and the largest shift for which the constant term fits.
 _FACTOR_BITS, _LOW_BITS, _MOST_SHIFT = 28, 14, 36
@@ -101,7 +102,7 @@ def _linear(op: Op, call: Call, sign: int) -> LinearSum | None:
         return None
     bounds = bounds_of(call.options, c)
     factors = [round(factor * 2.0**shift) for factor in (x / z, sign * y / z)]
-    left, right = np.meshgrid(elements(a), elements(b), indexing="ij")
+    left, right = pairs(a, b)
     wanted = results(op, call.options, [a, b], c, [left, right]).astype(np.int64)
     sums = left.astype(np.int64) * factors[0] + right.astype(np.int64) * factors[1]
     # The constant term must lift each sum to the expected step, and not to the next one unless that is clamped away.
@@ -123,25 +124,96 @@ def _cl_op(op: Op, function: str, sign: int | None) -> ClOp:
     """Add or subtract. sign: of the second operand."""
 
     def lower(call: Call) -> list[Step]:
-        a, b, c = call.input(0), call.input(1), call.outputs[0]
-        defines: dict[str, str | int | float] = {"OP": function, "T": C_TYPES[c.spec.type]}
-        if c.spec.type == TensorType.INT16:
+        type_ = call.outputs[0].spec.type
+        defines: dict[str, str | int | float] = {"OP": function, "T": C_TYPES[type_]}
+        if type_ == TensorType.INT16:
             defines["WORDS"] = 1
         linear = None if sign is None else _linear(op, call, sign)
         if linear is not None:
             defines = {"LINEAR": 1, "T": defines["T"]}
-        scales = linear or _scales(op, call, sums=sign is not None)
-        a, b, nest = together(a, b, c)
-        nest = periodic(nest, call.target)
-        share = schedule.elements("quantized_binary", c.spec.size, call.target)
-        args: tuple[Arg, ...] = (a, b, c, nest.table, scales, *share.args, *nest.arguments)
-        return [share.launch("quantized_binary", args, defines | nest.straight(call.target), c.spec.size)]
+        return [_launch(call, linear or _scales(op, call, sums=sign is not None), defines)]
 
     return ClOp(op, claim=_claim, lower=lower)
+
+
+def _launch(call: Call, scales: ScaledPair | LinearSum, defines: dict[str, str | int | float], *others: Arg) -> Launch:
+    a, b, c = call.input(0), call.input(1), call.outputs[0]
+    a, b, nest = together(a, b, c)
+    nest = periodic(nest, call.target)
+    share = schedule.elements("quantized_binary", c.spec.size, call.target)
+    args: tuple[Arg, ...] = (a, b, c, nest.table, scales, *share.args, *nest.arguments, *others)
+    return share.launch("quantized_binary", args, defines | nest.straight(call.target), c.spec.size)
+
+
+def _claim_division(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    if refusal := _claim(options, inputs, outputs):
+        return refusal
+    b = given(inputs, 1)
+    by_zero = b.data is not None and bool((b.data == zero_point(b)).any())
+    return Refusal("a divisor of 0") if by_zero else None  # which the CPU reports
+
+
+def _divide(call: Call) -> list[Step]:
+    """Divide words by reciprocals; quotients of bytes are a table."""
+    a, b, c = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
+    if c.type in BYTES:
+        return [looked_up_pairs(call, _quotients(call))]
+    x, y, z = (np.float32(fixed_point.scale_of(spec)) for spec in (a, b, c))
+    factor = scale(float(x / (y * z)))  # in float32, as in TFLite
+    one = scale(1.0)
+    scales = ScaledPair(zero_point(a), zero_point(b), 0, one, one, factor, bounds_of(call.options, c))
+    inverses, _ = fixed_math.reciprocal(np.arange(1, (1 << 15) + 1), 31)
+    table = Const(np.concatenate([[0], inverses]).astype(np.int32))
+    return [_launch(call, scales, {"DIVIDES": 1, "T": C_TYPES[c.type], "WORDS": 1}, table)]
+
+
+def _quotients(call: Call) -> Array:
+    """Return the quotients of all pairs of bytes: by 0, which a kernel cannot report, the end of the range on the
+    dividend's side, and 0 of 0.
+    """
+    a, b, c = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
+    left, right = pairs(a, b)
+    by_zero = right == zero_point(b)
+    quotients = results(binary.DIV, call.options, [a, b], c, [left, np.where(by_zero, right ^ 1, right)])
+    bounds, dividend = bounds_of(call.options, c), left.astype(int) - zero_point(a)
+    ends = np.select(
+        [dividend > 0, dividend < 0], [bounds.high, bounds.low], np.clip(bounds.zero, bounds.low, bounds.high)
+    )
+    return np.where(by_zero, ends, quotients).astype(quotients.dtype)
+
+
+def _comparison(op: Op) -> ClOp:
+    """Compare real numbers, each scaled to a fixed-point form. Words that are in order are compared as they are."""
+    by_order = op not in (compare.EQUAL, compare.NOT_EQUAL)
+
+    def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+        a, b = given(inputs, 0), given(inputs, 1)
+        if refusal := typed((a, b), QUANTIZED, quantized=True):
+            return refusal
+        return None if by_order and a.type == TensorType.INT16 else per_tensor(a, b)
+
+    def lower(call: Call) -> list[Step]:
+        a, b = call.input(0).spec, call.input(1).spec
+        if by_order and a.type == TensorType.INT16:
+            return [compared(call, op)]
+        x, y = (scale(float(fixed_point.scale_of(spec))) for spec in (a, b))
+        scales = ScaledPair(zero_point(a), zero_point(b), _COMPARED_SHIFT, x, y, scale(1.0), Bounds(0, 0, 1))
+        defines: dict[str, str | int | float] = {"OP": op.name, "COMPARES": 1, "T": C_TYPES[a.type], "OUT": "uchar"}
+        return [_launch(call, scales, defines)]
+
+    return ClOp(op, claim=claim, lower=lower)
 
 
 CL_OPS = (
     _cl_op(binary.ADD, "ADDED", 1),
     _cl_op(binary.SUB, "SUBTRACTED", -1),
     _cl_op(binary.MUL, "MULTIPLIED", None),
+    ClOp(binary.DIV, claim=_claim_division, lower=_divide),
+    *(
+        _comparison(op)
+        for op in (
+            *(compare.EQUAL, compare.NOT_EQUAL),
+            *(compare.LESS, compare.LESS_EQUAL, compare.GREATER, compare.GREATER_EQUAL),
+        )
+    ),
 )

@@ -9,7 +9,9 @@ import numpy as np
 from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal, Scratch, Step, Target, or_else
 from litecl.delegate.gpu.target import GpuCall
 from litecl.delegate.kit import claims
+from litecl.delegate.kit.strided import Memory
 from litecl.delegate.matmul.geometry import Geometry, abreast, geometry, matrix, reached, side_by_side
+from litecl.delegate.matmul.patches import Groups
 from litecl.delegate.ops.gpu.integer_products import product
 from litecl.delegate.quantized.integer_product import integer_product
 from litecl.delegate.quantized.integers import (
@@ -112,19 +114,39 @@ def _dense_in_tiles(call: GpuCall) -> list[Step] | None:
 
 
 def convolution(
-    call: Call, g: Geometry, weights: Weights, *, real: bool = False, into: Scratch | None = None
+    call: Call,
+    g: Geometry,
+    weights: Weights,
+    *,
+    real: bool = False,
+    into: Scratch | None = None,
+    source: Memory | None = None,
+    groups: Groups | None = None,
 ) -> Launch:
     """Return the launch of quantized_conv_2d.cl on the first input of a call, ``into`` memory that is not its output.
 
-    real: whether factors are applied in float64.
+    real: whether factors are applied in float64. source, groups: as in ``integer_product``.
     """
     x, out = call.input(0), call.outputs[0]
-    if into is None and x.spec.type in claims.BYTES and weights.factor == 0 and weights.bits == 8:
+    plain = into is None and groups is None
+    if plain and x.spec.type in claims.BYTES and weights.factor == 0 and weights.bits == 8:
         g, weights = _abreast(g, weights, call.target)
     x_zero, bounds = unsigned_zero(x.spec), bounds_of(call.options, out.spec)
     wide = is_wide(call.specs, call.options)
-    made, type_ = into or out, out.spec.type
-    return integer_product(x, g, weights, made, type_, x_zero, bounds, call.target, real=real, wide=wide)
+    return integer_product(
+        x,
+        g,
+        weights,
+        into or out,
+        out.spec.type,
+        x_zero,
+        bounds,
+        call.target,
+        real=real,
+        wide=wide,
+        source=source,
+        groups=groups,
+    )
 
 
 def _abreast(g: Geometry, weights: Weights, target: Target) -> tuple[Geometry, Weights]:

@@ -76,7 +76,9 @@ def _lower_quantize(call: Call) -> list[Step]:
     scale, x_scale = (fixed_point.scale_of(operand.spec) for operand in (y, x))
     x_zero = fixed_point.zero_point_of(x.spec)
     if scale == x_scale:
-        return [_shifted(x, y, replace(bounds, zero=bounds.zero - x_zero), call.target)]
+        of_bytes = x.spec.type in BYTES and y.spec.type in BYTES
+        shifted = call.target.either(_shifted_bytes, _shifted) if of_bytes else _shifted
+        return [shifted(x, y, replace(bounds, zero=bounds.zero - x_zero), call.target)]
     if x.spec.type in BYTES:
         return [table.applied(QUANTIZE, call)]
     factor = fixed_point.quantize_multiplier(x_scale / scale)
@@ -94,6 +96,16 @@ def _shifted(x: Operand, y: Operand, bounds: Bounds, target: Target) -> Launch:
     share = elements("requantize", y.spec.size, target)
     args: tuple[Arg, ...] = (x, y, *share.args, *(np.int32(number) for number in astuple(bounds)))
     return share.launch("shift_each", args, _defines(x.spec.type, y.spec.type), y.spec.size)
+
+
+def _shifted_bytes(x: Operand, y: Operand, bounds: Bounds, target: Target) -> Launch:
+    share = elements("requantize", y.spec.size, target)
+    least, most = integer_limits(x.spec.type)
+    reach = most - least
+    up = min(max(least + bounds.zero - bounds.low, -reach), reach)  # of elements less the least of their type
+    numbers = (-least, max(0, -up), min(reach, reach - up), up + bounds.low)
+    args: tuple[Arg, ...] = (x, y, *share.args, *(np.int32(number) for number in numbers))
+    return share.launch("shift_bytes", args, _defines(x.spec.type, y.spec.type), y.spec.size)
 
 
 def _claim_dequantize(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:

@@ -14,7 +14,7 @@ from litecl.delegate.quantized.integers import per_tensor, words, zero_point
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit.types import limits
 from litecl.interpreter.op import Op
-from litecl.interpreter.ops import binary, compare, unary
+from litecl.interpreter.ops import binary, unary
 from litecl.interpreter.ops.gelu import GELU
 from litecl.interpreter.ops.leaky_relu import LEAKY_RELU
 from litecl.interpreter.ops.prelu import PRELU
@@ -66,36 +66,41 @@ def applied(op: Op, call: Call) -> Launch:
 def looked_up(table: Array, x: Operand, y: Operand | Scratch, type_: TensorType, target: Target) -> Launch:
     """Return the launch that puts ``table[x]``, of a type, into ``y``."""
     share = chunks("table", x.spec.size, target)
-    defines = {"T": f"u{C_TYPES[x.spec.type].removeprefix('u')}", "R": C_TYPES[type_]}
+    defines: dict[str, str | int | float] = {"T": f"u{C_TYPES[x.spec.type].removeprefix('u')}", "R": C_TYPES[type_]}
+    if x.spec.dtype.itemsize == stored(type_).itemsize == 1:
+        defines["BYTES"] = 1
     return share.launch("look_up", (x, Const(table), y, *share.args), defines, x.spec.size)
 
 
 def _of_pairs(op: Op) -> ClOp:
-    """Return a function of two bytes. Divisors must be constants without zeros: a table cannot report a division by
-    zero.
-    """
-    divides = op is binary.DIV
+    """Return a function of two bytes."""
 
     def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
         a, b, (y,) = given(inputs, 0), given(inputs, 1), outputs
         if refusal := typed((a, b), BYTES, quantized=True) or per_tensor(a, b):
             return refusal
-        if divides and (b.data is None or (b.data == zero_point(b)).any()):
-            return Refusal(f"{b.type.name} divisor that is not a constant without zeros")
-        return typed((y,), (*BYTES, TensorType.BOOL), quantized=True)
+        return typed((y,), BYTES, quantized=True)
 
     def lower(call: Call) -> list[Step]:
-        a, b, y = call.input(0), call.input(1), call.outputs[0]
-        left, right = np.meshgrid(elements(a.spec), elements(b.spec), indexing="ij")
-        if divides:
-            right = np.where(right == zero_point(b.spec), right ^ 1, right)
-        table = Const(results(op, call.options, [a.spec, b.spec], y.spec, [left, right]))
-        a, b, nest = together(a, b, y)
-        share = schedule.elements("table", y.spec.size, call.target)
-        args: tuple[Arg, ...] = (a, b, table, y, nest.table, *share.args, *nest.arguments)
-        return [share.launch("look_up_pairs", args, {"T": "uchar", "R": C_TYPES[y.spec.type]}, y.spec.size)]
+        specs = [call.input(i).spec for i in range(2)]
+        return [looked_up_pairs(call, results(op, call.options, specs, call.outputs[0].spec, pairs(*specs)))]
 
     return ClOp(op, claim=claim, lower=lower)
+
+
+def pairs(a: TensorSpec, b: TensorSpec) -> tuple[Array, Array]:
+    """Return all elements of two types with each other, [elements of a, elements of b]."""
+    left, right = np.meshgrid(elements(a), elements(b), indexing="ij")
+    return left, right
+
+
+def looked_up_pairs(call: Call, table: Array) -> Launch:
+    """Return the launch that puts the result of every pair of bytes, from a table of all ``pairs``, into the output."""
+    a, b, y = call.input(0), call.input(1), call.outputs[0]
+    a, b, nest = together(a, b, y)
+    share = schedule.elements("table", y.spec.size, call.target)
+    args: tuple[Arg, ...] = (a, b, Const(table), y, nest.table, *share.args, *nest.arguments)
+    return share.launch("look_up_pairs", args, {"T": "uchar", "R": C_TYPES[y.spec.type]}, y.spec.size)
 
 
 CL_OPS = (
@@ -107,12 +112,5 @@ CL_OPS = (
             *(unary.LOGISTIC, unary.TANH, unary.HARD_SWISH, unary.ELU, GELU, LEAKY_RELU),
         )
     ),
-    *(
-        _of_pairs(op)
-        for op in (
-            *(binary.DIV, binary.SQUARED_DIFFERENCE, PRELU),
-            *(compare.EQUAL, compare.NOT_EQUAL),
-            *(compare.LESS, compare.LESS_EQUAL, compare.GREATER, compare.GREATER_EQUAL),
-        )
-    ),
+    *(_of_pairs(op) for op in (binary.SQUARED_DIFFERENCE, PRELU)),
 )
