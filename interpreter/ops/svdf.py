@@ -83,8 +83,8 @@ def _integer(inputs: Specs, output: TensorSpec) -> Run:
     first = fixed_point.quantize_multiplier(scale[x] * scale[features] / scale[state])
     last = fixed_point.quantize_multiplier(scale[state] * scale[time] / scale[output])
     zero_points = [fixed_point.zero_point_of(spec) for spec in (x, output)]
-    type_ = state.dtype
-    lowest_state, highest_state = np.iinfo(type_).min, np.iinfo(type_).max
+    state_type = state.dtype
+    bits = 8 * state.dtype.itemsize - 1
     zero_state = fixed_point.zero_point_of(state) if state.type == TensorType.INT8 else 0
 
     def run(options: SVDFOptions, inputs: Inputs) -> list[Array]:
@@ -92,7 +92,7 @@ def _integer(inputs: Specs, output: TensorSpec) -> Run:
         x, features, time, state = (value.astype(np.int64) for value in operands)
         new = fixed_point.multiply_by_quantized_multiplier((x - zero_points[0]) @ features.T, first)
         remembered = state.reshape(len(x), *time.shape)
-        newest = np.clip(new + zero_state, lowest_state, highest_state)
+        newest = np.clip(new + zero_state, -(1 << bits), (1 << bits) - 1)
         shifted = np.concatenate([remembered[:, :, 1:], newest[:, :, None]], axis=2)
         sums = (
             ((shifted - zero_state) * time)
@@ -103,7 +103,7 @@ def _integer(inputs: Specs, output: TensorSpec) -> Run:
         bias = require.optional(inputs, _BIAS)
         sums = fixed_point.wrapped(sums if bias is None else sums + bias)
         result = fixed_point.multiply_by_quantized_multiplier(sums, last) + zero_points[1]
-        return [np.clip(result, -128, 127).astype(np.int8), shifted.reshape(state.shape).astype(type_)]
+        return [np.clip(result, -128, 127).astype(np.int8), shifted.reshape(state.shape).astype(state_type)]
 
     return run
 
