@@ -130,6 +130,16 @@ def _summed() -> Difference:
     return Difference(case, [_ints(75, np.int8)], [_ints(-53, np.int8)])
 
 
+def _subtracted() -> Difference:
+    """Both operands are brought to a scale in which the result's is too small."""
+    scales = {0: Quantization(f32(16), _ints([0], np.int64)), 1: Quantization(f32(1 / 16), _ints([0], np.int64))}
+    spec = TensorSpec(TensorType.INT16, None, quantization=Quantization(f32(2**-11), _ints([0], np.int64)))
+    operands = [_ints([20000, -20000, 0], np.int16), _ints([1, 1, 0], np.int16)]
+    options = binary.SubOptions(pot_scale_int16=False)
+    case = Case("INT16", binary.SUB, options, operands, quantization=scales, outputs=(spec,), version=5)
+    return Difference(case, [_ints([32767, -32768, 0], np.int16)], [_ints([1, -1, 1], np.int16)])
+
+
 def _unsigned() -> Difference:
     """-1 wraps to the largest integer, which is more than the upper bound."""
     options = binary.MulOptions(ActivationFunctionType.RELU_N1_TO_1)
@@ -142,6 +152,7 @@ OTHERS = (
     _quantized(f32(INF, -INF, NAN, 3e38, -3e38, 5), [127, -128, 127, 127, -128, 10], [-128] * 5 + [10]),
     _top(),
     _summed(),
+    _subtracted(),
     _normalized(),
     _sliced("new axis past the index", StridedSliceOptions(new_axis_mask=2), 4, f32(2, 3, 4), f32(2)),
 )
