@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 from litecl.cases import Case, hybrid
 from litecl.delegate import CLDelegate
@@ -82,6 +83,44 @@ def test_a_reader_of_a_state(device: Any) -> None:
         theirs = oracle.run(_reader_of_a_state(), [x], oracle.RESOLVERS[kernels])
         np.testing.assert_allclose(theirs[0], y, rtol=1e-5)
         np.testing.assert_allclose(theirs[1], read, rtol=1e-5)
+
+
+def _state_in_a_branch() -> bytes:
+    """IF: both branches are an RNN, with other weights."""
+    rng = np.random.default_rng(8)
+    x, y = (TensorSpec(TensorType.FLOAT32, (1, 3), name) for name in "xy")
+    taken = TensorSpec(TensorType.BOOL, (), "taken")
+    main = Subgraph((taken, x, y), (0, 1), (2,), (Node(IF, (0, 1), (2,), IfOptions(1, 2)),), "main")
+    branches = []
+    for name in ("then", "else"):
+        weights = [randn(rng, *shape) for shape in ((3, 3), (3, 3), (3,))]
+        constants = [TensorSpec(TensorType.FLOAT32, data.shape, f"w{i}", data) for i, data in enumerate(weights)]
+        state = TensorSpec(TensorType.FLOAT32, (1, 3), "state", is_variable=True)
+        node = Node(RNN, (0, 1, 2, 3, 4), (5,), RNNOptions(ActivationFunctionType.TANH))
+        branches.append(Subgraph((x, *constants, state, y), (0,), (5,), (node,), name))
+    return write(Model((main, *branches)))
+
+
+def _runs_in_turn(interpreter: Any, x: Array, taken: list[bool]) -> list[Array]:
+    interpreter.allocate_tensors()
+    found = []
+    for value in taken:
+        for index, fed in enumerate((np.array(value), x)):
+            interpreter.set_tensor(index, fed)
+        interpreter.invoke()
+        found.append(np.array(interpreter.get_tensor(2)))
+    return found
+
+
+@on_all
+def test_states_of_a_branch(device: Any) -> None:
+    x, content = randn(np.random.default_rng(9), 1, 3), _state_in_a_branch()
+    delegates = [] if device is None else [CLDelegate(device, num_threads=1)]
+    first, second, other, third = _runs_in_turn(Interpreter(content, delegates=delegates), x, [True, True, False, True])
+    theirs = _runs_in_turn(LiteRT(model_content=content), x, [True, True, False, True])
+    for found, wanted in zip(theirs, (first, first, other, first), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    assert min(np.abs(a - b).max() for a, b in ((first, second), (second, third), (first, third))) > 0.01
 
 
 @on_all
