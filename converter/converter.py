@@ -19,6 +19,7 @@ from litecl.converter.quantization.quantize import quantize
 from litecl.converter.quantization.recipes.priced import Progress, silent
 from litecl.converter.records import Shapes, Source
 from litecl.converter.report import ConversionReport, ConversionWarning
+from litecl.converter.resizes import with_one_option
 from litecl.converter.tflite_attributes import TargetSpec, TFLiteAttributes
 from litecl.converter.unrolled.roll_up import roll_up
 from litecl.interpreter.errors import ConversionError
@@ -232,7 +233,7 @@ class Converter(TFLiteAttributes):
         how = self.asked(declared(self._options.get("quantize")))
         loaded = self._load(self)
         if isinstance(loaded, Model):
-            made, report, rolls = loaded, ConversionReport(), self._roll_up
+            made, report, rolls = with_one_option(loaded), ConversionReport(), self._roll_up
         else:
             made, report = self._made(loaded, observe)
             rolls = self.fuses_layers

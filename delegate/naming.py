@@ -24,7 +24,7 @@ _PACKAGES = {
     ("Linux", "x86_64"): f"{_POCL}: pip install 'litecl[pocl]'",
     ("Linux", ""): f"{_POCL}: apt install pocl-opencl-icd, or conda install -c conda-forge pocl",
     ("Darwin", ""): f"{_POCL}: conda install -c conda-forge pocl pyopencl",
-    ("Windows", ""): "Intel's CPU runtime: pip install intel-opencl-rt",
+    ("Windows", ""): "Intel's CPU runtime: pip install intel-opencl-rt intel-cmplr-lib-rt",
 }
 
 

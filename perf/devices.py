@@ -58,6 +58,13 @@ def device_rows() -> tuple[DeviceRow, ...]:
     return tuple(_row(index, device, _told(chosen, device)) for index, device in enumerate(devices(folder)))
 
 
+def index_of(wanted: str) -> int:
+    """Return the index of a device that a user names, as large models get it. Raises DeviceNotFound."""
+    folder = disk.default_folder()
+    found = choose(int(wanted) if wanted.isdecimal() else wanted, flops=inf, directory=folder)
+    return next(index for index, device in enumerate(devices(folder)) if device.identity == found.identity)
+
+
 def _told(chosen: Sequence[tuple[str, FoundDevice]], device: FoundDevice) -> tuple[str, ...]:
     """Return what a device is taken for; integers are named only if floats are another's."""
     names = [name for name, found in chosen if found.identity == device.identity]

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import litecl
-from litecl.interpreter.errors import DelegateError, ModelError, brief
-from litecl.perf.devices import DeviceRow, device_rows
+from litecl.interpreter.errors import ModelError, brief
+from litecl.perf.devices import device_rows, index_of
 
 SCHEMA = 1
 _PACKAGES = ("pyopencl", "pocl-binary-distribution", "intel-opencl-rt", "flatbuffers")
@@ -91,22 +91,15 @@ def named(device: str) -> dict[str, Any]:
 def described(devices: Sequence[str]) -> list[dict[str, Any]]:
     """Return the rows of ``litecl devices`` of those asked for.
 
-    devices: indices and fragments of names, or "all"; none means the one that litecl takes for large models. Raises
-    DelegateError for one that does not exist.
+    devices: as ``CLDelegate(device=...)`` takes them, or "all"; none means the one that litecl takes for large models.
+    Raises DeviceNotFound for one that does not exist.
     """
     rows = device_rows()
     if "all" in devices:
         return [asdict(row) for row in rows]
     if not devices:
         return [asdict(row) for row in rows if "large models" in row.default_for]
-    return [asdict(_wanted(rows, device)) for device in dict.fromkeys(devices)]
-
-
-def _wanted(rows: Sequence[DeviceRow], device: str) -> DeviceRow:
-    for row in rows:
-        if device == str(row.index) or (not device.isdecimal() and device.lower() in row.name.lower()):
-            return row
-    raise DelegateError(f"there is no device {device!r}; there are: {[row.name for row in rows]}")
+    return [asdict(rows[index_of(device)]) for device in dict.fromkeys(devices)]
 
 
 def _version(package: str) -> str | None:

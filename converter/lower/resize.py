@@ -19,12 +19,10 @@ def _resize(op: Op, options: _Options) -> Lowering:
     def lower(b: Builder) -> Value:
         # TensorFlow interpolates integers in float32 too, and gives float32.
         images = b.cast(b.node.input(0), b.node.output.type)
-        attrs = b.node.attrs
-        return b.op(
-            op,
-            [images, b.int32(b.node.input(1))],
-            options(bool(attrs["align_corners"]), bool(attrs["half_pixel_centers"])),
-        )
+        corners, centers = bool(b.node.attrs["align_corners"]), bool(b.node.attrs["half_pixel_centers"])
+        if corners and centers:
+            raise b.error("it has both align_corners and half_pixel_centers, which TensorFlow refuses to run")
+        return b.op(op, [images, b.int32(b.node.input(1))], options(corners, centers))
 
     return lower
 

@@ -17,6 +17,7 @@ from litecl.interpreter.ops.resize import (
     fixed_interpolation,
     interpolation,
     nearest,
+    of_constant_size,
 )
 from litecl.interpreter.schema import TensorType
 
@@ -52,11 +53,9 @@ _MOST_POSITIONS = 1 << 20  # of rows or columns: each has a record, which takes 
 
 
 def _lower_integers(call: Call, *, by_lines: bool) -> list[Step]:
-    x, (y,) = call.input(0), call.outputs
+    x, (y,), options = call.input(0), call.outputs, of_constant_size(call.options)
     real = x.spec.type == TensorType.UINT8
-    sides = [
-        (interpolation if real else fixed_interpolation)(call.options, x.shape[axis], y.shape[axis]) for axis in (1, 2)
-    ]
+    sides = [(interpolation if real else fixed_interpolation)(options, x.shape[axis], y.shape[axis]) for axis in (1, 2)]
     tables: list[Arg] = [_between(lower, upper) for lower, upper, _ in sides]
     tables += [Const(distance.astype(np.float32 if real else np.int32)) for _, _, distance in sides]
     images, height, width, channels = y.shape
@@ -77,10 +76,10 @@ def _lower_integers(call: Call, *, by_lines: bool) -> list[Step]:
 
 
 def _lower_bilinear(call: Call, *, by_lines: bool) -> list[Step]:
-    x, (y,) = call.input(0), call.outputs
+    x, (y,), options = call.input(0), call.outputs, of_constant_size(call.options)
     if x.spec.type in QUANTIZED:
         return _lower_integers(call, by_lines=by_lines)
-    sides = [interpolation(call.options, x.shape[axis], y.shape[axis]) for axis in (1, 2)]
+    sides = [interpolation(options, x.shape[axis], y.shape[axis]) for axis in (1, 2)]
     tables: list[Arg] = [_between(lower, upper) for lower, upper, _ in sides]
     tables += [Const(distance.astype(np.float32)) for _, _, distance in sides]
     share = _share("resize", call)

@@ -46,7 +46,7 @@ BROADCAST_TO = Op(
     options=NoOptions,
     infer=_infer_to,
     run=_run_to,
-    versions=range(2, 4),
+    versions=range(2, 5),
     integers=MOVING,
     lowest=lowest.most(lowest.at_least(2), lowest.integers(3, 3)),
 )

@@ -109,7 +109,7 @@ CAST = Op(
     infer=_infer_cast,
     run=_run_cast,
     bind=_bind_cast,
-    versions=range(1, 10),
+    versions=range(1, 11),
     declared_types=True,
 )
 BITCAST = Op(

@@ -4,7 +4,8 @@ Positions are computed in float32, as TFLite does (reference/resize_bilinear.h, 
 bit decides which pixel is nearest.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import SHARING
 from litecl.interpreter.kit import lowest, require, types
-from litecl.interpreter.op import Infer, Inputs, Op, Specs
+from litecl.interpreter.op import Infer, Inputs, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
 
 
@@ -45,6 +46,15 @@ _COPIED = (
 )
 
 
+def of_constant_size(options: ResizeBilinearOptions) -> ResizeBilinearOptions:
+    """Return what RESIZE_BILINEAR to a constant size computes with: of both options ``align_corners`` alone.
+
+    So do LiteRT's default kernels (XNNPACK, which takes constant sizes alone). For a size that is computed while the
+    model runs, LiteRT applies both, as RESIZE_NEAREST_NEIGHBOR always does.
+    """
+    return replace(options, half_pixel_centers=False) if options.align_corners else options
+
+
 def scale(options: Options, length: int, size: int) -> np.float32:
     """Input elements a step of the output, along a dimension that goes from ``length`` to ``size``."""
     if options.align_corners and size > 1:
@@ -58,7 +68,7 @@ def interpolation(options: Options, length: int, size: int) -> tuple[Array, Arra
     centre = np.float32(0.5)
     ratio = scale(options, length, size)
     at = (steps + centre) * ratio - centre if options.half_pixel_centers else steps * ratio
-    lower = np.maximum(np.floor(at), 0).astype(np.intp)
+    lower = np.clip(np.floor(at), 0, length - 1).astype(np.intp)  # past the last only with both options
     upper = np.minimum(np.ceil(at), length - 1).astype(np.intp)
     return lower, upper, at - lower.astype(np.float32)
 
@@ -80,8 +90,6 @@ def _infer(allowed: Collection[TensorType]) -> Infer:
         require.filled(x, (1, 2))
         require.types(size, (TensorType.INT32,))
         require.rank(size, exactly=1)
-        if options.align_corners and options.half_pixel_centers:
-            raise ShapeError("expected at most one of align_corners and half_pixel_centers, got both")
         if size.static_shape != (2,):
             raise ShapeError(f"expected a size of 2 elements, got shape {list(size.static_shape)}")
         if size.data is None:
@@ -106,6 +114,14 @@ def _run_bilinear(options: ResizeBilinearOptions, inputs: Inputs) -> list[Array]
         with np.errstate(all="ignore"):
             x = x.take(lower, axis) * (np.float32(1) - weight) + x.take(upper, axis) * weight
     return [x]
+
+
+def _bind_bilinear(options: ResizeBilinearOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    _, size = require.present(inputs, 2)
+    if size.data is None:
+        return None
+    constant = of_constant_size(options)
+    return lambda options, inputs: _run_bilinear(constant, inputs)
 
 
 def _bilinear_of_bytes(options: ResizeBilinearOptions, x: Array, size: Array) -> Array:
@@ -139,7 +155,7 @@ def fixed_interpolation(options: Options, length: int, size: int) -> tuple[Array
     whole, parts = (length - 1, size - 1) if aligned else (length, size)
     ratio = (1024 * whole + parts // 2) // parts
     at = steps * ratio + (ratio // 2 - 512 if options.half_pixel_centers else 0)
-    lower = np.maximum(np.trunc(at / 1024).astype(np.int64), 0)
+    lower = np.clip(np.trunc(at / 1024).astype(np.int64), 0, length - 1)
     upper = np.minimum(np.trunc((at + 1023) / 1024).astype(np.int64), length - 1)
     return lower, upper, at - 1024 * lower
 
@@ -165,6 +181,7 @@ RESIZE_BILINEAR = Op(
     options=ResizeBilinearOptions,
     infer=_infer((*types.FLOAT, *_INTEGERS)),
     run=_run_bilinear,
+    bind=_bind_bilinear,
     integers=SHARING,
     lowest=lowest.most(_lowest, lowest.integers(2, 4)),
 )

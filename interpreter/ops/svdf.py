@@ -36,6 +36,10 @@ def _infer(options: SVDFOptions, inputs: Specs) -> list[TensorSpec]:
     if options.rank < 1 or filters % options.rank:
         raise ShapeError(f"expected filters a multiple of the rank {options.rank}, got {filters}")
     state = inputs[_STATE] if len(inputs) > _STATE else None
+    if x.type == TensorType.INT8 and state is not None:
+        require.types(features, (TensorType.INT8,))
+        require.types(state, (TensorType.INT16, TensorType.INT8))
+        require.types(time, (state.type,))
     if state is None or state.size != batch * filters * memory:
         got = "none" if state is None else list(state.static_shape)
         raise ShapeError(f"expected a state [{batch}, {filters * memory}], got {got}")
@@ -68,25 +72,38 @@ def _bind(options: SVDFOptions, inputs: Specs, outputs: Sequence[TensorSpec]) ->
 
 
 def _integer(inputs: Specs, output: TensorSpec) -> Run:
-    """8-bit features and 16-bit states; the activation is that of the output's range (EvalIntegerSVDF)."""
+    """8-bit features; the activation is that of the output's range.
+
+    States and weights of time have 16 bits (EvalIntegerSVDF of LiteRT), or 8 as in older files of tflite-micro
+    (EvalIntegerSvdfReference there), whose states have a zero point too.
+    """
     x, features, time = require.present(inputs, 3)
     (state,) = require.at(inputs, (_STATE,))
     scale = {spec: np.float32(fixed_point.scale_of(spec)) for spec in (x, features, time, state, output)}
     first = fixed_point.quantize_multiplier(scale[x] * scale[features] / scale[state])
     last = fixed_point.quantize_multiplier(scale[state] * scale[time] / scale[output])
     zero_points = [fixed_point.zero_point_of(spec) for spec in (x, output)]
+    state_type = state.dtype
+    bits = 8 * state.dtype.itemsize - 1
+    zero_state = fixed_point.zero_point_of(state) if state.type == TensorType.INT8 else 0
 
     def run(options: SVDFOptions, inputs: Inputs) -> list[Array]:
         operands = require.arrays([*inputs[:3], inputs[_STATE]], 4)
         x, features, time, state = (value.astype(np.int64) for value in operands)
         new = fixed_point.multiply_by_quantized_multiplier((x - zero_points[0]) @ features.T, first)
         remembered = state.reshape(len(x), *time.shape)
-        shifted = np.concatenate([remembered[:, :, 1:], np.clip(new, -32768, 32767)[:, :, None]], axis=2)
-        sums = (shifted * time).sum(axis=2).reshape(len(x), len(time) // options.rank, options.rank).sum(axis=2)
+        newest = np.clip(new + zero_state, -(1 << bits), (1 << bits) - 1)
+        shifted = np.concatenate([remembered[:, :, 1:], newest[:, :, None]], axis=2)
+        sums = (
+            ((shifted - zero_state) * time)
+            .sum(axis=2)
+            .reshape(len(x), len(time) // options.rank, options.rank)
+            .sum(axis=2)
+        )
         bias = require.optional(inputs, _BIAS)
         sums = fixed_point.wrapped(sums if bias is None else sums + bias)
         result = fixed_point.multiply_by_quantized_multiplier(sums, last) + zero_points[1]
-        return [np.clip(result, -128, 127).astype(np.int8), shifted.reshape(state.shape).astype(np.int16)]
+        return [np.clip(result, -128, 127).astype(np.int8), shifted.reshape(state.shape).astype(state_type)]
 
     return run
 

@@ -64,6 +64,12 @@ class Frame:
             self._executor.run_node(self, node)
 
 
+def _require_type(spec: TensorSpec, state: Array) -> None:
+    """Raise ModelError unless a kernel leaves a state in the type of its tensor."""
+    if state.dtype != spec.dtype:
+        raise ModelError(f"state {spec.name!r}: expected type {state.dtype}, got {spec.type.name}")
+
+
 class Executor:
     """A model prepared for given shapes.
 
@@ -257,6 +263,8 @@ class Executor:
             count = len(node.outputs)
             for position, state in zip(node.op.states, results[count:], strict=True):
                 tensor = node.inputs[position]
+                if tensor != ABSENT:
+                    _require_type(self._specs[frame.subgraph][tensor], state)
                 if tensor in frame.values:
                     frame.values[tensor] = state  # fed or produced in every run; later readers see it updated
                 elif tensor != ABSENT:

@@ -18,6 +18,10 @@ from litecl.interpreter.ops.add_n import ADD_N
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.local_response_normalization import (
+    LOCAL_RESPONSE_NORMALIZATION,
+    LocalResponseNormalizationOptions,
+)
 from litecl.interpreter.ops.quantize import QUANTIZE
 from litecl.interpreter.ops.reduce import SUM, ReducerOptions
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions
@@ -110,12 +114,30 @@ def _top() -> Difference:
     return Difference(case, ours, [f32(5, 4, 3, 1, NAN, NAN), _ints([2, 5, 0, 3, 1, 4])])
 
 
+def _normalized() -> Difference:
+    """The reference kernel's neighbourhood ends before its last channel."""
+    options = LocalResponseNormalizationOptions(radius=1, bias=1.0, alpha=1.0, beta=1.0)
+    case = Case("radius 1", LOCAL_RESPONSE_NORMALIZATION, options, [f32(1, 2, 3).reshape(1, 1, 1, 3)])
+    ours, theirs = f32(1 / 6, 2 / 15, 3 / 14), f32(1 / 2, 2 / 6, 3 / 14)
+    return Difference(case, [ours.reshape(1, 1, 1, 3)], [theirs.reshape(1, 1, 1, 3)])
+
+
 def _summed() -> Difference:
     scales = {0: Quantization(f32(0.5), _ints([0], np.int64))}
     spec = TensorSpec(TensorType.INT8, None, quantization=Quantization(f32(1.0), _ints([0], np.int64)))
     inputs = [_ints([100, 100, -50], np.int8), _ints([0])]
     case = Case("SUM", SUM, ReducerOptions(), inputs, frozenset({1}), quantization=scales, outputs=(spec,))
     return Difference(case, [_ints(75, np.int8)], [_ints(-53, np.int8)])
+
+
+def _subtracted() -> Difference:
+    """Both operands are brought to a scale in which the result's is too small."""
+    scales = {0: Quantization(f32(16), _ints([0], np.int64)), 1: Quantization(f32(1 / 16), _ints([0], np.int64))}
+    spec = TensorSpec(TensorType.INT16, None, quantization=Quantization(f32(2**-11), _ints([0], np.int64)))
+    operands = [_ints([20000, -20000, 0], np.int16), _ints([1, 1, 0], np.int16)]
+    options = binary.SubOptions(pot_scale_int16=False)
+    case = Case("INT16", binary.SUB, options, operands, quantization=scales, outputs=(spec,), version=5)
+    return Difference(case, [_ints([32767, -32768, 0], np.int16)], [_ints([1, -1, 1], np.int16)])
 
 
 def _unsigned() -> Difference:
@@ -130,6 +152,8 @@ OTHERS = (
     _quantized(f32(INF, -INF, NAN, 3e38, -3e38, 5), [127, -128, 127, 127, -128, 10], [-128] * 5 + [10]),
     _top(),
     _summed(),
+    _subtracted(),
+    _normalized(),
     _sliced("new axis past the index", StridedSliceOptions(new_axis_mask=2), 4, f32(2, 3, 4), f32(2)),
 )
 

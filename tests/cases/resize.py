@@ -1,5 +1,8 @@
 """Cases of RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from litecl.cases import Case, rng
@@ -32,24 +35,34 @@ _SIZES = (
 
 
 def _table(op: Op, options: type) -> tuple[Case, ...]:
-    forms: tuple[tuple[str, dict[str, bool]], ...] = (
-        ("", {}),
-        (", corners aligned", {"align_corners": True}),
-        (", half pixels", {"half_pixel_centers": True}),
+    forms: tuple[tuple[str, Any], ...] = (
+        ("", options()),
+        (", corners aligned", options(align_corners=True)),
+        (", half pixels", options(half_pixel_centers=True)),
+        (", both", options(True, True)),
     )
     sized = tuple(
-        Case(name + form, op, options(**chosen), [_f(*x), np.array(size, np.int32)], frozenset({1}), version=3)
+        Case(name + form, op, chosen, [_f(*x), np.array(size, np.int32)], frozenset({1}), version=3)
         for form, chosen in forms
         for name, x, size in _SIZES
     )
-    unknown = Case(
-        "size known at run time",
-        op,
-        options(),
-        [_f(1, 4, 4, 2), np.array([6, 7], np.int32)],
-        device="the output's shape is known only at run time",
+    unknown = tuple(
+        Case(
+            f"size known at run time{form}",
+            op,
+            chosen,
+            [_f(1, 4, 4, 2), np.array([6, 7], np.int32)],
+            device="the output's shape is known only at run time",
+        )
+        for form, chosen in forms
     )
-    return (*sized, unknown)
+    # Of LiteRT's kernels only XNNPACK's interpolate to a constant size with both options.
+    return tuple(_by_default(case) for case in sized) + unknown
+
+
+def _by_default(case: Case) -> Case:
+    both = case.options.align_corners and case.options.half_pixel_centers
+    return replace(case, kernels="default") if both and case.op is RESIZE_BILINEAR else case
 
 
 def _extreme(*shape: int) -> Array:

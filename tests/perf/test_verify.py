@@ -21,8 +21,11 @@ import pytest
 from litecl import kernels_cl
 from litecl.cli import main
 from litecl.converter import lower
+from litecl.delegate.devices import NATIVE
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.op import ControlOp, Op
+from litecl.perf.devices import device_rows
+from litecl.perf.environment import described
 from litecl.verify import children, coverage, goldens, pages, waivers
 from litecl.verify.catalogue import catalogue, named_cases, quick_cases, selected
 from litecl.verify.check import edge_of
@@ -161,6 +164,13 @@ def test_what_is_well_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert row.device_ms and row.cpu_ms
     assert (row.check, row.status) == (name, SLOWER if row.device_ms > row.cpu_ms else PASS)
     assert json.loads(capsys.readouterr().out)["devices"][0]["rows"][0]["check"] == name
+
+
+def test_a_platform_names_a_device() -> None:
+    for row in device_rows():
+        if row.name != NATIVE:
+            (found,) = described([row.platform.split()[0]])
+            assert found["platform"] == row.platform
 
 
 def test_a_device_that_is_not_there_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:

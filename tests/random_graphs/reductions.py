@@ -57,7 +57,9 @@ def resize(s: Sketch) -> None:
     bilinear = s.chance(0.6)
     x = image(s)
     size = s.ints(s.size(17), s.size(17))
-    corners, centers = s.one_of((False, False), (True, False), (False, True))
+    # LiteRT's reference kernels interpolate to a constant size with one of both options.
+    both = [] if bilinear else [(True, True)]
+    corners, centers = s.one_of((False, False), (True, False), (False, True), *both)
     options = (ResizeBilinearOptions if bilinear else ResizeNearestNeighborOptions)(corners, centers)
     s.op(RESIZE_BILINEAR if bilinear else RESIZE_NEAREST_NEIGHBOR, [x, size], options, _as(s, x))
 

@@ -190,5 +190,9 @@ def test_what_cannot_be_bisected(tmp_path: Path) -> None:
         litecl.bisect(zoo(), "native", inputs={"z": np.zeros(1)})
     with pytest.raises(DeviceNotFound):
         litecl.bisect(zoo(), "no such device")
+    path = tmp_path / "other.tflite"
+    for runtimes in ({"suspect": str(path)}, {"reference": path}):
+        with pytest.raises(ModelError, match=f"compare two models layer by layer: litecl diff MODEL {path}"):
+            litecl.bisect(zoo(), **runtimes)
     with pytest.raises(ModelError, match="the verdict is right"):
         write_case(litecl.bisect(zoo(), "interpreter"), tmp_path)

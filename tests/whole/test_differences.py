@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.cases import Case
+from litecl.cases import Case, lstm
 from litecl.cases.litert_faults import IMAGE, INFINITIES, OTHERS, WEIGHTS, Difference, f32
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
@@ -121,6 +121,16 @@ def test_atan2_broadcasts(device: Any) -> None:
     y, x = f32(1, -2, 3, -4, 0.5, 6).reshape(2, 3), f32(2, -1).reshape(2, 1)
     (ours,) = _outputs(Case("ATAN2", ATAN2, NONE, [y, x]), device)
     compare.assert_close(ours, np.arctan2(y, x), compare.DEVICE["float32"])
+
+
+@on_all
+def test_merged_outputs_of_a_batch(device: Any) -> None:
+    """LiteRT computes them apart; merged they change from run to run."""
+    (apart,) = (case for case in lstm.BOTH_WAYS if case.name == "batch first")
+    assert apart.inputs[0] is not None and apart.inputs[0].shape[0] == 2
+    forwards, backwards = oracle.run(write(apart.model()), apart.feeds)
+    (ours,) = _outputs(replace(apart, options=replace(apart.options, merge_outputs=True)), device)
+    compare.assert_close(ours, np.concatenate([forwards, backwards], -1), compare.DEVICE["float32"])
 
 
 def _outputs(case: Case, device: Any) -> list[Array]:

@@ -82,8 +82,10 @@ def bisect(
     is being run. options: of ``CLDelegate``; ``dynamic_range`` is that of all that litecl runs, by default that of the
     other runtime: "reference" beside litert-reference, else "asymmetric".
 
-    Raises LiteclError where the model runs on neither, ModelError for names that no input has.
+    Raises LiteclError where the model runs on neither, ModelError for names that no input has, and for a model in place
+    of a runtime.
     """
+    _require_runtimes(model, suspect, reference)
     content = bytes(content_of(model))
     parsed = read(model)
     suspect = suspect if fp16 is None else _emulated(fp16, suspect)
@@ -111,6 +113,16 @@ def bisect(
         return replace(found, verdict="fault", fault=fault, notes=tuple(search.notes))
     growth = tuple(search.growth(parsed, 0, values))
     return replace(found, verdict="rounding", growth=growth, notes=tuple(search.notes))
+
+
+def _require_runtimes(model: Any, *names: str) -> None:
+    for name in names:
+        if str(name).lower().endswith(".tflite"):
+            first = "MODEL" if isinstance(model, bytes) else model
+            raise ModelError(
+                f"{name!r} is a model, and what is compared here are runtimes; to compare two models layer by layer: "
+                f"litecl diff {first} {name}"
+            )
 
 
 def _emulated(fp16: str, suspect: str) -> str:

@@ -13,6 +13,7 @@ _BOTH = (*_REFERENCE, *_DEFAULT)
 _IGNORED = (ActivationFunctionType.TANH, ActivationFunctionType.SIGN_BIT)
 _PRODUCTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED")
 _HYBRID = (*_PRODUCTS, "BATCH_MATMUL")
+_COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
 _RECURRENT = ("LSTM", "RNN", "SVDF")
 _SHARE_OF_8_BITS = 0.02  # of the largest result, that rounding operands to 8 bits in another way makes
 
@@ -78,6 +79,46 @@ def _is_hybrid(graph: Subgraph, node: Node) -> bool:
     return node.op.name in _HYBRID and stored and any(spec.type == TensorType.FLOAT32 for spec in specs)
 
 
+def _is_hybrid_rnn_by_steps(graph: Subgraph, node: Node) -> bool:
+    """Return whether a node is a hybrid BIDIRECTIONAL_SEQUENCE_RNN, time major, of more than one step."""
+    if node.op.name != "BIDIRECTIONAL_SEQUENCE_RNN" or not node.options.time_major:
+        return False
+    x, weights = _inputs(graph, node)[:2]
+    return bool(x and weights and weights.quantization is not None and x.shape and x.shape[0] > 1)
+
+
+def _returns_twice(model: Model) -> bool:
+    """Return whether a branch of an IF returns one tensor as two outputs."""
+    ifs = [node for graph in model.subgraphs for node in graph.nodes if node.op.name == "IF"]
+    branches = [model.subgraphs[i] for node in ifs for i in callees_of(node)]
+    return any(len({*branch.outputs}) < len(branch.outputs) for branch in branches)
+
+
+def _compares_steps(graph: Subgraph, node: Node) -> bool:
+    """Return whether a node compares 8-bit integers whose steps are 1 or more, or of no known size."""
+    bytes_ = [x for x in _inputs(graph, node) if x is not None and x.type in (TensorType.INT8, TensorType.UINT8)]
+    scales = [0.0 if x.quantization is None else float(x.quantization.scale.max(initial=0)) for x in bytes_]
+    return node.op.name in _COMPARISONS and any(scale >= 1 or scale == 0 for scale in scales)
+
+
+def _peeps_past_the_cells(graph: Subgraph, node: Node) -> bool:
+    """Return whether an integer LSTM has peepholes and more outputs than cells."""
+    if node.op.name not in ("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM") or len(node.inputs) < 24:
+        return False
+    specs = _inputs(graph, node)
+    peephole, projection = specs[10], specs[16]
+    if peephole is None or projection is None or specs[0] is None or specs[0].type == TensorType.FLOAT32:
+        return False
+    outputs, cells = projection.static_shape
+    return outputs > cells
+
+
+def _is_idle_lstm(graph: Subgraph, node: Node) -> bool:
+    """Return whether a node is an LSTM with no activation."""
+    function = getattr(node.options, "fused_activation_function", None)
+    return "LSTM" in node.op.name and function == ActivationFunctionType.NONE
+
+
 def _sums_integers(graph: Subgraph, node: Node) -> bool:
     return node.op.name == "SUM" and any(
         spec is not None and spec.type in (TensorType.INT8, TensorType.INT16) for spec in _inputs(graph, node)
@@ -120,6 +161,25 @@ _OF_BOTH = (
     ),
     Known("8-bit weights with scales of blocks give the bias alone", _BOTH, *_EVER, shows=_any(_has_blocks_of_8_bits)),
     Known("two hybrid BIDIRECTIONAL_SEQUENCE_RNNs in a row end the process", _BOTH, *_EVER, shows=_two_rnns, ends=True),
+    Known(
+        "hybrid BIDIRECTIONAL_SEQUENCE_RNNs are wrong time major",
+        _BOTH,
+        *_IN_2_3,
+        shows=_any(_is_hybrid_rnn_by_steps),
+        ends=True,
+    ),
+    Known(
+        "a branch of IF that returns a tensor twice leaves an output unwritten", _BOTH, *_IN_2_3, shows=_returns_twice
+    ),
+    Known(
+        "comparisons of 8-bit integers end the process or are wrong",
+        _BOTH,
+        *_IN_2_3,
+        shows=_any(_compares_steps),
+        ends=True,
+    ),
+    Known("peepholes of integer LSTMs reach past their cells", _BOTH, *_IN_2_3, shows=_any(_peeps_past_the_cells)),
+    Known("differences of INT16 beyond the result's range are near 0", _BOTH, *_IN_2_3, ("SUB/known: *",)),
     Known("ADD_N clamps infinities to 3.4e38", _BOTH, *_EVER, ("*/known: ADD_N",)),
     Known("ARG_MAX and ARG_MIN of NaN give other indices", _BOTH, *_MENDED, ("ARG_M*/NaN*",)),
     Known("the linked or auxiliary input is misread", _BOTH, *_MENDED, ("BIDIRECTIONAL_SEQUENCE_LSTM/*",)),
