@@ -182,15 +182,15 @@ def test_a_client_does_not_hold_the_end(digits: Path, sent: bytes) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_at_once(digits: Path, number: signal.Signals) -> None:
-    with started(digits, "--cpu", "--name", "digits", "--grace-s", "600", "--client-s", "600") as server:
-        with _connected(server) as connection:
-            connection.sendall(_head(100) + b"{")
-            assert _lives(server)  # so that it heeds signals
-            server.process.send_signal(number)
-            with pytest.raises(subprocess.TimeoutExpired):
-                server.process.wait(1)
-            server.process.send_signal(number)
-            assert server.process.wait(20) == -number
+    options = "--cpu", "--name", "digits", "--grace-s", "600", "--client-s", "600"
+    with started(digits, *options) as server, _connected(server) as connection:
+        connection.sendall(_head(100) + b"{")
+        assert _lives(server)  # so that it heeds signals
+        server.process.send_signal(number)
+        with pytest.raises(subprocess.TimeoutExpired):
+            server.process.wait(1)
+        server.process.send_signal(number)
+        assert server.process.wait(20) == -number
 
 
 @pytest.mark.parametrize("name", ["what? ünï", "a/50%2F", "{name}#b"])
