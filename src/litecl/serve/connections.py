@@ -15,12 +15,15 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+_ACCEPTED = 100  # connections that a turn of the loop takes, which others wait for
+_BACKLOG = 4096  # connections that the system keeps until then; it drops those beyond, which try again after a second
+_SHARE_CLOSED = 8  # of the connections, once there are too many: to look for them costs more than to close them
 _MARGIN_S = 2.0  # after a deadline of uvicorn's or of the application, which answer more kindly
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """most: connections; beyond them, the one that has waited longest for its client is closed. client_s: how long a
+    """most: connections; beyond them, those that have waited longest for their clients are closed. client_s: how long a
     client may take to send a request, or to read an answer. grace_s: from a signal to the end of the process.
     """
 
@@ -49,7 +52,7 @@ def server(application: Any, bounds: Bounds) -> uvicorn.Server:
         http=Connection,
         ws="none",
         log_level="error",
-        backlog=128,  # connections that a turn of the loop accepts, too
+        backlog=_ACCEPTED,
         timeout_graceful_shutdown=max(1, round(bounds.grace_s)),
     )
     return _Server(config, bounds)
@@ -67,8 +70,9 @@ class _Connection(H11Protocol):  # type: ignore[misc]
         self.since_s = self.loop.time()
         if len(self.connections) > self.most:
             waiting = [each for each in self.connections if each is not self and each.waits_for_client]
-            if waiting:
-                min(waiting, key=lambda each: each.since_s).transport.abort()
+            for each in sorted(waiting, key=lambda each: each.since_s)[: self.most // _SHARE_CLOSED or 1]:
+                each.transport.abort()
+                self.connections.discard(each)  # at once, so that those accepted with this one count the others
 
     @property
     def waits_for_client(self) -> bool:
@@ -89,6 +93,12 @@ class _Server(uvicorn.Server):  # type: ignore[misc]
     def __init__(self, config: uvicorn.Config, bounds: Bounds) -> None:
         super().__init__(config)
         self._bounds = bounds
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, with a longer queue than asyncio's, which is as many as it accepts at once."""
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(_BACKLOG)
 
     async def on_tick(self, counter: int) -> bool:
         """Close overdue connections, once a second."""
