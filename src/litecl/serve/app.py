@@ -54,7 +54,7 @@ class _Routes:
     def __init__(self, predictor: Predictor, serving: Serving) -> None:
         self._predictor, self._serving = predictor, serving
         self._described = _described(predictor, serving.name)
-        self._interface = Interface([*predictor.inputs], predictor.outputs, max(100_000, serving.most_bytes // 16))
+        self._interface = Interface([*predictor.inputs], predictor.outputs, 100_000 + serving.most_bytes // 256)
         self.metrics = Metrics(
             {"model": serving.name, "device": ", ".join(predictor.devices), "litecl": litecl.__version__}
         )

@@ -16,7 +16,7 @@ from litecl.interpreter.graph import Array
 
 _SLICE = 1 << 15  # characters that are read, and numbers that are written, at once
 _MOST_ITEMS = 1 << 16  # of an array, numbers aside
-_MOST_DEPTH = 32
+_MOST_DEPTH = 16
 _SPACE = pattern(r"[ \t\n\r]*")
 
 
@@ -24,7 +24,7 @@ def parse(text: str, most_values: int) -> Any:
     """Return a JSON document. An array of numbers or booleans, or of such arrays of one shape, is a numpy array: of
     bool, int64, or float64 if a number is real; of objects, if it mixes booleans and numbers, or if int64 is too small.
 
-    most_values: objects, arrays and values that are not in an array of numbers alone. Raises ModelError for what is no
+    most_values: objects, strings, and arrays other than short ones of numbers. Raises ModelError for what is no
     JSON, NaN and infinity included, and for more values, deeper nesting or longer arrays than are allowed.
     """
     try:
@@ -62,13 +62,33 @@ class _Reader:
 
     def _value(self, at: int, depth: int) -> tuple[Any, int]:
         at = self._skip(at)
-        self._left -= 1
+        self._spend(1)
+        if depth > _MOST_DEPTH:
+            raise _too_deep()
+        read = {"{": self._object, "[": self._array}.get(self._text[at : at + 1])
+        if read is None:
+            return _JSON.raw_decode(self._text, at)
+        return self._short(at, depth) or read(at + 1, depth)
+
+    def _spend(self, values: int) -> None:
+        self._left -= values
         if self._left < 0:
             raise ValueError(f"it has more than {self._most} values beside arrays of numbers")
-        if depth > _MOST_DEPTH:
-            raise ValueError(f"it is nested deeper than {_MOST_DEPTH}")
-        read = {"{": self._object, "[": self._array}.get(self._text[at : at + 1])
-        return _JSON.raw_decode(self._text, at) if read is None else read(at + 1, depth)
+
+    def _short(self, at: int, depth: int) -> tuple[Any, int] | None:
+        """Return an object or array by the decoder in C, or None if it is longer than a slice."""
+        text = self._text[at : at + _SLICE]
+        try:
+            value, size = _JSON.raw_decode(text)
+        except json.JSONDecodeError:
+            return None
+        except RecursionError:
+            raise _too_deep() from None
+        text = text[:size]
+        if (array := _numbers(value, text)) is not None:
+            return array, at + size
+        self._spend(text.count(",") + text.count(":"))
+        return _packed(value, depth), at + size
 
     def _object(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
         found: dict[str, Any] = {}
@@ -99,21 +119,21 @@ class _Reader:
             return at
 
         at = self._items(at, "]", item)
-        arrays = all(isinstance(each, np.ndarray) for each in items) and len({each.shape for each in items}) == 1
-        return (_joined(items, np.stack) if arrays else items), at
+        return _stacked(items), at
 
     def _scalars(self, at: int, end: int) -> Array:
         """Return an array whose items are neither strings nor arrays nor objects."""
-        if self._skip(at) == end:
-            return np.empty(0)
         parts: list[Array] = []
         while at <= end:
             comma = self._text.find(",", min(at + _SLICE, end), end)
-            values = _JSON.decode(f"[{self._text[at : comma if comma >= 0 else end]}]")
+            until = comma if comma >= 0 else end
+            if until - at > 2 * _SLICE:
+                raise ValueError(f"a value has more than {_SLICE} characters")
+            values = _JSON.decode(f"[{self._text[at:until]}]")
             if not values:
                 raise ValueError("expected a value after ','")
             parts.append(_array_of(values))
-            at = comma + 1 if comma >= 0 else end + 1
+            at = until + 1
         return _joined(parts, np.concatenate)
 
     def _items(self, at: int, end: str, item: Callable[[int], int]) -> int:
@@ -134,8 +154,44 @@ class _Reader:
         return at if match is None else match.end()
 
 
+def _numbers(value: Any, text: str) -> Array | None:
+    """Return an array of numbers alone, or of such arrays of one shape; None for what may be anything else."""
+    if not isinstance(value, list) or any(other in text for other in _OTHERS):
+        return None
+    try:
+        array = np.array(value)
+    except (ValueError, OverflowError):  # rows of several lengths
+        return None
+    real = "." in text or "e" in text or "E" in text
+    return array if array.dtype == (np.float64 if real else np.int64) and array.ndim <= _MOST_DEPTH else None
+
+
+def _packed(value: Any, depth: int) -> Any:
+    """Return a decoded value with arrays in place of lists of scalars that are no strings, and of arrays of a shape."""
+    if depth > _MOST_DEPTH:
+        raise _too_deep()
+    if isinstance(value, dict):
+        return {name: _packed(each, depth + 1) for name, each in value.items()}
+    if not isinstance(value, list):
+        return value
+    if not any(isinstance(each, list | dict | str) for each in value):
+        return _array_of(value)
+    return _stacked([_packed(each, depth + 1) for each in value])
+
+
+def _stacked(items: list[Any]) -> Any:
+    arrays = all(isinstance(each, np.ndarray) for each in items) and len({each.shape for each in items}) == 1
+    return _joined(items, np.stack) if arrays else items
+
+
+def _too_deep() -> ValueError:
+    return ValueError(f"it is nested deeper than {_MOST_DEPTH}")
+
+
 def _array_of(values: Sequence[Any]) -> Array:
     types = {type(value) for value in values}
+    if not types:
+        return np.empty(0)
     if types == {bool}:
         return np.array(values, np.bool_)
     if types == {int}:
@@ -157,4 +213,5 @@ def _refuse(constant: str) -> Never:
     raise ValueError(f"JSON has no {constant}")
 
 
+_OTHERS = ('"', "{", "t", "f", "n")  # of strings, objects, true, false and null
 _JSON = json.JSONDecoder(parse_constant=_refuse)
