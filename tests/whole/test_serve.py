@@ -81,7 +81,8 @@ def test_it_describes_itself(serving: Callable[..., Client]) -> None:
     told = json.loads(client.get("/v2/models/digits"))
     assert told["inputs"] == [{"name": "image", "datatype": "FP32", "shape": [-1, 8, 8, 3]}]
     assert [each["name"] for each in told["outputs"]] == ["probabilities"]
-    assert "/v2/models/{name}/infer" in json.loads(client.get("/openapi.json"))["paths"]
+    (post,) = json.loads(client.get("/openapi.json"))["paths"]["/v2/models/{name}/infer"].values()
+    assert post["requestBody"]["content"]["application/json"]["schema"]["required"] == ["inputs"]
 
 
 class Slow:

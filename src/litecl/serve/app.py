@@ -21,7 +21,7 @@ from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.predictor import Predictor
 from litecl.serve.batching import Batcher, Busy
 from litecl.serve.metrics import Metrics
-from litecl.serve.protocol import LENGTH_HEADER, Interface, answer_of, name_of, request_of
+from litecl.serve.protocol import LENGTH_HEADER, REQUEST_SCHEMA, Interface, answer_of, name_of, request_of
 
 T = TypeVar("T")
 _LOG = logging.getLogger("uvicorn.error")
@@ -228,7 +228,8 @@ def app(predictor: Predictor, serving: Serving) -> tuple[FastAPI, Metrics]:
     made.add_api_route("/v2/health/ready", routes.ready)
     made.add_api_route("/v2", routes.server)
     made.add_api_route("/v2/models/{name:path}/ready", routes.model_ready)
-    made.add_api_route("/v2/models/{name:path}/infer", routes.infer, methods=["POST"])
+    body = {"requestBody": {"required": True, "content": {"application/json": {"schema": REQUEST_SCHEMA}}}}
+    made.add_api_route("/v2/models/{name:path}/infer", routes.infer, methods=["POST"], openapi_extra=body)
     made.add_api_route("/v2/models/{name:path}", routes.model)
     made.add_api_route("/metrics", routes.text, response_class=PlainTextResponse)
     made.add_exception_handler(HTTPException, _error)

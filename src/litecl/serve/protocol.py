@@ -19,6 +19,27 @@ from litecl.interpreter.graph import Array, Shape
 from litecl.serve.json_arrays import parse, pieces
 
 LENGTH_HEADER = "Inference-Header-Content-Length"
+_NAMED = {"name": {"type": "string"}, "parameters": {"type": "object"}}
+_TENSOR = _NAMED | {
+    "shape": {"type": "array", "items": {"type": "integer"}},
+    "datatype": {"type": "string"},
+    "data": {"type": "array"},
+}
+REQUEST_SCHEMA = {
+    "type": "object",
+    "required": ["inputs"],
+    "properties": {
+        "id": {"type": "string"},
+        "parameters": {"type": "object"},
+        "inputs": {
+            "type": "array",
+            "items": {"type": "object", "required": ["name", "shape", "datatype"], "properties": _TENSOR},
+        },
+        "outputs": {"type": "array", "items": {"type": "object", "required": ["name"], "properties": _NAMED}},
+    },
+}
+"""The JSON of a request, for the description of the routes."""
+
 _DTYPES: Mapping[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
     **{f"UINT{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
