@@ -1,11 +1,13 @@
 """`litecl serve` answers as LiteRT does, alone and in shared batches; refuses what is wrong; tells what it did."""
 
 import json
+import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -158,6 +160,57 @@ def test_too_many_requests_are_told_to_come_again(made: sample.Sample, serving: 
         statuses = sorted(each.result()[0] for each in asked)
     assert status == 503 and "2 requests wait already" in told["error"]
     assert statuses[0] == 200 and {*statuses} <= {200, 503}
+
+
+def test_an_answer_that_takes_too_long_is_given_up(made: sample.Sample, serving: Callable[..., Client]) -> None:
+    slow: list[Slow] = []
+    client = serving(lambda predictor: slow.append(Slow(predictor)) or slow[0], answer_s=0.5, together=False)
+    images = np.load(made.images)["image"][:1]
+    with ThreadPoolExecutor(3) as threads:
+        asked = [threads.submit(client.post, infer(images)) for _ in range(3)]
+        answers = [each.result() for each in asked]
+    assert [status for status, _ in answers] == [504] * 3
+    assert "within 0.5 s" in answers[0][1]["error"]
+    slow[0].go.set()
+    assert results(client.post(infer(images))).shape == (1, 10)
+    assert client.counted("litecl_batch_rows_count") == 2  # those that waited have not been run
+
+
+class Broken(Slow):
+    """Fails in a way that nobody foresaw."""
+
+    def __call__(self, batch: Any) -> Any:
+        raise ValueError(f"secret {batch}")
+
+
+def test_other_faults_tell_nothing_of_the_request(
+    made: sample.Sample, serving: Callable[..., Client], capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = serving(Broken)
+    status, told = client.post(infer(np.load(made.images)["image"][:1]))
+    assert status == 500 and told == {"error": "ValueError; the server's log has its place"}
+    logged = capsys.readouterr().err
+    assert "in __call__" in logged and "array(" not in logged
+
+
+def test_bodies_are_held_up_to_a_bound(
+    made: sample.Sample, serving: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "_HELD_BYTES", 0)
+    client = serving(most_bytes=20_000)
+    images = np.load(made.images)["image"][:1]
+    host, port = client.address.removeprefix("http://").split(":")
+    head = b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n"
+    with ExitStack() as stack:
+        for _ in range(4):
+            half = stack.enter_context(socket.create_connection((host, int(port))))
+            half.sendall(head + b" " * 19_900)
+        while (answer := client.post(infer(images)))[0] == 200:
+            time.sleep(0.05)
+        assert answer[0] == 503 and "80000 bytes are under way" in answer[1]["error"]
+    while client.post(infer(images))[0] == 503:
+        time.sleep(0.05)
+    assert results(client.post(infer(images))).shape == (1, 10)
 
 
 class Fussy(Slow):

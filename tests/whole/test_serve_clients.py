@@ -18,6 +18,9 @@ from litecl import Predictor, sample
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import ADD, AddOptions
+from litecl.interpreter.ops.compare import LESS
+from litecl.interpreter.ops.control import WHILE, WhileOptions
 from litecl.interpreter.ops.tile import TILE
 from litecl.interpreter.ops.unary import TANH
 from support.build import Graph, model
@@ -37,6 +40,9 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(digits: Path) -> Iterator[Server]:
     with started(digits, "--cpu", "--name", "digits", "--client-s", "1", "--connections", "40") as server:
         yield server
+        server.process.send_signal(signal.SIGTERM)
+        _, error = server.process.communicate(timeout=60)
+        assert error == ""  # no client has made it log anything, least of all what it had sent
 
 
 def _connected(server: Server) -> socket.socket:
@@ -150,6 +156,36 @@ def _wide() -> Model:
     g = Graph()
     x = g.op(TANH, [g.input((1, 8))], NoOptions())
     return model(g.build(g.op(TILE, [x, g.const(np.int32([1, 100_000]))], NoOptions())))
+
+
+def _endless() -> Model:
+    """Adds one to its input, many times more often than a test waits for."""
+    g, goes_on, body = Graph(), Graph("goes_on"), Graph("body")
+    x = g.input((1,))
+    count = goes_on.input((1,))
+    body.input((1,))
+    less = goes_on.op(LESS, [count, goes_on.const(np.float32([1e9]))], NoOptions())
+    more = body.op(ADD, [body.inputs[0], body.const(np.float32([1e-3]))], AddOptions())
+    (y,) = g.node(WHILE, [x], [g.tensors[x]], WhileOptions(1, 2))
+    return model(g.build(y), goes_on.build(less), body.build(more))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_batch_does_not_hold_the_end(tmp_path: Path, number: signal.Signals) -> None:
+    """No device can be interrupted, so the process ends."""
+    file = tmp_path / "digits.tflite"
+    file.write_bytes(write(_endless()))
+    body = json.dumps({"inputs": [{"name": "main_in0", "shape": [1], "datatype": "FP32", "data": [0]}]}).encode()
+    with started(file, "--cpu", "--grace-s", "1") as server, _connected(server) as connection:
+        connection.sendall(_head(len(body)) + body)
+        assert _lives(server)
+        time.sleep(1)
+        server.process.send_signal(number)
+        _, error = server.process.communicate(timeout=30)
+        assert b" 503 " in _all(connection).split(b"\r\n")[0]
+    if number == signal.SIGINT:  # after another one, uvicorn sends it to the process again
+        assert server.process.returncode == 1
+        assert "ended with a batch under way, 1 s after the signal" in error
 
 
 def test_an_answer_that_is_not_read_ends(tmp_path: Path) -> None:

@@ -141,6 +141,8 @@ class _Routes:
             raise HTTPException(400, f"{type(error).__name__}: {error}") from error
         except LiteclError as error:
             raise HTTPException(500, f"{type(error).__name__}: {error}") from error
+        except asyncio.CancelledError as error:  # by uvicorn, once it has waited for long enough
+            raise _busy("the server is ending") from error
         except (HTTPException, ClientDisconnect):
             raise
         except Exception as error:  # its text may quote the request

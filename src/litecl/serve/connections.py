@@ -23,8 +23,9 @@ _MARGIN_S = 2.0  # after a deadline of uvicorn's or of the application, which an
 
 @dataclass(frozen=True)
 class Bounds:
-    """most: connections; beyond them, those that have waited longest for their clients are closed. client_s: how long a
-    client may take to send a request, or to read an answer. grace_s: from a signal to the end of the process.
+    """most: connections; beyond them, those that wait for their clients are closed: first those that have had no answer
+    yet, and of these the oldest. client_s: how long a client may take to send a request, or to read an answer.
+    grace_s: from a signal to the end of the process.
     """
 
     most: int = 512
@@ -59,9 +60,10 @@ def server(application: Any, bounds: Bounds) -> uvicorn.Server:
 
 
 class _Connection(H11Protocol):  # type: ignore[misc]
-    """A connection. since_s: of the state in which it has been longest, by the loop's clock."""
+    """A connection. served: has had an answer. since_s: when its state began, by the loop's clock."""
 
     most = 0
+    served = False
     state: Any = None
     since_s = 0.0
 
@@ -70,9 +72,15 @@ class _Connection(H11Protocol):  # type: ignore[misc]
         self.since_s = self.loop.time()
         if len(self.connections) > self.most:
             waiting = [each for each in self.connections if each is not self and each.waits_for_client]
-            for each in sorted(waiting, key=lambda each: each.since_s)[: self.most // _SHARE_CLOSED or 1]:
+            for each in sorted(waiting, key=lambda each: (each.served, each.since_s))[
+                : self.most // _SHARE_CLOSED or 1
+            ]:
                 each.transport.abort()
                 self.connections.discard(each)  # at once, so that those accepted with this one count the others
+
+    def on_response_complete(self) -> None:
+        self.served, self.since_s = True, self.loop.time()
+        super().on_response_complete()
 
     @property
     def waits_for_client(self) -> bool:
