@@ -65,12 +65,16 @@ class Signature:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A whole model. ``subgraphs[0]`` is the one that ``invoke`` runs."""
+    """A whole model. ``subgraphs[0]`` is the one that ``invoke`` runs.
+
+    associated: the zip of files that its metadata names, which follows it in its file (``file/associated.py``).
+    """
 
     subgraphs: tuple[Subgraph, ...]
     signatures: tuple[Signature, ...] = ()
     metadata: Mapping[str, bytes] = field(default_factory=dict)
     description: str = ""
+    associated: bytes = b""
 
 
 def updated_by(node: Node) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 from litecl.interpreter import limits
 from litecl.interpreter.buffers import aligned
 from litecl.interpreter.errors import ArgumentError, ModelError, ModelFileError, ModelFileNotFound
-from litecl.interpreter.file import external, storage
+from litecl.interpreter.file import associated, external, storage
 from litecl.interpreter.file.external import ExternalBuffers, Find
 from litecl.interpreter.file.flatbuffer import Record, decode
 from litecl.interpreter.file.options import decode_custom_options, decode_options
@@ -125,6 +125,7 @@ class _Reader:
             signatures=tuple(_signature(record) for record in root.signature_defs or []),
             metadata={entry.name or "": self._buffer(entry.buffer).tobytes() for entry in root.metadata or []},
             description=root.description or "",
+            associated=associated.read(self._content),
         )
 
     def _buffer(self, index: int) -> Array:

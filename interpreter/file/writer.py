@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.file import storage
+from litecl.interpreter.file import associated, storage
 from litecl.interpreter.file.flatbuffer import Record, encode
 from litecl.interpreter.file.options import encode_custom_options, encode_options
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS, FILE_IDENTIFIER, UNIONS
@@ -49,7 +49,17 @@ def write_file(model: Model, path: str | os.PathLike[str], *, inline_limit_bytes
 
 
 def _chunks(model: Model, inline_limit_bytes: int) -> Iterator[memoryview | bytes]:
-    """Yield the file in pieces: the FlatBuffer, then the buffers outside it, each after its padding."""
+    """Yield the file in pieces; the last is that of the associated files."""
+    size = 0
+    for chunk in _model_chunks(model, inline_limit_bytes):
+        size += memoryview(chunk).nbytes
+        yield chunk
+    if model.associated:
+        yield associated.placed(model.associated, size)
+
+
+def _model_chunks(model: Model, inline_limit_bytes: int) -> Iterator[memoryview | bytes]:
+    """Yield the model: the FlatBuffer, then the buffers outside it, each after its padding."""
     emitter = _Emitter()
     root = emitter.model(model)
     raw = emitter.buffers

@@ -20,6 +20,7 @@ class _Input:
         self.tensor = int(details["index"])
         self.dtype = np.dtype(np.object_ if details["dtype"] is np.bytes_ else details["dtype"])
         self.shape = _shape(details)
+        self.quantization = details["quantization"]
 
     def rows_at_once(self, name: str, value: Array) -> int | None:
         """Return how many rows of a value a run takes: 0 for one without its dimension, None for all of them.

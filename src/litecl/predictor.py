@@ -38,6 +38,7 @@ class Predictor:
     keep: columns of a batch to pass on with the results, such as an id. options: those of ``CLDelegate``.
 
     A batch has an array per input by name, with any number of rows; for a model of one input it may be the array alone.
+    Values are those of the model's tensors: none is normalized by the file's metadata.
     It may be a data frame of pandas or polars with a column per input; ``results.frame()`` makes one of the results.
     A model with an open first dimension takes all rows at once; a model with a fixed batch size runs as often as
     needed, and one without a batch dimension once per row.

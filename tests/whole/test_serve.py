@@ -1,11 +1,13 @@
 """`litecl serve` answers as LiteRT does, alone and in shared batches; refuses what is wrong; tells what it did."""
 
 import json
+import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -16,11 +18,10 @@ from litecl.cli import main
 from litecl.cli.commands.serve import _listening
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
-from litecl.serve.protocol import Tensor, decoded, encoded
 from support import oracle
 from support.served import Client, started
 
-uvicorn = pytest.importorskip("uvicorn", reason="litecl[serve] is not installed")
+connections = pytest.importorskip("litecl.serve.connections", reason="litecl[serve] is not installed")
 app = pytest.importorskip("litecl.serve.app", reason="litecl[serve] is not installed")
 
 
@@ -49,7 +50,7 @@ def serving(made: sample.Sample) -> Iterator[Callable[..., Client]]:
     def start(instead: Callable[[Predictor], Any] = lambda predictor: predictor, **options: Any) -> Client:
         made_app, _ = app.app(instead(Predictor(made.model)), app.Serving("digits", **options))
         listener = _listening("127.0.0.1", 0)
-        server = uvicorn.Server(uvicorn.Config(made_app, log_level="warning"))
+        server = connections.server(made_app, connections.Bounds())
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         servers.append((server, thread))
@@ -82,7 +83,8 @@ def test_it_describes_itself(serving: Callable[..., Client]) -> None:
     told = json.loads(client.get("/v2/models/digits"))
     assert told["inputs"] == [{"name": "image", "datatype": "FP32", "shape": [-1, 8, 8, 3]}]
     assert [each["name"] for each in told["outputs"]] == ["probabilities"]
-    assert "/v2/models/{name}/infer" in json.loads(client.get("/openapi.json"))["paths"]
+    (post,) = json.loads(client.get("/openapi.json"))["paths"]["/v2/models/{name}/infer"].values()
+    assert post["requestBody"]["content"]["application/json"]["schema"]["required"] == ["inputs"]
 
 
 class Slow:
@@ -122,27 +124,27 @@ def test_what_is_wrong_is_refused_with_its_reason(made: sample.Sample, serving: 
     client = serving(most_bytes=100_000)
     images = np.load(made.images)["image"][:1]
     wrong = {
-        "expected a batch of": infer(images, name="picture"),
+        "expected names of ['image'], got 'picture'": infer(images, name="picture"),
         "expected float32, got int8": infer(images.astype(np.int8), datatype="INT8"),
         "expected a datatype of": infer(images, datatype="FLOAT"),
         "got 3 elements": infer(images, data=[1.0, 2.0, 3.0]),
         "expected rows of shape": infer(images, shape=[1, 8, 24]),
         "expected FP32": infer(images, data=["a"] * images.size),
-        "expected -128 to 127": infer(images, datatype="INT8", data=[300] * images.size),
+        "INT8 holds -128 to 127": infer(images, datatype="INT8", data=[300] * images.size),
         "expected INT8": infer(images, datatype="INT8", data=[0.5] * images.size),
         "expected each name once": {"inputs": infer(images)["inputs"] * 2},
         "expected names of": infer(images) | {"outputs": [{"name": "scores"}]},
     }
     for reason, document in wrong.items():
         status, told = client.post(document)
-        assert status == 400 and reason in told["detail"], (reason, status, told)
-    assert client.post({"inputs": 3})[0] == 422
-    assert client.post(b"{")[0] == 422
+        assert status == 400 and reason in told["error"], (reason, status, told)
+    for body in ({"inputs": 3}, b"{", b"", b"[]"):
+        assert client.post(body)[0] == 400
     assert client.post(infer(images), "/v2/models/other/infer")[0] == 404
     status, told = client.post(infer(np.zeros((99, 8, 8, 3), np.float32) + 0.123456789))
-    assert status == 413 and "at most 100000 bytes" in told["detail"]
+    assert status == 413 and "at most 100000 bytes" in told["error"]
     assert results(client.post(infer(images))).shape == (1, 10)
-    assert client.counted('litecl_requests_total{code="400"}') == len(wrong)
+    assert client.counted('litecl_requests_total{code="400"}') == len(wrong) + 4
 
 
 def test_too_many_requests_are_told_to_come_again(made: sample.Sample, serving: Callable[..., Client]) -> None:
@@ -156,8 +158,59 @@ def test_too_many_requests_are_told_to_come_again(made: sample.Sample, serving: 
         status, told = client.post(infer(images))
         slow[0].go.set()
         statuses = sorted(each.result()[0] for each in asked)
-    assert status == 503 and "2 requests wait already" in told["detail"]
+    assert status == 503 and "2 requests wait already" in told["error"]
     assert statuses[0] == 200 and {*statuses} <= {200, 503}
+
+
+def test_an_answer_that_takes_too_long_is_given_up(made: sample.Sample, serving: Callable[..., Client]) -> None:
+    slow: list[Slow] = []
+    client = serving(lambda predictor: slow.append(Slow(predictor)) or slow[0], answer_s=0.5, together=False)
+    images = np.load(made.images)["image"][:1]
+    with ThreadPoolExecutor(3) as threads:
+        asked = [threads.submit(client.post, infer(images)) for _ in range(3)]
+        answers = [each.result() for each in asked]
+    assert [status for status, _ in answers] == [504] * 3
+    assert "within 0.5 s" in answers[0][1]["error"]
+    slow[0].go.set()
+    assert results(client.post(infer(images))).shape == (1, 10)
+    assert client.counted("litecl_batch_rows_count") == 2  # those that waited have not been run
+
+
+class Broken(Slow):
+    """Fails in a way that nobody foresaw."""
+
+    def __call__(self, batch: Any) -> Any:
+        raise ValueError(f"secret {batch}")
+
+
+def test_other_faults_tell_nothing_of_the_request(
+    made: sample.Sample, serving: Callable[..., Client], capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = serving(Broken)
+    status, told = client.post(infer(np.load(made.images)["image"][:1]))
+    assert status == 500 and told == {"error": "ValueError; the server's log has its place"}
+    logged = capsys.readouterr().err
+    assert "in __call__" in logged and "array(" not in logged
+
+
+def test_bodies_are_held_up_to_a_bound(
+    made: sample.Sample, serving: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "_HELD_BYTES", 0)
+    client = serving(most_bytes=20_000)
+    images = np.load(made.images)["image"][:1]
+    host, port = client.address.removeprefix("http://").split(":")
+    head = b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n"
+    with ExitStack() as stack:
+        for _ in range(4):
+            half = stack.enter_context(socket.create_connection((host, int(port))))
+            half.sendall(head + b" " * 19_900)
+        while (answer := client.post(infer(images)))[0] == 200:
+            time.sleep(0.05)
+        assert answer[0] == 503 and "80000 bytes are under way" in answer[1]["error"]
+    while client.post(infer(images))[0] == 503:
+        time.sleep(0.05)
+    assert results(client.post(infer(images))).shape == (1, 10)
 
 
 class Fussy(Slow):
@@ -184,15 +237,7 @@ def test_one_request_of_a_batch_fails_alone(made: sample.Sample, serving: Callab
         fussy[0].go.set()
         statuses = [each.result()[0] for each in asked]
     assert statuses == [200, 200, 200, 200, 500, 200]
-    assert asked[4].result()[1]["detail"] == "DelegateError: negative"
-
-
-def test_numbers_that_json_has_not_are_null() -> None:
-    assert encoded("y", np.array([1.5, np.nan, np.inf], np.float32))["data"] == [1.5, None, None]
-    assert encoded("n", np.array([2**62], np.int64))["data"] == [2**62]
-    (text,) = decoded([Tensor("t", [2], "BYTES", ["a", "b"])]).values()
-    assert text.tolist() == ["a", "b"]
-    assert decoded([Tensor("e", [0, 3], "INT8", [])])["e"].shape == (0, 3)
+    assert asked[4].result()[1]["error"] == "DelegateError: negative"
 
 
 def test_the_command_serves_until_it_is_interrupted(made: sample.Sample) -> None:
@@ -212,5 +257,6 @@ def test_without_its_packages_it_says_what_to_install(
     made: sample.Sample, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "litecl.serve.connections")
     assert main(["serve", str(made.model), "--cpu"]) == 1
     assert "pip install 'litecl[serve]'" in capsys.readouterr().err

@@ -4,7 +4,7 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -12,13 +12,16 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
+from litecl.cli.entry import Entry
 from litecl.cli.hub import is_hub
 from litecl.delegate.claim.options import CLOptions, KeptNode
 from litecl.delegate.claim.strings import kept_nodes
 from litecl.delegate.progress import BuildStep
 from litecl.delegate.report import DelegationReport
 from litecl.delegate.required import require_all
+from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 from litecl.jobs.given import Media, load_inputs
@@ -95,14 +98,14 @@ def input_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mean",
         type=float,
-        default=127.5,
-        help="subtracted from the pixels of an image for a float input (default: 127.5)",
+        help="subtracted from the pixels of an image for a float input (default: by the file's metadata, or 127.5)",
     )
+    parser.add_argument("--std", type=_divisor, help="divisor of the pixels (default: like the mean)")
     parser.add_argument(
-        "--std", type=float, default=127.5, help="divisor of the pixels (default: 127.5, like the mean)"
-    )
-    parser.add_argument(
-        "--rate", type=positive, default=16000, metavar="HZ", help="of the sound that the model takes (default: 16000)"
+        "--rate",
+        type=positive,
+        metavar="HZ",
+        help="of the sound that the model takes (default: by the file's metadata, or 16000)",
     )
     parser.add_argument(
         "--features", metavar="FILE", help="a .tflite model that makes the features of a sound, window by window"
@@ -131,17 +134,39 @@ def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, tuple(int(part) for part in parts)
 
 
-def inputs(args: argparse.Namespace, runtime: Runtime) -> dict[str, Array]:
+def inputs(args: argparse.Namespace, runtime: Entry | Interpreter) -> dict[str, Array]:
     """Give inputs the shapes that were asked for, and return the values of all: those given, and random ones."""
     resize(runtime, args.shape)
     details = runtime.get_input_details()
-    media = media_of(args)
+    media = media_of(args, runtime)
     return random_inputs(details, args.random) | load_inputs(args.input, details, media)
 
 
-def media_of(args: argparse.Namespace) -> Media:
-    """Return how files of images and sounds are to be read."""
-    return Media(args.mean, args.std, args.rate, args.features, args.hop_ms)
+def media_of(args: argparse.Namespace, runtime: Entry | Interpreter | None = None) -> Media:
+    """Return how files of images and sounds are to be read: as the flags say, or the metadata of a runtime's model."""
+    entry = Entry(runtime) if isinstance(runtime, Interpreter) else runtime
+    source = (None, 0) if entry is None else (entry.interpreter.model, entry.subgraph)
+    return Media(args.mean, args.std, args.rate, args.features, args.hop_ms, *source)
+
+
+def read_view(read: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
+    """Return a line for each image and sound that was read, as ``how_read`` describes them."""
+    lines = []
+    for each in read:
+        if "rate" in each:
+            how = f"{each['rate']} samples a second"
+        elif each["mean"] is None:
+            how = f"pixels {each['pixels']}"
+        else:
+            mean, std = (_shortest(each[name]) for name in ("mean", "std"))
+            how = f"(pixel - {mean}) / {std}, by {each['pixels']}"
+        lines.append(Text(f"{each['input']}: {each['file']}, {how}"))
+    return [*lines]
+
+
+def _shortest(values: Sequence[float]) -> str:
+    """Return the numbers of channels, or the one that all have."""
+    return ", ".join(f"{n:g}" for n in (values[:1] if len({*values}) == 1 else values))
 
 
 def resize(runtime: Runtime, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> None:
@@ -213,6 +238,16 @@ def count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
     return int(text)
+
+
+def _divisor(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not value or not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"expected a number other than 0, got {text!r}")
+    return value
 
 
 def seconds(text: str) -> float:

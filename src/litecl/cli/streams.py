@@ -55,7 +55,7 @@ def refuse(args: argparse.Namespace) -> None:
 def begun(args: argparse.Namespace, entry: Entry) -> Chunks:
     """Prepare a model for the chunks of a sound, and return these. Raises ModelError."""
     resize(entry, args.shape)
-    details, media = entry.get_input_details(), media_of(args)
+    details, media = entry.get_input_details(), media_of(args, entry)
     chunks = chunks_of(args.input, details, media, args.every_ms)
     if chunks.every_s < chunks.size_s and keeps_states(entry.interpreter):
         raise ModelError(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -43,10 +43,12 @@ def chunks_of(given: Sequence[str], details: Sequence[Details], media: Media, ev
     if len(sounds) != 1:
         raise ModelError(f"--stream: expected --input with one sound, got {len(sounds)}")
     ((label, path),) = assigned(sounds[0], [*by_label])
-    sound, detail = read_sound(path, media.rate), by_label[label]
+    detail = by_label[label]
+    rate = media.rate_of(detail)
+    sound = read_sound(path, rate)
     if media.features is None:
-        return _of_samples(sound, label, detail, media.rate, str(path), every_ms)
-    return _of_features(sound, label, detail, media, every_ms)
+        return _of_samples(sound, label, detail, rate, str(path), every_ms)
+    return _of_features(sound, label, detail, replace(media, rate=rate), every_ms)
 
 
 def _of_samples(sound: Array, label: str, detail: Details, rate: int, source: str, every_ms: float | None) -> Chunks:
@@ -66,7 +68,7 @@ def _of_samples(sound: Array, label: str, detail: Details, rate: int, source: st
 
 
 def _of_features(sound: Array, label: str, detail: Details, media: Media, every_ms: float | None) -> Chunks:
-    assert media.features is not None
+    assert media.features is not None and media.rate is not None
     features, hop_s = Features(media.features, media.rate, media.hop_ms), media.hop_ms / 1000
     size = features.count(detail)
     every = size if every_ms is None else round(every_ms / media.hop_ms)

@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,14 @@ import numpy as np
 
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.feeding import fits
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.tensor_files import opened
 from litecl.jobs.audio import Features, as_input, read_sound
+from litecl.jobs.metadata import Normalization, normalization, sample_rate
 from litecl.perf.feeds import Details, labels
 
 SOUNDS = (".wav", ".flac", ".mp3", ".ogg")
+_USUAL, _RATE = 127.5, 16000  # where neither flags nor metadata say it
 _COLOURS = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's modes, by channels
 
 
@@ -23,26 +25,104 @@ _COLOURS = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's modes, by channels
 class Media:
     """How images and sounds become values of inputs.
 
-    Pixels of 0 to 255 become floats as (pixel - mean) / std, as in TensorFlow Lite's label_image; inputs of uint8 get
-    them as they are, those of int8 less 128. rate: the samples a second that the model expects of a sound. features: a
+    Pixels of 0 to 255 become floats as (pixel - mean) / std, as in TensorFlow Lite's label_image. Where mean or std is
+    None, it is that of the model's metadata (``metadata.Normalization``), else 127.5. Inputs of uint8 get pixels as
+    they are, as in MediaPipe; those of int8 get them less 128, or as the metadata and their scale say, where that
+    differs by more than a step.
+
+    rate: the samples a second that the model expects of a sound; None is that of the metadata, else 16000. features: a
     model's file that makes features of a sound, every hop_ms (``audio.Features``).
+    model, subgraph: whose metadata is read; None is none.
     """
 
-    mean: float = 127.5
-    std: float = 127.5
-    rate: int = 16000
+    mean: float | None = None
+    std: float | None = None
+    rate: int | None = None
     features: str | None = None
     hop_ms: float = 20.0
+    model: Model | None = field(default=None, compare=False, repr=False)
+    subgraph: int = 0
+
+    def pixels(self, detail: Details, channels: int) -> "Pixels":
+        """Return how pixels become values of an input. Raises ModelError for a type that takes no image."""
+        dtype = np.dtype(detail["dtype"])
+        if dtype == np.uint8:
+            return Pixels("as they are")
+        said = None
+        if self.model is not None and (dtype == np.int8 or None in (self.mean, self.std)):
+            said = normalization(self.model, self.subgraph, int(detail["index"]), channels)
+        if dtype == np.int8:
+            scale, zero = detail.get("quantization", (0.0, 0))
+            exact = Pixels("metadata", said, scale, zero)
+            return exact if said is not None and scale and exact.shifts else Pixels("less 128")
+        if dtype.kind != "f":
+            raise ModelError(f"an image cannot be the value of an input of {dtype}")
+        usual = (_USUAL,) * channels
+        given = Normalization(
+            (said.mean if said else usual) if self.mean is None else (self.mean,) * channels,
+            (said.std if said else usual) if self.std is None else (self.std,) * channels,
+        )
+        flags = [each for each in (self.mean, self.std) if each is not None]
+        by = ["flags"] * bool(flags) + ["metadata" if said else "default"] * (len(flags) < 2)
+        return Pixels(" and ".join(by), given)
+
+    def rate_of(self, detail: Details) -> int:
+        """Return the samples a second that an input takes."""
+        if self.rate is not None:
+            return self.rate
+        said = None if self.model is None else sample_rate(self.model, self.subgraph, int(detail["index"]))
+        return said or _RATE
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """How pixels become values: ``by`` says it in a word. normalization: None shifts them to the type's range.
+
+    scale, zero: by which normalized values are quantized to int8; a scale of 0 leaves floats.
+    """
+
+    by: str
+    normalization: Normalization | None = None
+    scale: float = 0.0
+    zero: int = 0
+
+    @property
+    def shifts(self) -> bool:
+        """True if some pixel is quantized to another value than itself less 128, by more than a step."""
+        pixels = np.arange(256).reshape(1, 256, 1)
+        return bool((np.abs(self.of(pixels, np.dtype(np.int8)).astype(np.int64) - (pixels - 128)) > 1).any())
 
     def of(self, image: Array, dtype: np.dtype[Any]) -> Array:
-        """Return an image of uint8 as values of an input's type. Raises ModelError for any other type."""
-        if dtype == np.uint8:
-            return image
-        if dtype == np.int8:
-            return (image.astype(np.int16) - 128).astype(np.int8)
-        if dtype.kind == "f":
-            return ((image.astype(np.float32) - np.float32(self.mean)) / np.float32(self.std)).astype(dtype)
-        raise ModelError(f"an image cannot be the value of an input of {dtype}")
+        """Return the values of an image [height, width, channels] of 0 to 255."""
+        if self.normalization is None:
+            return image if dtype == np.uint8 else (image.astype(np.int16) - 128).astype(np.int8)
+        mean, std = (np.array(each, np.float32) for each in (self.normalization.mean, self.normalization.std))
+        value: Array = (image.astype(np.float32) - mean) / std
+        if self.scale:
+            info = np.iinfo(dtype)
+            value = np.clip(np.round(value / np.float32(self.scale)) + self.zero, info.min, info.max)
+        return value.astype(dtype)
+
+    def told(self) -> dict[str, Any]:
+        """Return the record of it, as JSON has it."""
+        known = self.normalization
+        return {"pixels": self.by, "mean": known and [*known.mean], "std": known and [*known.std]}
+
+
+def how_read(given: Sequence[str], details: Sequence[Details], media: Media) -> list[dict[str, Any]]:
+    """Describe how the images and sounds of arguments NAME=FILE, or FILE, become values of inputs.
+
+    Raises ModelError as ``load_inputs``.
+    """
+    by_label, told = dict(zip(labels(details), details, strict=True)), list[dict[str, Any]]()
+    for label, path in (pair for argument in given for pair in assigned(argument, [*by_label])):
+        suffix, detail = path.suffix.lower(), by_label[label]
+        if suffix in SOUNDS:
+            told.append({"input": label, "file": str(path), "rate": media.rate_of(detail)})
+        elif suffix not in _READERS:
+            channels = _image_axes(path, label, detail)[2]
+            told.append({"input": label, "file": str(path), **media.pixels(detail, channels).told()})
+    return told
 
 
 def load_inputs(given: Sequence[str], details: Sequence[Details], media: Media | None = None) -> dict[str, Array]:
@@ -166,6 +246,14 @@ def _raw(path: Path, label: str, detail: Details, media: Media) -> Array:
 
 def _image(path: Path, label: str, detail: Details, media: Media) -> Array:
     """Return an image with the size and the channels of an input [1, height, width, channels], or channels first."""
+    first, size, channels = _image_axes(path, label, detail)
+    array = _pixels_of(path, _COLOURS[channels], size)
+    value = media.pixels(detail, channels).of(array.reshape(*array.shape[:2], -1), np.dtype(detail["dtype"]))
+    return np.ascontiguousarray(np.moveaxis(value, -1, 0) if first else value)[None]
+
+
+def _image_axes(path: Path, label: str, detail: Details) -> tuple[bool, tuple[int, int] | None, int]:
+    """Return of an input whether channels are first, the size (width, height) if it is fixed, and the channels."""
     shape = [int(n) for n in detail["shape"]]
     signature = [int(n) for n in detail.get("shape_signature", shape)] or shape
     first = len(shape) == 4 and shape[3] not in _COLOURS and shape[1] in _COLOURS
@@ -173,9 +261,7 @@ def _image(path: Path, label: str, detail: Details, media: Media) -> Array:
         raise ModelError(f"{path}: expected a .npy, .npz, .raw or .bin file for input {label!r} of shape {shape}")
     *_, height, width = shape if first else shape[:3]
     fixed = -1 not in (signature[2:] if first else signature[1:3])
-    array = _pixels_of(path, _COLOURS[shape[1 if first else 3]], (width, height) if fixed else None)
-    value = media.of(array.reshape(*array.shape[:2], -1), np.dtype(detail["dtype"]))
-    return np.ascontiguousarray(np.moveaxis(value, -1, 0) if first else value)[None]
+    return first, (width, height) if fixed else None, shape[1 if first else 3]
 
 
 def _pixels_of(path: Path, mode: str, size: tuple[int, int] | None) -> Array:
@@ -196,10 +282,11 @@ def _pixels_of(path: Path, mode: str, size: tuple[int, int] | None) -> Array:
 
 
 def _sound(path: Path, label: str, detail: Details, media: Media) -> Array:
-    sound = read_sound(path, media.rate)
+    rate = media.rate_of(detail)
+    sound = read_sound(path, rate)
     if media.features is not None:  # made anew for each sound: a front end has states, such as its estimate of noise
-        return Features(media.features, media.rate, media.hop_ms).of(sound, detail, str(path))
-    return as_input(sound, detail, media.rate, str(path))
+        return Features(media.features, rate, media.hop_ms).of(sound, detail, str(path))
+    return as_input(sound, detail, rate, str(path))
 
 
 _READERS: Mapping[str, Callable[[Path, str, Details, Media], Array]] = {

@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import IO, Any
@@ -79,6 +79,7 @@ class Job:
             "count": self.count,
             "part": self.part,
             "signature": self.options.get("signature"),
+            "media": {name: getattr(self.media, name) for name in ("mean", "std", "rate", "features", "hop_ms")},
             "dynamic_range": self._mode if is_dynamic(read(self.model)) else None,
         }
         before = _object(path) if path.exists() else described
@@ -184,14 +185,23 @@ def _batch(job: Job, predictor: Predictor, items: range, faults: dict[int, Excep
         if len(shapes) != 1:
             raise ModelError(f"--rows: expected a model of one input, got {[*shapes]}")
         return {name: np.ascontiguousarray(_mapped(job.files[0])[items.start : items.stop]) for name in shapes}
+    lane = predictor._lanes[0]
+    media = replace(job.media, model=lane.interpreter.model, subgraph=lane.subgraph)
     details = [
-        {"name": name, "shape": np.maximum(shape, 1), "shape_signature": shape, "dtype": dtype}
+        {
+            "name": name,
+            "index": lane.inputs[name].tensor,
+            "shape": np.maximum(shape, 1),
+            "shape_signature": shape,
+            "dtype": dtype,
+            "quantization": lane.inputs[name].quantization,
+        }
         for name, (shape, dtype) in shapes.items()
     ]
     values = []
     for i in items:
         try:
-            values.append(load_all(Path(job.files[i]), details, job.media))
+            values.append(load_all(Path(job.files[i]), details, media))
         except (ModelError, OSError) as error:
             faults[i] = error
     if not values:

@@ -1,29 +1,41 @@
 """The server's routes: the Open Inference Protocol (version 2) for one model, and its metrics."""
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+import traceback
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from fastapi import FastAPI, HTTPException
+from fastapi import FastAPI
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
-from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 import litecl
 from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.predictor import Predictor
 from litecl.serve.batching import Batcher, Busy
 from litecl.serve.metrics import Metrics
-from litecl.serve.protocol import Request, decoded, encoded, name_of
+from litecl.serve.protocol import LENGTH_HEADER, REQUEST_SCHEMA, Interface, answer_of, name_of, request_of
+
+T = TypeVar("T")
+_LOG = logging.getLogger("uvicorn.error")
+_READERS = 2  # threads that read requests and write answers
+_HELD_BODIES, _HELD_BYTES = 4, 256 << 20  # of requests under way, the larger of both
+_GONE = 499  # the client has gone: nginx's number, which metrics alone show
 
 
 @dataclass(frozen=True)
 class Serving:
     """How a model is served. name: in addresses. together: whether requests share batches (``batching.why_apart``).
-    most_bytes: of a request's body. The rest: see ``Batcher``.
+
+    most_bytes: of a request's body. client_s: to send a request. answer_s: from then to its results.
+    The rest: see ``Batcher``.
     """
 
     name: str
@@ -32,6 +44,8 @@ class Serving:
     wait_s: float = 0.0
     most_waiting: int = 256
     most_bytes: int = 64 << 20
+    client_s: float = 30.0
+    answer_s: float = 300.0
 
 
 class _Routes:
@@ -39,15 +53,21 @@ class _Routes:
 
     def __init__(self, predictor: Predictor, serving: Serving) -> None:
         self._predictor, self._serving = predictor, serving
+        self._described = _described(predictor, serving.name)
+        self._interface = Interface([*predictor.inputs], predictor.outputs, 100_000 + serving.most_bytes // 256)
         self.metrics = Metrics(
             {"model": serving.name, "device": ", ".join(predictor.devices), "litecl": litecl.__version__}
         )
+        self._held_bytes = 0
+        self._most_held = max(_HELD_BODIES * serving.most_bytes, _HELD_BYTES)
         self._batcher: Batcher | None = None
+        self._readers: ThreadPoolExecutor | None = None
 
     @asynccontextmanager
     async def alive(self, app: FastAPI) -> AsyncIterator[None]:
         """Run batches while the server runs."""
         how = self._serving
+        self._readers = ThreadPoolExecutor(_READERS, "litecl-requests")
         self._batcher = Batcher(
             self._predictor,
             self.metrics,
@@ -61,99 +81,158 @@ class _Routes:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+        self._readers.shutdown(wait=False, cancel_futures=True)
 
-    def live(self) -> dict[str, bool]:
+    # Coroutines, as FastAPI runs other functions in a pool of threads, which requests may fill.
+
+    async def live(self) -> dict[str, bool]:
         """Return that the process answers."""
         return {"live": True}
 
-    def ready(self) -> dict[str, bool]:
+    async def ready(self) -> dict[str, bool]:
         """Return that the model is compiled, which it is before the server starts."""
         return {"ready": True}
 
-    def server(self) -> dict[str, Any]:
+    async def server(self) -> dict[str, Any]:
         """Return the server's name and version."""
-        return {"name": "litecl", "version": litecl.__version__, "extensions": []}
+        return {"name": "litecl", "version": litecl.__version__, "extensions": ["binary_tensor_data"]}
 
-    def model(self, name: str) -> dict[str, Any]:
+    async def model(self, name: str) -> dict[str, Any]:
         """Return the model's inputs and outputs, and whether requests change the results of later ones."""
         self._require(name)
-        inputs = [
-            {"name": each, "datatype": name_of(dtype), "shape": [*shape]}
-            for each, (shape, dtype) in self._predictor.inputs.items()
-        ]
-        outputs = [
-            {"name": each, "datatype": name_of(dtype), "shape": [*shape]}
-            for each, (shape, dtype) in self._predictor.results.items()
-        ]
-        parameters = {"keeps_states": self._predictor.keeps_states}
-        return {
-            "name": name,
-            "platform": "litecl_tflite",
-            "inputs": inputs,
-            "outputs": outputs,
-            "parameters": parameters,
-        }
+        return self._described
 
-    def model_ready(self, name: str) -> dict[str, Any]:
+    async def model_ready(self, name: str) -> dict[str, Any]:
         """Return that the model is compiled."""
         self._require(name)
         return {"name": name, "ready": True}
 
-    async def infer(self, name: str, request: Request) -> Response:
+    async def infer(self, name: str, request: HttpRequest) -> Response:
         """Run a batch. A wrong one is its client's error (400); with too many waiting ones it is refused (503)."""
-        self._require(name)
-        assert self._batcher is not None
+        start_s, status = time.perf_counter(), 500
         try:
-            wanted = self._wanted(request)
-            results = await self._batcher(await asyncio.to_thread(decoded, request.inputs))
+            self._require(name)
+            response = await self._answered(request)
+            status = response.status_code
+        except HTTPException as error:
+            status = error.status_code
+            raise
+        except ClientDisconnect:
+            status = _GONE
+            response = Response(status_code=_GONE)
+        finally:
+            self.metrics.answered(status, time.perf_counter() - start_s)
+        return response
+
+    async def text(self) -> str:
+        """Return the metrics."""
+        return self.metrics.text(0 if self._batcher is None else self._batcher.waiting)
+
+    async def _answered(self, request: HttpRequest) -> Response:
+        """Return the answer to a request, whose body counts as held until then: so do the arrays that it becomes."""
+        held = [0]
+        try:
+            return await self._run(request, await self._body(request, held))
         except Busy as error:
-            raise HTTPException(503, str(error), {"Retry-After": "1"}) from error
+            raise _busy(str(error)) from error
+        except TimeoutError as error:
+            raise HTTPException(504, f"expected an answer within {self._serving.answer_s:g} s") from error
         except ModelError as error:
             raise HTTPException(400, f"{type(error).__name__}: {error}") from error
         except LiteclError as error:
             raise HTTPException(500, f"{type(error).__name__}: {error}") from error
-        outputs = [encoded(each, results[each]) for each in wanted]
-        return JSONResponse({"model_name": name, "id": request.id, "outputs": outputs})
+        except asyncio.CancelledError as error:  # by uvicorn, once it has waited for long enough
+            raise _busy("the server is ending") from error
+        except (HTTPException, ClientDisconnect):
+            raise
+        except Exception as error:  # its text may quote the request
+            _LOG.error("%s in a request:\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
+            raise HTTPException(500, f"{type(error).__name__}; the server's log has its place") from error
+        finally:
+            self._held_bytes -= held[0]
 
-    def text(self) -> str:
-        """Return the metrics."""
-        return self.metrics.text(0 if self._batcher is None else self._batcher.waiting)
+    async def _run(self, request: HttpRequest, body: bytearray) -> Response:
+        assert self._batcher is not None
+        async with asyncio.timeout(self._serving.answer_s):
+            asked = await self._in_thread(request_of, body, request.headers.get(LENGTH_HEADER), self._interface)
+            del body
+            results = await self._batcher(asked.batch)
+            content, headers = await self._in_thread(answer_of, self._serving.name, asked, results)
+        return Response(content, headers=headers)
 
-    async def watched(self, request: HttpRequest, go_on: Callable[[HttpRequest], Awaitable[Response]]) -> Response:
-        """Count a request for a result; refuse a body that is too large, or whose size is not told."""
-        if not request.url.path.endswith("/infer"):
-            return await go_on(request)
-        start_s, size = time.perf_counter(), request.headers.get("content-length", "")
-        if not size.isdecimal():
-            response: Response = JSONResponse({"detail": "expected a Content-Length"}, 411)
-        elif int(size) > self._serving.most_bytes:
-            response = JSONResponse({"detail": f"expected at most {self._serving.most_bytes} bytes, got {size}"}, 413)
-        else:
-            response = await go_on(request)
-        self.metrics.answered(response.status_code, time.perf_counter() - start_s)
-        return response
+    async def _body(self, request: HttpRequest, held: list[int]) -> bytearray:
+        """Return a request's body. held: counts its bytes, as they come."""
+        size, most = request.headers.get("content-length", "0"), self._serving.most_bytes
+        if encoding := request.headers.get("content-encoding"):
+            raise HTTPException(415, f"expected a body that is not compressed, got {encoding[:20]!r}")
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._serving.client_s):
+                too_long = len(size) > 18 or int(size) > most
+                if too_long and "expect" in request.headers:
+                    raise _too_long(most)
+                async for chunk in request.stream():
+                    too_long = too_long or len(body) + len(chunk) > most
+                    if too_long:  # many clients read no answer before they have sent all
+                        continue
+                    held[0] += len(chunk)
+                    self._held_bytes += len(chunk)
+                    body += chunk
+                    if self._held_bytes > self._most_held:
+                        raise _busy(f"requests of {self._most_held} bytes are under way")
+                if too_long:
+                    raise _too_long(most)
+        except TimeoutError:
+            if too_long:
+                raise _too_long(most) from None
+            detail = f"expected a whole request within {self._serving.client_s:g} s"
+            raise HTTPException(408, detail, {"Connection": "close"}) from None
+        return body
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, function, *arguments)
 
     def _require(self, name: str) -> None:
         if name != self._serving.name:
-            raise HTTPException(404, f"there is no model {name!r}; this server has {self._serving.name!r}")
+            raise HTTPException(404, f"expected the model {self._serving.name!r}, which is the only one here")
 
-    def _wanted(self, request: Request) -> list[str]:
-        names = [each.name for each in request.outputs or ()] or self._predictor.outputs
-        if unknown := {*names} - {*self._predictor.outputs}:
-            raise ModelError(f"outputs: expected names of {self._predictor.outputs}, got {sorted(unknown)}")
-        return names
+
+def _busy(reason: str) -> HTTPException:
+    return HTTPException(503, reason, {"Retry-After": "1"})
+
+
+def _too_long(most: int) -> HTTPException:
+    return HTTPException(413, f"expected at most {most} bytes (--most-bytes)")
+
+
+def _described(predictor: Predictor, name: str) -> dict[str, Any]:
+    """Describe a model. Raises ModelError for a type that the protocol lacks."""
+    inputs, outputs = (
+        [{"name": each, "datatype": name_of(dtype), "shape": [*shape]} for each, (shape, dtype) in tensors.items()]
+        for tensors in (predictor.inputs, predictor.results)
+    )
+    parameters = {"keeps_states": predictor.keeps_states}
+    platform = {"name": name, "platform": "litecl_tflite"}
+    return {**platform, "inputs": inputs, "outputs": outputs, "parameters": parameters}
+
+
+async def _error(request: HttpRequest, error: Exception) -> Response:
+    """Return an error as the protocol has it."""
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
 def app(predictor: Predictor, serving: Serving) -> tuple[FastAPI, Metrics]:
-    """Return a server's application, and what it counts."""
+    """Return a server's application, and what it counts. Raises ModelError for a model that cannot be served."""
     routes = _Routes(predictor, serving)
     made = FastAPI(title="litecl", version=litecl.__version__, lifespan=routes.alive)
     made.add_api_route("/v2/health/live", routes.live)
     made.add_api_route("/v2/health/ready", routes.ready)
     made.add_api_route("/v2", routes.server)
-    made.add_api_route("/v2/models/{name}", routes.model)
-    made.add_api_route("/v2/models/{name}/ready", routes.model_ready)
-    made.add_api_route("/v2/models/{name}/infer", routes.infer, methods=["POST"], response_class=JSONResponse)
+    made.add_api_route("/v2/models/{name:path}/ready", routes.model_ready)
+    body = {"requestBody": {"required": True, "content": {"application/json": {"schema": REQUEST_SCHEMA}}}}
+    made.add_api_route("/v2/models/{name:path}/infer", routes.infer, methods=["POST"], openapi_extra=body)
+    made.add_api_route("/v2/models/{name:path}", routes.model)
     made.add_api_route("/metrics", routes.text, response_class=PlainTextResponse)
-    made.add_middleware(BaseHTTPMiddleware, dispatch=routes.watched)
+    made.add_exception_handler(HTTPException, _error)
     return made, routes.metrics

@@ -82,15 +82,19 @@ class Batcher:
             await self._free.acquire()
             if self._wait_s:
                 await asyncio.sleep(self._wait_s)
-            task = asyncio.create_task(self._answer(self._take()))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            if requests := self._take():
+                task = asyncio.create_task(self._answer(requests))
+                self._running.add(task)
+                task.add_done_callback(self._running.discard)
+            else:
+                self._free.release()
 
     def _take(self) -> list[_Waiting]:
-        """Take the first request and, of its kind, those behind it whose rows still fit."""
-        taken = [self._queue.popleft()]
-        rows, left = taken[0].rows, deque[_Waiting]()
-        for request in self._queue:
+        """Take the first request and, of its kind, those behind it whose rows still fit; drop those given up."""
+        queue = deque(request for request in self._queue if not request.answer.done())
+        taken = [queue.popleft()] if queue else []
+        rows, left = sum(request.rows for request in taken), deque[_Waiting]()
+        for request in queue:
             fits = request.kind is not None and request.kind == taken[0].kind and rows + request.rows <= self._most_rows
             (taken if fits else left).append(request)
             rows += request.rows if fits else 0

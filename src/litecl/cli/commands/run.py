@@ -16,9 +16,11 @@ from litecl.cli.command import (
     folder,
     input_arguments,
     inputs,
+    media_of,
     model_argument,
     output_file,
     progress,
+    read_view,
     require_device,
 )
 from litecl.cli.entry import Entry
@@ -29,6 +31,7 @@ from litecl.delegate import CLDelegate, DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
+from litecl.jobs.given import how_read
 from litecl.perf.feeds import labels, outputs_of, prepare, save_outputs
 from litecl.perf.timeline import Timeline
 
@@ -93,14 +96,17 @@ def run(args: argparse.Namespace) -> Output:
             entry.invoke()
             arrays = outputs_of(entry)
     require_device(args, None if args.cpu else DelegationReport.of(interpreter))
+    read = how_read(args.input, entry.get_input_details(), media_of(args, entry))
     details = entry.get_output_details()
     values = [_value(name, value) for name, value in zip(labels(details), arrays, strict=True)]
-    data: dict[str, Any] = {"model": str(args.model), "outputs": values, "delegation": None, "files": []}
+    data: dict[str, Any] = {"model": str(args.model), "inputs": read, "outputs": values}
+    data |= {"delegation": None, "files": []}
     if args.stream:
         view = [_values(f"outputs of {chunks.count} chunks", values)]
         view += over_time(args, details, arrays, chunks, data)
     else:
         view = [_values("outputs", values), *answers(args, interpreter, [*zip(details, arrays, strict=True)], data)]
+    view = [*read_view(read), *view]
     if args.output is not None:
         data["files"] = [str(path) for path in save_outputs(details, arrays, args.output)]
         view += [Text(path) for path in data["files"]]

@@ -3,16 +3,26 @@
 import argparse
 import socket
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rich.text import Text
 
-from litecl.cli.command import Output, count, device_arguments, device_options, model_argument, positive, progress
+from litecl.cli.command import (
+    Output,
+    count,
+    device_arguments,
+    device_options,
+    model_argument,
+    positive,
+    progress,
+    seconds,
+)
 from litecl.interpreter.errors import MissingExtra, ModelError
 from litecl.predictor import Predictor
 from litecl.serve.batching import prepare, why_apart
+from litecl.serve.protocol import body_limit
 
 HELP = "serve a model over HTTP: Open Inference Protocol, batching, health and metrics"
 EXAMPLES = """\
@@ -40,7 +50,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="how long a request waits for others (default: 0; those that come during a batch share the next one)",
     )
     parser.add_argument("--waiting", type=positive, default=256, metavar="N", help="most requests that wait (256)")
-    parser.add_argument("--most-bytes", type=positive, default=64 << 20, metavar="N", help="of a request (64 MiB)")
+    parser.add_argument(
+        "--most-bytes", type=positive, metavar="N", help="of a request (default: what --batch rows take as JSON)"
+    )
+    parser.add_argument(
+        "--client-s",
+        type=seconds,
+        default=30.0,
+        metavar="S",
+        help="for a client to send a request or read its answer (30)",
+    )
+    parser.add_argument("--answer-s", type=seconds, default=300.0, metavar="S", help="for an answer to be made (300)")
+    parser.add_argument("--grace-s", type=seconds, default=10.0, metavar="S", help="from a signal to the end (10)")
+    parser.add_argument("--connections", type=positive, default=512, metavar="N", help="most connections (512)")
     parser.add_argument("--buffers", type=positive, default=1, metavar="N", help="batches at once per device (1)")
     device_arguments(parser, cpu=True)
 
@@ -48,9 +70,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Output:
     """Load and compile the model, then serve it until the process is interrupted or ended."""
     try:
-        import uvicorn
-
         from litecl.serve.app import Serving, app
+        from litecl.serve.connections import Bounds, serve
     except ModuleNotFoundError as error:
         raise MissingExtra(f"a server needs {error.name}: pip install 'litecl[serve]'") from error
     with progress("preparing", None) as bar:
@@ -60,20 +81,37 @@ def run(args: argparse.Namespace) -> Output:
         predictor = Predictor(args.model, buffers=args.buffers, **options)
         if apart is None:
             prepare(predictor, args.batch)
-    name = args.name or Path(args.model).stem
+    name = _name(args.name or Path(args.model).stem)
     if predictor.keeps_states:
         _check_states(predictor, name)
-    made, metrics = app(
-        predictor,
-        Serving(name, apart is None, args.batch, args.wait_ms / _MS, args.waiting, args.most_bytes),
+    serving = Serving(
+        name,
+        together=apart is None,
+        most_rows=args.batch,
+        wait_s=args.wait_ms / _MS,
+        most_waiting=args.waiting,
+        most_bytes=args.most_bytes or body_limit(predictor.inputs, args.batch),
+        client_s=args.client_s,
+        answer_s=args.answer_s,
     )
+    made, metrics = app(predictor, serving)
     alone = f"; a request is a batch, because {apart}" if apart else ""
     with predictor, _listening(args.host, args.port) as listener:
-        address = f"http://{args.host}:{listener.getsockname()[1]}/v2/models/{name}"
+        host = f"[{args.host}]" if ":" in args.host else args.host
+        address = f"http://{host}:{listener.getsockname()[1]}/v2/models/{quote(name, safe='')}"
         print(f"{name} on {', '.join(predictor.devices)}: {address}{alone}", file=sys.stderr, flush=True)
-        with suppress(KeyboardInterrupt):  # the way to end it
-            uvicorn.Server(uvicorn.Config(made, log_level="warning")).run(sockets=[listener])
+        serve(made, listener, Bounds(args.connections, args.client_s, args.grace_s))
     return Output({"model": str(args.model), "requests": metrics.requests}, [Text(f"{metrics.requests} requests")])
+
+
+def _name(text: str) -> str:
+    """Return a model's name, in what characters JSON holds. Raises ModelError for one that addresses cannot have."""
+    name = text.encode(errors="replace").decode()
+    if name.endswith(("/infer", "/ready")) or {".", ".."} & {*name.split("/")}:
+        raise ModelError(
+            "--name: expected one without '.' and '..' as a part, and without /infer and /ready at its end"
+        )
+    return name
 
 
 def _check_states(predictor: Predictor, name: str) -> None:
