@@ -90,9 +90,9 @@ def _initial(b: Builder, value: Value) -> Value:
         dims = b.const(value.data.shape, np.int32)
         b.ops(FILL, [dims, b.const(0, value.data.dtype)], None, [state])
     elif fill is not None:
-        dims, zero = fill.inputs
-        assert dims is not None
-        b.ops(FILL, [_joined(b, dims), zero], None, [state])
+        shape, zero = fill.inputs
+        assert shape is not None
+        b.ops(FILL, [_joined(b, shape), zero], None, [state])
     else:
         b.ops(TILE, [value, b.const([1, 1], np.int32)], None, [state])
     return state

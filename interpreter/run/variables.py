@@ -162,7 +162,9 @@ class Variables:
 
     def reset(self, *, resources: bool = False) -> None:
         """Set every variable tensor back to its first value; with resources these too, as if the model had not run."""
-        kept = {} if resources else {key: value for key, value in self._values.items() if isinstance(key, str)}
+        kept: dict[VariableKey, Array | Held] = {
+            key: value for key, value in self._values.items() if isinstance(key, str) and not resources
+        }
         for key, value in self._values.items():
             if key not in kept:
                 self._count(value, None)
