@@ -138,6 +138,10 @@ class Allocation(Introspection):
             self._shelf.put(self._entries, prepared)
             self._install(prepared.without(self._seen))
 
-    def reset_all_variables(self) -> None:
-        """Set variable tensors (LSTM state) back to zeros."""
-        self._variables.reset()
+    def reset_all_variables(self, *, resources: bool = False) -> None:
+        """Set variable tensors (LSTM state) back to zeros.
+
+        resources: ``tf.Variable``s and tables too, to what the model's first run assigns; those that only another
+        signature assigns have no value then. LiteRT never resets them: a model may keep its trained weights there.
+        """
+        self._variables.reset(resources=resources)

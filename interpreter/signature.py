@@ -15,8 +15,11 @@ from litecl.interpreter.device_tensor import DeviceTensor, DeviceTensors
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Array, Model, Shape, Signature
 from litecl.interpreter.on_tensors import Runs
+from litecl.interpreter.schema import TensorType
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
+_ARRAY = np.ndarray
+_SEEN_OTHERWISE = (TensorType.STRING, TensorType.BFLOAT16)  # see ``feeding.checked``
 
 
 class Runnable(Runs, Protocol):
@@ -74,18 +77,27 @@ class SignatureRunner:
         self._inputs = dict(sorted(self._signature.inputs.items()))
         self._outputs = dict(sorted(self._signature.outputs.items())).items()
         self._last: _Again | None = None
+        self._arrays: _Arrays | None = None
 
     def __call__(self, **inputs: npt.ArrayLike | DeviceTensor) -> dict[str, Any]:
         """Run the signature. Raises ModelError for missing or unknown names, ShapeError for a wrong type or shape.
 
         A ``DeviceTensor`` is read where it lies, and one whose name an output has too gets that output, in its place.
         """
+        arrays = self._arrays
+        if arrays is not None and arrays.give(inputs):
+            self._interpreter._invoke(self._subgraph_index)
+            found = arrays.results()
+            return self._results(Moved(arrays.given_bytes)) if found is None else found
         kept = {name: x for name, x in inputs.items() if isinstance(x, DeviceTensor)}
         if kept:
             return self.run(inputs, {name: x for name, x in kept.items() if name in self._signature.outputs})
         given_bytes = self._give(inputs)
         self._interpreter._invoke(self._subgraph_index)
-        return self._results(Moved(given_bytes))
+        found = self._results(Moved(given_bytes))
+        if arrays is None or not arrays.lasts:
+            self._arrays = _Arrays.of(self._interpreter, self._signature)
+        return found
 
     def run(
         self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor], outputs: Mapping[str, DeviceTensor] | None = None
@@ -203,6 +215,81 @@ class SignatureRunner:
     def get_output_details(self) -> dict[str, TensorDetails]:
         """TFLite's dictionary for every output, by name."""
         return {name: self._interpreter._details(t, self._subgraph_index) for name, t in self._outputs}
+
+
+class _Arrays:
+    """Where a model that stays prepared takes a signature's arrays from, and leaves its results.
+
+    given_bytes: of the arrays that are copied. Strings, and types that callers see as others, take the long way.
+    """
+
+    @classmethod
+    def of(cls, interpreter: Runnable, signature: Signature) -> "_Arrays | None":
+        """Return the places of a signature, None if there is more to do than to copy."""
+        subgraph, inputs, outputs = signature.subgraph, signature.inputs, signature.outputs
+        specs = [interpreter._spec(t, subgraph) for t in (*inputs.values(), *outputs.values())]
+        ends_where_it_begins = not {*inputs.values()}.isdisjoint(outputs.values())
+        if ends_where_it_begins or any(spec.type in _SEEN_OTHERWISE for spec in specs):
+            return None
+        return cls(interpreter, signature)
+
+    def __init__(self, interpreter: Runnable, signature: Signature) -> None:
+        self._interpreter, self._subgraph = interpreter, signature.subgraph
+        self._executor, self._all_inputs = interpreter._executor, interpreter._inputs
+        self._inputs, self._outputs = interpreter._inputs[self._subgraph], sorted(signature.outputs.items())
+        shared = interpreter._shared.get(self._subgraph, {})
+        copied = interpreter._copied_inputs(self._subgraph) if self._subgraph else ()
+        # Of each: shape and type; memory that it is copied to, or else whether it is an input itself, or a copy of it.
+        self._places = dict[str, tuple[Shape, np.dtype[Any], Array | None, int, bool]]()
+        self.given_bytes = 0
+        for name, tensor in signature.inputs.items():
+            itself, value = tensor in copied, self._inputs[tensor]
+            memory = None if itself else shared.get(tensor)
+            self._places[name] = value.shape, value.dtype, memory, tensor, itself
+            self.given_bytes += 0 if itself else value.nbytes
+        self._moved = Moved(self.given_bytes)
+
+    @property
+    def lasts(self) -> bool:
+        """Return whether the model has not been prepared anew, so that places are where they were."""
+        interpreter = self._interpreter
+        is_same = interpreter._executor is self._executor and interpreter._inputs is self._all_inputs
+        return is_same and not interpreter._preliminary
+
+    def give(self, inputs: Mapping[str, Any]) -> bool:
+        """Set inputs, and return whether that was all there is to do; if not, none is set, or all are to be again."""
+        places = self._places
+        if len(inputs) != len(places) or not self.lasts:
+            return False
+        for name, x in inputs.items():
+            place = places.get(name)
+            if place is None or type(x) is not _ARRAY or x.shape != place[0] or x.dtype != place[1]:
+                return False
+        try:
+            for name, x in inputs.items():
+                _, _, memory, tensor, itself = places[name]
+                if memory is not None:
+                    memory[...] = x
+                else:
+                    self._inputs[tensor] = x if itself else x.copy()
+        except MemoryError:
+            return False
+        return True
+
+    def results(self) -> dict[str, Any] | None:
+        """Return copies of the outputs, None if they are elsewhere; what was copied is counted."""
+        interpreter, found, returned = self._interpreter, dict[str, Any](), 0
+        values = interpreter._values.get(self._subgraph, _NONE)
+        try:
+            for name, tensor in self._outputs:
+                found[name] = value = np.array(values[tensor])
+                returned += value.nbytes
+        except (KeyError, MemoryError):
+            return None
+        if returned != self._moved.returned:
+            self._moved = Moved(self.given_bytes, returned)
+        interpreter._count(self._moved)
+        return found
 
 
 class _Again:

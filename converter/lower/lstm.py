@@ -19,7 +19,10 @@ from litecl.interpreter.ops.bidirectional_sequence_lstm import (
     BidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.ops.broadcast_to import BROADCAST_TO
+from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
 from litecl.interpreter.ops.fill import FILL
+from litecl.interpreter.ops.pack import PACK
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.rnn import UNIDIRECTIONAL_SEQUENCE_RNN, SequenceRNNOptions
 from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions
@@ -87,10 +90,37 @@ def _initial(b: Builder, value: Value) -> Value:
         dims = b.const(value.data.shape, np.int32)
         b.ops(FILL, [dims, b.const(0, value.data.dtype)], None, [state])
     elif fill is not None:
-        b.ops(FILL, fill.inputs, None, [state])
+        shape, zero = fill.inputs
+        assert shape is not None
+        b.ops(FILL, [_joined(b, shape), zero], None, [state])
     else:
         b.ops(TILE, [value, b.const([1, 1], np.int32)], None, [state])
     return state
+
+
+def _joined(b: Builder, dims: Value) -> Value:
+    """Return dimensions that PACK stacks by CONCATENATION, which LiteRT computes when it allocates tensors, as it does
+    SHAPE. Then it knows the shape of a state, whose memory it otherwise refuses to reset (``reset_all_variables``).
+    """
+    pack = dims.producer
+    if pack is None or pack.op is not PACK:
+        return dims
+    parts = [_vector(b, number) for number in pack.inputs if number is not None]
+    return b.op(CONCATENATION, parts, ConcatenationOptions(0), type=dims.type, shape=dims.shape)
+
+
+def _vector(b: Builder, number: Value) -> Value:
+    """Return a scalar as a vector of one element: one of a vector by a slice that keeps its dimension."""
+    if number.data is not None:
+        return b.const(number.data.reshape(1))
+    taken = number.producer
+    if taken is not None and taken.op is STRIDED_SLICE and taken.options == StridedSliceOptions(shrink_axis_mask=1):
+        vector, begin, *_ = taken.inputs
+        at = None if begin is None or begin.data is None else int(begin.data[0])
+        if at is not None and at >= 0:
+            bounds = [b.const([bound], np.int32) for bound in (at, at + 1, 1)]
+            return b.op(STRIDED_SLICE, [vector, *bounds], StridedSliceOptions(), type=number.type, shape=(1,))
+    return b.op(RESHAPE, [number, b.const([1], np.int32)], ReshapeOptions((1,)), type=number.type, shape=(1,))
 
 
 def _step(b: Builder, sequence: Value, at: int, shape: Dims | None, axis: int = 1) -> Value:

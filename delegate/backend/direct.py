@@ -19,7 +19,7 @@ class Direct:
     kernels are run, by one thread at a time, as they may fail, between states that are put in their places. alone: once
     the execution has found a way that cannot fail, that is all; or, with states, while nobody else stores any.
 
-    initialise: gives variables their first values, before the first run. failed: see ``InPlace``.
+    initialise: gives variables that have none their first values. failed: see ``InPlace``.
     """
 
     def __init__(
@@ -59,7 +59,6 @@ class Direct:
     def _first(self) -> None:
         if self._initialise is not None:
             self._initialise()
-            self._initialise = None
         counters, cost = self._counters, self._cost
         vars(counters).update(vars(Counters(invocation=self._number)))
         self._program.copied = ()
@@ -74,6 +73,8 @@ class Direct:
         self._program.copied = ()
         with self._program.lock:
             try:
+                if self._initialise is not None:  # variables may have been reset
+                    self._initialise()
                 if self._has_states:
                     self._states.restore(self._variables, counters)
                 faster = self._run_plan()

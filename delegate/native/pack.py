@@ -14,19 +14,27 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from litecl import kernels_cl
 from litecl.delegate import disk
+from litecl.delegate.native import features
 from litecl.delegate.native.clang import OPTIONS
+from litecl.delegate.native.kinds import KINDS
 from litecl.interpreter.dataclass import dataclass
-from litecl.interpreter.errors import DelegateError, KernelBuildError
+from litecl.interpreter.dynamic_range import DynamicRange
+from litecl.interpreter.errors import DelegateError, KernelBuildError, brief
+from litecl.interpreter.records import Matching, Misfit, Within, record
 
 _FORMAT = 2
 _MANIFEST, _FOLDER = "manifest.json", "libraries"
+_MOST_BYTES = 1 << 28  # of a manifest, or a library, unpacked
 _WHEN = (1980, 1, 1, 0, 0, 0)  # so that a pack made again is the same file
 # zipfile raises NotImplementedError for a method of compression that it does not know, RuntimeError for a password.
 _FAULTS = (zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError, EOFError)
+
+_Digest = Annotated[str, Matching(r"[0-9a-f]{64}", "a SHA-256")]
+_Threads = Annotated[tuple[Annotated[int, Within(1, 1 << 12)], ...], Within(1)]
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,19 @@ class Packed:
     processor: str
     macros: Mapping[str, str]
     features: tuple[str, ...]
-    libraries: Mapping[str, str]
+    libraries: Mapping[str, _Digest]
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    """What ``manifest.json`` says; see ``Pack``."""
+
+    format: Literal[2]
+    kernels: _Digest
+    models: Mapping[str, str]
+    threads: _Threads
+    dynamic_range: DynamicRange
+    machines: Annotated[tuple[Packed, ...], Within(1)]
 
 
 @dataclass(frozen=True)
@@ -56,7 +76,7 @@ class Pack:
     path: Path
     digest: str
     threads: tuple[int, ...] = field(compare=False)
-    dynamic_range: str = field(compare=False)
+    dynamic_range: DynamicRange = field(compare=False)
     models: Mapping[str, str] = field(compare=False)
     machines: tuple[Packed, ...] = field(compare=False)
 
@@ -66,7 +86,7 @@ class Pack:
             return None
         try:
             with zipfile.ZipFile(self.path) as file:
-                content = file.read(f"{_FOLDER}/{name}")
+                content = _member(file, f"{_FOLDER}/{name}")
         except OSError as error:
             raise KernelBuildError(f"{self.path}: {error.strerror}") from error
         except _FAULTS as error:
@@ -80,7 +100,7 @@ def read(path: Path) -> Pack:
     """Read a pack's manifest. Raises DelegateError for a file that is none, is damaged, or is of another litecl."""
     try:
         with zipfile.ZipFile(path) as file:
-            text, sealed = file.read(_MANIFEST), file.comment.decode(errors="replace")
+            text, sealed = _member(file, _MANIFEST), file.comment.decode(errors="replace")
     except OSError as error:
         raise DelegateError(f"{path}: {error.strerror}") from error
     except _FAULTS as error:
@@ -91,20 +111,43 @@ def read(path: Path) -> Pack:
         )
     try:
         return _parsed(path, digest, json.loads(text))
-    except (KeyError, TypeError, ValueError) as error:
-        raise DelegateError(f"{path}: a manifest that litecl did not write: {type(error).__name__}: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise DelegateError(f"{path}: a manifest that litecl did not write: {error}") from error
 
 
-def _parsed(path: Path, digest: str, data: Mapping[str, Any]) -> Pack:
-    if data["format"] != _FORMAT:
-        raise DelegateError(f"{path}: expected a pack of format {_FORMAT}, got {data['format']}")
-    if data["kernels"] != (own := kernels_digest()):
+def _member(file: zipfile.ZipFile, name: str) -> bytes:
+    """Return a member of a file. Raises RuntimeError for one that is too large."""
+    if (size := file.getinfo(name).file_size) > _MOST_BYTES:
+        raise RuntimeError(f"{name} has {size} bytes, expected at most {_MOST_BYTES}")
+    return file.read(name)
+
+
+def _parsed(path: Path, digest: str, data: Any) -> Pack:
+    format_, kernels = (data.get(name) if isinstance(data, dict) else None for name in ("format", "kernels"))
+    if isinstance(format_, int) and format_ != _FORMAT:  # whatever else another format has
+        raise DelegateError(f"{path}: expected a pack of format {_FORMAT}, got {format_}")
+    if isinstance(kernels, str) and kernels != (own := kernels_digest()):
         raise DelegateError(
-            f"{path} was made by another version of litecl, with kernels {data['kernels'][:12]}, and this one has "
-            f"{own[:12]}: make it again with the litecl that runs it"
+            f"{path} was made by another version of litecl, with kernels {kernels[:12]}, and this one has {own[:12]}: "
+            "make it again with the litecl that runs it"
         )
-    machines = [Packed(**{**row, **{n: tuple(row[n]) for n in ("options", "features")}}) for row in data["machines"]]
-    return Pack(path, digest, tuple(data["threads"]), data["dynamic_range"], data["models"], tuple(machines))
+    manifest = record(_Manifest, data)
+    for i, packed in enumerate(manifest.machines):
+        _check_machine(f"machines[{i}]", packed)
+    return Pack(path, digest, manifest.threads, manifest.dynamic_range, manifest.models, manifest.machines)
+
+
+def _check_machine(where: str, packed: Packed) -> None:
+    """Raise Misfit for a kind of machine that there is not, and for features that are not those of its compiler, by
+    which a processor would be given instructions that it lacks.
+    """
+    kind = KINDS.get(packed.machine.partition(":")[0])
+    if kind is None:
+        raise Misfit(f"{where}.machine: expected one of {[*KINDS]}, got {brief(repr(packed.machine))}")
+    asked = [name for name in features.known(kind.architecture) if name in packed.macros]
+    missed = set(asked) - set(packed.features) if kind.system != "darwin" else ()  # see ``packing.target``
+    if missed or (unknown := set(packed.features) - set(asked)):
+        raise Misfit(f"{where}.features: expected those among its macros, {sorted(missed or unknown)} differ")
 
 
 def write(
@@ -113,7 +156,7 @@ def write(
     threads: Sequence[int],
     machines: Sequence[Packed],
     libraries: Mapping[str, bytes],
-    dynamic_range: str,
+    dynamic_range: DynamicRange,
 ) -> Pack:
     """Write a pack. libraries: those of all machines, by name. Raises OSError, after which an earlier pack is whole."""
     data = {

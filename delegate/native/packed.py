@@ -69,7 +69,10 @@ def packed_device(programs: str | PathLike[str], demand: Demand) -> PackedFound:
     most = min(demand.num_threads or suitable, threads)
     facts = Facts(packed.version, packed.processor, packed.macros)  # of the compiler, which is not there
     made_by = Compiler((str(found.path), found.digest), f"of {found.path}", (), packed.options, told=facts)
-    return PackedFound(made_by, max(n for n in found.threads if n <= most), pack=found, packed=packed)
+    fitting = [n for n in found.threads if n <= most]
+    if not fitting:
+        raise DelegateError(f"{found.path} was made for threads {[*found.threads]}, and here are {most}")
+    return PackedFound(made_by, max(fitting), pack=found, packed=packed)
 
 
 def _fitting(found: Pack, kind: Kind, missing: Callable[[str, Collection[str]], list[str]]) -> Packed:

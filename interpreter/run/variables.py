@@ -160,12 +160,16 @@ class Variables:
         value = self._values.get(key)
         return value is None or (value.shape == spec.shape and value.dtype == spec.dtype)
 
-    def reset(self) -> None:
-        """Sets every variable tensor back to its first value; resources stay."""
+    def reset(self, *, resources: bool = False) -> None:
+        """Set every variable tensor back to its first value; with resources these too, as if the model had not run."""
+        kept: dict[VariableKey, Array | Held] = {
+            key: value for key, value in self._values.items() if isinstance(key, str) and not resources
+        }
         for key, value in self._values.items():
-            if not isinstance(key, str):
+            if key not in kept:
                 self._count(value, None)
-        self._values = {key: value for key, value in self._values.items() if isinstance(key, str)}
+        done = {} if resources else self.resources
+        self._values, self.resources = kept, done
         self.changes += 1
 
 

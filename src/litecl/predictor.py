@@ -1,17 +1,17 @@
 """A model as a function of batches: dictionaries of arrays in and out, on one device or several."""
 
-import queue
-import threading
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self, cast
 
 import numpy as np
 
+from litecl.background import Background
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.devices import devices
 from litecl.delegate.required import require_all
@@ -20,6 +20,7 @@ from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.html import block, paragraph, table
 from litecl.lane import Lane
+from litecl.pool import Pool, is_within
 
 Batch = Mapping[str, Any] | Array | Sequence[Any]
 
@@ -68,14 +69,9 @@ class Predictor:
             if require_device:
                 require_all("require_device", report)
         mode = options.get("dynamic_range")
-        self._spare = source, signature, places[0], mode
-        self._busy = set[int]()  # threads that are in a call, which a signal handler may interrupt
         self._lanes = [Lane(source, signature, delegates, mode) for delegates in places * buffers]
-        self._free: queue.LifoQueue[Lane] = queue.LifoQueue()
-        for lane in reversed(self._lanes):
-            self._free.put(lane)
-        self._threads: ThreadPoolExecutor | None = None
-        self._lock = threading.Lock()
+        self._pool = Pool(self._lanes, partial(Lane, source, signature, places[0], mode))
+        self._background = Background(len(self._lanes))
 
     @property
     def inputs(self) -> dict[str, tuple[Shape, np.dtype[Any]]]:
@@ -111,8 +107,8 @@ class Predictor:
         """Return the outputs of a batch by name, in the rows of its inputs. Raises ModelError and ShapeError."""
         named = self._named(batch)
         kept = {name: value for name, value in named.items() if name in self._keep}
-        with self._lane() as lane:
-            return Results(kept | lane.run({name: x for name, x in named.items() if name not in self._keep}))
+        given = {name: x for name, x in named.items() if name not in self._keep}
+        return Results(kept | self._pool.run(lambda lane: lane.run(given)))
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name} {dtype}[{','.join(map(str, s))}]" for name, (s, dtype) in self.inputs.items())
@@ -138,13 +134,9 @@ class Predictor:
 
         A signal handler that has interrupted a call runs it itself: threads may wait for what it has interrupted.
         """
-        with self._entered() as interrupts:
-            if interrupts:
-                return _ran(self, batch)
-            with self._lock:
-                if self._threads is None:
-                    self._threads = ThreadPoolExecutor(len(self._lanes), "litecl-predictor")
-            return self._threads.submit(self, batch)
+        if is_within(self, (Predictor.submit.__code__, Predictor.__call__.__code__)):
+            return _ran(self, batch)
+        return self._background.submit(self, batch)
 
     def map(self, batches: Iterable[Batch]) -> Iterator[Results]:
         """Yield the results of batches in their order, while others are computed and the next ones are fetched."""
@@ -158,8 +150,7 @@ class Predictor:
 
     def close(self) -> None:
         """Wait for what was begun, and let go of the model."""
-        if self._threads is not None:
-            self._threads.shutdown()
+        self._background.close()
         for lane in self._lanes:
             lane.interpreter.close()
 
@@ -171,31 +162,6 @@ class Predictor:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_again, self._made_from
-
-    @contextmanager
-    def _entered(self) -> Iterator[bool]:
-        """Begin a call; yield whether it interrupts another one of this thread's, whose locks it must not wait for."""
-        thread = threading.get_ident()
-        interrupts = thread in self._busy
-        try:
-            self._busy.add(thread)
-            yield interrupts
-        finally:
-            if not interrupts:
-                self._busy.discard(thread)
-
-    @contextmanager
-    def _lane(self) -> Iterator[Lane]:
-        """Yield a lane once one is free; a new one, for the moment, to a call that interrupts another one."""
-        with self._entered() as interrupts:
-            lane = Lane(*self._spare) if interrupts else self._free.get()
-            try:
-                yield lane
-            finally:
-                if interrupts:
-                    lane.interpreter.close()
-                else:
-                    self._free.put(lane)
 
     def _named(self, batch: Batch) -> Mapping[str, Any]:
         """Return a batch by name. Raises ModelError for an array where there are several inputs."""

@@ -8,6 +8,9 @@ import pytest
 
 keras = pytest.importorskip("keras")
 
+from ai_edge_litert.interpreter import Interpreter as LiteRT  # noqa: E402
+from ai_edge_litert.interpreter import OpResolverType  # noqa: E402
+
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.file.reader import read  # noqa: E402
@@ -82,6 +85,18 @@ def test_fused_layer(case: KerasModel, tmp_path: Path) -> None:
         assert all(fusion.made for fusion in converter.report.fusions) and converter.report.fusions
         assert sum(converter.report.subgraphs) <= case.operators + 5 * (case.batches == (1,))
         _check(content, model, case.batches)
+        _check_that_litert_resets(content, model)
+
+
+def _check_that_litert_resets(content: bytes, model: Any) -> None:
+    """``reset_all_variables`` raises where LiteRT learns the shape of a state only as it runs."""
+    for resolver in (OpResolverType.AUTO, OpResolverType.BUILTIN_REF):
+        interpreter = LiteRT(model_content=content, experimental_op_resolver_type=resolver)
+        interpreter.allocate_tensors()
+        interpreter.reset_all_variables()
+        (values,) = feeds(model, 1)
+        assert_all_close(invoke(interpreter, [values]), [np.asarray(model(values, training=False))])
+        interpreter.reset_all_variables()
 
 
 def test_loops_on_request(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from litecl.delegate.native import pack
+from litecl.delegate.native import kinds, pack
 from support.full_disk import full_disk
 
 _LIBRARIES = {name: np.random.default_rng(seed).bytes(1 << 21) for seed, name in enumerate(("library-a", "library-b"))}
@@ -15,7 +15,7 @@ _LIBRARIES = {name: np.random.default_rng(seed).bytes(1 << 21) for seed, name in
 def _write(path: Path, name: str) -> pack.Pack:
     """Write a pack of one library."""
     libraries = {name: _LIBRARIES[name]}
-    packed = pack.Packed("here", "1", (), "any", {}, (), pack.digests(libraries, libraries))
+    packed = pack.Packed(kinds.here().name, "1", (), "any", {}, (), pack.digests(libraries, libraries))
     return pack.write(path, {}, [1], [packed], libraries, "asymmetric")
 
 

@@ -195,6 +195,61 @@ def test_a_library_that_was_exchanged(folder: Path, tmp_path: Path) -> None:
         prepared(CHAIN, programs=changed, strict=True)
 
 
+_WRONG: dict[str, tuple[Any, str]] = {
+    "no thread": (lambda d: d.update(threads=[0]), r"threads\[0\]: expected a number of 1 to 4096, got 0"),
+    "fewer threads than none": (lambda d: d.update(threads=[1, -2]), r"threads\[1\]: expected a number of 1"),
+    "very many threads": (lambda d: d.update(threads=[1, 10**9]), r"threads\[1\]: expected a number of 1"),
+    "threads in halves": (lambda d: d.update(threads=[1.5]), r"threads\[0\]: expected an integer"),
+    "threads as a text": (lambda d: d.update(threads="1"), "threads: expected a list"),
+    "true threads": (lambda d: d.update(threads=[True]), r"threads\[0\]: expected an integer"),
+    "no numbers of threads": (lambda d: d.update(threads=[]), "threads: expected a length of at least 1, got 0"),
+    "too many threads for here": (lambda d: d.update(threads=[4096]), r"made for threads \[4096\]"),
+    "another mode": (lambda d: d.update(dynamic_range="fast"), "dynamic_range: expected one of"),
+    "models in a list": (lambda d: d.update(models=["chain.tflite"]), "models: expected a mapping"),
+    "a model's name": (lambda d: d.update(models={"1": 2}), r"models\['1'\]: expected a text"),
+    "another format": (lambda d: d.update(format=3), "expected a pack of format 2, got 3"),
+    "a format of text": (lambda d: d.update(format="2"), "format: expected 2"),
+    "no kernels": (lambda d: d.pop("kernels"), "expected the key 'kernels'"),
+    "kernels as a number": (lambda d: d.update(kernels=7), "kernels: expected a text"),
+    "an unknown key": (lambda d: d.update(code="x"), r"expected only \[.*got \['code'\]"),
+    "no machines": (lambda d: d.update(machines=[]), "machines: expected a length of at least 1"),
+    "a machine as a text": (lambda d: d.update(machines=["x"]), r"machines\[0\]: expected a mapping"),
+    "an unknown machine": (lambda d: d["machines"][0].update(machine="pdp-11"), r"machines\[0\].machine: expected one"),
+    "a machine's number": (lambda d: d["machines"][0].update(machine=3), r"machines\[0\].machine: expected a text"),
+    "an option": (lambda d: d["machines"][0].update(options=[1]), r"machines\[0\].options\[0\]: expected a text"),
+    "options as a text": (lambda d: d["machines"][0].update(options="-O2"), r"machines\[0\].options: expected a list"),
+    "macros": (lambda d: d["machines"][0].update(macros={"__AVX__": 1}), r"macros\['__AVX__'\]: expected a text"),
+    "an unknown feature": (
+        lambda d: d["machines"][0].update(features=["x"]),
+        r"machines\[0\].features: expected those",
+    ),
+    "a feature that is not asked for": (
+        lambda d: d["machines"][0].update(macros={features.known(kinds.here().architecture)[0]: ""}, features=[]),
+        r"machines\[0\].features: expected those among its macros",
+    ),
+    "a library's digest": (
+        lambda d: d["machines"][0]["libraries"].update(x="../y"),
+        r"machines\[0\].libraries\['x'\]: expected a SHA-256",
+    ),
+    "a list": (lambda d: [d], "expected a mapping"),
+}
+
+
+@pytest.mark.parametrize("wrong", _WRONG)
+def test_a_manifest_whose_values_do_not_fit(folder: Path, wrong: str, tmp_path: Path) -> None:
+    """Its checksum is right: nothing of such a pack is used."""
+    change, match = _WRONG[wrong]
+    with zipfile.ZipFile(folder / "both.pack") as old, zipfile.ZipFile(tmp_path / "changed.pack", "w") as new:
+        data = json.loads(old.read("manifest.json"))
+        changed = change(data)
+        text = json.dumps(changed if isinstance(changed, list) else data).encode()
+        new.writestr("manifest.json", text)
+        new.comment = hashlib.sha256(text).hexdigest().encode()
+    with pytest.raises(DelegateError, match=match) as caught:
+        prepared(CHAIN, programs=tmp_path / "changed.pack", strict=True)
+    assert "changed.pack" in str(caught.value)
+
+
 def test_files_that_are_no_packs(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(DelegateError, match="No such file"):
         prepared(CHAIN, programs=tmp_path / "none.pack", strict=True)

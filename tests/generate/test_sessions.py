@@ -1,6 +1,9 @@
 """Sessions of a small model: prompts in pieces, forks, files, turns, errors; against numpy without caches."""
 
+import errno
+import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +12,12 @@ import pytest
 
 from litecl import Generator
 from litecl.generate.model import LanguageModel, _keep_all
+from litecl.generate.session import Session
 from litecl.generate.signatures import Entry, Role, Step
-from litecl.interpreter.errors import ModelError
+from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.file.writer import write_file
 from support.causal_lm import CausalLM
+from support.interrupts import interrupted, places
 from tools.mutation.raw import changed_bytes, changed_words
 
 LM = CausalLM()
@@ -173,6 +178,109 @@ def test_saved_and_loaded(generator: Generator, path: Path, tmp_path: Path) -> N
         assert loaded.generate(PROMPT[10:13], max_tokens=20, temperature=2.0).tokens == rest
 
 
+def test_a_stream_of_a_whole_generation_that_was_left_is_saved(generator: Generator, tmp_path: Path) -> None:
+    """The caches then hold more than was yielded."""
+    session = generator.session()
+    next(iter(session.stream(PROMPT[:9], max_tokens=12, whole=True)))
+    session.save(tmp_path / "session.npz")
+    loaded = generator.load(tmp_path / "session.npz")
+    assert [*loaded.tokens] == [*PROMPT[:9], *LM.greedy(PROMPT[:9], 1)]
+    text = [*loaded.tokens]
+    assert [*loaded.generate(max_tokens=5).tokens] == LM.greedy(text, 5)
+
+
+def test_a_full_disk_leaves_the_session_that_was_saved_before(
+    generator: Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, file = generator.session(), tmp_path / "session.npz"
+    session.generate(PROMPT[:10], max_tokens=4)
+    session.save(file)
+    tokens, savez = session.tokens, np.savez
+
+    def full(file: Any, **arrays: Any) -> None:
+        file.write(b"a part of it")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    session.generate(max_tokens=2)
+    with pytest.raises(OSError, match="No space left"):
+        session.save(file)
+    monkeypatch.setattr(np, "savez", savez)
+    assert generator.load(file).tokens == tokens
+    assert [each.name for each in tmp_path.iterdir()] == ["session.npz"]
+
+
+def _random(**changed: Any) -> Any:
+    def change(data: dict[str, Any]) -> None:
+        for name, given in changed.items():
+            (data["random"]["state"] if name in ("state", "inc") else data["random"])[name] = given
+
+    return change
+
+
+_WRONG: dict[str, tuple[Any, str]] = {
+    "a token past the vocabulary": (lambda d: d["tokens"].append(10**9), "out of range for a vocabulary of 300"),
+    "the vocabulary as a token": (lambda d: d["tokens"].append(300), "out of range for a vocabulary of 300"),
+    "a negative token": (lambda d: d["tokens"].append(-1), r"tokens\[14\]: expected a number of at least 0, got -1"),
+    "half a token": (lambda d: d["tokens"].append(0.5), r"tokens\[14\]: expected an integer, got 0.5"),
+    "a text as a token": (lambda d: d["tokens"].append("a"), r"tokens\[14\]: expected an integer"),
+    "a truth value as a token": (lambda d: d["tokens"].append(True), r"tokens\[14\]: expected an integer"),
+    "no token": (lambda d: d["tokens"].append(None), r"tokens\[14\]: expected an integer"),
+    "a text of tokens": (lambda d: d.update(tokens="12"), "tokens: expected a list"),
+    "too many tokens": (lambda d: d.update(tokens=[1] * 66), "66 tokens, expected at most 65"),
+    "no tokens": (lambda d: d.pop("tokens"), "expected the key 'tokens'"),
+    "more held than there are": (lambda d: d.update(held=15), "caches of 15 tokens in a session of 14"),
+    "fewer held than none": (lambda d: d.update(held=-1), "held: expected a number of at least 0"),
+    "half a token held": (lambda d: d.update(held=2.5), "held: expected an integer"),
+    "a truth value held": (lambda d: d.update(held=True), "held: expected an integer"),
+    "no random numbers": (lambda d: d.update(random=None), "random: expected a mapping"),
+    "another generator": (_random(bit_generator="MT19937"), "random.bit_generator: expected 'PCG64'"),
+    "a huge state": (_random(state=1 << 128), r"random.state.state: expected a number of 0 to \d+"),
+    "a negative state": (_random(inc=-1), r"random.state.inc: expected a number of 0 to"),
+    "a state that is no number": (_random(state="1"), "random.state.state: expected an integer"),
+    "a huge half": (_random(uinteger=1 << 32), "random.uinteger: expected a number of 0 to 4294967295"),
+    "a half that is no number": (_random(has_uint32=None), r"random.has_uint32: expected one of \[0, 1\]"),
+    "a state without a part": (lambda d: d["random"].pop("state"), "random: expected the key 'state'"),
+    "another version": (lambda d: d.update(version=2), "a session of version 2, expected 1"),
+    "no version": (lambda d: d.pop("version"), "expected the key 'version'"),
+    "an unknown key": (lambda d: d.update(other=1), r"\['other'\]"),
+    "another model": (lambda d: d.update(model="0" * 64), "another model"),
+    "a model that is no text": (lambda d: d.update(model=3), "model: expected a text"),
+}
+_WRONG_CACHES: dict[str, tuple[Callable[[np.ndarray], Any], str]] = {
+    "another shape": (lambda x: x[:, :, 1:], r"expected float32\[.*\], got float32"),
+    "another type": (lambda x: x.astype(np.float16), r"expected float32\[.*\], got float16"),
+    "objects": (lambda x: x.astype(object), "allow_pickle"),
+    "no number": (lambda x: np.where(np.arange(x.size).reshape(x.shape) == 5, np.nan, x), "expected finite numbers"),
+    "infinity": (lambda x: np.where(np.arange(x.size).reshape(x.shape) == 5, np.inf, x), "expected finite numbers"),
+    "far more": (lambda x: np.tile(x, 99), "larger than that of a session"),
+}
+
+
+@pytest.mark.parametrize("wrong", [*_WRONG, *_WRONG_CACHES])
+def test_sessions_with_values_that_do_not_fit(generator: Generator, wrong: str, tmp_path: Path) -> None:
+    """A session that reads such a file stays as it was."""
+    session, file = generator.session(), tmp_path / "session.npz"
+    session.generate(PROMPT[:10], max_tokens=4)
+    session.save(file)
+    with np.load(file) as arrays:
+        members = dict(arrays)
+    if wrong in _WRONG:
+        change, match = _WRONG[wrong]
+        data = json.loads(bytes(members["session"]))
+        change(data)
+        members["session"] = np.frombuffer(json.dumps(data).encode(), np.uint8)
+    else:
+        alter, match = _WRONG_CACHES[wrong]
+        members["kv_cache_k_0"] = alter(members["kv_cache_k_0"])
+    np.savez(file, **members)
+    tokens = session.tokens
+    with pytest.raises(ModelError, match=match):
+        session.restore(file)
+    assert session.tokens == tokens
+    assert [*session.generate(max_tokens=3).tokens] == LM.greedy([*tokens], 3)
+
+
 def test_files_that_are_no_session_of_the_model(generator: Generator, tmp_path: Path) -> None:
     session, file = generator.session(), tmp_path / "session.npz"
     session.generate(PROMPT[:10], max_tokens=4)
@@ -220,11 +328,74 @@ def test_an_interrupt_loses_nothing(generator: Generator, monkeypatch: pytest.Mo
         return made
 
     monkeypatch.setattr(LanguageModel, "run", interrupted)
+    pieces = []
     with pytest.raises(KeyboardInterrupt):
-        session.generate(PROMPT[:9], max_tokens=20)
+        for piece in session.stream(PROMPT[:9], max_tokens=20):
+            pieces.append(piece.token)  # noqa: PERF401  # what comes before the interrupt
     tokens = [*session.tokens]
-    assert len(tokens) > 10
+    assert tokens == [*PROMPT[:9], *pieces]
+    assert len(pieces) > 1
     assert [*session.generate(max_tokens=8).tokens] == LM.greedy(tokens, 8)
+
+
+def test_an_interrupt_anywhere_in_a_generation(path: Path) -> None:
+    """It is as if it had never been asked for: the prompt is not read twice, and the same tokens are drawn."""
+    generator = Generator(path, cpu=True)
+    session, keywords = generator.session(), {"max_tokens": 4, "temperature": 2.0}
+    session.generate(PROMPT[:4], seed=3, **keywords)
+    tokens, wanted = session.tokens, session.fork().generate(PROMPT[4:9], **keywords).tokens
+    ways: dict[str, Callable[[Session], Any]] = {
+        "generate": lambda each: each.generate(PROMPT[4:9], **keywords),
+        "score": lambda each: each.score(PROMPT[4:9]),
+        "another seed": lambda each: each.generate(PROMPT[4:9], seed=8, **keywords),
+        "whole": lambda each: each.generate(PROMPT[4:9], whole=True, top_k=8, **keywords),
+    }
+    for name, way in ways.items():
+        way(session.fork())  # a loop is prepared once
+        tried = range(0, places(lambda way=way: way(session.fork())), 97)  # type: ignore[misc]
+        for number in tried:
+            other = session.fork()
+            if interrupted(lambda other=other, way=way: way(other), number) == "raised":  # type: ignore[misc]
+                assert other.tokens == tokens, (name, number)
+                assert other.generate(PROMPT[4:9], **keywords).tokens == wanted, (name, number)
+        assert len(tried) > 10
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"seed": -1}, r"seed: expected a number of at least 0, got -1"),
+        ({"seed": "one"}, "seed: expected an integer, got 'one'"),
+        ({"seed": 1.5}, "seed: expected an integer"),
+        ({"max_tokens": "8"}, "max_tokens: expected an integer"),
+        ({"max_tokens": True}, "max_tokens: expected an integer"),
+        ({"temperature": "hot"}, "temperature: expected a finite number"),
+        ({"temperature": np.nan}, "temperature: expected a finite number"),
+        ({"temperature": 1.0, "top_k": 2.5}, "top_k: expected an integer"),
+        ({"temperature": 1.0, "top_p": None}, "top_p: expected a finite number"),
+        ({"stop": [3]}, r"stop\[0\]: expected a text"),
+        ({"stop_tokens": 3}, "stop_tokens: expected a list"),
+        ({"stop_tokens": ["a"]}, r"stop_tokens\[0\]: expected an integer"),
+        ({"whole": "yes"}, "whole: expected true or false"),
+        ({"logits": 1}, "logits: expected true or false"),
+    ],
+)
+def test_wrong_options_change_nothing(generator: Generator, options: dict[str, Any], match: str) -> None:
+    """They are refused before the prompt is added."""
+    session = generator.session()
+    session.generate(PROMPT[:5], max_tokens=2)
+    tokens = session.tokens
+    for way in (session.generate, session.stream):
+        with pytest.raises(ArgumentError, match=match):
+            way(PROMPT[5:8], **options)
+    assert session.tokens == tokens
+    assert [*session.generate(PROMPT[5:8], max_tokens=4).tokens] == LM.greedy([*tokens, *PROMPT[5:8]], 4)
+
+
+def test_options_of_numpy_types(generator: Generator) -> None:
+    given = {"max_tokens": np.int64(4), "seed": np.uint8(3), "temperature": np.float32(2), "stop_tokens": np.array([7])}
+    plain = {"max_tokens": 4, "seed": 3, "temperature": 2.0, "stop_tokens": (7,)}
+    assert generator.generate(PROMPT[:5], **given).tokens == generator.generate(PROMPT[:5], **plain).tokens
 
 
 def test_a_stream_may_be_left(generator: Generator) -> None:

@@ -124,6 +124,9 @@ def test_logits_that_are_no_numbers(cpu: bool, wrong: float, tmp_path: Path) -> 
     session = generator.session()
     with pytest.raises(ModelError, match="no largest number"):
         session.generate(PROMPT, max_tokens=20, whole=True)
+    assert session.tokens == ()
+    with pytest.raises(ModelError, match="no largest number"):
+        [*session.stream(PROMPT, max_tokens=20, whole=True)]
     assert [*session.tokens] == [*PROMPT, *LM.greedy(PROMPT, 4)]
 
 

@@ -1,6 +1,8 @@
-"""Ctrl-C in an invoke: either it raises and nothing has changed, or it returns with new states."""
+"""Ctrl-C in an invoke: either it raises and nothing has changed, or it returns with new states; and in a predictor."""
 
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import count
 from typing import Any
@@ -8,11 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litecl import Predictor
+from litecl.background import Background
 from litecl.delegate import CLDelegate
 from litecl.delegate.native import compiler
 from litecl.interpreter import Interpreter, limits
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.run import threads
+from support import small_models
 from support.build import randn
 from support.interrupts import interrupted, places
 from tools.fault_models import Subject, subjects
@@ -112,3 +118,105 @@ def _answer(interpreter: Interpreter, x: Array) -> Array:
     _feed(interpreter, [x])
     interpreter.invoke()
     return interpreter.get_tensor(interpreter.model.subgraphs[0].outputs[0])
+
+
+# Predictors
+
+
+@pytest.fixture
+def _no_hang() -> Iterator[None]:
+    """Fail instead of waiting: what waits for a lock hears of signals."""
+
+    def expired(number: int, frame: object) -> None:
+        raise TimeoutError("locked out")
+
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+_X = randn(np.random.default_rng(5), 2, 5)
+_WAYS: dict[str, Callable[[Predictor], Any]] = {
+    "call": lambda predictor: predictor(_X),
+    "submit": lambda predictor: predictor.submit(_X),
+    "result": lambda predictor: predictor.submit(_X).result(),
+    "result, with a timeout": lambda predictor: predictor.submit(_X).result(20),
+    "map": lambda predictor: [*predictor.map([_X] * 3)],
+}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no such signals here")
+@pytest.mark.parametrize("buffers", [1, 2])
+@pytest.mark.parametrize("way", _WAYS)
+def test_an_interrupt_anywhere_in_a_predictor(way: str, buffers: int, _no_hang: None) -> None:
+    """No lane is lost, no lock stays held, and no thread of its own is lost or blocked."""
+    model = small_models.chain()
+    wanted = small_models.run(small_models.reference(model), _X)
+    number = 0
+    with Predictor(write(model), cpu=True, buffers=buffers) as predictor:
+        (output,) = predictor.outputs
+        for number in count():
+            outcome = interrupted(lambda: _WAYS[way](predictor), number)
+            for result in (predictor(_X), predictor.submit(_X).result(20)):
+                np.testing.assert_allclose(result[output], wanted, rtol=1e-5, atol=1e-6)
+            if outcome == "returned":
+                break
+        for future in [predictor.submit(_X) for _ in range(3)]:
+            future.result(20)
+        assert len(predictor._pool._free) == buffers
+    assert number > 15
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no such signals here")
+def test_an_interrupt_anywhere_while_threads_are_started(_no_hang: None) -> None:
+    """As many as there may be serve the calls that follow."""
+    for number in count():
+        background = Background(2)
+        outcome = interrupted(lambda background=background: background.submit(abs, -1), number)  # type: ignore[misc]
+        both = threading.Barrier(2)
+        for future in [background.submit(both.wait, 20) for _ in range(2)]:
+            future.result(20)
+        background.close()
+        if outcome == "returned":
+            break
+    assert number > 10
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no such signals here")
+@pytest.mark.parametrize("buffers", [1, 2])
+def test_interrupts_at_random_among_threads(buffers: int, _no_hang: None) -> None:
+    """The main thread hears of them, while others wait for the same lanes."""
+    rng, model = np.random.default_rng(buffers), small_models.chain()
+    wanted, heard, ended = small_models.run(small_models.reference(model), _X), 0, threading.Event()
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    with Predictor(write(model), cpu=True, buffers=buffers) as predictor:
+        (output,) = predictor.outputs
+        wrong = list[Array]()
+
+        def others() -> None:
+            while not ended.is_set():
+                result = predictor(_X)[output]
+                if not np.allclose(result, wanted, rtol=1e-5, atol=1e-6):
+                    wrong.append(result)
+
+        threads = [threading.Thread(target=others) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(300):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-4, 3e-3))
+                    while True:
+                        predictor(_X)
+                except KeyboardInterrupt:
+                    heard += 1
+        finally:
+            ended.set()
+            signal.signal(signal.SIGALRM, before)
+        signal.alarm(30)
+        for thread in threads:
+            thread.join(30)
+        assert not any(thread.is_alive() for thread in threads)
+        assert (heard, wrong, len(predictor._pool._free)) == (300, [], buffers)

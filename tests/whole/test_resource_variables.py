@@ -262,3 +262,27 @@ def run(interpreter: Interpreter, *feeds: Array) -> list[Array]:
         interpreter.set_tensor(details["index"], feed)
     interpreter.invoke()
     return [interpreter.get_tensor(details["index"]) for details in interpreter.get_output_details()]
+
+
+def test_variables_are_reset_on_request(mode: dict[str, Any]) -> None:
+    """To what CALL_ONCE assigns, and only with ``resources=True``: they may be weights that were learned."""
+    first, g = Graph("first"), Graph("main")
+    start = randn(RNG, *SHAPE)
+    assign(first, "a", first.const(start))
+    g.node(CALL_ONCE, (), (), CallOnceOptions(1))
+    x = g.input(SHAPE)
+    now = tanh(g, add(g, read(g, "a"), x))
+    assign(g, "a", now)
+    runtime = prepared(write(model(g.build(now), first.build())), **mode)
+    x = randn(RNG, *SHAPE)
+    for resources in (True, False, True):
+        after = start
+        for _ in range(3):
+            after = np.tanh(after + x)
+            (got,) = run(runtime, x)
+            compare.assert_close(got, after, compare.DEVICE["float32"])
+        if not resources:
+            runtime.reset_all_variables()
+            after = np.tanh(after + x)
+            compare.assert_close(run(runtime, x)[0], after, compare.DEVICE["float32"])
+        runtime.reset_all_variables(resources=True)

@@ -122,9 +122,9 @@ def test_a_handler_runs_the_compiled_model_that_it_has_interrupted(
 
 _PREDICTOR = """
     import signal, sys
-    from concurrent.futures import ThreadPoolExecutor
     import numpy as np
     import litecl.predictor
+    from litecl.background import Task
     from litecl.interpreter import Interpreter
 
     options, where, way = eval(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -143,9 +143,7 @@ _PREDICTOR = """
 
     owner, function = {
         "while a lane is taken": (litecl.lane.Lane, "run"),
-        "while one is fetched": (predictor._free, "_get"),  # with the lock of the queue
-        "while one is given back": (predictor._free, "_put"),
-        "while a thread is given work": (ThreadPoolExecutor, "_adjust_thread_count"),  # with its locks
+        "while a thread is given work": (Task, "__init__"),
     }[where]
     real = getattr(owner, function)
 
@@ -156,7 +154,7 @@ _PREDICTOR = """
 
     signal.signal(signal.SIGWINCH, handle)
     setattr(owner, function, interrupted)
-    submits = owner is ThreadPoolExecutor
+    submits = owner is Task
     result = predictor.submit({name: x}).result(20)[output] if submits else predictor({name: x})[output]
     np.savez("results.npz", first=result, heard=heard[1], then=asked(other))
     predictor.close()
@@ -165,10 +163,7 @@ _PREDICTOR = """
 
 @pytest.mark.skipif(not hasattr(signal, "SIGWINCH"), reason="no such signals here")
 @pytest.mark.parametrize("way", ["call", "submit"])
-@pytest.mark.parametrize(
-    "where",
-    ["while a lane is taken", "while one is fetched", "while one is given back", "while a thread is given work"],
-)
+@pytest.mark.parametrize("where", ["while a lane is taken", "while a thread is given work"])
 @pytest.mark.long
 def test_a_handler_calls_the_predictor_that_it_has_interrupted(where: str, way: str, tmp_path: Path) -> None:
     """In a process with a limit on its time, as a lock may be waited for where no signal is heard."""

@@ -51,6 +51,34 @@ def test_step_after_step(file: str) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-3 if got.dtype == np.float32 else 0)
 
 
+@shared.needs_shared
+@pytest.mark.parametrize("file", _MODELS)
+@pytest.mark.parametrize("delegates", [[], [CLDelegate(num_threads=1)]], ids=["numpy", "device"])
+def test_a_new_stream(file: str, delegates: list[CLDelegate]) -> None:
+    """Only ``resources=True`` begins one; without it LiteRT's interpreter goes on too."""
+    path = str(shared.MODELS / file)
+    runtime, reference = Interpreter(path, delegates=delegates), LiteRT(path)
+    for each in (runtime, reference):
+        each.allocate_tensors()
+    (fed,) = runtime.get_input_details()
+    inputs = [_fed(np.random.default_rng(step), fed, step) for step in range(60)]
+
+    def stream(each: Any) -> bytes:
+        results = []
+        for x in inputs:
+            each.set_tensor(fed["index"], x)
+            each.invoke()
+            results.append(each.get_tensor(each.get_output_details()[0]["index"]))
+        return np.array(results).tobytes()
+
+    first, of_reference = stream(runtime), stream(reference)
+    runtime.reset_all_variables(), reference.reset_all_variables()
+    assert stream(runtime) != first
+    assert stream(reference) != of_reference
+    runtime.reset_all_variables(resources=True)
+    assert stream(runtime) == first
+
+
 def _fed(rng: np.random.Generator, fed: dict[str, Any], step: int) -> np.ndarray:
     """Return noise that grows and fades: of the whole range of bytes, or of a quiet voice."""
     loud = 0.6 + 0.4 * np.sin(step / 15)

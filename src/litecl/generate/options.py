@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from litecl.generate.drawing import MOST
 from litecl.generate.sampling import Sampling
 from litecl.interpreter.errors import ArgumentError, ModelError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.html import block, paragraph
+from litecl.interpreter.records import Misfit, Within, record
 
 Finish = Literal["", "stop token", "stop sequence", "max_tokens", "context"]
 
@@ -35,8 +36,8 @@ class GenerationOptions:
     top_k: int | None = None
     top_p: float = 1.0
     repetition_penalty: float = 1.0
-    seed: int | None = None
-    stop: Sequence[str] = ()
+    seed: Annotated[int, Within(0)] | None = None
+    stop: str | Sequence[str] = ()
     stop_tokens: Sequence[int] | None = None
     log_probs: bool = False
     logits: bool = False
@@ -60,11 +61,14 @@ class GenerationOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
-        """Return the options that keywords give. Raises ArgumentError for one that there is not."""
+        """Return the options that keywords give. Raises ArgumentError for one that there is not, or of another type."""
         known = [each.name for each in fields(cls) if each.init]
         if unknown := [name for name in given if name not in known]:
             raise ArgumentError(f"expected options of {known}, got {unknown}")
-        return cls(**given)
+        try:
+            return record(cls, given)
+        except Misfit as error:
+            raise ArgumentError(str(error)) from None
 
 
 class Piece(str):

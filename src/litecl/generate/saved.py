@@ -2,29 +2,70 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Model, Shape
+from litecl.interpreter.records import Misfit, Within, record
+from litecl.interpreter.whole_files import whole_file
 
 _VERSION = 1
 _STATE = "session"
 _ELEMENTS = 4096  # of a constant, that are looked at
+_HEADER_BYTES = 1 << 16  # of a member, at most; and of a session without its tokens
+_TOKEN_BYTES = 32  # of a token in JSON, at most
+
+_Natural = Annotated[int, Within(0)]
+_Bits32 = Annotated[int, Within(0, (1 << 32) - 1)]
+_Bits128 = Annotated[int, Within(0, (1 << 128) - 1)]
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    state: _Bits128
+    inc: _Bits128
+
+
+@dataclass(frozen=True)
+class Random:
+    """The state of numpy's bit generator."""
+
+    bit_generator: Literal["PCG64"]
+    state: _Numbers
+    has_uint32: Literal[0, 1]
+    uinteger: _Bits32
 
 
 @dataclass(frozen=True)
 class State:
-    """All of a session but its caches. held: how many of the tokens these hold. random: of numpy's bit generator."""
+    """All of a session but its caches. held: how many of the tokens these hold."""
 
-    tokens: Sequence[int]
-    held: int
-    random: Mapping[str, Any]
+    tokens: Sequence[_Natural]
+    held: _Natural
+    random: Random
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What fits a model: its fingerprint, how many tokens there are, the most tokens of a session, and its caches."""
+
+    model: str
+    vocabulary: int
+    most_tokens: int
+    caches: Mapping[str, tuple[Shape, np.dtype[Any]]]
+
+
+@dataclass(frozen=True)
+class _File(State):
+    version: Literal[1]
+    model: str
 
 
 def fingerprint(models: Sequence[Model]) -> str:
@@ -47,34 +88,60 @@ def _part(data: Array) -> bytes:
 
 
 def write(path: str | PathLike[str], model: str, state: State, caches: Mapping[str, Array]) -> None:
-    """Write a session. model: its fingerprint. Raises OSError."""
+    """Write a session, or nothing. model: its fingerprint. Raises OSError."""
     text = json.dumps({"version": _VERSION, "model": model, **asdict(state)})
     arrays: dict[str, Any] = {_STATE: np.frombuffer(text.encode(), np.uint8), **caches}
-    with Path(path).open("wb") as file:
+    with whole_file(Path(path)) as file:
         np.savez(file, **arrays)
 
 
-def read(
-    path: str | PathLike[str], model: str, specs: Mapping[str, tuple[Shape, np.dtype[Any]]]
-) -> tuple[State, dict[str, Array]]:
-    """Return what was written. specs: of the caches. Raises ModelError for a damaged one, or of another model."""
+def read(path: str | PathLike[str], limits: Limits) -> tuple[State, dict[str, Array]]:
+    """Return what was written. Raises ModelError for a damaged file, or one that does not fit the model."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            found = json.loads(bytes(arrays[_STATE]))
-            version, theirs = found.pop("version"), found.pop("model")
-            state = State(**found)
-            caches = {name: np.array(arrays[name]) for name in specs}
+            _check_sizes(arrays, limits)
+            data = json.loads(bytes(arrays[_STATE]))
+            caches = {name: np.array(arrays[name]) for name in limits.caches}
+        file = _file(data)
     except FileNotFoundError:
         raise
     except Exception as error:  # of damaged bytes: whatever zipfile, zlib, and numpy's parser of headers raise
         raise ModelError(f"{fspath(path)}: no session that can be read ({type(error).__name__}: {error})") from error
-    if version != _VERSION:
-        raise ModelError(f"{fspath(path)}: a session of version {version}, expected {_VERSION}")
-    if theirs != model:
-        raise ModelError(f"{fspath(path)}: the session of another model")
-    for name, (shape, dtype) in specs.items():
+    if fault := _fault(file, caches, limits):
+        raise ModelError(f"{fspath(path)}: {fault}")
+    return file, caches
+
+
+def _check_sizes(arrays: Any, limits: Limits) -> None:
+    """Raise ModelError for members that are larger than those of a session, before they are unpacked."""
+    most = {name: math.prod(shape) * dtype.itemsize for name, (shape, dtype) in limits.caches.items()}
+    most[_STATE] = limits.most_tokens * _TOKEN_BYTES
+    for member in arrays.zip.infolist():
+        name = member.filename.removesuffix(".npy")
+        if member.file_size > most.get(name, 0) + _HEADER_BYTES:
+            raise ModelError(f"{name!r} is larger than that of a session: {member.file_size} bytes")
+
+
+def _file(data: Any) -> _File:
+    version = data.get("version") if isinstance(data, dict) else None
+    if type(version) is int and version != _VERSION:  # whatever else another version has
+        raise Misfit(f"a session of version {version}, expected {_VERSION}")
+    return record(_File, data)
+
+
+def _fault(file: _File, caches: Mapping[str, Array], limits: Limits) -> str:
+    """Return what does not fit the model, empty if all does."""
+    if file.model != limits.model:
+        return "the session of another model"
+    if len(file.tokens) > limits.most_tokens:
+        return f"{len(file.tokens)} tokens, expected at most {limits.most_tokens}"
+    if outside := [token for token in file.tokens if token >= limits.vocabulary]:
+        return f"tokens {outside[:5]} are out of range for a vocabulary of {limits.vocabulary}"
+    if file.held > len(file.tokens):
+        return f"caches of {file.held} tokens in a session of {len(file.tokens)}"
+    for name, (shape, dtype) in limits.caches.items():
         if (got := caches[name]).shape != shape or got.dtype != dtype:
-            raise ModelError(f"{fspath(path)}: {name!r}: expected {dtype}{[*shape]}, got {got.dtype}{[*got.shape]}")
-    if not (isinstance(state.held, int) and 0 <= state.held <= len(state.tokens)):
-        raise ModelError(f"{fspath(path)}: caches of {state.held} tokens in a session of {len(state.tokens)}")
-    return state, caches
+            return f"{name!r}: expected {dtype}{[*shape]}, got {got.dtype}{[*got.shape]}"
+        if not (got.dtype.kind in "iub" or np.isfinite(got).all()):
+            return f"{name!r}: expected finite numbers"
+    return ""
