@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.console import RenderableType
+from rich.text import Text
 
 from litecl.cli.command import Output, device_arguments, device_options, model_argument, output_file, progress
 from litecl.cli.launches import launch_data, launch_view
@@ -18,6 +19,7 @@ from litecl.delegate.report import NodeRow
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.reader import read
+from litecl.interpreter.overwritten import difference
 from litecl.perf.node_data import places
 from litecl.perf.summary import NodeLine, node_lines, stored_tensors, summarize
 
@@ -57,6 +59,9 @@ def run(args: argparse.Namespace) -> Output:
     summary = summarize(model)
     data: dict[str, Any] = {"model": str(args.model), **asdict(summary)}
     view = [summary_view(args.model.name, summary)]
+    if differs := difference(model):
+        data["difference"] = differs
+        view.append(Text(differs, "yellow"))
     delegation = None
     absent = _absent(args)
     if args.delegate or args.dump_passes or args.node_data or absent:
