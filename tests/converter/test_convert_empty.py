@@ -34,3 +34,38 @@ def test_products(name: str, is_open: bool) -> None:
     for runtime in runtimes(content):
         (got,) = invoke(runtime, values)
         np.testing.assert_array_equal(got, expected)
+
+
+def _grown(x: Any) -> Any:
+    """Rows that are written to a list one by one."""
+    count = tf.shape(x)[0]
+    rows = tf.TensorArray(tf.float32, count)
+    body = lambda i, rows: (i + 1, rows.write(i, x[i] * 3))  # noqa: E731
+    return tf.while_loop(lambda i, rows: i < count, body, (0, rows))[1].stack()
+
+
+_LOOPS: dict[str, Any] = {
+    "map": lambda x: tf.map_fn(lambda row: row * 2 + 1, x),
+    "map to several": lambda x: tf.map_fn(
+        lambda row: (tf.reduce_sum(row), row[:2] > 0), x, fn_output_signature=(tf.float32, tf.bool)
+    ),
+    "map within": lambda x: tf.map_fn(lambda row: tf.map_fn(lambda one: one * 2, row), x),
+    "scan": lambda x: tf.scan(lambda sums, row: sums + row, x, initializer=tf.zeros(3)),
+    "fold": lambda x: tf.foldl(lambda sums, row: sums + row, x, initializer=tf.ones(3)),
+    "list": _grown,
+}
+
+
+@pytest.mark.parametrize("name", _LOOPS)
+def test_loops_over_an_open_number_of_rows(name: str) -> None:
+    spec = tf.TensorSpec([None, 3], tf.float32)
+    concrete = tf.function(_LOOPS[name], autograph=False).get_concrete_function(spec)
+    content = Converter.from_concrete_functions([concrete]).convert()
+    for runtime in runtimes(content):
+        for rows in (2, 0, 1, 0):
+            x = np.random.default_rng(rows).standard_normal((rows, 3)).astype(np.float32)
+            if rows or runtime_takes_none(runtime, name):
+                expected = [value.numpy() for value in tf.nest.flatten(concrete(x))]
+                for got, wanted in zip(invoke(runtime, [x]), expected, strict=True):
+                    np.testing.assert_allclose(got, wanted, 1e-6)
+                    assert got.shape == wanted.shape
