@@ -1,4 +1,4 @@
-"""Sums over nothing, which are zeros."""
+"""Sums over nothing, which are zeros, and loops over no rows, whose lists are empty."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from litecl.converter import Converter  # noqa: E402
+from litecl.interpreter import Interpreter  # noqa: E402
 from support.conversion import invoke, runtimes  # noqa: E402
 
 _CONSTANT = np.zeros((0, 3), np.float32)
@@ -40,7 +41,10 @@ def _grown(x: Any) -> Any:
     """Rows that are written to a list one by one."""
     count = tf.shape(x)[0]
     rows = tf.TensorArray(tf.float32, count)
-    body = lambda i, rows: (i + 1, rows.write(i, x[i] * 3))  # noqa: E731
+
+    def body(i: Any, rows: Any) -> Any:
+        return i + 1, rows.write(i, x[i] * 3)
+
     return tf.while_loop(lambda i, rows: i < count, body, (0, rows))[1].stack()
 
 
@@ -64,8 +68,17 @@ def test_loops_over_an_open_number_of_rows(name: str) -> None:
     for runtime in runtimes(content):
         for rows in (2, 0, 1, 0):
             x = np.random.default_rng(rows).standard_normal((rows, 3)).astype(np.float32)
-            if rows or runtime_takes_none(runtime, name):
-                expected = [value.numpy() for value in tf.nest.flatten(concrete(x))]
-                for got, wanted in zip(invoke(runtime, [x]), expected, strict=True):
-                    np.testing.assert_allclose(got, wanted, 1e-6)
-                    assert got.shape == wanted.shape
+            expected = [value.numpy() for value in tf.nest.flatten(concrete(x))]
+            for got, wanted in zip(_outputs(runtime, x), expected, strict=True):
+                assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+                np.testing.assert_allclose(got, wanted, 1e-6)
+
+
+def _outputs(runtime: Any, x: Any) -> list[Any]:
+    """Run a model. LiteRT's Python tells only the shape and type of an empty result that it allocates while it runs."""
+    try:
+        return invoke(runtime, [x])
+    except ValueError as error:
+        if isinstance(runtime, Interpreter) or "Invalid tensor size" not in str(error):
+            raise
+        return [np.zeros(detail["shape"], detail["dtype"]) for detail in runtime.get_output_details()]
