@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.slice import SLICE
@@ -137,3 +138,27 @@ def test_as_on_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path_factor
     """One group runs such loops; OpenCL's memory model is all that differs from a CPU."""
     options = devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "swapped")
     check(_model(BODIES[name], 3), FEEDS, _expected(BODIES[name], 3), strict=True, **options)
+
+
+def _rows_of_a_list(trips: int) -> Any:
+    """Return a loop that writes a row to a list that has none."""
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        place = g.const(np.int32([0, 0]))
+        update = g.node(DYNAMIC_UPDATE_SLICE, [x[1], g.const(np.ones((1, 3), np.float32)), place], [_LIST], NONE)
+        return [next_(g, x[0]), *update]
+
+    return while_model([((), INT), ((0, 3), FLOAT)], below(trips), body)
+
+
+_LIST = TensorSpec(FLOAT, (0, 3))
+
+
+@in_every_mode
+def test_a_loop_over_no_rows(mode: dict[str, Any]) -> None:
+    feeds = (int32(0), np.zeros((0, 3), np.float32))
+    check(_rows_of_a_list(0), feeds, feeds, claimed=False, **mode)
+    with pytest.raises(RuntimeError, match="SizeOfDimension"):
+        oracle.run(write(_rows_of_a_list(0)), feeds)
+    with pytest.raises(ModelError, match=r"DYNAMIC_UPDATE_SLICE: update \[1, 3\] is larger than \[0, 3\]"):
+        check(_rows_of_a_list(1), feeds, feeds, claimed=False, **mode)
