@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from litecl.converter import causal_lm
+from litecl.converter.copies import copy_handed_on
 from litecl.converter.emit import emit
 from litecl.converter.fusions import FUSIONS, Fusion
 from litecl.converter.graph import Module
@@ -241,7 +242,8 @@ class Converter(TFLiteAttributes):
         report = replace(report, fusions=[*report.fusions, *records])
         finished, data = self._finish(rolled), self._options.get("fp16_safe")
         safe, rescaled = (finished, None) if data is None else half_safe(finished, data)
-        model, quantization = quantize(safe, how, progress)
+        quantized, quantization = quantize(safe, how, progress)
+        model = copy_handed_on(quantized)  # last, since other steps join and drop reshapes
         self.report = replace(report.of(model), quantization=quantization, rescaled=rescaled)
         self._check_custom(model)
         if self.report.warning:

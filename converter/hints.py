@@ -33,18 +33,7 @@ HINTS: Mapping[str, str] = {
         _SPECIAL,
     ),
     **dict.fromkeys(("EagerPyFunc", "PyFunc", "PyFuncStateless"), _PYTHON),
-    **dict.fromkeys(
-        (
-            "ResourceScatterDiv",
-            "ResourceScatterMax",
-            "ResourceScatterMin",
-            "ResourceScatterMul",
-            "ResourceScatterNdMax",
-            "ResourceScatterNdMin",
-            "ResourceStridedSliceAssign",
-        ),
-        _PART,
-    ),
+    **dict.fromkeys(("ResourceScatterDiv", "ResourceScatterMul", "ResourceStridedSliceAssign"), _PART),
     **dict.fromkeys(
         (
             "StatefulStandardNormalV2",

@@ -41,6 +41,7 @@ from litecl.converter.passes.tensorflow.resampling import resample_by_products
 from litecl.converter.passes.tensorflow.shape_arithmetic import resolve_sizes
 from litecl.converter.passes.tensorflow.shape_sources import use_shape_sources
 from litecl.converter.passes.tflite.duplicates import merge_duplicates
+from litecl.converter.passes.tflite.empty_lists import keep_a_row
 from litecl.converter.passes.tflite.fused_activation import fuse_activation
 from litecl.converter.passes.tflite.growing_loops import show_growth
 from litecl.converter.passes.tflite.kept_dims import keep_dims
@@ -176,6 +177,7 @@ class Pipeline:
             if not any(changed):
                 break
         self._each(module, merge_duplicates)
+        self._each(module, keep_a_row)
         self._each(module, show_growth)
 
     def _simplify_control(self, module: Module) -> None:

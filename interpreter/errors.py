@@ -159,3 +159,7 @@ class KernelBuildError(DelegateError):
 
 class OutOfDeviceMemory(DelegateError):
     """A device refuses an allocation."""
+
+
+class DifferenceWarning(UserWarning):
+    """Tells of a model for which LiteRT computes something else than litecl, by a fault of LiteRT's."""

@@ -1,5 +1,6 @@
 """The public interpreter, a drop-in for ``tf.lite.Interpreter`` and ``ai_edge_litert.interpreter.Interpreter``."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from os import PathLike
@@ -12,13 +13,14 @@ from litecl.interpreter.allocation import Allocation
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
 from litecl.interpreter.dynamic_range import DynamicRange, quantized_as
-from litecl.interpreter.errors import ModelError, refusals
+from litecl.interpreter.errors import DifferenceWarning, ModelError, refusals
 from litecl.interpreter.feeding import blank, checked, entry_shapes, seen
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.lifetime import Lifetime, kept
 from litecl.interpreter.on_tensors import OnTensors
 from litecl.interpreter.op import InPlace
+from litecl.interpreter.overwritten import difference
 from litecl.interpreter.prepared import Preparation, Shelf
 from litecl.interpreter.resolver import OpResolverType, resolver
 from litecl.interpreter.run.executor import Executor, Listener
@@ -56,7 +58,8 @@ class Interpreter(OnTensors, Allocation, Lifetime):
     of kernels.
 
     Raises ModelError for a malformed model, ModelFileNotFound for a missing file, ArgumentError for an argument of a
-    wrong type, and UnsupportedOp, when tensors are allocated, for an operator that has no kernel.
+    wrong type, and UnsupportedOp, when tensors are allocated, for an operator that has no kernel. Warns
+    (``DifferenceWarning``) of a model that LiteRT computes wrongly.
     """
 
     def __init__(
@@ -93,6 +96,8 @@ class Interpreter(OnTensors, Allocation, Lifetime):
             self._model = quantized_as(self._model, mode)
         if not self._model.subgraphs:
             raise ModelError("the model has no subgraph")
+        if differs := difference(self._model):
+            warnings.warn(differs, DifferenceWarning, stacklevel=2)
         self._preserve = experimental_preserve_all_tensors
         self._variables = Variables(self._budget)
         self._preparation = Preparation(

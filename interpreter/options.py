@@ -30,13 +30,22 @@ class RawOptions:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
+_FLEX = (
+    "the file was made with SELECT_TF_OPS and runs TensorFlow's operator {} by the Flex delegate, which has all of "
+    "TensorFlow in it; convert the source model again with litecl (litecl convert, or litecl.converter.Converter), "
+    "whose files need no Flex"
+)
+
+
 @cache
 def unknown_op(name: str, custom: bool) -> Op:
     """Return a record for an operator that litecl does not have: it can be read, shown and written, not run."""
 
     def refuse() -> UnsupportedOp:
+        if custom and name.startswith("Flex"):
+            return UnsupportedOp(_FLEX.format(name.removeprefix("Flex")), operator=name)
         hint = "; pass it by Interpreter(custom_ops=...)" if custom else ""
-        return UnsupportedOp(f"{name}: no kernel for this {'custom ' if custom else ''}operator{hint}")
+        return UnsupportedOp(f"no kernel for this {'custom ' if custom else ''}operator{hint}", operator=name)
 
     def infer(options: object, inputs: Specs) -> list[TensorSpec]:
         raise refuse()

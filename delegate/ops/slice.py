@@ -124,6 +124,13 @@ def _claim_strided(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -
     return moves(options, inputs, outputs)
 
 
+def _claim_update(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    whole, part = (given(inputs, i).static_shape for i in (0, 1))
+    if any(new > old for new, old in zip(part, whole, strict=True)):
+        return Refusal(f"update {list(part)} is larger than {list(whole)}: only a loop that never runs may have it")
+    return moves(options, inputs, outputs)
+
+
 UPDATE_ALONG = ClOp(
     composed("UPDATE_ALONG", UpdateOptions), claim=moves, lower=_lower_along, gpu=or_else(_at_once, _lower_along)
 )
@@ -131,5 +138,5 @@ UPDATE_ALONG = ClOp(
 CL_OPS = (
     ClOp(SLICE, claim=moves, lower=_lower_slice),
     ClOp(STRIDED_SLICE, claim=_claim_strided, lower=_lower_strided),
-    ClOp(DYNAMIC_UPDATE_SLICE, claim=moves, lower=_lower_update),
+    ClOp(DYNAMIC_UPDATE_SLICE, claim=_claim_update, lower=_lower_update),
 )

@@ -195,6 +195,29 @@ def _stepped(optimizer: Any, *arguments: Any) -> Callable[[Any, Any], Any]:
     return build
 
 
+def _combined(name: str, *, one: bool = False) -> Callable[[Any, Any], Any]:
+    """Return a build that writes rows, of which two are one, by a scatter; ``one``: the same number to all."""
+
+    def build(variable: Any, x: Any) -> Any:
+        with tf.control_dependencies([v1.assign(variable, tf.concat([x, x + 1], 0))]):
+            written = getattr(v1, name)(variable, [2, 0, 2], 1.5 if one else tf.concat([x[:1], x * 2], 0))
+        with tf.control_dependencies([written]):
+            return variable.read_value() * 1.0
+
+    return build
+
+
+_COMBINED = [_combined(f"scatter_{kind}") for kind in ("add", "sub", "mul", "div", "max", "min")]
+_COMBINED += [_combined("scatter_mul", one=True), _combined("scatter_update", one=True)]
+
+
+def _greatest(variable: Any, x: Any) -> Any:
+    write = tf.raw_ops.ResourceScatterNdMax if "Resource" in type(variable).__name__ else tf.raw_ops.ScatterNdMax
+    handle = variable.handle if "Resource" in type(variable).__name__ else variable._ref()
+    with tf.control_dependencies([write(ref=handle, indices=[[1, 2], [3, 0]], updates=x[0, :2])]):
+        return variable.read_value() * 1.0
+
+
 _descended, _moved, _regularised = (
     _stepped(optimizer, 0.1)
     for optimizer in (v1.train.GradientDescentOptimizer, v1.train.AdamOptimizer, v1.train.FtrlOptimizer)
@@ -207,7 +230,7 @@ def _sliced(variable: Any, x: Any) -> Any:
 
 
 @pytest.mark.parametrize("use_resource", [False, True], ids=["ref", "resource"])
-@pytest.mark.parametrize("build", [_scattered, _sliced, _descended, _moved])
+@pytest.mark.parametrize("build", [_scattered, _sliced, _descended, _moved, *_COMBINED, _greatest])
 def test_writes_of_tensorflow_1(build: Callable[[Any, Any], Any], use_resource: bool, tmp_path: Path) -> None:
     values = [np.random.default_rng(i).normal(size=(2, 4)).astype(np.float32) for i in range(2)]
     expected = _saved(build, use_resource, tmp_path / "model", values)

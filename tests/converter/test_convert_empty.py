@@ -1,4 +1,4 @@
-"""Sums over nothing, which are zeros."""
+"""Sums over nothing, which are zeros, and loops over no rows, whose lists are empty."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from litecl.converter import Converter  # noqa: E402
+from litecl.interpreter import Interpreter  # noqa: E402
 from support.conversion import invoke, runtimes  # noqa: E402
 
 _CONSTANT = np.zeros((0, 3), np.float32)
@@ -34,3 +35,50 @@ def test_products(name: str, is_open: bool) -> None:
     for runtime in runtimes(content):
         (got,) = invoke(runtime, values)
         np.testing.assert_array_equal(got, expected)
+
+
+def _grown(x: Any) -> Any:
+    """Rows that are written to a list one by one."""
+    count = tf.shape(x)[0]
+    rows = tf.TensorArray(tf.float32, count)
+
+    def body(i: Any, rows: Any) -> Any:
+        return i + 1, rows.write(i, x[i] * 3)
+
+    return tf.while_loop(lambda i, rows: i < count, body, (0, rows))[1].stack()
+
+
+_LOOPS: dict[str, Any] = {
+    "map": lambda x: tf.map_fn(lambda row: row * 2 + 1, x),
+    "map to several": lambda x: tf.map_fn(
+        lambda row: (tf.reduce_sum(row), row[:2] > 0), x, fn_output_signature=(tf.float32, tf.bool)
+    ),
+    "map within": lambda x: tf.map_fn(lambda row: tf.map_fn(lambda one: one * 2, row), x),
+    "scan": lambda x: tf.scan(lambda sums, row: sums + row, x, initializer=tf.zeros(3)),
+    "fold": lambda x: tf.foldl(lambda sums, row: sums + row, x, initializer=tf.ones(3)),
+    "list": _grown,
+}
+
+
+@pytest.mark.parametrize("name", _LOOPS)
+def test_loops_over_an_open_number_of_rows(name: str) -> None:
+    spec = tf.TensorSpec([None, 3], tf.float32)
+    concrete = tf.function(_LOOPS[name], autograph=False).get_concrete_function(spec)
+    content = Converter.from_concrete_functions([concrete]).convert()
+    for runtime in runtimes(content):
+        for rows in (2, 0, 1, 0):
+            x = np.random.default_rng(rows).standard_normal((rows, 3)).astype(np.float32)
+            expected = [value.numpy() for value in tf.nest.flatten(concrete(x))]
+            for got, wanted in zip(_outputs(runtime, x), expected, strict=True):
+                assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+                np.testing.assert_allclose(got, wanted, 1e-6)
+
+
+def _outputs(runtime: Any, x: Any) -> list[Any]:
+    """Run a model. LiteRT's Python tells only the shape and type of an empty result that it allocates while it runs."""
+    try:
+        return invoke(runtime, [x])
+    except ValueError as error:
+        if isinstance(runtime, Interpreter) or "Invalid tensor size" not in str(error):
+            raise
+        return [np.zeros(detail["shape"], detail["dtype"]) for detail in runtime.get_output_details()]

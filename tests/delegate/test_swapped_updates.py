@@ -1,7 +1,7 @@
 """Loops whose body updates part of one variable and hands both on, in their places or in each other's.
 
-An iteration is a function of the variables before it, so what is expected follows from numpy. LiteRT, which writes in
-place and copies outputs to variables one by one, computes something else for some of them (docs/differences.md).
+An iteration is a function of the variables before it, so what is expected follows from numpy. LiteRT, which
+copies outputs over variables one by one, computes something else for some of them (docs/differences.md).
 """
 
 from collections.abc import Callable, Sequence
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.slice import SLICE
@@ -32,7 +33,10 @@ from support.loop_models import (
 )
 from support.modes import in_every_mode
 
-pytestmark = pytest.mark.opencl
+pytestmark = [
+    pytest.mark.opencl,
+    pytest.mark.filterwarnings("ignore::litecl.interpreter.errors.DifferenceWarning"),
+]
 NONE = NoOptions()
 STATE: State = [((), INT), ((6,), FLOAT), ((6,), FLOAT)]
 FEEDS = (int32(0), np.float32([0.5, 1.5, 2.5, 3.5, 4.5, 5.5]), -np.float32([1, 2, 3, 4, 5, 6]))
@@ -134,3 +138,27 @@ def test_as_on_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path_factor
     """One group runs such loops; OpenCL's memory model is all that differs from a CPU."""
     options = devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "swapped")
     check(_model(BODIES[name], 3), FEEDS, _expected(BODIES[name], 3), strict=True, **options)
+
+
+def _rows_of_a_list(trips: int) -> Any:
+    """Return a loop that writes a row to a list that has none."""
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        place = g.const(np.int32([0, 0]))
+        update = g.node(DYNAMIC_UPDATE_SLICE, [x[1], g.const(np.ones((1, 3), np.float32)), place], [_LIST], NONE)
+        return [next_(g, x[0]), *update]
+
+    return while_model([((), INT), ((0, 3), FLOAT)], below(trips), body)
+
+
+_LIST = TensorSpec(FLOAT, (0, 3))
+
+
+@in_every_mode
+def test_a_loop_over_no_rows(mode: dict[str, Any]) -> None:
+    feeds = (int32(0), np.zeros((0, 3), np.float32))
+    check(_rows_of_a_list(0), feeds, feeds, claimed=False, **mode)
+    with pytest.raises(RuntimeError, match="SizeOfDimension"):
+        oracle.run(write(_rows_of_a_list(0)), feeds)
+    with pytest.raises(ModelError, match=r"DYNAMIC_UPDATE_SLICE: update \[1, 3\] is larger than \[0, 3\]"):
+        check(_rows_of_a_list(1), feeds, feeds, claimed=False, **mode)

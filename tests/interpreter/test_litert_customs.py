@@ -116,3 +116,15 @@ def test_an_operator_that_only_litert_has_is_named_with_what_to_do() -> None:
     interpreter = Interpreter(model_content=write(model(g.build(y))))
     with pytest.raises(UnsupportedOp, match=rf"{name}: no kernel for this custom operator; pass it by Interpreter\("):
         interpreter.allocate_tensors()
+
+
+def test_operators_of_flex_are_named_once_with_what_to_do() -> None:
+    g = Graph()
+    x = g.input((2,))
+    (y,) = g.node(unknown_op("FlexCumprod", True), [x], [TensorSpec(TensorType.FLOAT32, (2,))], CustomOptions(b""))
+    interpreter = Interpreter(model_content=write(model(g.build(y))))
+    told = r"^FlexCumprod: the file was made with SELECT_TF_OPS .* operator Cumprod .*litecl convert"
+    with pytest.raises(UnsupportedOp, match=told) as error:
+        interpreter.allocate_tensors()
+    assert str(error.value).count("FlexCumprod") == 1
+    assert "custom_ops" not in str(error.value)

@@ -93,6 +93,44 @@ def _integers(x: Any) -> Any:
     return i // 3, i % 4, i ^ 5, i << 1, jnp.where(i > 2, i, -i), i.astype(float), (x > 0) & (x < 0.5), ~(x > 0)
 
 
+def _mode(mode: str | None) -> Callable[..., Any]:
+    """Return updates of all kinds, at places of which two are equal and some may lie outside."""
+
+    def function(x: Any, y: Any) -> Any:
+        i = jnp.clip((y[:, 0] * 3).astype(int), 0, 5) if mode == "promise_in_bounds" else (y[:, 0] * 5).astype(int)
+        j = (y[0, 1] * 4).astype(int)
+        rows = y[:, : x.shape[1]]
+        several = [f(rows, mode=mode) for f in (x.at[i].add, x.at[i].max, x.at[i].min, x.at[i].multiply)]
+        once = i.at[0].set(1).at[1:].set(jnp.arange(7, 6 + len(i)))  # equal places are written in no certain order
+        return [
+            *several,
+            x.at[once].set(rows, mode=mode),
+            x.at[j, 2].set(7.0, mode=mode),
+            x.at[:, j].add(2.0, mode=mode),
+            (x > 0).at[i, j].set(True, mode=mode),
+            jax.vmap(lambda row, k: row.at[k].set(0.5, mode=mode))(rows, i),
+            x.at[i].get(mode="promise_in_bounds" if mode == "promise_in_bounds" else "fill"),
+        ]
+
+    return function
+
+
+def _counts(x: Any) -> Any:
+    i = (x.reshape(-1) * 4).astype(int)
+    sums = [f(x.reshape(-1), i, 3) for f in (jax.ops.segment_sum, jax.ops.segment_max, jax.ops.segment_prod)]
+    places = (jnp.where(x > 0, size=9, fill_value=-1), jnp.nonzero(x[0], size=2), jnp.unique(i % 3, size=5))
+    return jnp.bincount(i, length=3), sums, places, jnp.histogram(x, 5)
+
+
+def _narrow(x: Any) -> Any:
+    """Integers of 8 bits, whose products have 32."""
+    a, b = (x * 60).astype(jnp.int8), (x.T * 50).astype(jnp.int8)
+    u = jnp.abs(x * 90).astype(jnp.uint8)
+    wide = [lax.dot(a, b, preferred_element_type=jnp.int32), lax.dot(u, u.T, preferred_element_type=jnp.uint32)]
+    batches = lax.dot_general(a[None], b[None], (((2,), (1,)), ((0,), (0,))), preferred_element_type=jnp.int32)
+    return [*wide, batches, lax.dot(a, b)]
+
+
 FUNCTIONS: Mapping[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "mlp": (mlp, ((3, 6),)),
     "cnn": (cnn, ((2, 12, 11, 3),)),
@@ -125,5 +163,23 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] 
     "products": (lambda x: (x @ x.T, jnp.einsum("ij,ij->i", x, x), jnp.dot(x[0], x[1]), x @ x[0]), ((4, 6),)),
     "resize": (lambda x: jax.image.resize(x, (2, 8, 8, 3), "bilinear"), ((2, 4, 4, 3),)),
     "map": (lambda x: lax.map(lambda row: row.sum() * row, x), ((4, 6),)),
+    **{f"updates, {mode}": (_mode(mode), ((6, 5), (4, 5))) for mode in (None, "drop", "clip", "promise_in_bounds")},
+    "counts": (_counts, ((4, 6),)),
+    "narrow integers": (_narrow, ((4, 6),)),
+    "associative scan": (
+        lambda x: (lax.associative_scan(jnp.add, x), lax.associative_scan(jnp.matmul, x, reverse=True)),
+        ((9, 3, 3),),
+    ),
+    "places among sorted": (
+        lambda x: (jnp.searchsorted(jnp.sort(x[0]), x[1:], side="right"), jnp.interp(x[1], jnp.sort(x[0]), x[2])),
+        ((4, 6),),
+    ),
+    "random numbers": (
+        lambda x: [
+            f(jax.random.wrap_key_data(jnp.uint32([7, 9]).at[0].add(x.astype(jnp.uint32)[0])), (5,))
+            for f in (jax.random.uniform, jax.random.normal)
+        ],
+        ((1,),),
+    ),
     "two arguments": (lambda x, y: jnp.where(x > y, x, y) * nn.softmax(x @ y.T), ((4, 4), (4, 4))),
 }

@@ -99,8 +99,10 @@ def _scattered(extreme: Any, combine: Any) -> Composition:
         places = tf.reshape(tf.reduce_sum(int32(indices) * tf.stack(strides), -1), [-1])
         rows = tf.reduce_prod(tf.stack([1, *shape[:depth]]))
         flat = tf.concat([[-1], tf.stack([1, *shape[depth:]])[1:]], 0)
-        found = extreme(tf.reshape(updates, flat), places, rows)
-        return combine(x, tf.reshape(found, tf.shape(x)))
+        found = tf.reshape(extreme(tf.reshape(updates, flat), places, rows), tf.shape(x))
+        # Without updates that are finite it is the lowest or the highest number, beyond which x may be infinite.
+        is_empty = found == (x.dtype.min if combine is tf.maximum else x.dtype.max)
+        return tf.where(is_empty, x, combine(x, found))
 
     return compose
 

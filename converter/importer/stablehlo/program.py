@@ -104,9 +104,18 @@ class _Program:
         with tf.init_scope() if all(map(is_known, operands)) else nullcontext():
             try:
                 result = rule(op, *operands)
-            except (NotImplementedError, TypeError, ValueError) as error:
+            except NotImplementedError as error:
                 raise ConversionError(f"{self._node}: {op.name} {error}") from error
-        return result if isinstance(result, list) else [result]
+            except (TypeError, ValueError) as error:
+                types = ", ".join(str(operand.type) for operand in op.operands)
+                raise ConversionError(
+                    f"{self._node}: {op.name} of {types} has no form in TensorFlow's operators; convert the operands "
+                    f"to float32 or int32, of known shapes, in the JAX function (TensorFlow: {error})"
+                ) from error
+        results = result if isinstance(result, list) else [result]
+        for value, told in zip(results, op.results, strict=True):
+            _refine(value, told.type)
+        return results
 
     def _loop(self, op: Any, operands: list[Any], values: Mapping[Any, Any]) -> Sequence[Any]:
         condition, body = (region.blocks[0] for region in op.regions)
@@ -132,3 +141,9 @@ class _Program:
         if target in _IDENTITIES or (target == "shape_assertion" and not op.results):
             return operands[: len(op.results)]
         raise ConversionError(f"{self._node}: it calls {target!r}, which is XLA's own code")
+
+
+def _refine(value: Any, type_: Any) -> None:
+    """Let a tensor know the sizes that its type tells, which TensorFlow may have lost."""
+    if isinstance(value, tf.Tensor) and not is_known(value) and value.shape.rank is not None:
+        value.set_shape([None if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)])

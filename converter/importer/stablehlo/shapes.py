@@ -2,10 +2,12 @@
 
 import string
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.tensor_util import constant_value_as_shape
 
 from litecl.converter.importer.stablehlo.values import (
     Rule,
@@ -38,8 +40,11 @@ def _iota(op: Any) -> Any:
 
 def _dynamic_iota(op: Any, shape: Any) -> Any:
     axis, rank = number(op, "iota_dimension", 0), op.results[0].type.rank
-    line = tf.range(shape[axis])
-    return Spread(tf.cast(tf.reshape(line, [-1 if i == axis else 1 for i in range(rank)]), element_type(op)), shape)
+    count = constant_value_as_shape(shape)[axis]
+    with tf.init_scope() if count is not None else nullcontext():  # so that it is known
+        line = tf.range(shape[axis] if count is None else count)
+        line = tf.cast(tf.reshape(line, [-1 if i == axis else 1 for i in range(rank)]), element_type(op))
+    return Spread(line, shape)
 
 
 def _broadcast(op: Any, x: Any) -> Any:
@@ -86,6 +91,18 @@ def _pad(op: Any, x: Any, value: Any) -> Any:
     return padded(x, value, low, high, inner)
 
 
+def _dynamic_pad(op: Any, x: Any, value: Any, *amounts: Any) -> Any:
+    certain = [tf.get_static_value(amount) for amount in amounts]
+    if any(amount is None for amount in certain):
+        raise NotImplementedError("pads by computed numbers: give every dimension a size")
+    return padded(x, value, *(amount.tolist() for amount in certain))
+
+
+def sizes_of(x: Any) -> list[Any]:
+    """Return the sizes of dimensions, as tensors where they are not known."""
+    return [tf.shape(x)[i] if d is None else d for i, d in enumerate(x.shape)]
+
+
 def padded(x: Any, value: Any, low: list[int], high: list[int], inner: list[int]) -> Any:
     """Return a tensor with a number around and between its elements; where padding is negative, elements go."""
     for axis, count in enumerate(inner):
@@ -93,7 +110,7 @@ def padded(x: Any, value: Any, low: list[int], high: list[int], inner: list[int]
             x = _apart(x, value, axis, count)
     edges = [(max(before, 0), max(after, 0)) for before, after in zip(low, high, strict=True)]
     if any(map(any, edges)):
-        x = tf.pad(x, edges, constant_values=value)
+        x = _put_around(x, edges, value)
     if min([*low, *high], default=0) >= 0:
         return x
     begin = [max(-n, 0) for n in low]
@@ -101,11 +118,19 @@ def padded(x: Any, value: Any, low: list[int], high: list[int], inner: list[int]
     return tf.slice(x, begin, size)
 
 
+def _put_around(x: Any, edges: list[tuple[int, int]], value: Any) -> Any:
+    """Pad integers without a sign as others of as many bits: LiteRT has no such PAD."""
+    signed = {tf.uint32: tf.int32, tf.uint64: tf.int64}.get(x.dtype)
+    if signed is None:
+        return tf.pad(x, edges, constant_values=value)
+    return tf.bitcast(tf.pad(tf.bitcast(x, signed), edges, constant_values=tf.bitcast(value, signed)), x.dtype)
+
+
 def _apart(x: Any, value: Any, axis: int, count: int) -> Any:
     shape = [-1 if d is None else d for d in x.shape]
     columns = tf.expand_dims(x, axis + 1)
     pads = [(0, count if i == axis + 1 else 0) for i in range(len(shape) + 1)]
-    many = tf.pad(columns, pads, constant_values=value)
+    many = _put_around(columns, pads, value)
     wide = tf.reshape(many, [*shape[:axis], shape[axis] * (count + 1), *shape[axis + 1 :]])
     begin, size = [0] * len(shape), [-1] * len(shape)
     size[axis] = (shape[axis] - 1) * (count + 1) + 1
@@ -115,6 +140,14 @@ def _apart(x: Any, value: Any, axis: int, count: int) -> Any:
 def _dot(op: Any, x: Any, y: Any) -> Any:
     from jaxlib.mlir.dialects import stablehlo
 
+    type_ = element_type(op)
+    if type_.is_integer:  # the sums have more digits than products of narrow integers
+        wide = type_ if type_ == tf.int64 else tf.int32
+        return tf.cast(_products(stablehlo, op, tf.cast(x, wide), tf.cast(y, wide)), type_)
+    return _products(stablehlo, op, tf.cast(x, type_), tf.cast(y, type_))
+
+
+def _products(stablehlo: Any, op: Any, x: Any, y: Any) -> Any:
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     batch = (list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions))
     summed = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
@@ -134,15 +167,21 @@ def _dot(op: Any, x: Any, y: Any) -> Any:
     return tf.einsum(f"{','.join(operands)}->{''.join([*leading, *free])}", x, y)
 
 
+def _size(op: Any, x: Any) -> Any:
+    axis = number(op, "dimension", 0)
+    return tf.shape(x)[axis] if x.shape[axis] is None else tf.constant(x.shape[axis])
+
+
 RULES: Mapping[str, Rule] = {
     "broadcast_in_dim": _broadcast,
     "concatenate": plain(lambda op, *operands: tf.concat(operands, number(op, "dimension", 0))),
     "constant": _constant,
     "dot_general": plain(_dot),
     "dynamic_broadcast_in_dim": _dynamic_broadcast,
+    "dynamic_pad": plain(_dynamic_pad),
     "dynamic_iota": plain(_dynamic_iota),
     "dynamic_reshape": plain(lambda op, x, shape: tf.reshape(x, shape)),
-    "get_dimension_size": plain(lambda op, x: tf.shape(x)[number(op, "dimension", 0)]),
+    "get_dimension_size": plain(_size),
     "iota": _iota,
     "pad": plain(_pad),
     "reshape": _reshape,

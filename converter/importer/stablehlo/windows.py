@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from litecl.converter.importer.stablehlo.shapes import padded
+from litecl.converter.importer.stablehlo.shapes import padded, sizes_of
 from litecl.converter.importer.stablehlo.values import (
     Rule,
+    Spread,
     body_of,
     directions,
     integers,
     known,
     number,
     plain,
-    shape_of,
     whole,
     words,
 )
@@ -59,17 +59,18 @@ def _is_neutral(start: Any, neutral: float) -> bool:
 def _extreme(op: Any, x: Any, indices: Any, axes: Sequence[int]) -> Any:
     """Return the largest, or smallest, elements with their positions, as argmax writes it."""
     direction, *ties = directions(op) or [""]
-    numbers = known(indices)
-    counts = numbers is not None and len(axes) == 1 and np.array_equal(numbers, _counted(numbers.shape, axes[0]))
+    line = indices.value if isinstance(indices, Spread) else indices
+    counts = len(axes) == 1 and known(line) is not None and _counts(known(line), axes[0], x.shape[axes[0]])
     if direction not in _EXTREMES or not counts or body_of(op) not in _EXTREME_BODIES or ties[-2:] != ["EQ", "LT"]:
         raise NotImplementedError("reduces two operands other than to the largest or smallest with its position")
     value, place = _EXTREMES[direction]
-    return [value(x, axes), tf.cast(place(x, axes[0], tf.int32), numbers.dtype)]
+    return [value(x, axes), tf.cast(place(x, axes[0], tf.int32), line.dtype)]
 
 
-def _counted(shape: tuple[int, ...], axis: int) -> Any:
-    line = np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
-    return np.broadcast_to(line, shape)
+def _counts(numbers: Any, axis: int, size: int | None) -> bool:
+    """Return whether numbers count up along a dimension, and are the same along all others."""
+    line = np.arange(numbers.shape[axis]).reshape([-1 if i == axis else 1 for i in range(numbers.ndim)])
+    return bool(numbers.shape[axis] == size and np.all(numbers == line))
 
 
 def _convolution(op: Any, x: Any, filters: Any) -> Any:
@@ -158,20 +159,27 @@ def _reduce_window(op: Any, x: Any, first: Any) -> Any:
         raise NotImplementedError(f"reduces windows by {', '.join(body)}, dilated or of more than two dimensions")
     if x.dtype != tf.float32 or start is None or not _is_neutral(start, kind[2]):
         raise NotImplementedError("reduces windows of integers, or from a non-neutral initial value")
+    if rank == 3:  # lines, channels last, are images of one row
+        widened = [[values[0], one, *values[1:]] for values, one in ((sizes, 1), (strides, 1), (pads.tolist(), [0, 0]))]
+        return _pooled_images(x[:, None], body[0], [i + (i > 0) for i in slid], *widened)[:, 0]
     if rank != 4:
-        slid = [*slid, *(i for i in range(rank) if i not in slid)][:2]
-        return _pooled_planes(x, body[0], slid, sizes, strides, pads, shape_of(op))
+        return _pooled_planes(x, body[0], slid, sizes, strides, pads)
+    return _pooled_images(x, body[0], slid, sizes, strides, pads.tolist())
+
+
+def _pooled_images(
+    x: Any, kind: str, slid: list[int], sizes: list[int], strides: list[int], pads: list[list[int]]
+) -> Any:
+    """Return the pool of a tensor of rank four along two dimensions, which become those in the middle."""
     slid = sorted([*slid, *(i for i in (1, 2, 3, 0) if i not in slid)][:2])
-    first_axis, last_axis = (i for i in range(rank) if i not in slid)
+    first_axis, last_axis = (i for i in range(4) if i not in slid)
     order = [first_axis, *slid, last_axis]
-    extents, steps = ([values[i] for i in slid] for values in (sizes, strides))
-    made = _pooled(tf.transpose(x, order), body[0], extents, steps, [pads[i].tolist() for i in slid])
+    extents, steps, edges = ([values[i] for i in slid] for values in (sizes, strides, pads))
+    made = _pooled(tf.transpose(x, order), kind, extents, steps, edges)  # type: ignore[arg-type]
     return tf.transpose(made, np.argsort(order))
 
 
-def _pooled_planes(
-    x: Any, kind: str, slid: list[int], sizes: list[int], strides: list[int], pads: Any, result: list[int]
-) -> Any:
+def _pooled_planes(x: Any, kind: str, slid: list[int], sizes: list[int], strides: list[int], pads: Any) -> Any:
     """Return the pool of a tensor of any rank, whose other dimensions are joined."""
     order = [*(i for i in range(len(sizes)) if i not in slid), *slid]
     images = tf.transpose(x, order)
@@ -179,7 +187,8 @@ def _pooled_planes(
     planes = tf.reshape(images, [-1, *[1] * missing, *images.shape[len(sizes) - len(slid) :], 1])
     ksize, steps = ([1] * missing + [values[i] for i in slid] for values in (sizes, strides))
     made = _pooled(planes, kind, ksize, steps, [[0, 0]] * missing + [pads[i].tolist() for i in slid])
-    return tf.transpose(tf.reshape(made, [result[i] for i in order]), np.argsort(order))
+    lengths = [*sizes_of(images)[: len(sizes) - len(slid)], *made.shape[1 + missing : 3]]
+    return tf.transpose(tf.reshape(made, lengths), np.argsort(order))
 
 
 _RUNNING: Mapping[str, Callable[..., Any]] = {"add": tf.cumsum, "multiply": tf.math.cumprod}

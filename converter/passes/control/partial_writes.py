@@ -13,7 +13,7 @@ from litecl.converter.records import Dims, Variable
 from litecl.interpreter.schema import TensorType
 
 _INT32 = TensorType.INT32
-_SCATTERS = {"Update": "TensorScatterUpdate", "Add": "TensorScatterAdd", "Sub": "TensorScatterSub"}
+_SCATTERS = {kind: f"TensorScatter{kind}" for kind in ("Update", "Add", "Sub", "Max", "Min")}
 
 
 def widen_writes(function: Function) -> None:
@@ -65,14 +65,41 @@ def _scatter(kind: str) -> Callable[[_Write], Value | None]:
     """Return the rule of a write of rows, whose indices lack the last dimension that a scatter has."""
 
     def rule(w: _Write) -> Value | None:
-        indices, updates = w.node.input(1), w.node.input(2)
-        if indices.shape is None or updates.rank != len(indices.shape) + len(w.shape) - 1:
+        indices, updates = w.node.input(1), _rows(w)
+        if updates is None or indices.shape is None:
             return None
-        axis = w.const(-1)
-        places = w.emit("ExpandDims", [indices, axis], indices.type, (*indices.shape, 1))
+        places = w.emit("ExpandDims", [indices, w.const(-1)], indices.type, (*indices.shape, 1))
         return w.emit(_SCATTERS[kind], [w.before(), places, updates], w.type, w.shape)
 
     return rule
+
+
+def _scatter_factors(op: Callable[[TensorType], str]) -> Callable[[_Write], Value | None]:
+    """Return the rule of a write of rows that are multiplied or divided by the products of their updates."""
+
+    def rule(w: _Write) -> Value | None:
+        indices, updates = w.node.input(1), _rows(w)
+        if updates is None:
+            return None
+        rows = w.emit("Reshape", [updates, w.const([-1, *w.shape[1:]])], w.type, (None, *w.shape[1:]))
+        places = w.emit("Reshape", [indices, w.const([-1])], indices.type, (None,))
+        factors = w.emit("UnsortedSegmentProd", [rows, places, w.const(w.shape[0])], w.type, w.shape)
+        return w.emit(op(w.type), [w.before(), factors], w.type, w.shape)
+
+    return rule
+
+
+def _rows(w: _Write) -> Value | None:
+    """Return the updates of rows, of which one number may be all; None where that does not fit the indices."""
+    indices, updates = w.node.input(1), w.node.input(2)
+    if indices.shape is None or updates.rank is None:
+        return None
+    if updates.rank == len(indices.shape) + len(w.shape) - 1:
+        return updates
+    shape = (*indices.shape, *w.shape[1:])
+    if updates.rank or None in shape:
+        return None
+    return w.emit("BroadcastTo", [updates, w.const(shape)], w.type, shape)
 
 
 def _scatter_nd(kind: str) -> Callable[[_Write], Value | None]:
@@ -158,5 +185,7 @@ def _start(w: _Write, count: int) -> Value:
 _RULES: Mapping[str, Callable[[_Write], Value | None]] = {
     "ResourceStridedSliceAssign": _slice,
     **{f"ResourceScatter{kind}": _scatter(kind) for kind in _SCATTERS},
+    "ResourceScatterMul": _scatter_factors(lambda type_: "Mul"),
+    "ResourceScatterDiv": _scatter_factors(lambda type_: "RealDiv" if type_.dtype.kind == "f" else "TruncateDiv"),
     **{f"ResourceScatterNd{kind}": _scatter_nd(kind) for kind in _SCATTERS},
 }

@@ -31,6 +31,7 @@ def use_float32(module: Module, types: Types) -> None:
     variables: dict[str, Variable] = {}
     for function in (*main.walk(), *(f for library in module.functions.values() for f in library.walk())):
         _retype(function, types, variables)
+    module.variables = [variables.get(variable.key, variable) for variable in module.variables]
     for position, value in enumerate(main.inputs):
         if value in before:
             main.inputs[position] = Value(before[value], value.shape, value.name)

@@ -7,13 +7,14 @@ from litecl.converter.passes.v1.views import Views, refuse_shared
 from litecl.converter.traits import Effects
 from litecl.interpreter.schema import TensorType
 
+_KINDS = ("Update", "Add", "Sub", "Max", "Min")
 _WRITES = {
     "Assign": "AssignVariableOp",
     "AssignAdd": "AssignAddVariableOp",
     "AssignSub": "AssignSubVariableOp",
     "StridedSliceAssign": "ResourceStridedSliceAssign",
-    **{f"Scatter{kind}": f"ResourceScatter{kind}" for kind in ("Update", "Add", "Sub")},
-    **{f"ScatterNd{kind}": f"ResourceScatterNd{kind}" for kind in ("Update", "Add", "Sub")},
+    **{f"Scatter{kind}": f"ResourceScatter{kind}" for kind in (*_KINDS, "Mul", "Div")},
+    **{f"ScatterNd{kind}": f"ResourceScatterNd{kind}" for kind in _KINDS},
 }
 _PASS_ON = ("RefEnter", "RefSwitch", "RefIdentity", "Enter", "Switch")
 

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.console import RenderableType
+from rich.text import Text
 
 from litecl.cli.command import Output, device_arguments, device_options, model_argument, output_file, progress
 from litecl.cli.summaries import summary_view, tensors_view
@@ -14,6 +15,7 @@ from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.report import NodeRow
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
+from litecl.interpreter.overwritten import difference
 from litecl.perf.node_data import places
 from litecl.perf.summary import NodeLine, node_lines, stored_tensors, summarize
 
@@ -49,6 +51,9 @@ def run(args: argparse.Namespace) -> Output:
     summary = summarize(model)
     data: dict[str, Any] = {"model": str(args.model), **asdict(summary)}
     view = [summary_view(args.model.name, summary)]
+    if differs := difference(model):
+        data["difference"] = differs
+        view.append(Text(differs, "yellow"))
     delegation = None
     if args.delegate or args.dump_passes or args.node_data:
         options = device_options(args)

@@ -1,0 +1,64 @@
+"""Loops that write rows of a list whose length is open, for no rows too.
+
+DYNAMIC_UPDATE_SLICE refuses a row for a list without any when LiteRT prepares the body, although it would never run.
+Such a list gets one row at least, and what is read behind the loop is cut to its length.
+"""
+
+import numpy as np
+
+from litecl.converter.graph import Function, Node, Value, constant
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import MAXIMUM
+from litecl.interpreter.ops.control import WHILE
+from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
+from litecl.interpreter.ops.fill import FILL
+from litecl.interpreter.ops.slice import SLICE
+
+_MOST = 5  # dimensions of LiteRT's SLICE
+
+
+def keep_a_row(function: Function) -> None:
+    """Give the lists of a function's loops one row at least."""
+    for loop in [node for node in function.nodes if node.op is WHILE]:
+        for position, value in enumerate(loop.inputs):
+            made = None if value is None else value.producer
+            if made is not None and made.op is FILL and _is_open(made) and _only_writes_rows(loop, position):
+                _lengthen(function, loop, position, made)
+    function.tidy()
+
+
+def _is_open(made: Node) -> bool:
+    shape = made.output.shape
+    return shape is not None and 0 < len(shape) <= _MOST and shape[0] is None and made.input(0).data is None
+
+
+def _only_writes_rows(loop: Node, position: int) -> bool:
+    """Return whether a step does nothing with a list but write rows, and the condition does not read it."""
+    cond, body = loop.bodies
+    value, result = body.inputs[position], body.outputs[position]
+    if cond.inputs[position].users or cond.is_output(cond.inputs[position]):
+        return False
+    while value is not result:
+        writer = body.only_user(value)
+        if writer is None or writer.op is not DYNAMIC_UPDATE_SLICE or writer.input(0) is not value:
+            return False
+        if (writer.input(1).shape or (None,))[0] != 1 or writer.inputs.count(value) > 1:
+            return False
+        value = writer.output
+    return not value.users and value is not body.inputs[position] and body.outputs.count(value) == 1
+
+
+def _lengthen(function: Function, loop: Node, position: int, made: Node) -> None:
+    sizes, result = made.input(0), loop.outputs[position]
+    rank, name = len(made.output.shape or ()), made.name
+    least = constant(np.array([1] + [0] * (rank - 1), sizes.type.dtype), name)
+    longer, rows = Value(sizes.type, sizes.shape, name), Value(result.type, result.shape, name)
+    function.add(Node(MAXIMUM, [sizes, least], [longer], NoOptions(), name), before=loop)
+    function.add(Node(FILL, [longer, made.input(1)], [rows], NoOptions(), name), before=loop)
+    loop.rewire([rows if i == position else value for i, value in enumerate(loop.inputs)])
+    if not (result.users or function.is_output(result)):
+        return
+    cut = Value(result.type, result.shape, result.name)
+    function.replace(result, cut)
+    begin = constant(np.zeros(rank, sizes.type.dtype), name)
+    function.add(Node(SLICE, [result, begin, sizes], [cut], NoOptions(), name))
