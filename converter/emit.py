@@ -149,7 +149,7 @@ class _Emitter:
                 shape,
                 name,
                 None if value.data is None else np.asarray(value.data, order="C"),
-                quantization=None if value.grid is None else _rounded(value.grid),
+                quantization=None if value.grid is None else _rounded(value.grid, value.type),
                 shape_signature=signature,
                 is_variable=value.is_state,
             )
@@ -158,7 +158,11 @@ class _Emitter:
         return self._indices[value]
 
 
-def _rounded(grid: Grid) -> Quantization:
+def _rounded(grid: Grid, type_: TensorType) -> Quantization:
+    """Return the scales of constants in INT8; of floats only the ranges, which quantization may ask for."""
+    if type_ == TensorType.INT8:
+        scale = (grid.high / 127).astype(np.float32)
+        return Quantization(scale, np.zeros(scale.size, np.int64), grid.axis)
     nothing: Array = np.zeros(0)
     return Quantization(nothing, nothing, grid.axis, grid.low, grid.high)
 

@@ -24,7 +24,7 @@ class Value:
 
     shape: None where not even the rank is known; None for a dimension that is known only at run time.
     variable: the one that a resource tensor is a handle of. is_state: whether an operator updates it in place.
-    grid: of a constant that quantization-aware training has rounded.
+    grid: of a constant that quantization-aware training has rounded; of one in INT8, what its integers stand for.
     users: the nodes that read it, once for every operand.
     """
 

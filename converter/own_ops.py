@@ -6,7 +6,7 @@ order: input, forget, cell, output.
 
 from collections.abc import Sequence
 
-from litecl.converter.lower import composites, control, elementwise, lstm
+from litecl.converter.lower import composites, control, elementwise, lstm, matmul
 from litecl.converter.records import Dims, OwnOp
 
 Shapes = Sequence[Dims | None]
@@ -35,6 +35,11 @@ def _rnn(shapes: Shapes) -> Shapes:
     return [_sequence(x, h), h]
 
 
+def _dense(shapes: Shapes) -> Shapes:
+    x, weights = shapes
+    return [None if x is None or weights is None else (*x[:-1], weights[0])]
+
+
 LSTM = OwnOp("litecl.lstm", _lstm, lstm.lower_lstm)
 """An LSTM layer, from (x, h, c, kernel, recurrent kernel, bias) to (sequence, final h, final c).
 
@@ -53,6 +58,9 @@ RNN = OwnOp("litecl.rnn", _rnn, lstm.lower_rnn)
 
 Attributes: those of ``LSTM``.
 """
+
+DENSE_OF_BYTES = OwnOp("litecl.dense_of_bytes", _dense, matmul.lower_dense_of_bytes)
+"""A product of floats [..., depth] with constant weights [units, depth] in INT8, whose ``grid`` tells their scales."""
 
 COMPOSITE = OwnOp("litecl.composite", None, composites.lower_composite)
 """A call that a fusion takes. Attributes: ``name``, ``attrs`` and ``fusion``."""
@@ -88,6 +96,7 @@ OWN_OPS = (
     LSTM,
     BIDIRECTIONAL_LSTM,
     RNN,
+    DENSE_OF_BYTES,
     COMPOSITE,
     UPDATE_SLICE,
     GATED,

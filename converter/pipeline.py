@@ -32,6 +32,7 @@ from litecl.converter.passes.tensorflow.dense import fuse_dense
 from litecl.converter.passes.tensorflow.dilation import fold_dilation
 from litecl.converter.passes.tensorflow.fold import Evaluate, fold_constants
 from litecl.converter.passes.tensorflow.identities import remove_identities
+from litecl.converter.passes.tensorflow.integer_dense import fuse_integer_dense
 from litecl.converter.passes.tensorflow.layout import put_channels_last
 from litecl.converter.passes.tensorflow.narrow_integers import widen_integers
 from litecl.converter.passes.tensorflow.packs import forward_packs
@@ -146,6 +147,7 @@ class Pipeline:
         if module.reshaped or _lacks_shapes(main):
             shape_reads(Scope(main))
             self._whole(module, "infer_shapes", lambda m: self.tools.infer_shapes(m.main))
+        self._each(module, fuse_integer_dense)
         self._each(module, widen_integers)
         self._each(module, self.tools.compose, "compose")
         self._each(module, lambda f: self.report.fusions.extend(fuse_composites(f)), "fuse_composites")

@@ -3,6 +3,7 @@
 TensorFlow's filters are [h, w, in, out]; TFLite's are [out, h, w, in], depthwise ones [1, h, w, in * multiplier].
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +13,13 @@ from litecl.converter.graph import Value, constant
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.records import Dims
 from litecl.interpreter.graph import Array
+from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.conv_3d import CONV_3D, Conv3DOptions
 from litecl.interpreter.ops.conv_3d_transpose import CONV_3D_TRANSPOSE
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.pad import PAD, PADV2
+from litecl.interpreter.ops.split import SPLIT, SplitOptions
 from litecl.interpreter.schema import Padding
 
 
@@ -109,20 +112,39 @@ def _depthwise_conv_2d(b: Builder) -> Value:
 
 
 def _conv_3d(b: Builder) -> Value:
-    g = geometry(b, b.node.input(0))
-    return b.op(
-        CONV_3D,
-        [g.x, b.node.input(1)],
-        Conv3DOptions(
-            padding=g.padding,
-            stride_d=g.strides[0],
-            stride_h=g.strides[1],
-            stride_w=g.strides[2],
-            dilation_d_factor=g.dilations[0],
-            dilation_h_factor=g.dilations[1],
-            dilation_w_factor=g.dilations[2],
-        ),
+    g, filters = geometry(b, b.node.input(0)), b.node.input(1)
+    options = Conv3DOptions(
+        padding=g.padding,
+        stride_d=g.strides[0],
+        stride_h=g.strides[1],
+        stride_w=g.strides[2],
+        dilation_d_factor=g.dilations[0],
+        dilation_h_factor=g.dilations[1],
+        dilation_w_factor=g.dilations[2],
     )
+    channels, depth = b.shape(g.x)[-1], b.shape(filters, "filter")[-2]
+    if channels == depth:
+        return b.op(CONV_3D, [g.x, filters], options)
+    if channels is None or depth is None:
+        raise b.error("the channels of its input and its filter must be known")
+    count = channels // depth  # TFLite convolves all channels at once
+    parts = zip(_parts(b, g.x, count), _parts(b, filters, count), strict=True)
+    shape = (*b.shape(b.node.output)[:-1], _part(b.shape(filters)[-1], count))
+    made = [b.op(CONV_3D, [x, part], options, shape=shape) for x, part in parts]
+    return b.op(CONCATENATION, made, ConcatenationOptions(len(shape) - 1))
+
+
+def _parts(b: Builder, value: Value, count: int) -> Sequence[Value]:
+    """Return the groups of the last dimension."""
+    if value.data is not None:
+        return [b.const(np.ascontiguousarray(part)) for part in np.split(value.data, count, axis=-1)]
+    shape = (*b.shape(value)[:-1], _part(b.shape(value)[-1], count))
+    axis = b.const(len(shape) - 1, np.int32)
+    return b.ops(SPLIT, [axis, value], SplitOptions(count), [b.value(value.type, shape) for _ in range(count)])
+
+
+def _part(size: int | None, count: int) -> int | None:
+    return None if size is None else size // count
 
 
 def _conv_3d_transpose(b: Builder) -> Value:

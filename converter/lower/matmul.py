@@ -47,6 +47,14 @@ def _product(b: Builder, x: Value, y: Value, adj_x: bool, adj_y: bool, shape: Di
     return b.op(FULLY_CONNECTED, operands, FullyConnectedOptions(keep_num_dims=x.rank != 2), shape=result)
 
 
+def lower_dense_of_bytes(b: Builder) -> Value:
+    """Lower to FULLY_CONNECTED, which rounds its input when it runs."""
+    x, weights = b.node.input(0), b.node.input(1)
+    bias = b.const(np.zeros(len(b.known(1, "weights")), np.float32))
+    options = FullyConnectedOptions(keep_num_dims=x.rank != 2)
+    return b.op(FULLY_CONNECTED, [x, weights, bias], options, shape=b.node.output.shape)
+
+
 def _with_zero(b: Builder, value: Value, axis: int) -> Value:
     """Return an operand that is empty along an axis with one zero there."""
     rank = len(b.shape(value))

@@ -1,91 +1,213 @@
-"""Models of quantization-aware training: the scales given by their FAKE_QUANT nodes and rounded constants."""
+"""Models of quantization-aware training: the ranges and scales that their FAKE_QUANT nodes and rounded constants give.
 
-from collections.abc import Mapping
-from dataclasses import replace
+A FAKE_QUANT of at least the bits of a model's integers becomes a conversion to integers of its scale: nothing, if
+integers of that scale are what it reads, and a QUANTIZE else. So what it reads need not be within its range, and may
+stay in float.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from math import inf, isfinite
+from operator import or_
 
 from litecl.converter.quantization.calibrate import Known
 from litecl.converter.quantization.observers import Range
-from litecl.converter.quantization.rules import RULES
-from litecl.converter.quantization.scales import nested, nudged
+from litecl.converter.quantization.rules import RULES, Rule
+from litecl.converter.quantization.scales import Affine, given, nested, nudged, range_held
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.ops.binary import MUL
+from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D
 from litecl.interpreter.ops.quantize import FAKE_QUANT
-from litecl.interpreter.schema import TensorType
+from litecl.interpreter.ops.resize import RESIZE_BILINEAR
+from litecl.interpreter.ops.topk_v2 import TOPK_V2
+from litecl.interpreter.ops.unary import RELU, RELU6, RELU_0_TO_1, RELU_N1_TO_1
+from litecl.interpreter.ops.unique import UNIQUE
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
+
+CONVERSION = Rule(states=(0,))
+"""The rule of a FAKE_QUANT that becomes a conversion. What it reads is no activation: it may have any scale or none."""
 
 _BITS = {TensorType.INT8: 8, TensorType.INT16: 16}
+_CLAMPS = {RELU: (0.0, inf), RELU6: (0.0, 6.0), RELU_0_TO_1: (0.0, 1.0), RELU_N1_TO_1: (-1.0, 1.0)}
+_POSITIVE = (ActivationFunctionType.RELU, ActivationFunctionType.RELU6)
+_MIXING = (AVERAGE_POOL_2D, RESIZE_BILINEAR, UNIQUE, TOPK_V2)
+"""Operators with one scale for operands and results that do not compute the same from operands that are clamped."""
 
 
-def is_trained(model: Model) -> bool:
-    """Return True if a model was trained for quantization: if it has FAKE_QUANT nodes."""
-    return any(node.op is FAKE_QUANT for graph in model.subgraphs for node in graph.nodes)
+@dataclass(frozen=True)
+class _Limits:
+    """The range that all readers of a tensor clamp it to, and the one scale that they round it with, if it is one."""
+
+    range: Range
+    scale: Affine | None
+
+    def __or__(self, other: "_Limits") -> "_Limits":
+        same = self.scale is not None and other.scale is not None and self.scale.same(other.scale)
+        return _Limits(self.range | other.range, self.scale if same else None)
+
+    def divided(self, factor: float) -> "_Limits":
+        """Return the limits of what becomes a tensor of these limits when it is multiplied."""
+        low, high = sorted((self.range.low / factor, self.range.high / factor))
+        scale = self.scale
+        if scale is not None:
+            scale = given(float(scale.scale[0]) / factor, int(scale.zero_point[0])) if factor > 0 else None
+        return _Limits(Range(low, high), scale)
 
 
-def absorb(model: Model, type_: TensorType) -> tuple[Model, Mapping[int, Known]]:
-    """Return the model without FAKE_QUANT nodes of a type's width, and the ranges that they give, by subgraph."""
-    done = [_absorb(graph, type_) for graph in model.subgraphs]
-    renamed = {i: names for i, (_, _, names) in enumerate(done)}
-    signatures = tuple(
-        replace(s, outputs={name: renamed[s.subgraph].get(t, t) for name, t in s.outputs.items()})
-        for s in model.signatures
-    )
-    graphs = tuple(graph for graph, _, _ in done)
-    return replace(model, subgraphs=graphs, signatures=signatures), {i: known for i, (_, known, _) in enumerate(done)}
+def is_trained(model: Model, most_bits: int = 16) -> bool:
+    """Return True if a model was trained for integers of so many bits or less: if it has such FAKE_QUANT nodes."""
+    nodes = (node for graph in model.subgraphs for node in graph.nodes)
+    return any(node.op is FAKE_QUANT and node.options.num_bits <= most_bits for node in nodes)
 
 
-def _absorb(graph: Subgraph, type_: TensorType) -> tuple[Subgraph, Known, Mapping[int, int]]:
-    known, rounded = Known(), dict[int, int]()
-    nodes: list[Node] = []
+def trained(model: Model, type_: TensorType) -> Mapping[int, Known]:
+    """Return the ranges and scales that training gives for integers of a type, by subgraph."""
+    return {index: _known(graph, type_) for index, graph in enumerate(model.subgraphs)}
+
+
+def converts(graph: Subgraph, node: Node, type_: TensorType) -> bool:
+    """Return whether a node is a FAKE_QUANT that integers of a type compute: they must end where its range does.
+
+    Those of 16 bits have no zero point; only a tensor without negative numbers may have a range without such.
+    """
+    if node.op is not FAKE_QUANT or node.options.num_bits < _BITS[type_]:
+        return False
+    step = nudged(_range(node), type_, node.options.narrow_range).scale[0]
+    is_even = abs(node.options.min + node.options.max) <= 2 * step
+    return type_ == TensorType.INT8 or is_even or (node.options.min >= -step and _is_positive(graph, node.inputs[0]))
+
+
+def _is_positive(graph: Subgraph, tensor: int) -> bool:
     for node in graph.nodes:
-        node = replace(node, inputs=tuple(rounded.get(t, t) for t in node.inputs))
-        if node.op is not FAKE_QUANT or node.options.num_bits != _BITS[type_]:
-            nodes.append(node)
-            if node.op is FAKE_QUANT and node.options.num_bits < _BITS[type_]:
-                _keep_steps(known, node, type_)
+        if tensor in node.outputs:
+            fused = getattr(node.options, "fused_activation_function", None)
+            return fused in _POSITIVE or (node.op in _CLAMPS and _CLAMPS[node.op][0] == 0)
+    return False
+
+
+def _known(graph: Subgraph, type_: TensorType) -> Known:
+    known, limits = Known(), _limits(graph, type_)
+    for tensor in graph.inputs:
+        _take(known, tensor, limits.get(tensor))
+    for node in graph.nodes:
+        if node.op is FAKE_QUANT:
+            (tensor,) = node.outputs
+            known.ranges[tensor], known.scales[tensor] = _range(node), _scale(node, type_)
             continue
-        (source,), (target,) = node.inputs, node.outputs
-        values = Range(node.options.min, node.options.max)
-        if known.ranges.setdefault(source, values) != values:
-            nodes.append(node)  # a tensor has one scale: a second range stays a node in float
-            continue
-        known.scales[source] = nudged(values, type_, node.options.narrow_range)
-        rounded[target] = source
-    outputs = tuple(rounded.get(t, t) for t in graph.outputs)
-    graph = replace(graph, nodes=tuple(nodes), outputs=outputs)
-    _spread(graph, known)
-    return graph, known, rounded
+        if _is_free(node):
+            for tensor in node.outputs:
+                _take(known, tensor, limits.get(tensor))
+        _follow(graph, known, node, type_)
+    return known
 
 
-def _keep_steps(known: Known, node: Node, type_: TensorType) -> None:
-    """Give the result of a node that rounds to fewer bits, which stays in float, integers that keep its numbers."""
-    values, target = Range(node.options.min, node.options.max), node.outputs[0]
-    known.ranges[target] = values
-    known.scales[target] = nested(values, node.options.num_bits, node.options.narrow_range, type_)
+def _range(node: Node) -> Range:
+    return Range(node.options.min, node.options.max)
 
 
-def _spread(graph: Subgraph, known: Known) -> None:
-    """Find the ranges of tensors that share a scale with one whose range is known, or whose scale is prescribed."""
+def _scale(node: Node, type_: TensorType) -> Affine:
+    """Return the scale of integers that hold what a FAKE_QUANT makes, exactly if that has fewer bits."""
+    if node.options.num_bits < _BITS[type_]:
+        return nested(_range(node), node.options.num_bits, node.options.narrow_range, type_)
+    return nudged(_range(node), type_, node.options.narrow_range)
+
+
+def _take(known: Known, tensor: int, limits: _Limits | None) -> None:
+    if limits is not None:
+        known.ranges[tensor] = limits.range
+        if limits.scale is not None:
+            known.scales[tensor] = limits.scale
+
+
+def _is_free(node: Node) -> bool:
+    """Return whether the integer kernels of an operator can write a range that readers give."""
+    rule = RULES.get(node.op)
+    return rule is not None and not rule.fixed and not (rule.shared and node.op in _MIXING)
+
+
+# Ranges from readers
+
+
+def _limits(graph: Subgraph, type_: TensorType) -> Mapping[int, _Limits]:
+    """Return the limits of the tensors that every reader clamps, be it after operators that clamping goes through."""
+    limits: dict[int, _Limits] = {}
+    read = {t for node in graph.nodes for t in node.inputs} | {*graph.outputs}
+    unlimited = {*graph.outputs}
     for node in reversed(graph.nodes):
-        if _shares(node):
-            _take_over(graph, known, node.outputs, node.inputs)
-    for node in graph.nodes:
-        if _shares(node):
-            _take_over(graph, known, node.inputs, node.outputs)
+        whole = _joint([limits.pop(t, None) for t in node.outputs if t in read])
+        if whole is not None:
+            limits |= dict.fromkeys(node.outputs, whole)  # results of one operator have one scale
+        wanted = _wanted(graph, node, type_, whole)
+        for tensor in node.inputs:
+            if tensor not in wanted:
+                unlimited.add(tensor)
+            if tensor in unlimited:
+                limits.pop(tensor, None)
+            else:
+                limits[tensor] = limits[tensor] | wanted[tensor] if tensor in limits else wanted[tensor]
+    return limits
 
 
-def _shares(node: Node) -> bool:
-    return node.op in RULES and RULES[node.op].shared
+def _joint(limits: Sequence[_Limits | None]) -> _Limits | None:
+    known = [each for each in limits if each is not None]
+    return reduce(or_, known) if known and len(known) == len(limits) else None
 
 
-def _take_over(graph: Subgraph, known: Known, sources: tuple[int, ...], targets: tuple[int, ...]) -> None:
-    def computed(tensors: tuple[int, ...]) -> list[int]:
-        return [t for t in tensors if t != ABSENT and _is_computed(graph.tensors[t])]
+def _wanted(graph: Subgraph, node: Node, type_: TensorType, result: _Limits | None) -> Mapping[int, _Limits]:
+    """Return the limits that operands of a node may have, from those of its results."""
+    if node.op is FAKE_QUANT and node.options.num_bits >= _BITS[type_]:
+        scale = _scale(node, type_) if converts(graph, node, type_) else None
+        return {node.inputs[0]: _Limits(_range(node), scale)}
+    if result is None:
+        return {}
+    if _lets_through(node):
+        return dict.fromkeys(node.inputs, result)
+    if (product := _product(graph, node)) is not None:
+        tensor, factor = product
+        return {tensor: result.divided(factor)}
+    return {}
 
-    if any(t not in known.ranges for t in computed(sources)) or not computed(sources):
+
+def _lets_through(node: Node) -> bool:
+    """Return whether an operator computes the same from operands that are clamped as its results are."""
+    rule = RULES.get(node.op)
+    return node.op in _CLAMPS or (rule is not None and rule.shared and node.op not in _MIXING)
+
+
+def _product(graph: Subgraph, node: Node) -> tuple[int, float] | None:
+    """Return the operand of a node that multiplies it by one number, and the number; None for other nodes."""
+    if node.op is not MUL or node.options.fused_activation_function != ActivationFunctionType.NONE:
+        return None
+    for tensor, other in (node.inputs, node.inputs[::-1]):
+        data = graph.tensors[other].data
+        if data is not None and data.size == 1 and data.item() != 0 and isfinite(data.item()):
+            return tensor, float(data.item())
+    return None
+
+
+# Ranges from operands
+
+
+def _follow(graph: Subgraph, known: Known, node: Node, type_: TensorType) -> None:
+    """Add the ranges of results that follow from those of operands."""
+    rule = RULES.get(node.op)
+    if rule is None or type_ not in rule.types:
         return
-    whole = known.ranges[computed(sources)[0]]
-    for tensor in computed(sources)[1:]:
-        whole |= known.ranges[tensor]
-    for tensor in computed(targets):
-        known.ranges.setdefault(tensor, whole)
+    given_ = [t for t in node.inputs if t != ABSENT and _is_computed(graph.tensors[t])]
+    if not given_ or any(t not in known.ranges for t in given_):
+        return
+    whole = reduce(or_, (known.ranges[t] for t in given_))
+    if rule.fixed:
+        whole = range_held(given(*rule.fixed[type_]), type_)
+    elif node.op in _CLAMPS:
+        low, high = _CLAMPS[node.op]
+        whole = Range(min(max(whole.low, low), high), max(min(whole.high, high), low))
+    elif not rule.shared:
+        return
+    for tensor in node.outputs:
+        if _is_computed(graph.tensors[tensor]):
+            known.ranges.setdefault(tensor, whole)
 
 
 def _is_computed(spec: TensorSpec) -> bool:

@@ -31,10 +31,14 @@ def correct_biases(model: Model, samples: Sequence[Sample], *, per_channel: bool
 
 @dataclass
 class _Errors:
-    """The errors of a layer's results before its activation, added up by channel. rest: what rounding takes away."""
+    """The errors of a layer's results before its activation, added up by channel.
+
+    position: of the layer's operand. others: its operands that are integers. rest: what rounding takes away.
+    """
 
     node: Node
     position: int
+    others: Mapping[int, Array | None]
     rest: Array
     total: Array | float = 0.0
     count: int = 0
@@ -42,7 +46,7 @@ class _Errors:
     def see(self, values: Sequence[Array]) -> None:
         """Add the errors on one value of the layer's operand."""
         (x,), (weights,) = values, RULES[self.node.op].weights
-        inputs: list[Array | None] = [None] * len(self.node.inputs)
+        inputs = [self.others.get(p) for p in range(len(self.node.inputs))]
         inputs[self.position], inputs[weights] = x, self.rest
         assert isinstance(self.node.op, Op)
         options = replace(self.node.options, fused_activation_function=ActivationFunctionType.NONE)
@@ -71,7 +75,12 @@ def _layers(graph: Subgraph, per_channel: bool) -> list[tuple[int, _Errors]]:
         scale = channels(spec, axis if per_channel else None)
         stored = integers(spec, scale, TensorType.INT8, symmetric=True).data
         assert stored is not None
-        found.append((number, _Errors(node, positions[0], (spec.data - dequantize(stored, scale)).astype(np.float32))))
+        rest = (spec.data - dequantize(stored, scale)).astype(np.float32)
+        read = ((p, graph.tensors[t]) for p, t in enumerate(node.inputs) if t != ABSENT)
+        others = {p: spec.data for p, spec in read if spec.type != TensorType.FLOAT32}
+        if any(data is None for data in others.values()):  # an output shape that is computed
+            continue
+        found.append((number, _Errors(node, positions[0], others, rest)))
     return found
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from litecl.converter.quantization.aware import CONVERSION, converts
 from litecl.converter.quantization.calibrate import Ranges
 from litecl.converter.quantization.cells import CELL, STATE, Cell, cells
 from litecl.converter.quantization.options import Quantization
@@ -44,7 +45,11 @@ def results(graph: Subgraph, node: Node) -> list[int]:
 
 
 def choose(graph: Subgraph, ranges: Ranges, how: Quantization, refused: Mapping[int, str]) -> Chosen:
-    """Choose the nodes of a subgraph whose float tensors have the given ranges; ``refused`` ones stay in float."""
+    """Choose the nodes of a subgraph whose float tensors have the given ranges; ``refused`` ones stay in float.
+
+    What training rounds to a range becomes a conversion in any case, so that the range is kept.
+    """
+    type_ = TensorType[(how.activations or "").upper()]
     layers = dict(_layers(graph, ranges, how, refused))
     rules: dict[int, Rule] = {}
     for number, cell in layers.items():
@@ -52,6 +57,9 @@ def choose(graph: Subgraph, ranges: Ranges, how: Quantization, refused: Mapping[
     reasons = {}
     for number, node in enumerate(graph.nodes):
         if number in rules or not _on_floats(graph, node):
+            continue
+        if converts(graph, node, type_):
+            rules[number] = CONVERSION
             continue
         reason = refused.get(number) or _reason(graph, node, RULES.get(node.op), ranges, how)
         if reason is None:
@@ -139,7 +147,7 @@ def _of_ranges(graph: Subgraph, node: Node, rule: Rule, ranges: Ranges) -> str |
         if spec.is_variable:
             return f"{spec.name!r} is a variable"
         if spec.data is None and tensor not in ranges:
-            return f"{spec.name!r} had no values in the representative data"
+            return f"{spec.name!r} has no range: no representative data had values for it, and no training gave one"
     return None
 
 

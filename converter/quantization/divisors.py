@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.converter.quantization.aware import CONVERSION
 from litecl.converter.quantization.data import Sample
 from litecl.converter.quantization.integers import Quantized
 from litecl.converter.quantization.measure import QuantizedRunner
@@ -72,7 +73,9 @@ def _divisors(graph: Subgraph, part: Quantized) -> Iterator[_Divisor]:
             continue
         tensor = _moved(graph, made, part, node.inputs[1])
         producer = made.get(tensor)
-        if producer is not None and producer in part.chosen.rules and tensor in part.rewritten.stored:
+        rule = None if producer is None else part.chosen.rules.get(producer)
+        # Divisors that training rounds are zeros in training, too.
+        if producer is not None and rule is not None and rule is not CONVERSION and tensor in part.rewritten.stored:
             new = part.rewritten.nodes[producer]
             yield _Divisor(part.rewritten.stored[tensor], new, producer, _MAKES_ZERO)
 

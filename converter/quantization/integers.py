@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from litecl.converter.quantization.calibrate import Known, Ranges
+from litecl.converter.quantization.aware import CONVERSION
+from litecl.converter.quantization.calibrate import Known
 from litecl.converter.quantization.choose import Chosen, choose
 from litecl.converter.quantization.data import signatures_of
 from litecl.converter.quantization.groups import Scales, assign
@@ -15,6 +16,8 @@ from litecl.interpreter.errors import ConversionError, ModelError
 from litecl.interpreter.graph import ABSENT, Model, Signature, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.schema import TensorType
+
+_COARSEST = 2  # steps of training, at most, for an integer of what is converted to them
 
 
 @dataclass(frozen=True)
@@ -60,32 +63,33 @@ def _quantize(graph: Subgraph, known: Known, how: Quantization, given: Mapping[i
     while True:
         chosen = choose(graph, known.ranges, how, refused)
         assigned = assign(graph, chosen, known, type_)
-        scales = _with_borders(graph, assigned, known.ranges, type_, borders)
+        scales = _with_borders(graph, assigned, known, type_, borders)
         rewritten = rewrite(graph, chosen, scales, type_, borders, known, how.per_channel)
-        found = dict(_refusals(rewritten, chosen))
+        found = dict(_refusals(rewritten, chosen)) or dict(_coarser(graph, rewritten, chosen))
         if not found:
             return Quantized(known, chosen, scales, rewritten)
         refused |= found
 
 
-def _with_borders(graph: Subgraph, scales: Scales, ranges: Ranges, type_: TensorType, borders: Borders) -> Scales:
+def _with_borders(graph: Subgraph, scales: Scales, known: Known, type_: TensorType, borders: Borders) -> Scales:
     """Return the scales, including those of integer inputs and outputs that only float nodes read or write."""
     wanted = [*(graph.inputs if borders.inputs != TensorType.FLOAT32 else ())]
     wanted += [*(graph.outputs if borders.outputs != TensorType.FLOAT32 else ())]
     missing = [t for t in wanted if t not in scales.tensors and graph.tensors[t].type == TensorType.FLOAT32]
     for tensor in missing:
-        if tensor not in ranges:
+        if tensor not in known.ranges:
             raise ConversionError(
                 f"quantize: {graph.tensors[tensor].name!r} had no values in the representative data, so it cannot be "
                 "an integer input or output"
             )
-    return replace(scales, tensors={**scales.tensors, **{t: affine(ranges[t], type_) for t in missing}})
+    added = {t: known.scales.get(t) or affine(known.ranges[t], type_) for t in missing}
+    return replace(scales, tensors={**scales.tensors, **added})
 
 
 def _refusals(rewritten: Rewritten, chosen: Chosen) -> Iterator[tuple[int, str]]:
     """Return the nodes that no integer kernel accepts as they are, each with the reason."""
     graph = rewritten.graph
-    for number in chosen.rules:
+    for number in rewritten.nodes.keys() & chosen.rules.keys():
         node = graph.nodes[rewritten.nodes[number]]
         assert isinstance(node.op, Op)
         inputs = [None if t == ABSENT else graph.tensors[t] for t in node.inputs]
@@ -102,6 +106,21 @@ def _refusals(rewritten: Rewritten, chosen: Chosen) -> Iterator[tuple[int, str]]
                 node.op.bind(node.options, inputs, outputs)
         except ModelError as error:
             yield number, str(error)
+
+
+def _coarser(graph: Subgraph, rewritten: Rewritten, chosen: Chosen) -> Iterator[tuple[int, str]]:
+    """Return the nodes whose integers are coarser than those of training that their results are converted to."""
+    made = {tensor: number for number, node in enumerate(graph.nodes) for tensor in node.outputs}
+    for number in (n for n, rule in chosen.rules.items() if rule is CONVERSION and n in rewritten.nodes):
+        node = rewritten.graph.nodes[rewritten.nodes[number]]
+        before, after = (rewritten.graph.tensors[t].quantization for t in (*node.inputs, *node.outputs))
+        if before is None or after is None or before.scale[0] <= _COARSEST * after.scale[0]:
+            continue
+        producer = made.get(graph.nodes[number].inputs[0])
+        while producer is not None and producer in chosen.rules and chosen.rules[producer].moves:
+            producer = made.get(graph.nodes[producer].inputs[0])
+        if producer is not None and chosen.rules.get(producer, CONVERSION) is not CONVERSION:
+            yield producer, f"its integers have steps of {before.scale[0]:.3g}, those of training {after.scale[0]:.3g}"
 
 
 def _unfit_step(rule: Rule, inputs: Sequence[TensorSpec | None]) -> str | None:

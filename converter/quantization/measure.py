@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from litecl.converter.quantization.aware import CONVERSION
 from litecl.converter.quantization.choose import results
 from litecl.converter.quantization.data import Sample, signatures_of
 from litecl.converter.quantization.difference import Difference
@@ -66,7 +67,8 @@ class _Comparison:
         for name, value in expected.items():
             self._outputs.setdefault((signature.key, name), Difference()).add(value, got[name])
         index = signature.subgraph
-        for number in self._done[index].chosen.rules:
+        done = self._done[index]
+        for number in (n for n in done.chosen.rules if n in done.rewritten.nodes):
             for tensor, alone in self._alone(index, number):
                 self._add(index, tensor, alone)
 
@@ -114,7 +116,7 @@ class _Comparison:
                 layer = Layer(index, number, node.op.name, graph.tensors[tensor].name)
                 if number in part.chosen.reasons:
                     yield replace(layer, reason=part.chosen.reasons[number])
-                elif tensor in part.rewritten.stored:
+                elif tensor in part.rewritten.stored and number in part.rewritten.nodes:
                     yield _with_numbers(layer, part, tensor, self._results.get((index, tensor)))
 
 
@@ -210,7 +212,7 @@ def sensitivity(
     plain = replace(how, input_type="float32", output_type="float32", strict=False)
     found = {}
     for index, part in done.items():
-        for number in (n for n, rule in part.chosen.rules.items() if not rule.moves):
+        for number in (n for n, rule in part.chosen.rules.items() if not rule.moves and rule is not CONVERSION):
             own = part.chosen.cells[number].writers if number in part.chosen.cells else ()
             others = {n: "another layer is examined" for n in part.chosen.rules if n not in (number, *own)}
             alone, _ = quantize_model(model, plain, {index: part.known}, {index: others})

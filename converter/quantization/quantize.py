@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from litecl.converter.quantization.aware import absorb, is_trained, without_grids
+from litecl.converter.quantization.aware import is_trained, trained, without_grids
 from litecl.converter.quantization.bias_correction import correct_biases
 from litecl.converter.quantization.calibrate import Known, calibrate
 from litecl.converter.quantization.choose import check_names
@@ -50,7 +50,7 @@ def quantize(
         return _searched(wide, how, progress, signed=bool(model.signatures))
     if how.recipe is not None:
         return _by_recipe(wide, how, recipe_of(how.recipe), signed=bool(model.signatures))
-    if how.activations is None and how.weights == "int8" and is_trained(wide):
+    if how.activations is None and how.weights == "int8" and is_trained(wide, most_bits=8):
         how = replace(how, activations="int8")
     if how.activations is None:
         narrow = replace(wide, subgraphs=tuple(_with_narrow_weights(graph, how) for graph in wide.subgraphs))
@@ -137,12 +137,12 @@ def _on_integers(
 ) -> tuple[Model, QuantizationReport]:
     """Return the model on integers. chosen: the only nodes that become such, by subgraph."""
     assert how.activations is not None
-    trained, type_ = is_trained(model), TensorType[how.activations.upper()]
+    type_ = TensorType[how.activations.upper()]
     joined = with_softsigns(model) if type_ == TensorType.INT8 and chosen is None else model
-    floats, known = absorb(with_integer_kernels(with_constant_weights(joined), type_, chosen), type_)
+    floats = with_integer_kernels(with_constant_weights(joined), type_, chosen)
     floats = equalize(floats) if how.equalize else floats
-    used = [] if trained and how.data is None else samples(how, floats)
-    known = _measured(floats, how, used, known)
+    used = [] if is_trained(model) and how.data is None else samples(how, floats)
+    known = _measured(floats, how, used, trained(floats, type_))
     if chosen is not None:
         known = _selected(floats, known, chosen, used)
     check_names([floats.subgraphs[i] for i in known], how.skip)
@@ -177,11 +177,11 @@ def _with_safe_divisions(
 
 
 def _measured(
-    model: Model, how: Quantization, used: Sequence[Sample], trained: Mapping[int, Known]
+    model: Model, how: Quantization, used: Sequence[Sample], learned: Mapping[int, Known]
 ) -> Mapping[int, Known]:
     """Return what is known of each entry subgraph: ranges that were measured, and those of training, which count."""
     if not used:
-        return {s.subgraph: trained[s.subgraph] for s in signatures_of(model)}
+        return {s.subgraph: learned[s.subgraph] for s in signatures_of(model)}
     ranges = calibrate(model, used, observer(how))
     entries = {signature.subgraph for signature, _ in used}
     without = [s.key for s in signatures_of(model) if s.subgraph not in entries]
@@ -189,4 +189,4 @@ def _measured(
         raise ConversionError(
             f"quantize: the representative data has no samples for signatures {without}: pass pairs of key and sample"
         )
-    return {i: Known({**ranges[i], **trained[i].ranges}, trained[i].scales) for i in entries}
+    return {i: Known({**ranges[i], **learned[i].ranges}, learned[i].scales) for i in entries}

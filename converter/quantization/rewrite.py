@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from litecl.converter.compact import compact_graph
+from litecl.converter.quantization.aware import CONVERSION
 from litecl.converter.quantization.calibrate import Known
 from litecl.converter.quantization.cells import intermediates
 from litecl.converter.quantization.choose import Chosen, operands, results
@@ -36,7 +37,7 @@ class Rewritten:
     """A subgraph on integers.
 
     stored: the old tensors that are stored as integers, each with its new index. inputs, outputs: the new indices of
-    the old ones. nodes: the new number of every old node.
+    the old ones. nodes: the new number of every old node, without conversions that nothing is left of.
     """
 
     graph: Subgraph
@@ -82,6 +83,7 @@ class _Rewrite:
         self._numbers: dict[int, int] = {}
         self._stored: dict[int, int] = {}  # float tensors that also exist as integers, as their producers write them
         self._floats = {t for t in graph.inputs if graph.tensors[t].type == _FLOAT32}  # those that exist as floats
+        self._computed = {t for n in chosen.rules for t in results(graph, graph.nodes[n])}  # by integers
         self._brought: dict[tuple[int, bytes], int] = {}  # integers converted to another scale
         self._constants: dict[tuple[int, TensorType, bytes, bool], int] = {}
 
@@ -134,6 +136,9 @@ class _Rewrite:
             self._floats.update(node.outputs)
             self._append(number, replace(node, inputs=inputs))
             return
+        if rule is CONVERSION:
+            self._convert_to_trained(number, node)
+            return
         inputs = self._operands(number, node, rule)
         outputs = list(node.outputs)
         for tensor in results(self._graph, node):
@@ -141,6 +146,23 @@ class _Rewrite:
             outputs[outputs.index(tensor)] = self._stored[tensor]
         node = replace(node, inputs=inputs, outputs=tuple(outputs), options=_options(node, rule, self._type))
         self._append(number, replace(node, intermediates=self._intermediates(number, node)))
+
+    def _convert_to_trained(self, number: int, node: Node) -> None:
+        """Add what is left of a FAKE_QUANT: nothing, if what it reads are integers of its scale."""
+        (source,), (target,) = node.inputs, node.outputs
+        scale, count = self._scales.tensors[target], len(self._nodes)
+        if self._graph.tensors[source].data is not None:
+            self._stored[target] = self._constant(source, scale, self._type)
+        elif source in self._floats - self._computed:
+            key = (source, _key(scale))
+            if key not in self._brought:
+                self._brought[key] = self._integer(target, scale)
+                self._convert(QUANTIZE, source, self._brought[key])
+            self._stored[target] = self._brought[key]
+        else:
+            self._stored[target] = self._as(source, scale)
+        if len(self._nodes) > count:
+            self._numbers[number] = count
 
     def _intermediates(self, number: int, node: Node) -> tuple[int, ...]:
         """Return what the kernel of an LSTM layer wants to know besides; node: on integers."""

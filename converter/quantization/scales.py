@@ -57,14 +57,24 @@ def affine(values: Range, type_: TensorType) -> Affine:
 def nudged(values: Range, type_: TensorType, narrow: bool) -> Affine:
     """Return the scale and zero point that FakeQuant rounds a range with, as a type's integers.
 
-    The range is taken as it is, also where it leaves out zero; narrow ones leave out the lowest integer.
+    The range is taken as it is, also where it leaves out zero. Narrow ones leave out an integer: the highest if zero is
+    the lowest number, as what is below it must not become negative, and the lowest else. The zero point is rounded in
+    float32 as in TensorFlow's kernel: that of a symmetric range lies between two integers.
     """
     first, last = integer_limits(type_)
     if type_ == TensorType.INT16:
         return affine(values, type_)
-    first += narrow
-    scale = max((values.high - values.low) / (last - first), _SMALLEST)
-    return given(scale, int(np.clip(np.rint(first - values.low / scale), first, last)))
+    low, high = int(narrow), last - first
+    scale = max((values.high - values.low) / (high - low), _SMALLEST)
+    zero = _zero_of(values, low, high)
+    return given(scale, first + (0 if zero == low else zero))
+
+
+def _zero_of(values: Range, low: int, high: int) -> int:
+    """Return the zero point of FakeQuant, from ``low`` to ``high`` (Nudge in TensorFlow's fake_quant_ops_functor.h)."""
+    least, most = np.float32(values.low), np.float32(values.high)
+    step = np.maximum((most - least) / np.float32(high - low), np.float32(_SMALLEST))
+    return int(np.clip(np.floor(np.float32(low) - least / step + np.float32(0.5)), low, high))
 
 
 def nested(values: Range, num_bits: int, narrow: bool, type_: TensorType) -> Affine:
@@ -73,7 +83,7 @@ def nested(values: Range, num_bits: int, narrow: bool, type_: TensorType) -> Aff
     """
     low, high = int(narrow), (1 << num_bits) - 1
     step = max(float(np.float32(values.high) - np.float32(values.low)) / (high - low), _SMALLEST)
-    zero = int(np.clip(np.floor(low - values.low / step + 0.5), low, high))
+    zero = _zero_of(values, low, high)
     first, last = integer_limits(type_)
     if type_ == TensorType.INT16:
         return given(step / (last // max(zero - low, high - zero)), 0)

@@ -104,6 +104,22 @@ def types(spec: TensorSpec, allowed: Collection[TensorType]) -> TensorType:
     return spec.type
 
 
+def factors(x: TensorSpec, weights: TensorSpec, allowed: Collection[TensorType]) -> None:
+    """Check the types of what a kernel multiplies: floats go with weights of up to 8 bits, and integers with integers.
+
+    allowed: the types of weights.
+    """
+    types(weights, allowed)
+    pair = f"no kernel multiplies {x.type.name} {x.name!r} by {weights.type.name} {weights.name!r}"
+    if x.type in QUANTIZED and weights.type in (TensorType.FLOAT32, TensorType.FLOAT16):
+        raise UnsupportedOp(
+            f"{pair}: integers go second, as weights of floats; widen {x.name!r} with a DEQUANTIZE, or exchange and "
+            "transpose the operands"
+        )
+    if x.type == TensorType.FLOAT32 and weights.type == TensorType.INT16:
+        raise UnsupportedOp(f"{pair}: weights of floats have 8 bits or less; widen {weights.name!r} with a DEQUANTIZE")
+
+
 def same_type(*specs: TensorSpec) -> TensorType:
     """Return the one type that all of the tensors have."""
     found = {spec.type for spec in specs}

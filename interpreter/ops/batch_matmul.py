@@ -42,7 +42,7 @@ def _last_two(shape: Shape, adjoint: bool) -> tuple[int, int]:
 def _infer(options: BatchMatMulOptions, inputs: Specs) -> list[TensorSpec]:
     x, y = require.present(inputs, 2)
     require.types(x, (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.INT8, TensorType.INT16))
-    require.types(y, (TensorType.FLOAT16,) if halves.is_half(x) else (*hybrid.WEIGHTS, TensorType.INT16))
+    require.factors(x, y, (TensorType.FLOAT16,) if halves.is_half(x) else (*hybrid.WEIGHTS, TensorType.INT16))
     for spec in (x, y):
         require.rank(spec, at_least=2, at_most=5)
     return [TensorSpec(x.type, output_shape(options, x.static_shape, y.static_shape))]

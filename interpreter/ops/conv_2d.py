@@ -65,7 +65,7 @@ def finish(result: Array, inputs: Inputs, position: int, function: ActivationFun
 def _infer(options: Conv2DOptions, inputs: Specs) -> list[TensorSpec]:
     x, filter_ = require.present(inputs, 2)
     require.types(x, (*types.FLOAT, *rescale.INTEGERS))
-    require.types(filter_, hybrid.WEIGHTS)
+    require.factors(x, filter_, hybrid.WEIGHTS)
     require.rank(x, exactly=4)
     require.rank(filter_, exactly=4)
     channels, (outputs, *_, depth) = x.static_shape[3], filter_.static_shape

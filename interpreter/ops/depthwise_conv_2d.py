@@ -45,7 +45,7 @@ def windows(options: DepthwiseConv2DOptions, x: Shape, filter_: Shape) -> tuple[
 def _infer(options: DepthwiseConv2DOptions, inputs: Specs) -> list[TensorSpec]:
     x, filter_ = require.present(inputs, 2)
     require.types(x, (*types.FLOAT, *rescale.INTEGERS))
-    require.types(filter_, hybrid.WEIGHTS)
+    require.factors(x, filter_, hybrid.WEIGHTS)
     require.rank(x, exactly=4)
     require.rank(filter_, exactly=4)
     channels, (one, _, _, outputs) = x.static_shape[3], filter_.static_shape

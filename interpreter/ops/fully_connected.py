@@ -44,7 +44,7 @@ def output_shape(options: FullyConnectedOptions, x: Shape, weights: Shape) -> Sh
 def _infer(options: FullyConnectedOptions, inputs: Specs) -> list[TensorSpec]:
     x, weights = require.present(inputs, 2)
     require.types(x, (*types.FLOAT, TensorType.FLOAT16, *rescale.INTEGERS))
-    require.types(weights, (TensorType.FLOAT16,) if halves.is_half(x) else (*hybrid.WEIGHTS, TensorType.INT16))
+    require.factors(x, weights, (TensorType.FLOAT16,) if halves.is_half(x) else (*hybrid.WEIGHTS, TensorType.INT16))
     require.rank(weights, exactly=2)
     check_bias(inputs, 2, weights.static_shape[0])
     shape = output_shape(options, x.static_shape, weights.static_shape)

@@ -67,7 +67,7 @@ def scatter(
 
 
 def _check(x: TensorSpec, filter_: TensorSpec, inputs: Specs, bias: int) -> None:
-    require.types(filter_, hybrid.WEIGHTS)
+    require.factors(x, filter_, hybrid.WEIGHTS)
     require.rank(x, exactly=4)
     require.filled(x, (1, 2))
     require.rank(filter_, exactly=4)

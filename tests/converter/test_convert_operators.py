@@ -110,3 +110,21 @@ def test_gradients_of_shapes_of_any_rank(type_: Any, spec: Any) -> None:
         for runtime in runtimes(content):
             for got, wanted in zip(invoke(runtime, values), function(*values), strict=True):
                 np.testing.assert_array_equal(got, wanted.numpy(), str(shapes))
+
+
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_convolutions_of_groups_in_three_dimensions(is_constant: bool) -> None:
+    """TensorFlow computes them on the CPU only by XLA; a convolution of each group is what they mean."""
+    rng = np.random.default_rng(0)
+    x, filters = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 4, 5, 4, 6), (2, 2, 2, 2, 9)))
+
+    def function(x: Any, w: Any) -> Any:
+        return tf.nn.conv3d(x, filters if is_constant else w, (1, 1, 2, 1, 1), "SAME")
+
+    specs = [tf.TensorSpec((None, *x.shape[1:])), tf.TensorSpec(filters.shape)]
+    concrete = tf.function(function, autograph=False).get_concrete_function(*specs)
+    content = Converter.from_concrete_functions([concrete]).convert()
+    parts = zip(np.split(x, 3, -1), np.split(filters, 3, -1), strict=True)
+    wanted = np.concatenate([tf.nn.conv3d(*part, (1, 1, 2, 1, 1), "SAME") for part in parts], -1)
+    for runtime in runtimes(content):
+        np.testing.assert_allclose(invoke(runtime, [x, filters])[0], wanted, atol=2e-5)

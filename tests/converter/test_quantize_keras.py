@@ -231,3 +231,80 @@ def test_a_vision_transformer_is_wholly_on_integers(kind: Any) -> None:
         got = invoke(Interpreter(content), sample)
         np.testing.assert_array_equal(got[0], invoke(litert(content, "reference"), sample)[0])
         assert _ratio_db(np.asarray(model(*sample)), got[0]) > 20
+
+
+def _heads() -> Any:
+    return stack(L.EinsumDense("abc,cde->abde", output_shape=(None, 4, 16), bias_axes="de"), shape=(5, 64))
+
+
+def _merged() -> Any:
+    return stack(L.EinsumDense("abcd,cde->abe", output_shape=(None, 32), bias_axes="e"), shape=(5, 4, 16))
+
+
+def _tied() -> Any:
+    ids = keras.Input((5,), dtype="int32")
+    table = L.ReversibleEmbedding(50, 32)
+    return keras.Model(ids, table(L.Dense(32)(table(ids)), reverse=True))
+
+
+def _low_rank() -> Any:
+    dense = L.Dense(32, activation="relu")
+    model = stack(dense, shape=(64,))
+    dense.enable_lora(4)
+    return model
+
+
+_QUANTIZED_BY_KERAS: dict[str, Callable[[], Any]] = {
+    "dense": lambda: stack(L.Dense(96, activation="relu"), shape=(64,)),
+    "dense of sequences": lambda: stack(L.Dense(96, use_bias=False), shape=(5, 64)),
+    "many inputs": lambda: stack(L.Dense(16), shape=(3000,)),
+    "heads": _heads,
+    "merged": _merged,
+    "attention": _attention,
+    "tied embedding": _tied,
+    "low rank": _low_rank,
+}
+
+
+@pytest.mark.parametrize("name", _QUANTIZED_BY_KERAS)
+def test_what_keras_has_quantized_keeps_its_integers(name: str) -> None:
+    """Layers multiply the integers of Keras, rounding what they read by rows as it does, and are as small."""
+    model = randomise(_QUANTIZED_BY_KERAS[name]())
+    model.quantize("int8")
+    rng, (given,) = np.random.default_rng(4), model.inputs
+    shape = (3, *given.shape[1:])
+    x = rng.integers(0, 50, shape).astype(np.int32) if given.dtype == "int32" else rng.standard_normal(shape)
+    x = np.asarray(x, given.dtype)
+    x[0] = 0  # rows without a largest magnitude
+    content = Converter.from_keras_model(model).convert()
+    graph = read(content).subgraphs[0]
+    assert not {"ROUND", "SUM"} & {node.op.name for node in graph.nodes}
+    stored = [spec.data.nbytes for spec in graph.tensors if spec.data is not None and spec.data.ndim > 1]
+    assert sum(stored) <= sum(w.numpy().nbytes for w in model.weights) + 32 * 50  # a tied table is stored twice
+    expected = np.asarray(model(x, training=False))
+    for found in (oracle.run(content, [x])[0], invoke(Interpreter(model_content=content), [x])[0]):
+        np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max(), rtol=0)
+
+
+@pytest.mark.parametrize("quantize", ["int8", "float16", "int4", "activations"])
+def test_what_keras_has_quantized_is_not_quantized_again(quantize: Any) -> None:
+    model = randomise(stack(L.Dense(64, activation="relu"), L.Dense(16, activation="tanh"), shape=(64,)))
+    model.quantize("int8")
+    x = np.random.default_rng(4).standard_normal((1, 64)).astype(np.float32)
+    how = Quantization(activations="int8", data=[[x]]) if quantize == "activations" else quantize
+    content = Converter.from_keras_model(model, quantize=how).convert()
+    expected = np.asarray(model(x, training=False))
+    np.testing.assert_allclose(oracle.run(content, [x])[0], expected, atol=2 / 128)
+    np.testing.assert_allclose(invoke(Interpreter(model_content=content), [x])[0], expected, atol=2 / 128)
+
+
+def test_four_bits_of_keras_are_right_and_float8_is_refused() -> None:
+    x = np.random.default_rng(4).standard_normal((3, 5, 64)).astype(np.float32)
+    model = randomise(_heads())
+    model.quantize("int4")
+    content = Converter.from_keras_model(model).convert()
+    np.testing.assert_allclose(oracle.run(content, [x])[0], model(x), atol=2e-5)
+    model = randomise(_heads())
+    model.quantize("float8")
+    with pytest.raises(ConversionError, match="float8_e4m3fn, which a"):
+        Converter.from_keras_model(model).convert()

@@ -8,10 +8,13 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from litecl.converter import Converter, Quantization  # noqa: E402
+from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.file.reader import read  # noqa: E402
+from litecl.interpreter.graph import Array  # noqa: E402
 from litecl.interpreter.ops.quantize import dequantize, quantize  # noqa: E402
 from litecl.interpreter.schema import TensorType  # noqa: E402
 from support import oracle  # noqa: E402
+from support.trained_layers import KINDS, Trained, trained  # noqa: E402
 
 
 class _Trained(tf.Module):  # type: ignore[misc]
@@ -118,3 +121,89 @@ def test_activations_trained_to_few_bits_keep_their_numbers(bits: int, narrow: b
     assert integers.quantization is not None
     held = dequantize(quantize(steps, integers.quantization, integers.type), integers.quantization)
     np.testing.assert_allclose(held, steps, rtol=1e-5, atol=1e-5)
+
+
+def _run(content: bytes, x: Array) -> Array:
+    interpreter = Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return np.asarray(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+
+
+def _converted(of: Trained, quantize: Any) -> bytes:
+    return Converter.from_concrete_functions([of.function], quantize=quantize).convert()
+
+
+def _steps_off(content: bytes, of: Trained) -> float:
+    """Return the largest difference from TensorFlow, in steps of the output, by litecl and by LiteRT."""
+    operators = {node.op.name for node in read(content).subgraphs[0].nodes}
+    optimised = operators & {"ELU", "TILE", "DEPTH_TO_SPACE"}  # LiteRT has no reference kernel of int8
+    kernels = oracle.RESOLVERS["optimised" if optimised else "reference"]
+    got = [(_run(content, x), oracle.run(content, [x], kernels)[0], of.function(x).numpy()) for x in of.inputs]
+    return max(float(np.abs(value - expected).max()) for *values, expected in got for value in values) / of.step
+
+
+_COMPARES = pytest.mark.xfail(strict=True, reason="comparisons round constants to the nearest integer")
+
+
+@pytest.mark.parametrize("name", [*sorted(KINDS.keys() - {"where"}), pytest.param("where", marks=_COMPARES)])
+def test_every_kind_of_layer_keeps_the_ranges_of_training(name: str) -> None:
+    """The ranges cut off a part of what a layer reads and of what it makes, whether it has an integer kernel or not."""
+    of = trained(KINDS[name])
+    assert _steps_off(_converted(of, "int8"), of) < 2.01
+
+
+_SOME = (
+    "nothing",
+    "sigmoid",
+    "softmax",
+    "swish",
+    "sqrt",
+    "conv",
+    "dense_gelu",
+    "average_pool",
+    "split",
+    "concatenation",
+)
+
+
+@pytest.mark.parametrize("name", _SOME)
+def test_narrow_ranges_are_kept(name: str) -> None:
+    of = trained(KINDS[name], narrow=True)
+    assert _steps_off(_converted(of, "int8"), of) < 2.01
+
+
+@pytest.mark.parametrize("bits", [4, 8, 16])
+@pytest.mark.parametrize("quantize", [None, "float16", "int4", "int8"])
+@pytest.mark.parametrize("name", ["nothing", "conv_swish", "dense_gelu", "average_pool"])
+def test_ranges_of_any_bits_are_kept_next_to_floats_and_integers(bits: int, quantize: Any, name: str) -> None:
+    of = trained(KINDS[name], bits=bits)
+    halves = 5e-4 if quantize == "float16" else 0.0  # weights in halves are not exactly those of training
+    assert _steps_off(_converted(of, quantize), of) * of.step < 2.01 * of.step + halves
+
+
+@pytest.mark.parametrize("name", [*_SOME, "log", "layer_norm", "resize_bilinear", "transposed_conv"])
+@pytest.mark.parametrize("activations", ["int8", "int16"])
+def test_data_does_not_widen_the_ranges_of_training(name: str, activations: Any) -> None:
+    of = trained(KINDS[name])
+    how = Quantization(activations=activations, data=[[x] for x in of.inputs], bias_correction=True, equalize=True)
+    assert _steps_off(_converted(of, how), of) < 3.01
+
+
+@pytest.mark.parametrize("name", ["conv", "conv_relu", "depthwise", "concatenation", "relu6"])
+def test_sixteen_bits_keep_ranges_without_a_zero_point(name: str) -> None:
+    """A range of 16 bits is symmetric; one that is not stays a node, unless nothing lies on its other side."""
+    of = trained(KINDS[name], bits=16)
+    assert _steps_off(_converted(of, Quantization(activations="int16")), of) < 6
+
+
+@pytest.mark.parametrize("name", ["conv_relu", "two_dense", "average_pool", "max_pool", "concatenation"])
+def test_layers_that_stay_in_float_have_their_ranges(name: str) -> None:
+    of = trained(KINDS[name])
+    layers = ("CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MAX_POOL_2D", "CONCATENATION", "REVERSE_V2")
+    for skip in layers:
+        if skip in {node.op.name for node in read(_converted(of, None)).subgraphs[0].nodes}:
+            assert _steps_off(_converted(of, Quantization(activations="int8", skip=(skip,))), of) < 2.01
+    of_file = Converter.from_tflite(_converted(of, None), quantize="int8").convert()
+    assert _steps_off(of_file, of) < 2.01

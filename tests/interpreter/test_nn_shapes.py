@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from litecl.interpreter.errors import ShapeError
-from litecl.interpreter.graph import Shape, TensorSpec
+from litecl.interpreter.errors import ShapeError, UnsupportedOp
+from litecl.interpreter.graph import Quantization, Shape, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.bidirectional_sequence_lstm import (
@@ -94,3 +95,29 @@ def test_refused(op: Op, options: Any, shapes: list[Shape | None], words: str) -
     with pytest.raises(ShapeError) as caught:
         op.infer(options, specs)
     assert words in str(caught.value)
+
+
+_SHAPES: dict[Op, tuple[Any, Shape, Shape]] = {
+    BATCH_MATMUL: (BatchMatMulOptions(), (2, 3, 4), (2, 4, 5)),
+    FULLY_CONNECTED: (FullyConnectedOptions(), (3, 4), (5, 4)),
+    CONV_2D: (_CONV, (1, 4, 4, 3), (8, 3, 3, 3)),
+}
+
+
+@pytest.mark.parametrize("op", _SHAPES, ids=lambda op: op.name)
+def test_integers_are_not_multiplied_by_floats(op: Op) -> None:
+    """The message names both operands, and the way out; LiteRT refuses them too."""
+    options, x, weights = _SHAPES[op]
+    stored = Quantization(np.full(1, 0.1, np.float32), np.zeros(1, np.int64))
+    specs = [TensorSpec(TensorType.INT8, x, "left", quantization=stored), TensorSpec(TensorType.FLOAT32, weights, "w")]
+    with pytest.raises(UnsupportedOp, match=r"INT8 'left' by FLOAT32 'w': .* widen 'left' with a DEQUANTIZE"):
+        op.infer(options, specs)
+
+
+@pytest.mark.parametrize("op", [BATCH_MATMUL, FULLY_CONNECTED], ids=lambda op: op.name)
+def test_floats_are_not_multiplied_by_sixteen_bits(op: Op) -> None:
+    options, x, weights = _SHAPES[op]
+    stored = Quantization(np.full(1, 0.1, np.float32), np.zeros(1, np.int64))
+    specs = [TensorSpec(TensorType.FLOAT32, x, "x"), TensorSpec(TensorType.INT16, weights, "w", quantization=stored)]
+    with pytest.raises(UnsupportedOp, match="weights of floats have 8 bits or less"):
+        op.infer(options, specs)

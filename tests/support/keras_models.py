@@ -158,6 +158,7 @@ FEED_FORWARD = (
         "dilated transposed conv", lambda: stack(L.Conv2DTranspose(4, 3, dilation_rate=2)), 5, reference=_undilated
     ),
     KerasModel("conv 3d", lambda: stack(L.Conv3D(2, 2, activation="relu"), shape=(4, 4, 4, 2)), 1),
+    KerasModel("conv 3d of groups", lambda: stack(L.Conv3D(6, 2, groups=3, activation="relu"), shape=(4, 4, 4, 6)), 6),
     KerasModel(
         "conv 1d",
         lambda: stack(L.Conv1D(4, 3, activation="relu"), L.MaxPooling1D(), L.GlobalMaxPooling1D(), shape=(8, 3)),

@@ -57,20 +57,22 @@ def _fold(function: Function, node: Node) -> bool:
     producer = None if found is None else found[0].producer
     if found is None or producer is None or function.only_user(found[0]) is not node:
         return False
-    if not _is_per_channel(found[1], found[0]) or not _takes(producer, found[1]):
+    if not _is_per_channel(found[1], found[0]) or not _takes(producer, found[1], scales=node.op is MUL):
         return False
     _absorb(producer, node, found[1])
     function.replace_node(node, [found[0]])
     return True
 
 
-def _takes(producer: Node, per_channel: Array) -> bool:
+def _takes(producer: Node, per_channel: Array, *, scales: bool) -> bool:
     """Return whether weights and bias can take in a constant, of one element a channel or one altogether."""
     layout = _LAYOUTS.get(producer.op)
     if layout is None or _is_activated(producer):
         return False
     weights, bias = producer.input(layout.weights), _bias(producer, layout)
-    if weights.data is None or weights.type != TensorType.FLOAT32 or (bias is not None and bias.data is None):
+    if weights.data is None or (bias is not None and bias.data is None):
+        return False
+    if weights.type != TensorType.FLOAT32 and scales:
         return False
     return per_channel.size in (1, weights.data.shape[layout.channel_axis])
 
