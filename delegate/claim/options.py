@@ -66,8 +66,9 @@ class CLOptions:
     min_nodes_per_partition: leave smaller regions to the CPU.
     allow_ops, deny_ops: operator names.
     deny_nodes: node positions of subgraph 0, or (subgraph, node) pairs.
-    cache_dir: the folder of program binaries and tunings: "auto" is ``~/.cache/litecl`` (``XDG_CACHE_HOME``, or the
-        system's folder), None caches nothing.
+    cache_dir: where litecl makes its folder of program binaries and tunings, ``litecl-cache``, beside any other files:
+        "auto" is ``~/.cache/litecl`` (``XDG_CACHE_HOME``, or the system's folder), None caches nothing. A folder that
+        belongs to others, or that others can write to, isn't used; a warning says so.
     compiler: the clang, 16 or newer, to use instead of the one that litecl finds (docs/native.md). The device is then
         "native".
     programs: a pack made by ``litecl compile --for``, with the programs of models for machines without a compiler

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from litecl import kernels_cl
-from litecl.delegate import disk
 from litecl.delegate.native.clang import OPTIONS
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError, KernelBuildError
+from litecl.interpreter.whole_files import put
 
 _FORMAT = 2
 _MANIFEST, _FOLDER = "manifest.json", "libraries"
@@ -130,7 +130,7 @@ def write(
         for name, content in [(_MANIFEST, text), *((f"{_FOLDER}/{n}", c) for n, c in sorted(libraries.items()))]:
             file.writestr(zipfile.ZipInfo(name, _WHEN), content, zipfile.ZIP_DEFLATED)
         file.comment = _digest(text).encode()
-    disk.put(path, memory.getvalue())
+    put(path, memory.getvalue())
     return read(path)
 
 

@@ -57,10 +57,11 @@ USE = """
             interpreter.allocate_tensors()
             interpreter.invoke()
             interpreter.delegation_report()
-    disk.set_limit(Path("cache"), 1 << 20)
-    disk.tidy(Path("cache"), disk.limit(Path("cache")))
-    assert disk.size_bytes(Path("cache"))
-    print(*sorted({path.suffix for path in Path("cache").iterdir()}))
+    own = disk.own("cache")
+    disk.set_limit(own, 1 << 20)
+    disk.tidy(own, disk.limit(own))
+    assert disk.size_bytes(own)
+    print(*sorted({path.suffix for path in own.iterdir()}))
 """
 
 

@@ -48,7 +48,7 @@ def test_compile_and_cache(
     assert compiled["size_bytes"] > 0
     built = [file for row in compiled["models"] for file in row["built"]]
     assert sum(file["size_bytes"] for file in built) == compiled["size_bytes"]
-    assert all(file.stat().st_mode & 0o044 == 0o044 for file in folder.iterdir())  # another user reads it
+    assert not any(path.stat().st_mode & 0o077 for path in folder.rglob("*"))  # this user alone reads it
     monkeypatch.setattr(devices, "_DEVICES", {})  # as in another process
     assert data(capsys, "run", path, *flags)["delegation"]["cache_hits"] >= 1
     (row,) = data(capsys, "cache", "--cache", folder)["folders"]

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> Output:
     view: list[RenderableType] = [_devices(rows), *_why(rows)]
     if args.tuning or args.again:
         with progress("measuring", None) as tick:
-            tuned = tuning.tuned(disk.default_folder(), again=args.again, tick=tick)
+            tuned = tuning.tuned(disk.own("auto"), again=args.again, tick=tick)
         data["tuning"] = [row.to_dict() for row in tuned]
         view += [part for row in tuned for part in _tuning(row)]
     return Output(data, view)
