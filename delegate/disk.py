@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 
+from litecl.delegate.progress import warn
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.regular_files import is_trusted, open_regular
 from litecl.interpreter.whole_files import TEMPORARY, put
@@ -78,8 +79,6 @@ def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
     try:
         return own(cache_dir)
     except DelegateError as error:
-        from litecl.delegate.report import warn  # which imports this module
-
         warn(f"no compiled programs are cached, so every process compiles anew: {error}")
         return None
 

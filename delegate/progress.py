@@ -1,4 +1,4 @@
-"""Progress of preparing a model: to a user's callback, to the logger ``litecl``, and the time of each phase."""
+"""Progress of preparing a model: to a user's callback, to the logger ``litecl`` with warnings, and by phases' times."""
 
 import logging
 import time
@@ -10,6 +10,7 @@ from litecl.interpreter.dataclass import dataclass
 
 _LOG = logging.getLogger("litecl")
 _LONG_S = 2.0
+_said: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,13 @@ def slow(doing: str) -> Progressed:
             _LOG.info("%s: %d of %d files are compiled and stay cached", doing, done, total)
 
     return progressed
+
+
+def warn(message: str) -> None:
+    """Log a warning once per process, however many models and regions it concerns."""
+    if message not in _said:
+        _said.add(message)
+        _LOG.warning("%s", message)
 
 
 @contextmanager

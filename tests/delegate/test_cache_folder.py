@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from litecl.cli import main
-from litecl.delegate import devices, disk, report
+from litecl.delegate import devices, disk, progress
 from litecl.delegate.native import compiler
 from litecl.delegate.tuning import Measurement, Tuning, file_of, measurement, save
 from litecl.interpreter.errors import DelegateError
@@ -37,7 +37,7 @@ def _use(cache_dir: object) -> int:
 @pytest.fixture(autouse=True)
 def _everything_is_tidied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk, "_TIDY_EVERY_S", -1.0)
-    monkeypatch.setattr(report, "_said", set())
+    monkeypatch.setattr(progress, "_said", set())
 
 
 @pytest.fixture

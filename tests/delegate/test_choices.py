@@ -123,7 +123,7 @@ def _no_opencl() -> Any:
 def test_without_opencl_there_is_one_warning(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(pyopencl, "get_platforms", _no_opencl)
     monkeypatch.setattr("litecl.delegate.native.compiler.found", lambda directory=None: None)
-    monkeypatch.setattr("litecl.delegate.report._said", set())
+    monkeypatch.setattr("litecl.delegate.progress._said", set())
     for _ in range(2):
         interpreter = prepared(CLDelegate())
         interpreter.invoke()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from litecl.delegate import devices as open_devices
-from litecl.delegate import disk, report
+from litecl.delegate import disk, progress
 from litecl.delegate.naming import advice
 from litecl.delegate.opencl import environment
 from litecl.delegate.opencl.devices.device import devices
@@ -128,7 +128,7 @@ def test_programs_that_are_made_keep_their_folder_small(monkeypatch: pytest.Monk
 def test_a_folder_that_cannot_be_written_is_told_of_once(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(report, "_said", set())
+    monkeypatch.setattr(progress, "_said", set())
     (tmp_path / "file").touch()
     for _ in range(2):
         assert_right(prepared(small(), cache_dir=tmp_path / name, num_threads=1))

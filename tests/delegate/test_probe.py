@@ -32,7 +32,7 @@ def _for(processor: str) -> Compiler:
 def _afresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is known from before, and warnings are given again."""
     monkeypatch.setattr(probe, "_tried", probe._tried.__wrapped__)
-    monkeypatch.setattr("litecl.delegate.report._said", set())
+    monkeypatch.setattr("litecl.delegate.progress._said", set())
 
 
 def test_this_processor_runs_what_is_compiled_for_it(tmp_path: Path) -> None:

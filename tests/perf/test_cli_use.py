@@ -57,7 +57,7 @@ def test_compile_and_cache(
     (row,) = data(capsys, "cache", "--cache", folder)["folders"]
     assert (row["size_bytes"], row["limit_bytes"]) == (0, 1024)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert data(capsys, "compile", path, "--device", "basic")["folder"] == str(tmp_path / "litecl")
+    assert data(capsys, "compile", path, "--device", "basic")["folder"] == str(tmp_path / "litecl" / "litecl-cache")
     assert "removed 0 B" in text(capsys, "cache", "--cache", folder, "--clean")
 
 
