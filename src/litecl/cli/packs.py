@@ -20,6 +20,7 @@ from litecl.delegate.native.kinds import HOST, KINDS, Machine, machine
 from litecl.delegate.native.packing import Target, target
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.file.reader import content_of
 
 _THREADS = (1, 2, 4, 8)
 
@@ -68,7 +69,7 @@ def packed(args: argparse.Namespace) -> Output:
     with progress("compiling", None) as bar:
         works = [_work(args, model, made_for, threads, bar) for made_for in targets for model in args.models]
         machines = [made_for.packed() for made_for in targets]
-    models = {hashlib.sha256(Path(model).read_bytes()).hexdigest(): Path(model).name for model in args.models}
+    models = {hashlib.sha256(content_of(model)).hexdigest(): Path(model).name for model in args.models}
     libraries = {name: content for made_for in targets for name, content in made_for.made.items()}
     pack.write(args.output, models, threads, machines, libraries, args.dynamic_range)
     return _output(args.output, works, threads)
