@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from litecl.interpreter.dataclass import dataclass
+from litecl.interpreter.errors import DelegateError
 
 _LOG = logging.getLogger("litecl")
 _LONG_S = 2.0
@@ -30,6 +31,7 @@ Progressed = Callable[[int, int], None]
 PHASES = ("open", "partition", "plan", "load", "compile", "upload")
 """Phases of preparing a model: opening the device, choosing nodes, planning regions, loading programs from the cache,
 compiling others, and the rest of binding a region: memory, constants, kernels with their arguments."""
+USUAL_PATIENCE_S = 600.0
 _LISTENER: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
@@ -41,6 +43,35 @@ def told_to(listener: Progress | None) -> Iterator[None]:
         yield
     finally:
         _LISTENER.reset(token)
+
+
+class Patience:
+    """The patience with compilers while a model is prepared. seconds: for one file; None is without end.
+
+    lost: the error of a compiler that has taken longer: the other regions of the model do not wait again.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+        self.lost: DelegateError | None = None
+
+
+_PATIENCE: ContextVar[Patience | None] = ContextVar("patience", default=None)
+
+
+@contextmanager
+def waiting(seconds: float | None) -> Iterator[None]:
+    """Limit how long this thread waits for a compiler within the context; None sets no limit."""
+    token = _PATIENCE.set(Patience(seconds))
+    try:
+        yield
+    finally:
+        _PATIENCE.reset(token)
+
+
+def patience() -> Patience:
+    """Return the patience of this thread, the usual one outside of ``waiting``."""
+    return _PATIENCE.get() or Patience(USUAL_PATIENCE_S)
 
 
 def tell(what: str, done: int, total: int) -> None:

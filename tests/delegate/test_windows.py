@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from litecl.delegate import disk
+from litecl.delegate.backend import scratch
 from litecl.delegate.backend.sources import name_of, source_of
 from litecl.delegate.native import clang, compiler, linking, loading
 from litecl.delegate.native.clang import Unit
@@ -159,10 +160,12 @@ def test_libraries_that_processes_have_left(tmp_path: Path, monkeypatch: pytest.
     assert loading.loaded(content).one() == 1
     assert not [*tmp_path.iterdir()]
     monkeypatch.setattr(loading, "_KEEPS", True)
-    old, young, other = (tmp_path / f"{name}{loading._SUFFIX}" for name in ("litecl-old", "litecl-young", "other"))
+    names = ("litecl-a1b2c3_4", "litecl-b1b2c3_4", "litecl-old")
+    old, young, other = (tmp_path / f"{name}{loading._SUFFIX}" for name in names)
     for path in (old, young, other):
         path.touch()
-    os.utime(old, (time.time() - 3600,) * 2)
+    for path in (old, other):
+        os.utime(path, (time.time() - 3600,) * 2)
     loading._tidy.cache_clear()
     assert loading.loaded(content).one() == 1
     assert not old.exists()
@@ -215,10 +218,10 @@ def test_a_file_that_is_open_is_not_replaced(tmp_path: Path) -> None:
 def test_folders_of_pocl_go_where_a_lock_tells_that_nobody_uses_them(
     locks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder, "_LOCKS", locks)
+    monkeypatch.setattr(scratch, "_LOCKS", locks)
     monkeypatch.setattr(folder.atexit, "register", lambda *arguments: None)
     left = Path(folder.made(tmp_path))
-    monkeypatch.setattr(folder, "_NEW_S", -1.0)
+    monkeypatch.setattr(scratch, "_NEW_S", -1.0)
     for number in [each for each in range(3, 64) if Path(f"/proc/self/fd/{each}").exists()]:
         if os.path.realpath(f"/proc/self/fd/{number}").startswith(str(left)):
             os.close(number)  # as when its process is killed

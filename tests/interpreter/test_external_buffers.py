@@ -132,9 +132,7 @@ def test_a_link_leads_to_weights_in_the_folder_or_is_refused(target: str, tmp_pa
     if target == "folder/secret.bin":
         assert _reads(path)
     else:
-        with pytest.raises(
-            ModelError, match=r"'weights/one\.bin', which is a link: expected one to"
-        ):
+        with pytest.raises(ModelError, match=r"'weights/one\.bin', which is a link: expected one to"):
             Interpreter(path)
 
 

@@ -189,6 +189,8 @@ def _kind(hint: Any, file: str) -> dict[str, Any]:
         return {"choices": get_args(hint)}
     if int in get_args(hint):
         return {"type": positive, "metavar": "N"}
+    if float in get_args(hint):
+        return {"type": seconds, "metavar": "S"}
     if Collection[KeptNode] in get_args(hint):
         return {"type": kept_nodes, "metavar": file}
     if str in get_args(hint):
