@@ -8,8 +8,17 @@ from contextvars import ContextVar
 
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.visible import visible
+
+
+def _written_out(record: logging.LogRecord) -> bool:
+    """Write out what would control the terminal, or begin another line: names in a message come from models."""
+    record.msg, record.args = visible(record.getMessage()), ()
+    return True
+
 
 _LOG = logging.getLogger("litecl")
+_LOG.addFilter(_written_out)
 _LONG_S = 2.0
 _said: set[str] = set()
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 
 from litecl.cli.command import Bar, Output, device_options, progress, require_device, resize
@@ -18,6 +17,7 @@ from litecl.delegate import CLDelegate, DelegationReport, disk
 from litecl.delegate.native import pack
 from litecl.delegate.native.kinds import HOST, KINDS, Machine, machine
 from litecl.delegate.native.packing import Target, target
+from litecl.delegate.report_table import PlainConsole
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.reader import content_of
@@ -46,7 +46,7 @@ def _list_kinds() -> None:
     kinds = table("kind", "processor unless one is named", "others, such as")
     for kind in KINDS.values():
         kinds.add_row(kind.name, kind.base, ", ".join(kind.examples))
-    Console().print(kinds, Text(f"KIND:PROCESSOR takes any name that clang knows; {HOST} is this machine."))
+    PlainConsole().print(kinds, Text(f"KIND:PROCESSOR takes any name that clang knows; {HOST} is this machine."))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from litecl.cli.command import output_file
+from litecl.cli.tables import line
 from litecl.interpreter.errors import ConversionError
 from litecl.report.draw.frontier import frontier
 
@@ -172,4 +173,4 @@ def write_files(args: argparse.Namespace, report: Any) -> None:
 
 def notes_of(report: Any) -> list[Text]:
     """Return what a recipe asked for in vain, as lines."""
-    return [] if report is None else [Text(f"note: {note}") for note in report.notes]
+    return [] if report is None else [line(f"note: {note}") for note in report.notes]

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from litecl.cli.command import Output, output_file
-from litecl.cli.tables import table
+from litecl.cli.tables import lines, table
 from litecl.report.board import board
 from litecl.verify import coverage
 from litecl.verify.record import load
@@ -65,5 +65,5 @@ def _refusals(rows: Sequence[coverage.Row]) -> RenderableType:
     made = table("operator", "left to the CPU")
     for row in rows:
         if row.refused:
-            made.add_row(row.name, "\n".join(row.refused))
+            made.add_row(row.name, lines(row.refused))
     return Group(Text("Whatever their types:"), made)

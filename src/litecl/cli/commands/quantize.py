@@ -11,7 +11,7 @@ from rich.text import Text
 from litecl.cli import quantization
 from litecl.cli.command import Output, model_argument, output_file, progress
 from litecl.cli.quantization import notes_of, write_files
-from litecl.cli.tables import size, table
+from litecl.cli.tables import line, size, table
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.reader import content_of
 
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> Output:
     elif report is not None and report.weights:
         view.append(_weights_view(report.weights))
     if report is not None:
-        view += [Text(f"output {o.name} of {o.signature}: SQNR {o.sqnr_db:.1f} dB") for o in report.outputs]
+        view += [line(f"output {o.name} of {o.signature}: SQNR {o.sqnr_db:.1f} dB") for o in report.outputs]
     return Output(data, view)
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from litecl.cli.command import Output, count, device_arguments, device_options, model_argument, positive, progress
 from litecl.interpreter.errors import MissingExtra, ModelError
+from litecl.interpreter.visible import visible
 from litecl.predictor import Predictor
 from litecl.serve.batching import prepare, why_apart
 
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> Output:
     alone = f"; a request is a batch, because {apart}" if apart else ""
     with predictor, _listening(args.host, args.port) as listener:
         address = f"http://{args.host}:{listener.getsockname()[1]}/v2/models/{name}"
-        print(f"{name} on {', '.join(predictor.devices)}: {address}{alone}", file=sys.stderr, flush=True)
+        print(visible(f"{name} on {', '.join(predictor.devices)}: {address}{alone}"), file=sys.stderr, flush=True)
         with suppress(KeyboardInterrupt):  # the way to end it
             uvicorn.Server(uvicorn.Config(made, log_level="warning")).run(sockets=[listener])
     return Output({"model": str(args.model), "requests": metrics.requests}, [Text(f"{metrics.requests} requests")])
@@ -83,7 +84,7 @@ def _check_states(predictor: Predictor, name: str) -> None:
         predictor.close()
         raise ModelError(f"--buffers: the model keeps states, which {at_once} buffers would each have: expected 1")
     warning = f"warning: {name} keeps states, which all clients share: a request changes the results of later ones"
-    print(warning, file=sys.stderr, flush=True)
+    print(visible(warning), file=sys.stderr, flush=True)
 
 
 def _why_apart(args: argparse.Namespace, options: dict[str, Any]) -> str | None:
