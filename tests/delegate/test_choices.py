@@ -12,7 +12,7 @@ import pyopencl
 import pytest
 
 import litecl
-from litecl.delegate import BuildStep, CLDelegate
+from litecl.delegate import BuildStep, CLDelegate, disk
 from litecl.delegate.naming import advice, counted, named
 from litecl.delegate.native import compiler
 from litecl.interpreter import Interpreter, OpResolverType

@@ -28,6 +28,7 @@ from litecl.cli.halves import halves_data, halves_view
 from litecl.cli.tables import line, number, shape, table, titled, to_json
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
+from litecl.interpreter.whole_files import put_text
 
 HELP = "find the first operator that computes a wrong result from right inputs"
 EXAMPLES = """\
@@ -99,7 +100,7 @@ def run(args: argparse.Namespace) -> Output:
     again = command(found, args.output) if files else ""
     data = _data(found) | {"files": [*map(str, files)], "command": again}
     if args.page is not None:
-        args.page.write_text(page(str(args.model), json.loads(to_json(data))), encoding="utf-8")
+        put_text(args.page, page(str(args.model), json.loads(to_json(data))))
         files.append(args.page)
     written = [Text(str(path)) for path in files] + ([Text(f"To reproduce: {again}")] if again else [])
     return Output(data, [*_view(found), *halves_view(found.halves), *written], int(found.verdict != "right"))

@@ -28,6 +28,7 @@ from litecl.generate.export import with_generation
 from litecl.interpreter.errors import ConversionError, ModelFileNotFound
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write_file
+from litecl.interpreter.whole_files import put
 from litecl.perf.summary import summarize
 
 HELP = "convert a model of Keras, TensorFlow or PyTorch to a .tflite file, or quantize such a file"
@@ -120,7 +121,7 @@ def run(args: argparse.Namespace) -> Output:
         return _with_generation(args)
     with _passes() as told:
         content, conversion, found = _converted(args, told)
-        args.output.write_bytes(content)
+        put(args.output, content)
     write_files(args, conversion.quantization)
     summary = summarize(read(content))
     data = {"output": str(args.output), "size_bytes": len(content), **asdict(summary)}

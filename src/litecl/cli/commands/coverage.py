@@ -10,6 +10,7 @@ from rich.text import Text
 
 from litecl.cli.command import Output, output_file
 from litecl.cli.tables import lines, table
+from litecl.interpreter.whole_files import put_text
 from litecl.report.board import board
 from litecl.verify import coverage
 from litecl.verify.record import load
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> Output:
     rows = coverage.rows(results)
     if args.output is not None:
         as_page = bool(results) and args.output.suffix.lower() == ".html"
-        args.output.write_text(board(results) if as_page else coverage.markdown(rows), encoding="utf-8")
+        put_text(args.output, board(results) if as_page else coverage.markdown(rows))
     data = {"operators": [asdict(row) for row in rows], "missing": coverage.missing()}
     return Output(data, [_operators(rows), _refusals(rows)])
 

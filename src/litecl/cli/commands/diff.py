@@ -16,6 +16,7 @@ from litecl.diff.page import numbers, page, verdict
 from litecl.interpreter import Interpreter
 from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.file.reader import read
+from litecl.interpreter.whole_files import put_text
 
 HELP = "compare two models: nodes, tensors, constants, and each layer's results on the same inputs"
 EXAMPLES = """\
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> Output:
     written = to_json(data)
     for path in args.output:
         text = page(json.loads(written)) if path.suffix.lower() == ".html" else written + "\n"
-        path.write_text(text, encoding="utf-8")
+        put_text(path, text)
     told = [*_view(data), *(Text(str(path)) for path in args.output)]
     return Output(data, told, int(not found.is_within(args.relative)))
 

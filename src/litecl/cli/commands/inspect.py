@@ -18,6 +18,7 @@ from litecl.delegate.report import NodeRow
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.reader import read
+from litecl.interpreter.whole_files import put_text
 from litecl.perf.node_data import places
 from litecl.perf.summary import NodeLine, node_lines, stored_tensors, summarize
 
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> Output:
         delegation = DelegationReport.of(interpreter)
         data["delegation"] = report_data(delegation)
         if args.node_data:
-            args.node_data.write_text(to_json(places(model, delegation)))
+            put_text(args.node_data, to_json(places(model, delegation)))
     if args.nodes:
         nodes = node_lines(model)
         data["nodes"] = [asdict(node) for node in nodes]
