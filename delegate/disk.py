@@ -18,7 +18,7 @@ from pathlib import Path
 from litecl.delegate.progress import warn
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.regular_files import is_trusted, open_regular
-from litecl.interpreter.whole_files import TEMPORARY, put
+from litecl.interpreter.whole_files import BY_HANDLE, TEMPORARY, put
 
 OWN = "litecl-cache"  # the name of the folder
 _TAG = "CACHEDIR.TAG"  # https://bford.info/cachedir: backups leave such a folder out
@@ -37,7 +37,6 @@ _MOST_FILE_BYTES = 1 << 28
 _MOST_DIGITS = 30  # of a limit
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _PRIVATE = 0o700
-_BY_HANDLE = os.scandir in os.supports_fd and os.unlink in os.supports_dir_fd  # not on Windows
 
 
 def default_folder() -> Path:
@@ -267,7 +266,7 @@ def _programs(folder: Path) -> Iterator[tuple[list[tuple[float, int, str]], Call
     """
     handle = None
     try:
-        if _BY_HANDLE:
+        if BY_HANDLE:
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         with os.scandir(folder if handle is None else handle) as entries:
             found = [(status, entry.name) for entry in entries if (status := _status(entry)) is not None]

@@ -12,8 +12,8 @@ from typing import IO
 
 ENDING = ".tmp"  # of a file that is not whole yet
 TEMPORARY = re.compile(rf"litecl-[0-9a-f]{{16}}\{ENDING}")  # its name
-_PRIVATE, _USUAL = 0o600, 0o666  # modes of new files; the umask restricts the latter
-_BINARY = getattr(os, "O_BINARY", 0)  # of Windows
+_PRIVATE = 0o600
+BY_HANDLE = {os.open, os.unlink, os.rename} <= os.supports_dir_fd and os.scandir in os.supports_fd  # not on Windows
 
 
 @contextmanager
@@ -22,27 +22,61 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
 
     A link stays a link, and an earlier file's owner and mode stay where the system permits it. What isn't a regular
     file, such as a pipe or /dev/stdout, is written directly. private: only this user may read the file, whatever the
-    umask, and a link is replaced.
+    umask; a link is replaced, and the folder must not be one, nor become one meanwhile.
 
     Raises OSError. A process that is killed leaves the new file, beside the path.
     """
-    before = None if private else _status(path)
+    if private:
+        with _private_file(path) as file:
+            yield file
+        return
+    before = _status(path)
     if before is not None and not stat.S_ISREG(before.st_mode):
         with path.open("wb") as file:
             yield file
         return
-    place = path if private else Path(os.path.realpath(path))
-    temporary = place.with_name(f"litecl-{os.urandom(8).hex()}{ENDING}")
+    place = Path(os.path.realpath(path))
+    temporary = _temporary(place)
     try:  # before there is a file: Ctrl-C may come at any time
-        with open(temporary, "xb", opener=partial(_opened, mode=_PRIVATE if private else _USUAL)) as file:
-            if private:
-                _set_mode(file, _PRIVATE)
-            elif before is not None:
+        with temporary.open("xb") as file:
+            if before is not None:
                 _take_after(file, before)
             yield file  # Windows removes and replaces no file that is open
         temporary.replace(place)
     finally:
         surely(partial(temporary.unlink, missing_ok=True))
+
+
+@contextmanager
+def _private_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a private file by a handle of its folder, where the system has such."""
+    folder, temporary = None, _temporary(path)
+    if BY_HANDLE:
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        path, temporary = Path(path.name), Path(temporary.name)
+    try:  # before there is a file: Ctrl-C may come at any time
+        with open(temporary, "xb", opener=partial(_opened, folder=folder)) as file:
+            if hasattr(os, "fchmod"):
+                os.fchmod(file.fileno(), _PRIVATE)
+            yield file
+        os.replace(temporary, path, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        surely(partial(_remove, temporary, folder))
+        if folder is not None:
+            os.close(folder)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f"litecl-{os.urandom(8).hex()}{ENDING}")
+
+
+def _opened(path: str, flags: int, folder: int | None) -> int:
+    return os.open(path, flags, _PRIVATE, dir_fd=folder)
+
+
+def _remove(path: Path, folder: int | None) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path, dir_fd=folder)
 
 
 def put(path: str | PathLike[str], *content: bytes | memoryview, private: bool = False) -> None:
@@ -72,19 +106,10 @@ def _status(path: Path) -> os.stat_result | None:
     return None
 
 
-def _opened(path: str, flags: int, mode: int) -> int:
-    return os.open(path, flags | _BINARY, mode)
-
-
-def _set_mode(file: IO[bytes], mode: int) -> None:
-    if hasattr(os, "fchmod"):  # not on Windows
-        os.fchmod(file.fileno(), mode)
-
-
 def _take_after(file: IO[bytes], before: os.stat_result) -> None:
     """Give a file the owner, if the system permits it, and the mode of the one that it is to replace."""
     if hasattr(os, "fchown"):
         with suppress(OSError):
             os.fchown(file.fileno(), before.st_uid, before.st_gid)
         with suppress(OSError):
-            _set_mode(file, stat.S_IMODE(before.st_mode))
+            os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode))

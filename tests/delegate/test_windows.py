@@ -18,6 +18,7 @@ from litecl.delegate.native import clang, compiler, linking, loading
 from litecl.delegate.native.clang import Unit
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.opencl import folder
+from litecl.interpreter import whole_files
 from litecl.interpreter.file.writer import write
 from support import small_models
 from support.skips import as_itself
@@ -176,24 +177,25 @@ def test_libraries_that_processes_have_left(tmp_path: Path, monkeypatch: pytest.
 @pytest.fixture
 def windows_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Refuse to remove or replace a file that this process has open, as Windows does."""
-    unlink, replace = Path.unlink, Path.replace
+    unlink, replace = os.unlink, os.replace
 
     def check(path: Path) -> None:
         held = {os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()}
         if os.path.realpath(path) in held:
             raise PermissionError(13, "it is open")
 
-    def checked_unlink(path: Path, missing_ok: bool = False) -> None:
+    def checked_unlink(path: Path, *, dir_fd: None = None) -> None:
         check(path)
-        unlink(path, missing_ok=missing_ok)
+        unlink(path)
 
-    def checked_replace(path: Path, target: Path) -> Path:
+    def checked_replace(path: Path, target: Path, *, src_dir_fd: None = None, dst_dir_fd: None = None) -> None:
         check(path)
         check(target)
-        return replace(path, target)
+        replace(path, target)
 
-    monkeypatch.setattr(Path, "unlink", checked_unlink)
-    monkeypatch.setattr(Path, "replace", checked_replace)
+    monkeypatch.setattr(os, "unlink", checked_unlink)
+    monkeypatch.setattr(os, "replace", checked_replace)
+    monkeypatch.setattr(whole_files, "BY_HANDLE", False)
     yield
 
 

@@ -40,18 +40,18 @@ def test_an_earlier_file_stays(
     file = folder / name
     file.write_bytes(EARLIER)
     words = COMMANDS[name].format(path=path, x=x, folder=folder, file=file).split()
-    real = whole_files._opened
+    real = whole_files._temporary
 
-    def into_a_full_disk(path: str, flags: int, mode: int) -> int:
-        if mode == whole_files._USUAL:  # and none of the cache
+    def into_a_full_disk(path: Path) -> Path:
+        if path.is_relative_to(folder):  # none of the cache
             resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
-        return real(path, flags, mode)
+        return real(path)
 
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(whole_files, "_opened", into_a_full_disk)
+            patch.setattr(whole_files, "_temporary", into_a_full_disk)
             assert main(words) != 0
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
