@@ -26,10 +26,24 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
 
     Raises OSError. A process that is killed leaves the new file, beside the path.
     """
-    if private:
-        with _private_file(path) as file:
-            yield file
-        return
+    with _named(path), _private_file(path) if private else _usual_file(path) as file:
+        yield file
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the path in errors of the new file, whose own name tells nobody anything."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error.filename, str | Path) and TEMPORARY.fullmatch(Path(error.filename).name):
+            error.filename, error.filename2 = str(path), None
+        raise
+
+
+@contextmanager
+def _usual_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file with the usual mode, or that of the earlier one."""
     before = _status(path)
     if before is not None and not stat.S_ISREG(before.st_mode):
         with path.open("wb") as file:

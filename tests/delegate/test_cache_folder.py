@@ -1,5 +1,6 @@
 """The cache folder: litecl removes nothing that it did not write, and reads nothing that others could have written."""
 
+import errno
 import json
 import logging
 import os
@@ -308,3 +309,17 @@ def test_a_limit_is_replaced_as_a_whole(tmp_path: Path) -> None:
     with full_disk(most_bytes=2), pytest.raises(OSError, match="large"):
         disk.set_limit(own, 99_999)
     assert disk.limit(own) == 12345
+
+
+def test_programs_that_cannot_be_removed_are_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*path: object, **options: object) -> None:
+        raise PermissionError(errno.EROFS, "read-only")
+
+    _use(tmp_path)
+    count = len(disk.files(disk.own(tmp_path)))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", refuse)
+        assert main(["cache", "--cache", str(tmp_path), "--clean"]) == 1
+    assert f"{count} files could not be removed" in capsys.readouterr().out

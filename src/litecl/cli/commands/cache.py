@@ -41,15 +41,18 @@ def run(args: argparse.Namespace) -> Output:
     if args.limit is not None:
         disk.set_limit(own, args.limit)
         removed = disk.trim(own, args.limit)
+    stuck = len(disk.files(own)) if args.clean else 0
     others = disk.others(own)
     row = {"kept": "programs", "folder": str(own), "files": len(disk.files(own))}
     row |= {"size_bytes": disk.size_bytes(own), "limit_bytes": disk.limit(own), "others": others}
     made = table("kept", "folder", "files", "size", "limit")
     made.add_row("programs", str(own), str(row["files"]), size(disk.size_bytes(own)), size(disk.limit(own)))
     view: list[Any] = [made] + ([Text(f"removed {size(removed)}")] if args.clean or args.limit is not None else [])
+    if stuck:
+        view.append(Text(f"{stuck} files could not be removed: the folder cannot be written", "bold red"))
     if others:
         view.append(Text(f"left alone in this folder: {', '.join(others)}"))
-    return Output({"folders": [row], "removed_bytes": removed} | _earlier(args, own.parent, view), view)
+    return Output({"folders": [row], "removed_bytes": removed} | _earlier(args, own.parent, view), view, int(stuck > 0))
 
 
 def _earlier(args: argparse.Namespace, folder: Path, view: list[Any]) -> dict[str, Any]:
