@@ -4,6 +4,7 @@ from pathlib import Path
 
 from litecl.converter.graph import Module
 from litecl.converter.text import describe
+from litecl.interpreter.whole_files import put_text
 
 
 class Dump:
@@ -18,6 +19,6 @@ class Dump:
     def __call__(self, name: str, module: Module) -> None:
         text = describe(module)
         if text != self._last:
-            (self._directory / f"{self._count:03}_{name}.txt").write_text(text, encoding="utf-8")
+            put_text(self._directory / f"{self._count:03}_{name}.txt", text)
             self._count += 1
         self._last = text

@@ -20,7 +20,7 @@ from litecl.delegate.devices import forget, open_device, tuning_of
 from litecl.delegate.naming import counted
 from litecl.delegate.plan.dump import dump_of
 from litecl.delegate.plan.plan import Plan, plan
-from litecl.delegate.progress import phase, timed
+from litecl.delegate.progress import phase, timed, waiting
 from litecl.delegate.region import constant_bytes, large_inputs, partition_rows, region_node, share_memory
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, WarmUp, summary, warn
 from litecl.delegate.report_details import kernel_name, with_details
@@ -70,7 +70,7 @@ class CLDelegation(OnBuffers):
         self.planned = explicit(model, specs)
         self.loaded = explicit(self.original, self.specs) if self._changed else self.planned
         start_s = time.perf_counter()
-        with timed() as self._phases:
+        with timed() as self._phases, waiting(self.options.compile_timeout):
             self._rewrite()
         self._build_s = time.perf_counter() - start_s
 

@@ -1,23 +1,42 @@
-"""The cache folder of programs and tunings: file names by device, and verified files."""
+"""The cache folder of programs and tunings: file names by device, and verified files.
+
+litecl keeps all of it in one folder of its own, ``litecl-cache``, within the folder that a user names, in which other
+files may lie. Programs in there are run as they are found, so only this user may write to it. Nothing else is removed
+than files that are named as litecl names them, and no link is followed.
+"""
 
 import hashlib
 import os
+import re
+import stat
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 
+from litecl.delegate.progress import warn
 from litecl.interpreter.errors import DelegateError
-from litecl.interpreter.whole_files import whole_file
+from litecl.interpreter.regular_files import is_trusted, open_regular
+from litecl.interpreter.whole_files import BY_HANDLE, TEMPORARY, put
 
+OWN = "litecl-cache"  # the name of the folder
+_TAG = "CACHEDIR.TAG"  # https://bford.info/cachedir: backups leave such a folder out
+_TAGGED = b"""Signature: 8a477f597d28d172789f06886806bc55
+# Compiled programs and measurements of litecl. It removes programs from this folder, the least recently used first.
+"""
 _SEAL = b"litecl 1\n"  # of the file's format, before the checksum
+_PROGRAM = re.compile(r".+-[0-9a-f]{32}\.bin", re.DOTALL)  # see ``key``
 _LIMIT = "limit.json"  # the name of a file that holds it, in bytes
 _TIDIED = "tidied.json"  # of one whose age is that of the last look
+_WRITTEN = re.compile(rf".+-[0-9a-f]{{32}}\.(bin|json)|{_TAG}|{_LIMIT}|{_TIDIED}", re.DOTALL)
 _TIDY_EVERY_S = 3600.0
+_SURELY_LEFT_S = 3600.0  # no file takes that long to write
 _MOST_BYTES = 1 << 30
+_MOST_FILE_BYTES = 1 << 28
 _MOST_DIGITS = 30  # of a limit
 _DIGEST_BYTES = hashlib.sha256().digest_size
+_PRIVATE = 0o700
 
 
 def default_folder() -> Path:
@@ -45,15 +64,63 @@ def _cache_folder(name: str) -> Path:
 
 
 def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
-    """Return what ``CLDelegate(cache_dir=...)`` means: "auto" is the default folder; None (or no home folder)
-    keeps nothing.
+    """Return litecl's own folder within what ``CLDelegate(cache_dir=...)`` names: "auto" is the default folder.
+
+    None, and no home folder, keep nothing; nor does a folder that is not to be trusted, of which a warning tells.
     """
-    if cache_dir != "auto":
-        return None if cache_dir is None else Path(cache_dir)
-    try:
-        return default_folder()
-    except DelegateError:
+    if cache_dir is None:
         return None
+    if cache_dir == "auto":
+        try:
+            cache_dir = default_folder()
+        except DelegateError:
+            return None
+    try:
+        return own(cache_dir)
+    except DelegateError as error:
+        warn(f"no compiled programs are cached, so every process compiles anew: {error}")
+        return None
+
+
+def own(cache_dir: str | PathLike[str]) -> Path:
+    """Return litecl's own folder, which need not exist, within the folder that a user names ("auto": the default).
+
+    Raises DelegateError if something else has its name, if others may write to it, or if this user can't read it.
+    """
+    given = default_folder() if cache_dir == "auto" else Path(cache_dir)
+    path = given if given.name == OWN else given / OWN
+    try:
+        status = path.lstat()
+        if not stat.S_ISDIR(status.st_mode):
+            raise DelegateError(f"{path}: expected a folder of litecl's own, got a link or a file")
+        if not is_trusted(status):
+            raise DelegateError(
+                f"{path} belongs to another user, or others may write to it: remove it, or use another cache folder "
+                f"(owner {status.st_uid}, mode {stat.S_IMODE(status.st_mode):04o})"
+            )
+        if not _is_tagged(path) and not _is_new(path):
+            raise DelegateError(
+                f"{path} has files, but no {_TAG} of litecl's, so litecl may not have made it: use another folder"
+            )
+    except (FileNotFoundError, NotADirectoryError):
+        return path
+    except OSError as error:
+        raise DelegateError(f"{path}: {error.strerror}: its owner can let others read it by chmod -R a+rX") from error
+    return path
+
+
+def _is_tagged(folder: Path) -> bool:
+    """Return whether litecl has marked a folder as its own. Raises OSError where that can't be seen."""
+    try:
+        return stat.S_ISREG((folder / _TAG).lstat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _is_new(folder: Path) -> bool:
+    """Return whether a folder is empty, but for a tag that another process is writing."""
+    with os.scandir(folder) as entries:
+        return all(TEMPORARY.fullmatch(entry.name) for entry in entries)
 
 
 def key(name: str, identity: Sequence[str], made_from: Iterable[str] = ()) -> str:
@@ -65,11 +132,15 @@ def key(name: str, identity: Sequence[str], made_from: Iterable[str] = ()) -> st
 
 
 def read(path: Path) -> bytes | None:
-    """Return the content of a file, or None if it cannot be read: a missing cache is not an error."""
-    try:
-        return path.read_bytes()
-    except OSError:
-        return None
+    """Return the content of a file, or None if it cannot be read: a missing cache is not an error.
+
+    Nothing is read through a link, from what isn't a regular file, or from a file that others may have written.
+    """
+    with suppress(OSError), open_regular(path, links=False) as file:
+        status = os.fstat(file.fileno())
+        if status.st_size <= _MOST_FILE_BYTES and is_trusted(status):
+            return file.read(status.st_size)
+    return None
 
 
 def read_sealed(path: Path) -> bytes | None:
@@ -77,15 +148,14 @@ def read_sealed(path: Path) -> bytes | None:
 
     A driver trusts a binary, and one wrong bit may crash the process, so nothing else must reach it.
     """
-    try:
-        with path.open("rb") as file:
-            seal, content = file.read(len(_SEAL) + _DIGEST_BYTES), file.read()
-    except OSError:
+    found = read(path)
+    if found is None:
         return None
+    seal, content = found[: len(_SEAL) + _DIGEST_BYTES], found[len(_SEAL) + _DIGEST_BYTES :]
     if seal != _seal(path, content):
         return None
-    with suppress(OSError):  # the least recently used goes first (``trim``)
-        os.utime(path)
+    with suppress(OSError, NotImplementedError):  # the least recently used goes first (``trim``)
+        os.utime(path, follow_symlinks=False)
     return content
 
 
@@ -95,25 +165,16 @@ def write_sealed(path: Path, content: bytes) -> bool:
 
 
 def write_atomically(path: Path, *content: bytes) -> bool:
-    """Return whether a file could be written, one part after another.
+    """Return whether a file could be written, one part after another; only this user can read it.
 
     A cache that cannot be written (a full disk, a read-only home; on Windows a file that somebody reads) is no error:
     the next process does without.
     """
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        put(path, *content)
+        _make(path.parent)
+        put(path, *content, private=True)
         return True
     return False
-
-
-def put(path: Path, *content: bytes) -> None:
-    """Write a file as a whole, one part after another: others find it as it was, or as it is to be.
-
-    Raises OSError, and leaves the file as it was then.
-    """
-    with whole_file(path) as file:
-        file.writelines(content)
 
 
 def limit(folder: Path) -> int:
@@ -124,18 +185,37 @@ def limit(folder: Path) -> int:
 
 def set_limit(folder: Path, size_bytes: int) -> None:
     """Limit a folder from now on. Raises OSError where it cannot be written."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / _LIMIT).write_bytes(str(size_bytes).encode())
+    _make(folder)
+    put(folder / _LIMIT, str(size_bytes).encode(), private=True)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and those above it that do not exist, for this user alone, whatever the umask. Raises OSError."""
+    if folder.is_dir():
+        return
+    make_private(folder.parent)
+    with suppress(FileExistsError):  # another process makes it
+        folder.mkdir(_PRIVATE)
+        folder.chmod(_PRIVATE)
+
+
+def _make(folder: Path) -> None:
+    """Make a cache folder, and mark litecl's own as such. Raises OSError."""
+    make_private(folder)
+    if folder.name == OWN and not _is_tagged(folder):
+        put(folder / _TAG, _TAGGED, private=True)
 
 
 def files(folder: Path) -> list[Path]:
-    """Return the programs in a folder, which may be removed at any time: all but measurements and the limit."""
-    return [path for path in folder.rglob("*") if path.suffix != ".json" and path.is_file()]
+    """Return the programs in a folder, which may be removed at any time."""
+    with _programs(folder) as (programs, _):
+        return [folder / name for _, _, name in programs]
 
 
 def size_bytes(folder: Path) -> int:
     """Return what the programs in a folder take."""
-    return sum(size for _, size, _ in _by_age(folder))
+    with _programs(folder) as (programs, _):
+        return sum(size for _, size, _ in programs)
 
 
 def trim(folder: Path, most_bytes: int) -> int:
@@ -143,34 +223,74 @@ def trim(folder: Path, most_bytes: int) -> int:
 
     Other processes may be doing the same.
     """
-    found, removed = _by_age(folder), 0
-    excess = sum(size for _, size, _ in found) - most_bytes
-    for _, size, path in found:
-        if removed >= excess:
-            break
-        with suppress(OSError):
-            path.unlink()
-            removed += size
+    removed = 0
+    with _programs(folder) as (programs, remove):
+        excess = sum(size for _, size, _ in programs) - most_bytes
+        for _, size, name in programs:
+            if removed >= excess and most_bytes and not TEMPORARY.fullmatch(name):
+                continue
+            with suppress(OSError):
+                remove(name)
+                removed += size
     return removed
+
+
+def others(folder: Path) -> list[str]:
+    """Return the names of what lies in a folder of litecl's, and litecl did not write: it leaves that alone."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if not _WRITTEN.fullmatch(entry.name)]
+        return sorted(name for name in names if not TEMPORARY.fullmatch(name))
+    return []
+
+
+def earlier(folder: Path) -> list[Path]:
+    """Return the programs that litecl 0.1 kept in the very folder that a user names, by their names and seals."""
+    return [path for path in files(folder) if path.name.endswith(".bin") and read_sealed(path) is not None]
 
 
 def tidy(folder: Path, most_bytes: int) -> None:
     """Trim a folder to which something was added, once in an hour: there may be many files to look at."""
-    marker = folder / _TIDIED
+    marker, last_s = folder / _TIDIED, 0.0
     with suppress(OSError):
-        if not marker.exists() or marker.stat().st_mtime < time.time() - _TIDY_EVERY_S:
-            marker.write_bytes(b'{"about": "changed when the size of this folder was last looked at"}')
+        last_s = marker.lstat().st_mtime
+    with suppress(OSError):
+        if last_s < time.time() - _TIDY_EVERY_S:
+            put(marker, b'{"about": "changed when the size of this folder was last looked at"}', private=True)
             trim(folder, most_bytes)
 
 
-def _by_age(folder: Path) -> list[tuple[float, int, Path]]:
-    """Return when each program in a folder was used, its size and its path, the least recently used first."""
-    found = []
-    for path in files(folder):
-        with suppress(OSError):
-            stat = path.stat()
-            found.append((stat.st_mtime, stat.st_size, path))
-    return sorted(found)
+@contextmanager
+def _programs(folder: Path) -> Iterator[tuple[list[tuple[float, int, str]], Callable[[str], None]]]:
+    """Yield when each program in a folder was used, its size and its name, the least recently used first, and what
+    removes one by its name. The folder is no link, nor becomes one meanwhile; nothing is yielded if there is none.
+    """
+    handle = None
+    try:
+        if BY_HANDLE:
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        with os.scandir(folder if handle is None else handle) as entries:
+            found = [(status, entry.name) for entry in entries if (status := _status(entry)) is not None]
+    except OSError:
+        found = []
+    try:
+        programs = [(s.st_mtime, s.st_size, name) for s, name in found if stat.S_ISREG(s.st_mode) and _is_own(name, s)]
+        yield sorted(programs), (lambda name: os.unlink(folder / name if handle is None else name, dir_fd=handle))
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
+    """Return the status of a file, or of a link itself; None for one that was just removed."""
+    with suppress(OSError):
+        return entry.stat(follow_symlinks=False)
+    return None
+
+
+def _is_own(name: str, status: os.stat_result) -> bool:
+    """Return whether litecl may remove a file: a program, or what a killed process was writing."""
+    is_left = TEMPORARY.fullmatch(name) is not None and status.st_mtime < time.time() - _SURELY_LEFT_S
+    return is_left or _PROGRAM.fullmatch(name) is not None
 
 
 def _seal(path: Path, content: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Progress of preparing a model: to a user's callback, to the logger ``litecl``, and the time of each phase."""
+"""Progress of preparing a model: to a user's callback, to the logger ``litecl`` with warnings, and by phases' times."""
 
 import logging
 import time
@@ -7,9 +7,20 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from litecl.interpreter.dataclass import dataclass
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.visible import visible
+
+
+def _written_out(record: logging.LogRecord) -> bool:
+    """Write out what would control the terminal, or begin another line: names in a message come from models."""
+    record.msg, record.args = visible(record.getMessage()), ()
+    return True
+
 
 _LOG = logging.getLogger("litecl")
+_LOG.addFilter(_written_out)
 _LONG_S = 2.0
+_said: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,7 @@ Progressed = Callable[[int, int], None]
 PHASES = ("open", "partition", "plan", "load", "compile", "upload")
 """Phases of preparing a model: opening the device, choosing nodes, planning regions, loading programs from the cache,
 compiling others, and the rest of binding a region: memory, constants, kernels with their arguments."""
+USUAL_PATIENCE_S = 600.0
 _LISTENER: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
@@ -40,6 +52,35 @@ def told_to(listener: Progress | None) -> Iterator[None]:
         yield
     finally:
         _LISTENER.reset(token)
+
+
+class Patience:
+    """The patience with compilers while a model is prepared. seconds: for one file; None is without end.
+
+    lost: the error of a compiler that has taken longer: the other regions of the model do not wait again.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+        self.lost: DelegateError | None = None
+
+
+_PATIENCE: ContextVar[Patience | None] = ContextVar("patience", default=None)
+
+
+@contextmanager
+def waiting(seconds: float | None) -> Iterator[None]:
+    """Limit how long this thread waits for a compiler within the context; None sets no limit."""
+    token = _PATIENCE.set(Patience(seconds))
+    try:
+        yield
+    finally:
+        _PATIENCE.reset(token)
+
+
+def patience() -> Patience:
+    """Return the patience of this thread, the usual one outside of ``waiting``."""
+    return _PATIENCE.get() or Patience(USUAL_PATIENCE_S)
 
 
 def tell(what: str, done: int, total: int) -> None:
@@ -109,6 +150,13 @@ def slow(doing: str) -> Progressed:
             _LOG.info("%s: %d of %d files are compiled and stay cached", doing, done, total)
 
     return progressed
+
+
+def warn(message: str) -> None:
+    """Log a warning once per process, however many models and regions it concerns."""
+    if message not in _said:
+        _said.add(message)
+        _LOG.warning("%s", message)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 from litecl.delegate.counters import Counters as Counters
 from litecl.delegate.naming import counted
+from litecl.delegate.progress import warn as warn
 from litecl.delegate.tuning import Tiled
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.dynamic_range import TOLD
@@ -16,7 +17,6 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.frames import Library, frame
 
 _LOG = logging.getLogger("litecl")
-_said: set[str] = set()
 
 
 def summary(error: BaseException) -> str:
@@ -24,13 +24,6 @@ def summary(error: BaseException) -> str:
     lines = str(error).splitlines() or [type(error).__name__]
     named = next((line.strip() for line in lines[1:] if "error:" in line), "")
     return f"{lines[0]} {named}".strip()
-
-
-def warn(message: str) -> None:
-    """Log a warning once per process, however many models and regions it concerns."""
-    if message not in _said:
-        _said.add(message)
-        _LOG.warning("%s", message)
 
 
 @dataclass(frozen=True)

@@ -207,9 +207,9 @@ def measurement(directory: Path | None, identity: Sequence[str]) -> Measurement 
     """Return the measurement of a device; None without a file that this version can use."""
     if directory is None:
         return None
-    path = file_of(directory, identity)
+    content = disk.read(file_of(directory, identity))
     try:
-        return _decoded(json.loads(path.read_bytes()))
+        return None if content is None else _decoded(json.loads(content))
     except Exception:  # the file may come from another program, or be incomplete
         return None
 

@@ -29,6 +29,8 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from litecl.interpreter.visible import visible_lines
+
 _MOST = 20_000  # characters of an error: somebody's data may be in it
 _MOST_PATH = 5000  # characters of one with a path; content may be given in its place
 
@@ -43,7 +45,7 @@ class LiteclError(Exception):
     """The base of every error that litecl raises on purpose."""
 
     def __str__(self) -> str:
-        return brief(super().__str__(), _MOST)
+        return visible_lines(brief(super().__str__(), _MOST))
 
 
 class ModelError(LiteclError, ValueError, RuntimeError):

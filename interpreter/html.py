@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from litecl.interpreter.visible import visible_lines
+
 _STYLE = """<style>
 .litecl table{border-collapse:collapse;margin:.3em 0 .8em}
 .litecl th,.litecl td{border:1px solid #8886;padding:.15em .5em;text-align:left;vertical-align:top}
@@ -41,7 +43,7 @@ def _escaped(text: str) -> str:
     """Return a text with the signs of HTML written out."""
     from html import escape  # few processes show anything
 
-    return escape(text)
+    return escape(visible_lines(text))
 
 
 def _broken(text: str) -> str:

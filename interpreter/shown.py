@@ -8,6 +8,7 @@ from typing import Any
 from litecl.interpreter.delegation import Report
 from litecl.interpreter.errors import brief
 from litecl.interpreter.html import block, paragraph, table
+from litecl.interpreter.visible import visible
 
 _MOST_TENSORS = 4  # of inputs or outputs in a line
 _MOST_NAME = 60
@@ -18,7 +19,7 @@ def source_name(arguments: Mapping[str, Any]) -> str:
     """Return the name of a model's file, or what else the constructor was given."""
     given = arguments["model_path"] if arguments["model_path"] is not None else arguments["model_content"]
     if isinstance(given, str | os.PathLike):
-        return brief(PurePath(given).name, _MOST_NAME)
+        return visible(brief(PurePath(given).name, _MOST_NAME))
     return f"{len(given):,} bytes" if isinstance(given, bytes | bytearray | memoryview) else "a Model"
 
 
@@ -43,12 +44,16 @@ def html(title: str, inputs: Details, outputs: Details, report: Report | None) -
 
 
 def _tensors(details: Details) -> str:
-    names = [f"{brief(str(one['name']), _MOST_NAME)} {_type(one)}{_shape(one)}" for one in details[:_MOST_TENSORS]]
-    return ", ".join(names + (["..."] if len(details) > _MOST_TENSORS else [])) or "nothing"
+    told = [f"{_name(one)} {_type(one)}{_shape(one)}" for one in details[:_MOST_TENSORS]]
+    return ", ".join(told + (["..."] if len(details) > _MOST_TENSORS else [])) or "nothing"
+
+
+def _name(one: Mapping[str, Any]) -> str:
+    return visible(brief(str(one["name"]), _MOST_NAME))
 
 
 def _row(kind: str, one: Mapping[str, Any]) -> Sequence[str]:
-    return kind, str(one["name"]), _type(one), _shape(one)
+    return kind, visible(str(one["name"])), _type(one), _shape(one)
 
 
 def _type(one: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from litecl.interpreter.errors import ModelError, brief
 from litecl.interpreter.graph import Array
+from litecl.interpreter.whole_files import whole_file
 
 _VERSION = 1
 _HEAD = "tensors"  # the member that says what the others are
@@ -44,7 +45,7 @@ def write(path: str | PathLike[str], arrays: Mapping[str, Array]) -> None:
     contents = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in arrays.values()]
     members: dict[str, Any] = {_HEAD: np.frombuffer(head, np.uint8)}
     members |= {str(i): content for i, content in enumerate(contents)}
-    with Path(path).open("wb") as file:
+    with whole_file(Path(path)) as file:
         np.savez(file, **members)
 
 

@@ -47,7 +47,7 @@ class DeviceRow:
 
 def device_rows() -> tuple[DeviceRow, ...]:
     """Return every device of every platform. Raises DelegateError where there is none."""
-    folder = disk.default_folder()
+    folder = disk.folder("auto")
     tuned = lambda found: load(folder, found.identity)  # noqa: E731
     sizes = {"small models": 0.0, "large models": inf}
     chosen = [
@@ -76,7 +76,7 @@ def _row(index: int, found: FoundDevice, default_for: tuple[str, ...]) -> Device
         target, problem = found.target(), None
     except KernelBuildError as error:
         target, problem = None, str(error).splitlines()[0]
-    facts, measured = found.describe(), load(disk.default_folder(), found.identity)
+    facts, measured = found.describe(), load(disk.folder("auto"), found.identity)
     return DeviceRow(
         index=index,
         name=found.name,

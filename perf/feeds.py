@@ -10,6 +10,7 @@ import numpy.typing as npt
 from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.interpreter.feeding import told_apart
 from litecl.interpreter.graph import Array
+from litecl.interpreter.whole_files import whole_file
 
 Details = Mapping[str, Any]
 
@@ -152,6 +153,7 @@ def save_outputs(outputs: Sequence[Details], values: Sequence[Array], folder: Pa
             raise LiteclError(f"output {details['name']!r} holds strings, which .npy files do not store")
         safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in details["name"])
         path = folder / f"{position}_{safe}.npy"
-        np.save(path, value)
+        with whole_file(path) as file:
+            np.save(file, value)
         paths.append(path)
     return paths

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, get_args
 from litecl.delegate.cl_op import ClOp, DeviceOp, Target
 from litecl.delegate.naming import close_names, did_you_mean
 from litecl.delegate.ops import CL_OPS
-from litecl.delegate.progress import Progress
+from litecl.delegate.progress import USUAL_PATIENCE_S, Progress
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.dynamic_range import DynamicRange
@@ -62,10 +62,13 @@ class CLOptions:
     min_nodes_per_partition: leave smaller regions to the CPU.
     allow_ops, deny_ops: operator names.
     deny_nodes: node positions of subgraph 0, or (subgraph, node) pairs.
-    cache_dir: the folder of program binaries and tunings: "auto" is ``~/.cache/litecl`` (``XDG_CACHE_HOME``, or the
-        system's folder), None caches nothing.
+    cache_dir: where litecl makes its folder of program binaries and tunings, ``litecl-cache``, beside any other files:
+        "auto" is ``~/.cache/litecl`` (``XDG_CACHE_HOME``, or the system's folder), None caches nothing. A folder that
+        belongs to others, or that others can write to, isn't used; a warning says so.
     compiler: the clang, 16 or newer, to use instead of the one that litecl finds (docs/native.md). The device is then
         "native".
+    compile_timeout: seconds that "native" waits for its compiler to make one file, before it ends the compiler and
+        leaves the region to the CPU, with a warning. None waits without end.
     programs: a pack made by ``litecl compile --for``, with the programs of models for machines without a compiler
         (docs/native.md). The device is then "native". A pack that is damaged, or for another machine, model or version
         of litecl, is a device failure.
@@ -119,6 +122,10 @@ class CLOptions:
     compiler: str | PathLike[str] | None = field(
         default=None, metadata=_flag("--compiler", "the clang (16 or newer) for the processor", "PATH")
     )
+    compile_timeout: float | None = field(
+        default=USUAL_PATIENCE_S,
+        metadata=_flag("--compile-timeout", "seconds that the processor's compiler has for a file (default: 600)"),
+    )
     programs: str | PathLike[str] | None = field(
         default=None,
         metadata=_flag("--programs", "a pack of programs, made by `litecl compile --for`", "PACK"),
@@ -145,6 +152,8 @@ class CLOptions:
         for name, value in ((item.name, getattr(self, item.name)) for item in fields(self) if item.type in _NUMBERS):
             if value is not None and value < (0 if name.startswith("max_") else 1):
                 raise DelegateError(f"{name}: expected a positive number, got {value}")
+        if self.compile_timeout is not None and not self.compile_timeout > 0:
+            raise DelegateError(f"compile_timeout: expected more than 0 s, got {self.compile_timeout}")
         for name, freeze in _FROZEN.items():
             object.__setattr__(self, name, freeze(getattr(self, name)))
         for name in ("allow_ops", "deny_ops"):

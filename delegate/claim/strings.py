@@ -67,6 +67,7 @@ def kept_nodes(text: str) -> tuple[KeptNode, ...]:
 _KINDS: dict[Any, Callable[[str], Any]] = {
     bool: _bool,
     int: int,
+    float: float,
     str: str,
     Collection[str]: _names,
     Collection[int | tuple[int, int]]: _nodes,

@@ -4,22 +4,19 @@ A child process can be ended at any time, and needs nothing of the thread that w
 address space.
 """
 
-import os
 import re
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
-from functools import cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
 
+from litecl.delegate.backend import scratch
 from litecl.delegate.native.loading import NO_FOLDER
-from litecl.delegate.native.processes import NO_WINDOW, Product, Task, run_all, shares
+from litecl.delegate.native.processes import Product, Task, run, run_all, shares
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import KernelBuildError
-from litecl.interpreter.whole_files import surely
 
 _OPENCL = (
     "-x",
@@ -94,7 +91,7 @@ class Compiler:
         """Return what it says of itself and its target. Raises KernelBuildError."""
         if self.told is not None:
             return self.told
-        macros, said = self._run((*self.command, *self.target, "-dM", "-E", "-v", "-x", "c", "-"))
+        macros, said = run((*self.command, *self.target, "-dM", "-E", "-v", "-x", "c", "-"))
         lines = (line.split(" ", 2) for line in macros.splitlines())
         named = re.search(r'"?-target-cpu"? "?([^" ]+)', said)
         return Facts(
@@ -161,7 +158,7 @@ class Compiler:
         with folder() as place:
             made = place / "made"
             linker = self.linker or (*self.command, *self.target, "-nostdlib")
-            self._run((*linker, how, "-o", str(made), *written(objects, place)))
+            run((*linker, how, "-o", str(made), *written(objects, place)))
             return made.read_bytes()
 
     def _task(self, units: Mapping[int, Unit], place: Path) -> Task:
@@ -179,31 +176,23 @@ class Compiler:
         products = (Product(number, source.with_suffix(".o"), str(units[number])) for number, source in sources.items())
         return Task(command, tuple(products), place / f"{min(units)}.log")
 
-    def _run(self, command: Sequence[str]) -> tuple[str, str]:
-        """Return what a short command writes to stdout and stderr. Raises KernelBuildError."""
-        try:
-            ran = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, check=False, creationflags=NO_WINDOW
-            )
-        except OSError as error:
-            raise KernelBuildError(f"{command[0]}: {error.strerror}") from error
-        if ran.returncode:
-            raise KernelBuildError(f"{' '.join(command)}:\n{ran.stderr.decode(errors='replace')}")
-        return ran.stdout.decode(errors="replace"), ran.stderr.decode(errors="replace")
-
 
 @contextmanager
 def folder() -> Iterator[Path]:
     """Make a folder of this process's own. Raises KernelBuildError where there is none to write to."""
     try:
-        place = Path(tempfile.gettempdir()) / f"litecl-{os.urandom(8).hex()}"
-        try:  # before there is a folder: Ctrl-C may come at any time
-            place.mkdir(mode=0o700)
+        parent = Path(tempfile.gettempdir())
+        _tidied(parent)
+        with scratch.temporary(parent, scratch.BUILD) as place:
             yield place
-        finally:
-            surely(partial(shutil.rmtree, place, ignore_errors=True))
     except OSError as error:
         raise KernelBuildError(f"compiling in a temporary folder: {error}. {NO_FOLDER}") from error
+
+
+@cache
+def _tidied(parent: Path) -> None:
+    """Remove what killed processes have left there, once."""
+    scratch.remove_left(parent, scratch.BUILD)
 
 
 def written(objects: Sequence[bytes], place: Path) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from litecl.delegate.native import clang
 from litecl.delegate.native.clang import Compiler
+from litecl.delegate.native.processes import run
 from litecl.interpreter.dataclass import dataclass
 
 # All that libraries for Windows import, by the library that has it: nothing else is in every process.
@@ -43,10 +44,10 @@ class ForWindows(Compiler):
             for name, functions in _WINDOWS.items():
                 listed, library = folder / f"{name}.def", folder / f"{name}.lib"
                 listed.write_text(f'LIBRARY "{name}"\nEXPORTS\n' + "\n".join(functions) + "\n", encoding="utf-8")
-                self._run((*self.linker, "dlltool", "-m", "i386:x86-64", "-d", str(listed), "-l", str(library)))
+                run((*self.linker, "dlltool", "-m", "i386:x86-64", "-d", str(listed), "-l", str(library)))
                 imports.append(str(library))
             paths = clang.written(objects, folder)
             made = folder / "library.dll"
             flags = "-dll", "-noentry", "-lldmingw", "-machine:x64", f"-out:{made}"
-            self._run((*self.linker, "lld-link", *flags, *paths, *imports))
+            run((*self.linker, "lld-link", *flags, *paths, *imports))
             return made.read_bytes()

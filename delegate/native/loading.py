@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import sys
 import tempfile
 import time
@@ -9,6 +10,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from litecl.delegate.backend import scratch
 from litecl.interpreter.errors import KernelBuildError
 
 _KEEPS = sys.platform == "win32"  # the files of loaded libraries, which cannot be removed there
@@ -27,23 +29,28 @@ def loaded(content: bytes) -> ctypes.CDLL:
     """
     try:
         if _KEEPS:
-            _tidy()
-        handle, path = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            return ctypes.CDLL(path)
-        finally:
-            if not _KEEPS:
-                Path(path).unlink(missing_ok=True)
+            return _kept(content)
+        with scratch.temporary(Path(tempfile.gettempdir()), scratch.BUILD) as folder:
+            path = folder / f"library{_SUFFIX}"
+            path.write_bytes(content)
+            return ctypes.CDLL(str(path))
     except OSError as error:
         raise KernelBuildError(f"loading a compiled region: {error}. {NO_FOLDER}") from error
+
+
+def _kept(content: bytes) -> ctypes.CDLL:
+    _tidy()
+    handle, path = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    return ctypes.CDLL(path)
 
 
 @cache
 def _tidy() -> None:
     """Remove what earlier processes have left. The system refuses that for a library which is loaded."""
+    named = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}\{_SUFFIX}")  # as mkstemp names them
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*{_SUFFIX}"):
         with suppress(OSError):
-            if path.stat().st_mtime < time.time() - _SURELY_LOADED_S:
+            if named.fullmatch(path.name) and path.lstat().st_mtime < time.time() - _SURELY_LOADED_S:
                 path.unlink()

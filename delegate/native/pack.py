@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from litecl import kernels_cl
-from litecl.delegate import disk
 from litecl.delegate.native import features
 from litecl.delegate.native.clang import OPTIONS
 from litecl.delegate.native.kinds import KINDS
@@ -25,6 +24,7 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.errors import DelegateError, KernelBuildError, brief
 from litecl.interpreter.records import Matching, Misfit, Within, record
+from litecl.interpreter.whole_files import put
 
 _FORMAT = 2
 _MANIFEST, _FOLDER = "manifest.json", "libraries"
@@ -173,7 +173,7 @@ def write(
         for name, content in [(_MANIFEST, text), *((f"{_FOLDER}/{n}", c) for n, c in sorted(libraries.items()))]:
             file.writestr(zipfile.ZipInfo(name, _WHEN), content, zipfile.ZIP_DEFLATED)
         file.comment = _digest(text).encode()
-    disk.put(path, memory.getvalue())
+    put(path, memory.getvalue())
     return read(path)
 
 

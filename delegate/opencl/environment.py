@@ -11,6 +11,7 @@ from litecl.delegate import disk
 from litecl.delegate.opencl import folder
 from litecl.delegate.report import warn
 from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.regular_files import is_trusted
 
 POCL = "Portable Computing Language"  # the name of its platform
 _POCL_DEVICES = "pthread basic"  # of all threads, and of the calling one
@@ -47,8 +48,8 @@ def _pocl_folder() -> str | None:
     """Return a new folder in the system's cache folder, or else in the temporary one; None without any."""
     with suppress(OSError, DelegateError):
         parent = disk.pocl_folder()
-        parent.mkdir(parents=True, exist_ok=True)
-        if _has_room(parent):
+        disk.make_private(parent)
+        if is_trusted(parent.stat()) and _has_room(parent):
             return folder.made(parent)
     try:
         return folder.made(Path(tempfile.gettempdir()))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from litecl.delegate.plan.graph import RegionGraph
 from litecl.delegate.plan.text import describe
+from litecl.interpreter.whole_files import put_text
 
 
 class Dump:
@@ -20,7 +21,7 @@ class Dump:
         text = describe(graph)
         if text != self._last:
             path = self._directory / f"{self._count:03}_subgraph{graph.subgraph}_{name}.txt"
-            path.write_text(text, encoding="utf-8")
+            put_text(path, text)
             self._count += 1
         self._last = text
 

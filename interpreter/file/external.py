@@ -3,8 +3,9 @@
 A group of the schema's ``external_buffer_groups`` is a file, which its name says relative to the model's folder.
 """
 
+import os
 from collections.abc import Callable, Mapping
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from litecl.interpreter.graph import Array
 
 Find = Callable[[str], memoryview]  # the content of a file by its name
 
+WEIGHTS = (".bin", ".weights", ".weight", ".data")  # endings; exporters and LiteRT's tests write the first
+_ENDINGS = f"{', '.join(WEIGHTS[:-1])} or {WEIGHTS[-1]}"
 _PLAIN = (None, "", "unpacked")  # packings of bytes that lie as in the model's own file
 
 
@@ -69,12 +72,30 @@ def given(files: Mapping[str, memoryview]) -> Find:
 
 
 def beside(model: Path, read: Callable[[Path], memoryview]) -> Find:
-    """Return what finds files in a model's folder, or in folders in there: a model is not to read any file there is."""
+    """Return what finds files of weights in a model's folder, or in folders in there.
+
+    A model is not to read any file there is: the name must end like one of weights (``WEIGHTS``), and so must the file
+    that links lead to, within the folder. If the model itself is a link, as in the cache of the Hugging Face Hub, links
+    may also lead to the folder in which its file lies.
+    """
 
     def find(name: str) -> memoryview:
         parts = {*PurePosixPath(name).parts, *PureWindowsPath(name).parts}
         if not parts or ".." in parts or PurePosixPath(name).is_absolute() or PureWindowsPath(name).anchor:
             raise ModelError(f"its values lie in another file, {name!r}: expected one in the folder of the model")
-        return read(model.parent / name)
+        if not _is_named_like_weights(PurePosixPath(name)):
+            raise ModelError(f"its values lie in another file, {name!r}: expected a name that ends in {_ENDINGS}")
+        path = Path(os.path.realpath(model.parent / name))
+        is_within = path.is_relative_to(os.path.realpath(model.parent)) and _is_named_like_weights(path)
+        if not is_within and not (model.is_symlink() and path.parent == Path(os.path.realpath(model)).parent):
+            raise ModelError(
+                f"its values lie in another file, {name!r}, which is a link: expected one to a file in the folder of "
+                f"the model that ends in {_ENDINGS}"
+            )
+        return read(path)
 
     return find
+
+
+def _is_named_like_weights(path: PurePath) -> bool:
+    return path.suffix.lower() in WEIGHTS

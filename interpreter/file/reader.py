@@ -34,6 +34,7 @@ from litecl.interpreter.graph import (
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops import BUILTINS, CUSTOMS
 from litecl.interpreter.options import unknown_op
+from litecl.interpreter.regular_files import open_regular
 from litecl.interpreter.schema import TensorType
 
 
@@ -87,7 +88,7 @@ def _opened(source: str | os.PathLike[str]) -> FileIO:
     not a path.
     """
     try:
-        return Path(source).open("rb", buffering=0)
+        return open_regular(Path(source))
     except FileNotFoundError as error:
         raise ModelFileNotFound(error.errno, error.strerror, os.fspath(source)) from None
     except OSError as error:

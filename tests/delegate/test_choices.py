@@ -12,7 +12,7 @@ import pyopencl
 import pytest
 
 import litecl
-from litecl.delegate import BuildStep, CLDelegate
+from litecl.delegate import BuildStep, CLDelegate, disk
 from litecl.delegate.naming import advice, counted, named
 from litecl.delegate.native import compiler
 from litecl.interpreter import Interpreter, OpResolverType
@@ -123,7 +123,7 @@ def _no_opencl() -> Any:
 def test_without_opencl_there_is_one_warning(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(pyopencl, "get_platforms", _no_opencl)
     monkeypatch.setattr("litecl.delegate.native.compiler.found", lambda directory=None: None)
-    monkeypatch.setattr("litecl.delegate.report._said", set())
+    monkeypatch.setattr("litecl.delegate.progress._said", set())
     for _ in range(2):
         interpreter = prepared(CLDelegate())
         interpreter.invoke()
@@ -185,7 +185,7 @@ def test_compiling_is_told_of(
     told = [record.getMessage() for record in caplog.records if record.name == "litecl"]
     assert any(line.startswith("device ") for line in told)
     assert any(line.startswith("compiling ") and line.endswith(" s") for line in told)
-    assert any(line.startswith("kept ") and line.endswith(str(tmp_path)) for line in told)
+    assert any(line.startswith("kept ") and line.endswith(str(tmp_path / disk.OWN)) for line in told)
     assert any(line.startswith("4 of 5 nodes in 1 region on ") for line in told)
     assert "subgraph 0, node 4 (TANH) stays on the CPU: denied by deny_ops" in told
     steps.clear()

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 from litecl.cli.command import progress
+from litecl.delegate import CLDelegate, disk
+from litecl.delegate.backend import scratch
 from litecl.delegate.backend.sources import source_of
-from litecl.delegate.native import backend, compiler, library
+from litecl.delegate.native import backend, clang, compiler, library
 from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.progress import BuildStep
 from litecl.interpreter.errors import DelegateError, KernelBuildError
@@ -73,7 +75,7 @@ def test_what_was_compiled_before_an_interrupt_is_kept(tmp_path: Path) -> None:
     assert not _children()
     kept = {path.stem for path in tmp_path.rglob("*.bin")}
     assert len(kept) == 2
-    assert {path.suffix for path in tmp_path.rglob("*")} <= {".bin", ".json"}
+    assert {path.suffix for path in (tmp_path / disk.OWN).iterdir()} <= {".bin", ".json", ".TAG"}
     steps = list[BuildStep]()
     again = native(CHAIN, cache_dir=tmp_path, progress=steps.append)
     (left,) = {step.total for step in steps}
@@ -112,7 +114,7 @@ def test_ctrl_c_ends_a_process_that_compiles(tmp_path: Path) -> None:
         process.communicate(timeout=60)
         assert process.returncode in (-signal.SIGINT, 0)
         assert not [*temporary.iterdir()]
-        assert {path.suffix for path in cache.rglob("*")} <= {".bin", ".json"}
+        assert {path.suffix for path in cache.rglob("*")} <= {"", ".TAG", ".bin", ".json"}
 
 
 def test_slow_compiling_is_told_of(
@@ -209,3 +211,100 @@ def test_a_compiler_of_the_users(tmp_path: Path) -> None:
         prepared(CHAIN, compiler=old, strict=True, cache_dir=None)
     with pytest.raises(DelegateError, match="compiler is for the processor itself"):
         prepared(CHAIN, compiler=path, device="pocl", strict=True)
+
+
+def _hanging(path: Path, *, after: int) -> Path:
+    """A compiler that works so many times and then waits for a child of its own, which writes its number beside it."""
+    real = _found()
+    path.write_text(
+        f"""#!/bin/sh
+echo x >> {path}.calls
+if [ $(wc -l < {path}.calls) -gt {after} ]; then sleep 1000 & echo $! >> {path}.pids; wait; fi
+exec {" ".join(real.command)} "$@"
+"""
+    )
+    path.chmod(0o700)
+    return path
+
+
+def _gone(path: Path) -> bool:
+    """Return whether the children of a hanging compiler were ended, and there were some."""
+    numbers = Path(f"{path}.pids").read_text().split()
+    states = [Path(f"/proc/{number}/stat") for number in numbers]
+    return bool(numbers) and not any(s.exists() and s.read_text().rpartition(")")[2].split()[0] != "Z" for s in states)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a shell, and processes as Linux shows them")
+@pytest.mark.parametrize("after", [0, 2, 3, 4])
+def test_a_compiler_that_hangs_leaves_the_cpu(
+    after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When it is asked what it is, when it compiles, and when it does so later: once, for all regions of a model."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("litecl.delegate.progress._said", set())
+    path = _hanging(tmp_path / "clang", after=after)
+    start_s = time.monotonic()
+    options: dict[str, Any] = {"compiler": path, "cache_dir": None, "compile_timeout": 1.0, "num_threads": 1}
+    with caplog.at_level(logging.WARNING, "litecl"):
+        interpreter = prepared(CHAIN, deny_ops={"EXP"}, **options)
+    assert time.monotonic() - start_s < 60  # and not a second for every region and question
+    compare.assert_close(run(interpreter, X), run(reference(CHAIN), X), compare.DEVICE["float32"])
+    assert not interpreter.delegation_report().claimed
+    assert "the compiler made nothing in 1 s, and was ended" in caplog.text
+    assert _gone(path)
+    assert not _children()
+    assert {each.name for each in tmp_path.iterdir()} == {"clang", "clang.calls", "clang.pids"}
+    with pytest.raises(DelegateError, match=r"made nothing in 1 s.*compile_timeout"):
+        prepared(CHAIN, strict=True, **options)
+
+
+@pytest.mark.parametrize("value", [0, -1.0, float("nan")])
+def test_a_time_limit_that_is_none(value: float) -> None:
+    with pytest.raises(DelegateError, match="compile_timeout: expected more than 0 s"):
+        CLDelegate(compile_timeout=value)
+
+
+def test_no_limit_and_one_given_as_a_string() -> None:
+    assert CLDelegate.from_strings({"compile_timeout": "2.5"}).compile_timeout == 2.5
+    assert CLDelegate.from_strings({"compile_timeout": "none"}).compile_timeout is None
+    native(CHAIN, cache_dir=None, compile_timeout=None)
+
+
+_KILLED = """
+import os, signal
+from litecl.delegate.native import clang
+with clang.folder() as folder:
+    (folder / "source.cl").touch()
+    print(folder, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="locks of files")
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But not what lives, is new, is of another machine or user, or is not litecl's."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    for _ in range(4):
+        subprocess.run([sys.executable, "-c", _KILLED], env=environment, check=False, capture_output=True)
+    left, remote, new, foreign = sorted(tmp_path.iterdir())
+    (remote / scratch.LOCK).write_bytes(b"another machine")
+    if os.geteuid() == 0:
+        os.chown(foreign, 12345, 12345)
+    others = [tmp_path / f"{scratch.BUILD}{name}" for name in ("mine", "link", "pipe", "with-dash")]
+    mine, link, pipe, dash = others
+    (tmp_path / "elsewhere").mkdir()
+    for folder_ in (mine, pipe, dash):
+        folder_.mkdir()
+    os.mkfifo(pipe / scratch.LOCK)
+    link.symlink_to(left)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    clang._tidied.cache_clear()
+    with scratch.temporary(tmp_path, scratch.BUILD) as alive:
+        for each in tmp_path.iterdir():
+            if each != new and not each.is_symlink():
+                os.utime(each, (1e9, 1e9))
+        with clang.folder() as own:
+            kept = {*tmp_path.iterdir()}
+    expected = {remote, new, alive, own, *others, tmp_path / "elsewhere"}
+    assert kept == (expected | {foreign} if os.geteuid() == 0 else expected)
+    clang._tidied.cache_clear()

@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from litecl.delegate import CLDelegate
+from litecl.delegate import CLDelegate, disk
 from litecl.delegate.analysis.cost import node_flops
 from litecl.delegate.devices import choose, devices
 from litecl.delegate.native import library
@@ -224,9 +224,9 @@ def test_programs_are_cached_on_disk(tmp_path: Path) -> None:
     model_ = chain()
     first = prepared(model_, cache_dir=tmp_path)
     run(first, randn(RNG, 2, 5))
-    binaries = list(tmp_path.glob("*.bin"))
+    binaries = list((tmp_path / disk.OWN).glob("*.bin"))
     assert binaries
-    again = device.Device(choose().device, profile=False, cache_dir=tmp_path)
+    again = device.Device(choose().device, profile=False, cache_dir=tmp_path / disk.OWN)
     for path in binaries:
         assert again.programs.load(path.stem) is not None
     assert again.programs.cache_hits == len(binaries)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from litecl.delegate import CLDelegate, devices, report
+from litecl.delegate import CLDelegate, devices, progress
 from litecl.delegate.backend.errors import NoRuntime
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, KernelBuildError
@@ -79,7 +79,7 @@ def test_other_interpreters_go_on_with_a_device_that_failed() -> None:
 
 
 def test_times_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(report, "_said", set())
+    monkeypatch.setattr(progress, "_said", set())
     model_ = small()
     device = FakeDevice(
         model_, fail=lambda number, name: raises(DelegateError("too early"))() if name == "times" else None

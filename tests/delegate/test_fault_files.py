@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from litecl.delegate import devices as open_devices
-from litecl.delegate import disk, report
+from litecl.delegate import disk, progress
 from litecl.delegate.naming import advice
 from litecl.delegate.opencl import environment
 from litecl.delegate.opencl.devices.device import devices
@@ -42,8 +42,10 @@ def _flipped(content: bytes) -> bytes:
     ids=["empty", "a header", "half", "one bit", "random", "unsealed"],
 )
 def test_a_damaged_binary_is_built_again(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    tmp_path = tmp_path / disk.OWN
     assert_right(prepared(small(), cache_dir=tmp_path))
     kept = {path: path.read_bytes() for path in tmp_path.glob("*.bin")}
+    assert kept
     for path, content in kept.items():
         path.write_bytes(damage(content))
     for path in tmp_path.glob("*.json"):
@@ -65,9 +67,7 @@ def test_a_binary_under_another_name_is_not_taken(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = Path.read_bytes
-    refuse = raises(PermissionError(errno.EACCES, "not yours"))
-    monkeypatch.setattr(Path, "read_bytes", lambda path: (refuse if path.is_relative_to(tmp_path) else read)(path))
+    monkeypatch.setattr(disk, "open_regular", raises(PermissionError(errno.EACCES, "not yours")))
     interpreter = prepared(small(), cache_dir=tmp_path)
     assert_right(interpreter)
     assert not interpreter.delegation_report().warnings
@@ -78,9 +78,9 @@ def test_a_disk_that_is_full_keeps_nothing(tmp_path: Path, monkeypatch: pytest.M
         assert not disk.write_sealed(tmp_path / "large.bin", bytes(3000))
         assert disk.write_sealed(tmp_path / "small.bin", bytes(300))
     assert [path.name for path in tmp_path.iterdir()] == ["small.bin"]
-    monkeypatch.setattr(disk, "whole_file", raises(OSError(errno.ENOSPC, "full")))
+    monkeypatch.setattr(disk, "put", raises(OSError(errno.ENOSPC, "full")))
     assert_right(prepared(small(), cache_dir=tmp_path / "none"))
-    assert not list((tmp_path / "none").iterdir())
+    assert not list((tmp_path / "none" / disk.OWN).iterdir())
 
 
 def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,21 +92,22 @@ def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_least_recently_used_programs_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for age_s, name in enumerate("abcd"):
-        disk.write_sealed(tmp_path / f"{name}.bin", bytes(1000))
-        os.utime(tmp_path / f"{name}.bin", (1e9 - age_s, 1e9 - age_s))
+    a, b, c, d, e = (tmp_path / f"{disk.key(name, ())}.bin" for name in "abcde")
+    for age_s, path in enumerate((a, b, c, d)):
+        disk.write_sealed(path, bytes(1000))
+        os.utime(path, (1e9 - age_s, 1e9 - age_s))
     (tmp_path / "tuning.json").write_text("{}")
     size = disk.size_bytes(tmp_path) // 4
-    assert disk.read_sealed(tmp_path / "d.bin") is not None  # which is used now
+    assert disk.read_sealed(d) is not None  # which is used now
     assert disk.trim(tmp_path, 2 * size) == 2 * size
-    assert {path.name for path in tmp_path.iterdir()} == {"a.bin", "d.bin", "tuning.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {a.name, d.name, "tuning.json"}
     assert disk.trim(tmp_path, size) == size
-    assert {path.name for path in tmp_path.iterdir()} == {"d.bin", "tuning.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {d.name, "tuning.json"}
     disk.set_limit(tmp_path, 0)
     for left in (0, 1):  # the second time within an hour nothing is looked at
         disk.tidy(tmp_path, disk.limit(tmp_path))
         assert len(disk.files(tmp_path)) == left
-        disk.write_sealed(tmp_path / "e.bin", bytes(1000))
+        disk.write_sealed(e, bytes(1000))
     monkeypatch.setattr(disk, "_TIDY_EVERY_S", -1.0)
     disk.tidy(tmp_path, disk.limit(tmp_path))
     assert not disk.files(tmp_path)
@@ -114,6 +115,7 @@ def test_the_least_recently_used_programs_are_removed(monkeypatch: pytest.Monkey
 
 def test_programs_that_are_made_keep_their_folder_small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(disk, "_TIDY_EVERY_S", -1.0)
+    tmp_path = tmp_path / disk.OWN
     disk.set_limit(tmp_path, 0)
     assert_right(prepared(small(), cache_dir=tmp_path, num_threads=1))
     assert not disk.files(tmp_path)
@@ -126,7 +128,7 @@ def test_programs_that_are_made_keep_their_folder_small(monkeypatch: pytest.Monk
 def test_a_folder_that_cannot_be_written_is_told_of_once(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(report, "_said", set())
+    monkeypatch.setattr(progress, "_said", set())
     (tmp_path / "file").touch()
     for _ in range(2):
         assert_right(prepared(small(), cache_dir=tmp_path / name, num_threads=1))

@@ -15,7 +15,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from litecl.delegate import CLDelegate, report
+from litecl.delegate import CLDelegate, progress
 from litecl.delegate import devices as open_devices
 from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.opencl import errors
@@ -173,7 +173,7 @@ def test_a_program_that_another_process_is_writing_is_built_again(
         return real(*arguments, **options)
 
     monkeypatch.setattr(cl.Program, how, missing)
-    monkeypatch.setattr(report, "_said", set())
+    monkeypatch.setattr(progress, "_said", set())
     interpreter = prepared(small() if how == "build" else SUBJECTS["lstm"].model, cache_dir=tmp_path, strict=True)
     assert calls
     assert not interpreter.delegation_report().failures
@@ -185,7 +185,7 @@ def test_a_program_that_another_process_is_writing_is_built_again(
 def test_the_report_begins_with_what_went_wrong(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(report, "_said", set())
+    monkeypatch.setattr(progress, "_said", set())
     broken = RuntimeError("[/bold] a[3]: 7 errors\nx.cl:1: error: [unknown] type")
     for made in ("kernel", "region_kernel"):
         monkeypatch.setattr(programs.Programs, made, raises(KernelBuildError(str(broken))))
@@ -203,7 +203,7 @@ def test_the_report_begins_with_what_went_wrong(
 def test_a_region_that_cannot_be_linked_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(report, "_said", set())
+    monkeypatch.setattr(progress, "_said", set())
     subject = SUBJECTS["lstm"]
     row = prepared(subject.model).delegation_report().partitions[0]
     assert (row.manner.runs, row.manner.fault) == ("one kernel", "")

@@ -53,7 +53,7 @@ def _grown(path: Path) -> None:
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what a model needs."""
-    folder = tmp_path_factory.mktemp("kept")
+    folder = tmp_path_factory.mktemp("kept") / disk.OWN
     assert _made(folder) == 0
     return folder
 
@@ -61,7 +61,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def filled(kept: Path, tmp_path: Path) -> Path:
     """A copy of it."""
-    return shutil.copytree(kept, tmp_path / "filled")
+    return shutil.copytree(kept, tmp_path / disk.OWN)
 
 
 _DAMAGES: dict[str, Callable[[Path], object]] = {
@@ -132,6 +132,7 @@ def test_two_writers(tmp_path: Path) -> None:
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names a level of x86 processors")
 def test_the_cache_of_another_machine(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a home folder that two share: nothing is taken from the other, its facts under this one's name neither."""
+    tmp_path = tmp_path / disk.OWN
     with monkeypatch.context() as patch:
         patch.setattr(probe, "_first_processor", lambda: "another one")
         patch.setattr(probe, "_tried", lambda found: replace(found, target=("-march=x86-64-v2",), told=None))
@@ -182,7 +183,7 @@ def test_files_that_take_no_more(most: int, claimed: int, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == claimed
     assert ("its device failed" in done.stderr) == (claimed == 0)
-    assert all(disk.read_sealed(path) is not None for path in (tmp_path / "empty").glob("*.bin"))
+    assert all(disk.read_sealed(path) is not None for path in (tmp_path / "empty" / disk.OWN).glob("*.bin"))
 
 
 @pytest.mark.parametrize("content", [b"9" * 5000, b"-1", b"1e9", b"\xff\xfe", b"", b"0", b"{}"], ids=range(7))

@@ -120,7 +120,7 @@ def test_some_iterations_of_long_loops_stand_for_all(options: dict[str, Any]) ->
 
 def test_programs_of_runs_without_times_stay_as_they_are(tmp_path: Path) -> None:
     def kept() -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in tmp_path.glob("*.bin")}
+        return {path.name: path.read_bytes() for path in tmp_path.rglob("*.bin")}
 
     ready(branching(), num_threads=1, cache_dir=tmp_path).invoke()
     before = kept()

@@ -141,7 +141,7 @@ def test_winograd_or_direct_with_the_same_result(least: int, kernel: str, kept: 
     tuning = Tuning(winograd_channels=least)
     if kept:
         found = choose(num_threads=1)
-        save(tmp_path, found.identity, found.name, Measurement(tuning))
+        save(tmp_path / disk.OWN, found.identity, found.name, Measurement(tuning))
     options = {} if kept else {"tuning": tuning}
     got, interpreter = _run(content, feed, num_threads=1, profile=True, cache_dir=tmp_path, **options)
     assert {row.kernel for row in interpreter.delegation_report().kernels} == {kernel}
@@ -260,7 +260,7 @@ def test_the_command_shows_it(
     found = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in found["tuning"]] == [row["name"] for row in found["devices"]]
     row = found["tuning"][0]
-    assert Path(row["file"]).parent == tmp_path / ".cache" / "litecl"
+    assert Path(row["file"]).parent == tmp_path / ".cache" / "litecl" / disk.OWN
     assert row["tuning"] == json.loads(json.dumps(asdict(FOUND.tuning)))
     assert row["defaults"] == vars(Tuning())
     assert row["choices"] == {"gemm.most": [5e5, choose().target().schedule("gemm").most]}
@@ -280,7 +280,8 @@ def test_tiles_stay_when_a_device_is_measured(
     """They say nothing of its other settings, which are measured all the same."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(measuring, "measure", lambda device, directory, tick: FOUND)
-    folder, found, tiles = tmp_path / "litecl", choose(), {"1 x 2 x 3 x 4 of rows, fp32": GroupTile(32, 32, 4, 4)}
+    folder, found = tmp_path / "litecl" / disk.OWN, choose()
+    tiles = {"1 x 2 x 3 x 4 of rows, fp32": GroupTile(32, 32, 4, 4)}
     save_tiles(folder, found.identity, found.name, tiles)
     for arguments in (["--tuning"], ["--again"]):
         assert main(["devices", *arguments]) == 0

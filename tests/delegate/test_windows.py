@@ -12,11 +12,13 @@ from types import SimpleNamespace
 import pytest
 
 from litecl.delegate import disk
+from litecl.delegate.backend import scratch
 from litecl.delegate.backend.sources import name_of, source_of
 from litecl.delegate.native import clang, compiler, linking, loading
 from litecl.delegate.native.clang import Unit
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.opencl import folder
+from litecl.interpreter import whole_files
 from litecl.interpreter.file.writer import write
 from support import small_models
 from support.skips import as_itself
@@ -57,10 +59,11 @@ USE = """
             interpreter.allocate_tensors()
             interpreter.invoke()
             interpreter.delegation_report()
-    disk.set_limit(Path("cache"), 1 << 20)
-    disk.tidy(Path("cache"), disk.limit(Path("cache")))
-    assert disk.size_bytes(Path("cache"))
-    print(*sorted({path.suffix for path in Path("cache").iterdir()}))
+    own = disk.own("cache")
+    disk.set_limit(own, 1 << 20)
+    disk.tidy(own, disk.limit(own))
+    assert disk.size_bytes(own)
+    print(*sorted({path.suffix for path in own.iterdir()}))
 """
 
 
@@ -158,10 +161,12 @@ def test_libraries_that_processes_have_left(tmp_path: Path, monkeypatch: pytest.
     assert loading.loaded(content).one() == 1
     assert not [*tmp_path.iterdir()]
     monkeypatch.setattr(loading, "_KEEPS", True)
-    old, young, other = (tmp_path / f"{name}{loading._SUFFIX}" for name in ("litecl-old", "litecl-young", "other"))
+    names = ("litecl-a1b2c3_4", "litecl-b1b2c3_4", "litecl-old")
+    old, young, other = (tmp_path / f"{name}{loading._SUFFIX}" for name in names)
     for path in (old, young, other):
         path.touch()
-    os.utime(old, (time.time() - 3600,) * 2)
+    for path in (old, other):
+        os.utime(path, (time.time() - 3600,) * 2)
     loading._tidy.cache_clear()
     assert loading.loaded(content).one() == 1
     assert not old.exists()
@@ -172,24 +177,25 @@ def test_libraries_that_processes_have_left(tmp_path: Path, monkeypatch: pytest.
 @pytest.fixture
 def windows_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Refuse to remove or replace a file that this process has open, as Windows does."""
-    unlink, replace = Path.unlink, Path.replace
+    unlink, replace = os.unlink, os.replace
 
     def check(path: Path) -> None:
         held = {os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()}
         if os.path.realpath(path) in held:
             raise PermissionError(13, "it is open")
 
-    def checked_unlink(path: Path, missing_ok: bool = False) -> None:
+    def checked_unlink(path: Path, *, dir_fd: None = None) -> None:
         check(path)
-        unlink(path, missing_ok=missing_ok)
+        unlink(path)
 
-    def checked_replace(path: Path, target: Path) -> Path:
+    def checked_replace(path: Path, target: Path, *, src_dir_fd: None = None, dst_dir_fd: None = None) -> None:
         check(path)
         check(target)
-        return replace(path, target)
+        replace(path, target)
 
-    monkeypatch.setattr(Path, "unlink", checked_unlink)
-    monkeypatch.setattr(Path, "replace", checked_replace)
+    monkeypatch.setattr(os, "unlink", checked_unlink)
+    monkeypatch.setattr(os, "replace", checked_replace)
+    monkeypatch.setattr(whole_files, "BY_HANDLE", False)
     yield
 
 
@@ -214,10 +220,10 @@ def test_a_file_that_is_open_is_not_replaced(tmp_path: Path) -> None:
 def test_folders_of_pocl_go_where_a_lock_tells_that_nobody_uses_them(
     locks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder, "_LOCKS", locks)
+    monkeypatch.setattr(scratch, "_LOCKS", locks)
     monkeypatch.setattr(folder.atexit, "register", lambda *arguments: None)
     left = Path(folder.made(tmp_path))
-    monkeypatch.setattr(folder, "_NEW_S", -1.0)
+    monkeypatch.setattr(scratch, "_NEW_S", -1.0)
     for number in [each for each in range(3, 64) if Path(f"/proc/self/fd/{each}").exists()]:
         if os.path.realpath(f"/proc/self/fd/{number}").startswith(str(left)):
             os.close(number)  # as when its process is killed

@@ -1,5 +1,6 @@
 """Constants in other files: beside the model, in a bundle, absent, too short, elsewhere."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file import external
-from litecl.interpreter.file.reader import read
+from litecl.interpreter.file.reader import content_of, read
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from support.build import Graph, model
@@ -39,7 +40,7 @@ def content(**changes: Any) -> bytes:
 
 
 def written(folder: Path, file: bytes = FILE, **changes: Any) -> Path:
-    (folder / "weights").mkdir()
+    (folder / "weights").mkdir(parents=True)
     (folder / "weights" / "one.bin").write_bytes(file)
     (folder / "model.tflite").write_bytes(content(**changes))
     return folder / "model.tflite"
@@ -97,8 +98,87 @@ def test_files_that_are_absent_or_short(tmp_path: Path) -> None:
         ({"name": "C:\\one.bin"}, "expected one in the folder of the model"),
         ({"name": "weights\\..\\..\\one.bin"}, "expected one in the folder of the model"),
         ({"name": ""}, "expected one in the folder of the model"),
+        ({"name": "notes.txt"}, r"'notes\.txt': expected a name that ends in \.bin, \.weights, \.weight or \.data"),
+        ({"name": ".bin"}, "expected a name that ends in"),
+        ({"name": "id_rsa"}, "expected a name that ends in"),
+        ({"name": "one.bin/"}, "No such file|Not a directory"),
+        ({"name": "weights"}, "expected a name that ends in"),
     ],
 )
 def test_what_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=message):
         Interpreter(written(tmp_path, **changes))
+
+
+def _reads(path: Path) -> bool:
+    interpreter = Interpreter(path)
+    return any(t.data is not None and np.array_equal(t.data, VALUES) for t in interpreter._model.subgraphs[0].tensors)
+
+
+links = pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX")
+
+
+@links
+@pytest.mark.parametrize("target", ["../secret.bin", "secret.txt", "folder/secret.bin"])
+def test_a_link_leads_to_weights_in_the_folder_or_is_refused(target: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "model")
+    weights = tmp_path / "model" / "weights" / "one.bin"
+    content_ = weights.read_bytes()
+    (weights.parent / "folder").mkdir()
+    for name in ("../../secret.bin", "secret.txt", "folder/secret.bin"):
+        (weights.parent / name).write_bytes(content_)
+    weights.unlink()
+    weights.symlink_to(target.replace("../", "../../"))
+    if target == "folder/secret.bin":
+        assert _reads(path)
+    else:
+        with pytest.raises(ModelError, match=r"'weights/one\.bin', which is a link: expected one to"):
+            Interpreter(path)
+
+
+@links
+def test_a_folder_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
+    path = written(tmp_path / "model")
+    (path.parent / "weights").rename(tmp_path / "elsewhere")
+    (path.parent / "weights").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ModelError, match="which is a link"):
+        Interpreter(path)
+
+
+@links
+def test_a_store_of_links_is_read(tmp_path: Path) -> None:
+    """As the Hub's cache: model and weights are links to files of one folder, which are named by their content."""
+    path = written(tmp_path / "model")
+    (tmp_path / "blobs").mkdir()
+    for name, blob in (("model.tflite", "0" * 64), ("weights/one.bin", "1" * 64)):
+        (path.parent / name).rename(tmp_path / "blobs" / blob)
+        (path.parent / name).symlink_to(tmp_path / "blobs" / blob)
+    assert _reads(path)
+    (tmp_path / "blobs" / ("1" * 64)).rename(tmp_path / "other")
+    (path.parent / "weights/one.bin").unlink()
+    (path.parent / "weights/one.bin").symlink_to(tmp_path / "other")
+    with pytest.raises(ModelError, match="which is a link"):
+        Interpreter(path)
+
+
+@links
+def test_a_pipe_is_no_file_of_weights_and_no_model(tmp_path: Path) -> None:
+    """Neither hangs."""
+    path = written(tmp_path / "model")
+    (path.parent / "weights" / "one.bin").unlink()
+    os.mkfifo(path.parent / "weights" / "one.bin")
+    with pytest.raises(ModelError, match="expected a regular file, got a pipe"):
+        Interpreter(path)
+    os.mkfifo(tmp_path / "pipe.tflite")
+    for refused in (tmp_path / "pipe.tflite", Path("/dev/zero")):
+        with pytest.raises(ModelError, match="expected a regular file, got a pipe, a socket or a device"):
+            Interpreter(refused)
+
+
+def test_bytes_name_no_file_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in the working directory either; a program that knows the folder says so."""
+    path = written(tmp_path / "model")
+    monkeypatch.chdir(path.parent)
+    with pytest.raises(ModelError, match="which does not exist"):
+        Interpreter(path.read_bytes())
+    read(path.read_bytes(), external.beside(path, content_of))

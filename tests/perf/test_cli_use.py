@@ -48,7 +48,7 @@ def test_compile_and_cache(
     assert compiled["size_bytes"] > 0
     built = [file for row in compiled["models"] for file in row["built"]]
     assert sum(file["size_bytes"] for file in built) == compiled["size_bytes"]
-    assert all(file.stat().st_mode & 0o044 == 0o044 for file in folder.iterdir())  # another user reads it
+    assert not any(path.stat().st_mode & 0o077 for path in folder.rglob("*"))  # this user alone reads it
     monkeypatch.setattr(devices, "_DEVICES", {})  # as in another process
     assert data(capsys, "run", path, *flags)["delegation"]["cache_hits"] >= 1
     (row,) = data(capsys, "cache", "--cache", folder)["folders"]
@@ -57,7 +57,7 @@ def test_compile_and_cache(
     (row,) = data(capsys, "cache", "--cache", folder)["folders"]
     assert (row["size_bytes"], row["limit_bytes"]) == (0, 1024)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert data(capsys, "compile", path, "--device", "basic")["folder"] == str(tmp_path / "litecl")
+    assert data(capsys, "compile", path, "--device", "basic")["folder"] == str(tmp_path / "litecl" / "litecl-cache")
     assert "removed 0 B" in text(capsys, "cache", "--cache", folder, "--clean")
 
 

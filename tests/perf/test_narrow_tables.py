@@ -18,7 +18,7 @@ def _printed(width: int, *rows: tuple[str | Text, ...]) -> str:
 
 
 def test_rows_are_lines_where_columns_do_not_fit() -> None:
-    printed = _printed(24, ("ABS", "float32 int32 int16 int8", "1.5"), (Text("ADD"), "", "[b]2[/b]"))
+    printed = _printed(24, ("ABS", "float32 int32 int16 int8", "1.5"), (Text("ADD"), "", "[b]2[/c]"))
     assert [line.rstrip() for line in printed.splitlines()] == [
         "name       ABS",
         "what it is float32 int32",
@@ -26,7 +26,7 @@ def test_rows_are_lines_where_columns_do_not_fit() -> None:
         "ms         1.5",
         "",
         "name       ADD",
-        "ms         2",
+        "ms         [b]2[/c]",  # as a model may name a tensor
         "",
     ]
     assert max(map(len, printed.splitlines())) <= 24

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.delegate import CLDelegate, DelegationReport, Tuning
+from litecl.delegate import CLDelegate, DelegationReport, Tuning, disk
 from litecl.delegate.devices import choose
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.tuning import Measurement, Schedule, Tiled, load, measurement, save
@@ -49,7 +49,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
-    return as_on_a_gpu(monkeypatch, tmp_path / "cache")
+    return as_on_a_gpu(monkeypatch, tmp_path / "cache" / disk.OWN)
 
 
 def _tiles(interpreter: Interpreter) -> list[Tiled]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from litecl.delegate import CLDelegate, devices, report
+from litecl.delegate import CLDelegate, devices, progress, report
 from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.opencl.devices import device
 from litecl.delegate.opencl.memory import shared
@@ -140,7 +140,7 @@ def _has_variables(subject: Subject) -> bool:
 @contextmanager
 def _fresh(mode: str) -> Iterator[dict[str, Any]]:
     """Options for a mode, with nothing open and nothing known of any device."""
-    for known in (devices._DEVICES, capabilities._known, device._sub_devices, report._said, shared._probed):
+    for known in (devices._DEVICES, capabilities._known, device._sub_devices, progress._said, shared._probed):
         known.clear()
     real, svm, backends = device.target_of, device._has_fine_grained_svm, devices.BACKENDS
     devices.BACKENDS = [backends[0], backends[-1]]  # OpenCL's

@@ -125,7 +125,7 @@ def _kernels(content: bytes, options: dict[str, Any], peaks: Peaks | None) -> tu
 def _tune(content: bytes, options: Mapping[str, Any]) -> None:
     """Keep the GPU's tiles for a model's products where ``row`` finds them."""
     inputs = random_inputs(Interpreter(model_content=content).get_input_details(), seed=0)
-    tuned_model(content, inputs, options, disk.default_folder())
+    tuned_model(content, inputs, options, disk.own("auto"))
 
 
 def _named(subject: Subject, is_small: bool) -> str:

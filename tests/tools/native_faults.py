@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from litecl.delegate import CLDelegate, devices, report
+from litecl.delegate import CLDelegate, devices, progress
 from litecl.delegate.native import compiler, execution, memory, probe
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, OutOfDeviceMemory
 from tools.fault_models import Session, Subject, expected
@@ -97,7 +97,7 @@ def _replaced(seam: Seam, name: str, real: Any) -> Any:
 @contextmanager
 def fresh(mode: str, kept: Path) -> Iterator[dict[str, Any]]:
     """Options for a mode, with nothing open and nothing known. kept: a folder with all programs."""
-    for known in (devices._DEVICES, report._said):
+    for known in (devices._DEVICES, progress._said):
         known.clear()
     for function in (compiler.found, compiler.named, probe._tried):
         function.cache_clear()

@@ -153,7 +153,7 @@ def test_several_devices_and_pickling_by_path(tmp_path: Path, monkeypatch: pytes
 def test_programs_are_ready_and_kept_once_it_is_made(tmp_path: Path) -> None:
     """PoCL compiles a kernel for its first launch, and litecl keeps programs after that."""
     Predictor(CONTENTS["for one"], num_threads=1, cache_dir=tmp_path)
-    assert [*tmp_path.glob("*.bin")]
+    assert [*tmp_path.rglob("*.bin")]
 
 
 def test_what_does_not_fit_is_refused() -> None:

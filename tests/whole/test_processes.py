@@ -231,9 +231,9 @@ right(run(interpreter))
     for process in processes:
         _, errors = process.communicate(timeout=_TIMEOUT_S)
         assert process.returncode == 0, errors.decode()
-    kept = {path.name for path in (tmp_path / "litecl").iterdir()}
+    kept = {path.name for path in (tmp_path / "litecl" / "litecl-cache").iterdir()}
     assert any(name.startswith("region-") for name in kept)
-    assert all(name.endswith((".bin", ".json")) for name in kept), kept  # no half files
+    assert all(name.endswith((".bin", ".json", ".TAG")) for name in kept), kept  # no half files
     counted = python(
         "i = opened(CLDelegate(num_threads=1, strict=True, cache_dir=sys.argv[1])); right(run(i));"
         "print(i.delegation_report().cache_hits)",

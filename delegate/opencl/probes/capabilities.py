@@ -132,10 +132,11 @@ def _encoded(device: Any, found: Capabilities) -> bytes:
 
 def _load(path: Path | None) -> Capabilities | None:
     """Return the cached capabilities, if the file is intact."""
-    if path is None:
+    kept = None if path is None else disk.read(path)
+    if kept is None:
         return None
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(kept)
         features = {name: content[name] for name in _FEATURES}
         if content["version"] != _VERSION or not all(isinstance(there, bool) for there in features.values()):
             return None

@@ -10,6 +10,7 @@ from litecl.bisection.find import Bisection
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write
+from litecl.interpreter.whole_files import put, whole_file
 from litecl.perf.feeds import labels
 
 _MODEL, _INPUTS, _EXPECTED = "case.tflite", "inputs.npz", "expected.npz"
@@ -24,7 +25,7 @@ def write_case(found: Bisection, folder: Path) -> list[Path]:
         raise ModelError(f"expected a fault to write, and the verdict is {found.verdict}")
     folder.mkdir(parents=True, exist_ok=True)
     content = write(found.fault.model)
-    (folder / _MODEL).write_bytes(content)
+    put(folder / _MODEL, content)
     interpreter = Interpreter(model_content=content)
     named = (
         (_INPUTS, interpreter.get_input_details(), found.fault.inputs),
@@ -32,7 +33,8 @@ def write_case(found: Bisection, folder: Path) -> list[Path]:
     )
     for name, details, values in named:
         arrays: dict[str, Any] = dict(zip(labels(details), values, strict=True))
-        np.savez(folder / name, **arrays)
+        with whole_file(folder / name) as file:
+            np.savez(file, **arrays)
     return [folder / name for name in (_MODEL, _INPUTS, _EXPECTED)]
 
 

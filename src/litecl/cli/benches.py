@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from litecl.cli.tables import size, table, to_json
+from litecl.interpreter.whole_files import put_text
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def _named(row: Row) -> str:
 
 def write(found: Sequence[Row], data: Mapping[str, Any], path: Path) -> None:
     """Write rows in the format of a file's ending, or all of the data as JSON."""
-    path.write_text(FORMATS[path.suffix.lower()](found, data), encoding="utf-8")
+    put_text(path, FORMATS[path.suffix.lower()](found, data))
 
 
 def _csv(found: Sequence[Row], data: Mapping[str, Any]) -> str:

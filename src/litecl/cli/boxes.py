@@ -7,6 +7,7 @@ from pathlib import Path
 from litecl.cli.classes import Labels
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
+from litecl.interpreter.whole_files import whole_file
 
 _DETECTOR = "TFLite_Detection_PostProcess"
 _BACKGROUND = ("???", "background")  # names of a first class that boxes are not counted from
@@ -67,6 +68,8 @@ def draw(image: Path, found: Sequence[Detection], output: Path) -> None:
         pen.rectangle(pen.textbbox(at, text), fill=colour)
         pen.text(at, text, fill="white")
     try:
-        picture.save(output)
+        kind = Image.registered_extensions()[output.suffix.lower()]
+        with whole_file(output) as file:
+            picture.save(file, kind)
     except (ValueError, KeyError) as error:
         raise ModelError(f"--draw {output}: expected a name that ends in .png or .jpg") from error

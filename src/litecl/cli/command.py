@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
@@ -20,6 +20,7 @@ from litecl.delegate.claim.options import CLOptions, KeptNode
 from litecl.delegate.claim.strings import kept_nodes
 from litecl.delegate.progress import BuildStep
 from litecl.delegate.report import DelegationReport
+from litecl.delegate.report_table import PlainConsole
 from litecl.delegate.required import require_all
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
@@ -214,6 +215,8 @@ def _kind(hint: Any, file: str) -> dict[str, Any]:
         return {"choices": get_args(hint)}
     if int in get_args(hint):
         return {"type": positive, "metavar": "N"}
+    if float in get_args(hint):
+        return {"type": seconds, "metavar": "S"}
     if Collection[KeptNode] in get_args(hint):
         return {"type": kept_nodes, "metavar": file}
     if str in get_args(hint):
@@ -313,8 +316,8 @@ class Bar:
 @contextmanager
 def progress(doing: str, total: int | None) -> Iterator[Bar]:
     """Show a bar on stderr, if that is a terminal."""
-    console = Console(stderr=True)
-    columns = [TextColumn("{task.description}"), BarColumn(), *([MofNCompleteColumn()] if total else [])]
+    console = PlainConsole(stderr=True)
+    columns = [TextColumn("{task.description}", markup=False), BarColumn(), *([MofNCompleteColumn()] if total else [])]
     with Progress(
         *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.file.isatty()
     ) as bar:

@@ -8,12 +8,14 @@ from typing import IO
 from rich.console import Console
 from rich.text import Text
 
+from litecl.delegate.report_table import PlainConsole
+
 _PIPED_WIDTH = 160  # characters, if there is no terminal
 
 
 def console_of(stream: IO[str]) -> Console:
     """Return a console as wide as its terminal, or as COLUMNS says."""
-    return Console(file=stream, width=None if _has_width(stream) else _PIPED_WIDTH)
+    return PlainConsole(file=stream, width=None if _has_width(stream) else _PIPED_WIDTH)
 
 
 def print_text(console: Console, text: Text) -> None:

@@ -33,9 +33,10 @@ def tell(error: Exception, exit_code: int, *, as_json: bool) -> None:
 def refuse(usage: str, command: str, fault: str, *, as_json: bool) -> NoReturn:
     """Tell wrong usage, and exit."""
     from litecl.interpreter.errors import brief
+    from litecl.interpreter.visible import visible_lines
 
     message = brief(fault, _MOST)
-    print(f"{usage}{command}: error: {message}", file=sys.stderr)
+    print(visible_lines(f"{usage}{command}: error: {message}"), file=sys.stderr)
     if as_json:
         _print_json("UsageError", f"{command}: {message}", (), USAGE)
     raise SystemExit(USAGE)

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from litecl.bisection.survey import Finding, Survey
-from litecl.cli.tables import number, table, titled
+from litecl.cli.tables import line, lines, number, table, titled
 from litecl.delegate.claim.options import KeptNode
 
 
@@ -25,14 +25,14 @@ def halves_view(survey: Survey | None) -> list[RenderableType]:
     if survey.named:
         made = table("node", "operator", "name", "error", "in halves")
         for finding in survey.named:
-            made.add_row(*_row(finding), "\n".join(finding.what(survey.share)))
+            made.add_row(*_row(finding), lines(finding.what(survey.share)))
         view.append(titled("operators that lose something, given right inputs", made))
     view.append(Text(_verdict(survey)))
     if survey.keep_float:
         listed = ",".join(map(_text, survey.keep_float))
         kept = f"With them in float32 the outputs' error is {number(survey.kept_error)}."
-        view += [Text(f"Keep in float32: {listed}"), Text(f'{kept} CLDelegate(precision="fp16", keep_float=[...])')]
-    return [*view, *(Text(f"Note: {note}", "yellow") for note in survey.notes)]
+        view += [line(f"Keep in float32: {listed}"), Text(f'{kept} CLDelegate(precision="fp16", keep_float=[...])')]
+    return [*view, *(line(f"Note: {note}", "yellow") for note in survey.notes)]
 
 
 def _verdict(survey: Survey) -> str:

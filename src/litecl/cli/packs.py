@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 
 from litecl.cli.command import Bar, Output, device_options, progress, require_device, resize
@@ -18,8 +17,10 @@ from litecl.delegate import CLDelegate, DelegationReport, disk
 from litecl.delegate.native import pack
 from litecl.delegate.native.kinds import HOST, KINDS, Machine, machine
 from litecl.delegate.native.packing import Target, target
+from litecl.delegate.report_table import PlainConsole
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.file.reader import content_of
 
 _THREADS = (1, 2, 4, 8)
 
@@ -45,7 +46,7 @@ def _list_kinds() -> None:
     kinds = table("kind", "processor unless one is named", "others, such as")
     for kind in KINDS.values():
         kinds.add_row(kind.name, kind.base, ", ".join(kind.examples))
-    Console().print(kinds, Text(f"KIND:PROCESSOR takes any name that clang knows; {HOST} is this machine."))
+    PlainConsole().print(kinds, Text(f"KIND:PROCESSOR takes any name that clang knows; {HOST} is this machine."))
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def packed(args: argparse.Namespace) -> Output:
     with progress("compiling", None) as bar:
         works = [_work(args, model, made_for, threads, bar) for made_for in targets for model in args.models]
         machines = [made_for.packed() for made_for in targets]
-    models = {hashlib.sha256(Path(model).read_bytes()).hexdigest(): Path(model).name for model in args.models}
+    models = {hashlib.sha256(content_of(model)).hexdigest(): Path(model).name for model in args.models}
     libraries = {name: content for made_for in targets for name, content in made_for.made.items()}
     pack.write(args.output, models, threads, machines, libraries, args.dynamic_range)
     return _output(args.output, works, threads)

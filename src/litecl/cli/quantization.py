@@ -9,7 +9,9 @@ from typing import Any
 from rich.text import Text
 
 from litecl.cli.command import output_file
+from litecl.cli.tables import line
 from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.whole_files import put_text
 from litecl.report.draw.frontier import frontier
 
 _TYPES = ("float32", "int8", "uint8", "int16")
@@ -162,14 +164,14 @@ def write_files(args: argparse.Namespace, report: Any) -> None:
         return
     if args.quantize_report is not None:
         text = report.to_json() if args.quantize_report.suffix == ".json" else f"{report}\n"
-        args.quantize_report.write_text(text, encoding="utf-8")
+        put_text(args.quantize_report, text)
     if args.save_recipe is not None:
-        args.save_recipe.write_text(f"{json.dumps(report.frontier.recipe, indent=2)}\n", encoding="utf-8")
+        put_text(args.save_recipe, f"{json.dumps(report.frontier.recipe, indent=2)}\n")
     if args.frontier is not None:
         picture = frontier(report.to_dict()["frontier"], args.output.stem)
-        args.frontier.write_text(picture, encoding="utf-8")
+        put_text(args.frontier, picture)
 
 
 def notes_of(report: Any) -> list[Text]:
     """Return what a recipe asked for in vain, as lines."""
-    return [] if report is None else [Text(f"note: {note}") for note in report.notes]
+    return [] if report is None else [line(f"note: {note}") for note in report.notes]

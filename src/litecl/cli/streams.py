@@ -15,7 +15,7 @@ from litecl.cli.answers import TOP, unfit
 from litecl.cli.classes import labels_of, scores_of, top
 from litecl.cli.command import media_of, milliseconds, resize
 from litecl.cli.entry import Entry
-from litecl.cli.tables import number, table, titled
+from litecl.cli.tables import line, number, table, titled
 from litecl.interpreter import Interpreter, graph
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
@@ -103,7 +103,7 @@ def over_time(
             told.append(
                 {"name": name, "scores": scores.tolist(), "highest_at_s": int(scores.argmax()) * chunks.every_s}
             )
-            views += [Text(_highest(name, scores, chunks)), Chart(scores, chunks.count * chunks.every_s)]
+            views += [line(_highest(name, scores, chunks)), Chart(scores, chunks.count * chunks.every_s)]
         elif names is None and args.top is None:
             continue
         elif (rows := top(array, detail, names, args.top or TOP)) is not None and len(rows) == chunks.count:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from litecl.cli.tables import shape, size, table
+from litecl.cli.tables import line, lines, shape, size, table
 from litecl.delegate.naming import counted
 from litecl.perf.summary import GraphSummary, ModelSummary, SignatureSummary, StoredTensor, TensorLine
 
@@ -16,11 +16,11 @@ def summary_view(name: str, summary: ModelSummary) -> RenderableType:
         f"{name}: {counted(len(summary.subgraphs), 'subgraph')}, {counted(sum(summary.operators.values()), 'node')}, "
     )
     title += f"{size(summary.constant_bytes)} of constants, {summary.multiply_adds:,} multiply-adds"
-    parts: list[RenderableType] = [Text(title)]
+    parts: list[RenderableType] = [line(title)]
     if summary.description:
-        parts.append(Text(f"description: {summary.description}"))
+        parts.append(line(f"description: {summary.description}"))
     if summary.metadata:
-        parts.append(Text(f"metadata: {', '.join(summary.metadata)}"))
+        parts.append(line(f"metadata: {', '.join(summary.metadata)}"))
     parts += [_signature(signature) for signature in summary.signatures]
     for index, graph in enumerate(summary.subgraphs):
         parts.append(_graph(index, graph))
@@ -47,20 +47,20 @@ def _span(ends: tuple[float, float] | None) -> str:
 
 def _signature(signature: SignatureSummary) -> Text:
     arguments, results = ", ".join(signature.inputs), ", ".join(signature.outputs)
-    return Text(f"signature {signature.key} (subgraph {signature.subgraph}): {arguments} -> {results}")
+    return line(f"signature {signature.key} (subgraph {signature.subgraph}): {arguments} -> {results}")
 
 
 def _graph(index: int, graph: GraphSummary) -> RenderableType:
     made = table("", "name", "type", "shape")
-    for kind, lines in (("input", graph.inputs), ("output", graph.outputs)):
-        for tensor in lines:
+    for kind, tensors_ in (("input", graph.inputs), ("output", graph.outputs)):
+        for tensor in tensors_:
             made.add_row(kind, tensor.name, tensor.type, _tensor_shape(tensor))
     operators = ", ".join(f"{count} {name}" for name, count in graph.operators.items()) or "none"
     tensors = ", ".join(f"{count} {name}" for name, count in graph.tensors.items())
     composites = ", ".join(f"{count} {name}" for name, count in graph.composites.items())
     told = [f"operators: {operators}", *([f"composites: {composites}"] if composites else []), f"tensors: {tensors}"]
-    counts = Text("\n".join(told))
-    return Group(Text(f"subgraph {index} {graph.name}"), made, counts)
+    counts = lines(told)
+    return Group(line(f"subgraph {index} {graph.name}"), made, counts)
 
 
 def _tensor_shape(tensor: TensorLine) -> str:

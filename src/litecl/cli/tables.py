@@ -1,7 +1,7 @@
 """Tables for people and data for programs."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich import box
@@ -11,6 +11,7 @@ from rich.text import Text
 
 from litecl.delegate import DelegationReport
 from litecl.delegate.report_table import FittingTable
+from litecl.interpreter.visible import visible
 from litecl.perf.environment import finite
 
 _FIGURES = ("index", "node", "calls", "launches", "bytes", "multiply-adds")
@@ -36,9 +37,19 @@ def table(*columns: str) -> Table:
     return made
 
 
+def line(text: str, style: str = "") -> Text:
+    """Return a text that stays one line, whatever names of models are in it."""
+    return Text(visible(text), style)
+
+
+def lines(texts: Iterable[str]) -> Text:
+    """Return texts that are a line each, as a cell."""
+    return Text("\n".join(map(visible, texts)))
+
+
 def titled(title: str, content: Table) -> RenderableType:
     """Return a table under a title, which is not wrapped to a narrow table's width."""
-    return Group(Text(title), content)
+    return Group(line(title), content)
 
 
 def size(size_bytes: int) -> str:
@@ -58,7 +69,7 @@ def shape(dimensions: Sequence[int]) -> str:
 def placed(claimed: bool, reason: str = "") -> Text:
     """Return where a node runs, in the colour of the place, and why."""
     place = Text("device", "green") if claimed else Text("CPU", "yellow")
-    return place.append(f": {reason}", "default") if reason else place
+    return place.append(f": {visible(reason)}", "default") if reason else place
 
 
 def number(value: Any) -> str:

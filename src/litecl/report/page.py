@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from litecl.interpreter.visible import visible, visible_lines
 from litecl.report.draw import arena, graph, latency, layers, parts, roofline, timeline, units
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -68,9 +69,15 @@ def environment() -> Environment:
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_written_out,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _written_out(value: Any) -> Any:
+    """Write out what would hide or reorder text: names come from models. Markup is litecl's own."""
+    return visible_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def look() -> dict[str, Markup]:
@@ -95,9 +102,10 @@ def _graph_data(data: Mapping[str, Any]) -> list[dict[str, Any]]:
             "nodes": [
                 {
                     "place": ":".join(map(str, node["place"])),
-                    "name": node["outputs"][0]["name"] if node["outputs"] else "",
+                    "name": visible(node["outputs"][0]["name"]) if node["outputs"] else "",
                     "kernels": list(dict.fromkeys(name.partition(":")[0] for name in node["kernels"])),
-                    **{key: node[key] for key in ("op", "where", "ms")},
+                    "op": visible(node["op"]),
+                    **{key: node[key] for key in ("where", "ms")},
                 }
                 for node in run["nodes"]
             ],

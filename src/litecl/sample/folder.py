@@ -13,6 +13,7 @@ from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
+from litecl.interpreter.whole_files import put_text, whole_file
 from litecl.perf.models.build import Graph, model
 from litecl.sample.digits import SIDE, draw
 from litecl.sample.training import FILTERS, POOL, WINDOW, Weights, train
@@ -48,9 +49,11 @@ def write(folder: Path) -> Sample:
     )
     sample = Sample(model_file, image, images, digits, int(unseen.digits[0]))
     write_file(_model(train(draw(_TRAINING, _SEEDS[1]), _SEEDS[2])), sample.model)
-    np.save(sample.image, unseen.pixels[:1])
-    np.savez(sample.images, image=unseen.pixels)
-    sample.digits.write_text("".join(f"{digit}\n" for digit in unseen.digits), encoding="utf-8")
+    with whole_file(sample.image) as file:
+        np.save(file, unseen.pixels[:1])
+    with whole_file(sample.images) as file:
+        np.savez(file, image=unseen.pixels)
+    put_text(sample.digits, "".join(f"{digit}\n" for digit in unseen.digits))
     return sample
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from litecl.interpreter.errors import ModelError
+from litecl.interpreter.whole_files import put_text
 from litecl.perf.environment import finite
 from litecl.verify.document import Table, sentence, tables
 from litecl.verify.record import BAD, NOT_RUN, REFUSED, Result
@@ -30,7 +31,7 @@ def write(result: Result, path: Path, *, brief: bool = False) -> None:
     form = to_brief_json if brief and form is to_json else form
     if form is None:
         raise ModelError(f"{path}: expected a name that ends in {', '.join(FORMATS)}, got {path.suffix or 'none'}")
-    path.write_text(form(result), encoding="utf-8")
+    put_text(path, form(result))
 
 
 def to_json(result: Result) -> str:

@@ -25,9 +25,10 @@ from litecl.cli.command import (
     progress,
 )
 from litecl.cli.halves import halves_data, halves_view
-from litecl.cli.tables import number, shape, table, titled, to_json
+from litecl.cli.tables import line, number, shape, table, titled, to_json
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
+from litecl.interpreter.whole_files import put_text
 
 HELP = "find the first operator that computes a wrong result from right inputs"
 EXAMPLES = """\
@@ -99,7 +100,7 @@ def run(args: argparse.Namespace) -> Output:
     again = command(found, args.output) if files else ""
     data = _data(found) | {"files": [*map(str, files)], "command": again}
     if args.page is not None:
-        args.page.write_text(page(str(args.model), json.loads(to_json(data))), encoding="utf-8")
+        put_text(args.page, page(str(args.model), json.loads(to_json(data))))
         files.append(args.page)
     written = [Text(str(path)) for path in files] + ([Text(f"To reproduce: {again}")] if again else [])
     return Output(data, [*_view(found), *halves_view(found.halves), *written], int(found.verdict != "right"))
@@ -149,7 +150,7 @@ def _view(found: Bisection) -> list[RenderableType]:
     """Return the verdict in words, and tables."""
     pair = f"{found.suspect} against {found.reference}"
     if found.output is None:
-        return [Text(f"{pair}: all outputs are right", "green")]
+        return [line(f"{pair}: all outputs are right", "green")]
     whole = f"output {found.output.output}: {found.output.text}"
     if found.fault is None:
         growth = table("node", "operator", "error")
@@ -157,7 +158,7 @@ def _view(found: Bisection) -> list[RenderableType]:
             growth.add_row(str(point.node), point.op, number(point.size))
         said = f"{pair}: {whole}. Every node is right by itself: small errors grow from node to node."
         behind = titled("error behind each node, with all before it on the suspect", growth)
-        return [Text(said, "yellow"), behind, *_notes(found)]
+        return [line(said, "yellow"), behind, *_notes(found)]
     fault = found.fault
     names = ", ".join(f"{op} (node {node})" for op, node in zip(fault.ops, fault.nodes, strict=True))
     where = f" of subgraph {fault.subgraph}" if fault.subgraph else ""
@@ -167,13 +168,13 @@ def _view(found: Bisection) -> list[RenderableType]:
         bounds = number(value["min"]), number(value["max"])
         operands.add_row(str(position), value["dtype"], shape(value["shape"]), *bounds)
     return [
-        Text(f"{pair}: {whole}"),
-        Text(f"Wrong given right inputs: {names}{where}{loop}", "red"),
-        Text(f"{fault.tensor or 'its result'}: {fault.error.text} (error {number(fault.error.size)})"),
+        line(f"{pair}: {whole}"),
+        line(f"Wrong given right inputs: {names}{where}{loop}", "red"),
+        line(f"{fault.tensor or 'its result'}: {fault.error.text} (error {number(fault.error.size)})"),
         titled("given", operands),
         *_notes(found),
     ]
 
 
 def _notes(found: Bisection) -> list[Text]:
-    return [Text(f"Note: {note}", "yellow") for note in found.notes]
+    return [line(f"Note: {note}", "yellow") for note in found.notes]

@@ -1,6 +1,7 @@
 """``litecl cache``: what is kept on the disk, how much it may be, and an end to it."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from rich.text import Text
@@ -35,17 +36,35 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Output:
     """Show the folder, after a change if one is asked for."""
-    own = disk.default_folder() if args.cache is None else args.cache
+    own = disk.own(args.cache or "auto")
     removed = disk.trim(own, 0) if args.clean else 0
     if args.limit is not None:
         disk.set_limit(own, args.limit)
         removed = disk.trim(own, args.limit)
+    stuck = len(disk.files(own)) if args.clean else 0
+    others = disk.others(own)
     row = {"kept": "programs", "folder": str(own), "files": len(disk.files(own))}
-    row |= {"size_bytes": disk.size_bytes(own), "limit_bytes": disk.limit(own)}
+    row |= {"size_bytes": disk.size_bytes(own), "limit_bytes": disk.limit(own), "others": others}
     made = table("kept", "folder", "files", "size", "limit")
     made.add_row("programs", str(own), str(row["files"]), size(disk.size_bytes(own)), size(disk.limit(own)))
     view: list[Any] = [made] + ([Text(f"removed {size(removed)}")] if args.clean or args.limit is not None else [])
-    return Output({"folders": [row], "removed_bytes": removed}, view)
+    if stuck:
+        view.append(Text(f"{stuck} files could not be removed: the folder cannot be written", "bold red"))
+    if others:
+        view.append(Text(f"left alone in this folder: {', '.join(others)}"))
+    return Output({"folders": [row], "removed_bytes": removed} | _earlier(args, own.parent, view), view, int(stuck > 0))
+
+
+def _earlier(args: argparse.Namespace, folder: Path, view: list[Any]) -> dict[str, Any]:
+    """Tell of programs that litecl kept there before it had a folder of its own; remove them with ``--clean``."""
+    found = disk.earlier(folder)
+    size_bytes = sum(path.stat().st_size for path in found)
+    if found:
+        done = "removed" if args.clean else "no longer used; --clean removes them"
+        view.append(Text(f"{folder}: {len(found)} programs of an earlier version ({size(size_bytes)}): {done}"))
+    for path in found if args.clean else ():
+        path.unlink(missing_ok=True)
+    return {"earlier": {"folder": str(folder), "files": len(found), "size_bytes": size_bytes}}
 
 
 def _bytes(text: str) -> int:

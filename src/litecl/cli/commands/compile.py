@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> Output:
 
 def _compiled_here(args: argparse.Namespace) -> Output:
     """Compile, and run every signature once: a driver finishes its programs when they first run."""
-    folder = disk.folder(args.cache_dir) or disk.default_folder()
+    folder = disk.own(args.cache_dir)
     before = disk.size_bytes(folder)
     with progress("compiling", None) as bar:
         counts = args.num_threads or [None]

@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -23,11 +22,13 @@ from litecl.cli.quantization import notes_of, write_files
 from litecl.cli.quiet import load_tensorflow
 from litecl.cli.sources import Difference, differences
 from litecl.cli.summaries import summary_view
-from litecl.cli.tables import size, table
+from litecl.cli.tables import line, size, table
+from litecl.delegate.report_table import PlainConsole
 from litecl.generate.export import with_generation
 from litecl.interpreter.errors import ConversionError, ModelFileNotFound
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write_file
+from litecl.interpreter.whole_files import put
 from litecl.perf.summary import summarize
 
 HELP = "convert a model of Keras, TensorFlow or PyTorch to a .tflite file, or quantize such a file"
@@ -120,17 +121,17 @@ def run(args: argparse.Namespace) -> Output:
         return _with_generation(args)
     with _passes() as told:
         content, conversion, found = _converted(args, told)
-        args.output.write_bytes(content)
+        put(args.output, content)
     write_files(args, conversion.quantization)
     summary = summarize(read(content))
     data = {"output": str(args.output), "size_bytes": len(content), **asdict(summary)}
     data["conversion"] = conversion.to_dict()
-    line = Text(f"{args.output}: {size(len(content))}")
-    fusions = [Text(str(fusion)) for fusion in conversion.fusions]
+    written = Text(f"{args.output}: {size(len(content))}")
+    fusions = [line(str(fusion)) for fusion in conversion.fusions]
     warned = [Text(f"WARNING: {conversion.warning}")] if conversion.warning else []
     warned += notes_of(conversion.quantization)
     rescaled = [] if conversion.rescaled is None else [Text(str(conversion.rescaled))]
-    view = [line, *warned, *fusions, *rescaled, summary_view(args.output.name, summary)]
+    view = [written, *warned, *fusions, *rescaled, summary_view(args.output.name, summary)]
     if not args.verify:
         return Output(data, view)
     data["differences"] = [asdict(difference) for difference in found]
@@ -252,7 +253,7 @@ def _passes() -> Iterator[Callable[[str], None]]:
     columns = [TextColumn("converting"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
     with (
         os.fdopen(os.dup(2), "w") as stderr,  # load_tensorflow puts the first one aside
-        Progress(*columns, console=Console(file=stderr), transient=True, disable=not stderr.isatty()) as progress,
+        Progress(*columns, console=PlainConsole(file=stderr), transient=True, disable=not stderr.isatty()) as progress,
     ):
         task = progress.add_task("loading", total=None)
         yield lambda name: progress.update(task, description=name)

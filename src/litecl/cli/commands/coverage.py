@@ -9,7 +9,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from litecl.cli.command import Output, output_file
-from litecl.cli.tables import table
+from litecl.cli.tables import lines, table
+from litecl.interpreter.whole_files import put_text
 from litecl.report.board import board
 from litecl.verify import coverage
 from litecl.verify.record import load
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> Output:
     rows = coverage.rows(results)
     if args.output is not None:
         as_page = bool(results) and args.output.suffix.lower() == ".html"
-        args.output.write_text(board(results) if as_page else coverage.markdown(rows), encoding="utf-8")
+        put_text(args.output, board(results) if as_page else coverage.markdown(rows))
     data = {"operators": [asdict(row) for row in rows], "missing": coverage.missing()}
     return Output(data, [_operators(rows), _refusals(rows)])
 
@@ -65,5 +66,5 @@ def _refusals(rows: Sequence[coverage.Row]) -> RenderableType:
     made = table("operator", "left to the CPU")
     for row in rows:
         if row.refused:
-            made.add_row(row.name, "\n".join(row.refused))
+            made.add_row(row.name, lines(row.refused))
     return Group(Text("Whatever their types:"), made)

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from litecl.cli.command import Output, progress
-from litecl.cli.tables import size, table
+from litecl.cli.tables import lines, size, table
 from litecl.delegate import disk
 from litecl.perf import tuning
 from litecl.perf.devices import DeviceRow, device_rows
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> Output:
     view: list[RenderableType] = [_devices(rows), *_why(rows)]
     if args.tuning or args.again:
         with progress("measuring", None) as tick:
-            tuned = tuning.tuned(disk.default_folder(), again=args.again, tick=tick)
+            tuned = tuning.tuned(disk.own("auto"), again=args.again, tick=tick)
         data["tuning"] = [row.to_dict() for row in tuned]
         view += [part for row in tuned for part in _tuning(row)]
     return Output(data, view)
@@ -49,15 +49,16 @@ def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
     """Return the devices, and what each is the default for."""
     made = table("index", "name", "type", "units", "memory", "default for")
     for row in rows:
+        measured = list[str]()
         compiled = f"vectors of {row.vector_width} floats" + (f", for {row.processor}" if row.processor else "")
         if row.own_memory is not None:
             compiled += f", memory {'of its own' if row.own_memory else 'of the host'}"
         if row.float_speed:
             speeds = (f"{speed / 1e9:,.0f}" for speed in (row.float_speed, row.integer_speed))
-            compiled += f"\n  measured: {' and '.join(speeds)} Gop/s in floats and int8"
+            measured.append(f"  measured: {' and '.join(speeds)} Gop/s in floats and int8")
         made.add_row(
             str(row.index),
-            f"{row.name}\n  {row.platform}\n  {compiled}",
+            lines((row.name, f"  {row.platform}", f"  {compiled}", *measured)),
             row.type,
             str(row.compute_units),
             size(row.memory_bytes),
@@ -91,7 +92,7 @@ def _tuning(row: Tuned) -> list[RenderableType]:
         values.add_row(choice, f"{value:,.0f}", f"{default:,.0f}")
     for timing in row.timings:
         times = (f"{name} {ms:.3f}" for name, ms in timing.times_ms.items())
-        timed.add_row(timing.choice, timing.subject, "\n".join(times))
+        timed.add_row(timing.choice, timing.subject, lines(times))
     count = len(row.tuning.tiles)
     tiles = [Text(f"and tiles for {count} sizes of products, from litecl tune")] if count else []
     return [Text(f"{title}kept in {row.file}"), values, timed, *tiles]

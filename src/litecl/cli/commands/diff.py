@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, get_args
 
@@ -10,12 +10,13 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from litecl.cli.command import Output, input_arguments, inputs, model_file, output_named
-from litecl.cli.tables import number, table, titled, to_json
+from litecl.cli.tables import line, lines, number, table, titled, to_json
 from litecl.diff.compare import diff_models
 from litecl.diff.page import numbers, page, verdict
 from litecl.interpreter import Interpreter
 from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.file.reader import read
+from litecl.interpreter.whole_files import put_text
 
 HELP = "compare two models: nodes, tensors, constants, and each layer's results on the same inputs"
 EXAMPLES = """\
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> Output:
     written = to_json(data)
     for path in args.output:
         text = page(json.loads(written)) if path.suffix.lower() == ".html" else written + "\n"
-        path.write_text(text, encoding="utf-8")
+        put_text(path, text)
     told = [*_view(data), *(Text(str(path)) for path in args.output)]
     return Output(data, told, int(not found.is_within(args.relative)))
 
@@ -88,10 +89,10 @@ def _view(data: Mapping[str, Any]) -> list[RenderableType]:
     if layers:
         columns = "node", "operator", "name", "relative error"
         view.append(_rows("results that differ, on the same inputs", columns, list(map(_layer, layers))))
-    return [*view, Text("; ".join(verdict(data)))]
+    return [*view, line("; ".join(verdict(data)))]
 
 
-def _rows(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> RenderableType:
+def _rows(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str | Text, ...]]) -> RenderableType:
     made = table(*columns)
     for row in rows:
         made.add_row(*row)
@@ -103,9 +104,9 @@ def _replaced(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(cell for nodes, ops, graph in sides for cell in (numbers(nodes, graph), ", ".join(ops)))
 
 
-def _changed(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _changed(row: Mapping[str, Any]) -> tuple[str | Text, ...]:
     places = [numbers([row[side]], graph) for side, graph in zip("ab", row["subgraphs"], strict=True)]
-    return " -> ".join(dict.fromkeys(places)), row["op"], _short(row["name"]), "\n".join(row["what"])
+    return " -> ".join(dict.fromkeys(places)), row["op"], _short(row["name"]), lines(row["what"])
 
 
 def _layer(row: Mapping[str, Any]) -> tuple[str, ...]:

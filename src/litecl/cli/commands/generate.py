@@ -21,6 +21,7 @@ from litecl.delegate.naming import counted
 from litecl.generate.generator import Generator
 from litecl.generate.options import Generation, Piece
 from litecl.interpreter.errors import MissingExtra, ModelError
+from litecl.interpreter.visible import visible, visible_lines
 
 HELP = "generate text with a language model (.litertlm, .task, .tflite with prefill and decode)"
 
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace) -> Output:
         if args.json:
             return Output({"model": str(args.model), **data}, ())
         for line in _lines(data, generator):
-            print(line, file=sys.stderr)
+            print(visible(line), file=sys.stderr)
     return Output(None, ())
 
 
@@ -123,7 +124,8 @@ def _has_text(generator: Generator) -> bool:
 def _shown(pieces: Iterator[Piece], as_text: bool) -> Iterator[Piece]:
     """Write to stdout as they come: texts, or the numbers of tokens where there is no tokenizer."""
     for piece in pieces:
-        sys.stdout.write(piece if as_text else f"{piece.token} ")
+        text = visible_lines(piece) if sys.stdout.isatty() else piece  # a file gets it as it is
+        sys.stdout.write(text if as_text else f"{piece.token} ")
         sys.stdout.flush()
         yield piece
     sys.stdout.write("\n")

@@ -10,12 +10,13 @@ from rich.text import Text
 
 from litecl.cli.command import Output, device_arguments, device_options, model_argument, output_file, progress
 from litecl.cli.summaries import summary_view, tensors_view
-from litecl.cli.tables import placed, report_data, table, to_json
+from litecl.cli.tables import lines, placed, report_data, table, to_json
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.report import NodeRow
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.overwritten import difference
+from litecl.interpreter.whole_files import put_text
 from litecl.perf.node_data import places
 from litecl.perf.summary import NodeLine, node_lines, stored_tensors, summarize
 
@@ -63,11 +64,11 @@ def run(args: argparse.Namespace) -> Output:
         delegation = DelegationReport.of(interpreter)
         data["delegation"] = report_data(delegation)
         if args.node_data:
-            args.node_data.write_text(to_json(places(model, delegation)))
+            put_text(args.node_data, to_json(places(model, delegation)))
     if args.nodes:
-        lines = node_lines(model)
-        data["nodes"] = [asdict(line) for line in lines]
-        view.append(_nodes(lines, () if delegation is None else delegation.nodes))
+        nodes = node_lines(model)
+        data["nodes"] = [asdict(node) for node in nodes]
+        view.append(_nodes(nodes, () if delegation is None else delegation.nodes))
     if args.tensors:
         tensors = stored_tensors(model)
         data["stored_tensors"] = [asdict(tensor) for tensor in tensors]
@@ -77,19 +78,19 @@ def run(args: argparse.Namespace) -> Output:
     return Output(data, view)
 
 
-def _nodes(lines: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> RenderableType:
+def _nodes(nodes: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> RenderableType:
     """Return every node, with the place where it runs if a delegate was asked."""
     by_place = {(row.subgraph, row.node): row for row in rows}
     made = table("subgraph", "node", "operator", "tensors and options", "multiply-adds", *(("where",) if rows else ()))
-    for line in lines:
-        row = by_place.get((line.subgraph, line.node))
-        tensors = [*(f"<- {name}" for name in line.inputs), *(f"-> {name}" for name in line.outputs)]
+    for node in nodes:
+        row = by_place.get((node.subgraph, node.node))
+        tensors = [*(f"<- {name}" for name in node.inputs), *(f"-> {name}" for name in node.outputs)]
         made.add_row(
-            str(line.subgraph),
-            str(line.node),
-            f"{line.op} v{line.version}",
-            "\n".join([*tensors, *([line.options.replace("\n", " ")] if line.options else [])]),
-            "" if line.multiply_adds is None else f"{line.multiply_adds:,}",
+            str(node.subgraph),
+            str(node.node),
+            f"{node.op} v{node.version}",
+            lines([*tensors, *([node.options.replace("\n", " ")] if node.options else [])]),
+            "" if node.multiply_adds is None else f"{node.multiply_adds:,}",
             *(() if row is None else (placed(row.claimed, row.reason),)),
         )
     return made

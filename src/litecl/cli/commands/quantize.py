@@ -11,9 +11,10 @@ from rich.text import Text
 from litecl.cli import quantization
 from litecl.cli.command import Output, model_argument, output_file, progress
 from litecl.cli.quantization import notes_of, write_files
-from litecl.cli.tables import size, table
+from litecl.cli.tables import line, size, table
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.reader import content_of
+from litecl.interpreter.whole_files import put
 
 if TYPE_CHECKING:
     from litecl.converter.quantization.report import StoredWeights
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> Output:
     searches = args.budget is not None or args.min_sqnr_db is not None
     with progress("measuring layers" if searches else "quantizing", None) as bar:
         content = converter.convert(progress=bar.reached)
-    args.output.write_bytes(content)
+    put(args.output, content)
     report = converter.report.quantization
     write_files(args, report)
     data: dict[str, Any] = {"output": str(args.output), "float_bytes": before, "size_bytes": len(content)}
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> Output:
     elif report is not None and report.weights:
         view.append(_weights_view(report.weights))
     if report is not None:
-        view += [Text(f"output {o.name} of {o.signature}: SQNR {o.sqnr_db:.1f} dB") for o in report.outputs]
+        view += [line(f"output {o.name} of {o.signature}: SQNR {o.sqnr_db:.1f} dB") for o in report.outputs]
     return Output(data, view)
 
 

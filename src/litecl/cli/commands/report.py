@@ -21,6 +21,7 @@ from litecl.cli.command import (
 )
 from litecl.cli.tables import to_json
 from litecl.interpreter import Interpreter
+from litecl.interpreter.whole_files import put_text
 from litecl.perf.contenders import PEERS, peer_name
 from litecl.report.collect import Wanted, collect
 from litecl.report.page import page
@@ -78,6 +79,6 @@ def run(args: argparse.Namespace) -> Output:
     written = to_json(asdict(found))
     data = json.loads(written)
     for path in args.output:
-        path.write_text(page(data) if path.suffix.lower() == ".html" else written + "\n", encoding="utf-8")
+        put_text(path, page(data) if path.suffix.lower() == ".html" else written + "\n")
     lines = [Text(sentence) for run in found.runs for sentence in run.verdict]
     return Output(data, [*lines, *(Text(f"{path} is written.") for path in args.output)])

@@ -31,6 +31,7 @@ from litecl.delegate import CLDelegate, DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
+from litecl.interpreter.whole_files import put_text
 from litecl.jobs.given import how_read
 from litecl.perf.feeds import labels, outputs_of, prepare, save_outputs
 from litecl.perf.timeline import Timeline
@@ -111,7 +112,7 @@ def run(args: argparse.Namespace) -> Output:
         data["files"] = [str(path) for path in save_outputs(details, arrays, args.output)]
         view += [Text(path) for path in data["files"]]
     if args.profile_to is not None:
-        args.profile_to.write_text(to_json(timeline.trace(interpreter)), encoding="utf-8")
+        put_text(args.profile_to, to_json(timeline.trace(interpreter)))
         view.append(Text(f"{args.profile_to}: open it at https://ui.perfetto.dev"))
     if not args.cpu:
         delegation = DelegationReport.of(interpreter)

@@ -20,6 +20,7 @@ from litecl.cli.command import (
     seconds,
 )
 from litecl.interpreter.errors import MissingExtra, ModelError
+from litecl.interpreter.visible import visible
 from litecl.predictor import Predictor
 from litecl.serve.batching import prepare, why_apart
 from litecl.serve.protocol import body_limit
@@ -99,7 +100,7 @@ def run(args: argparse.Namespace) -> Output:
     with predictor, _listening(args.host, args.port) as listener:
         host = f"[{args.host}]" if ":" in args.host else args.host
         address = f"http://{host}:{listener.getsockname()[1]}/v2/models/{quote(name, safe='')}"
-        print(f"{name} on {', '.join(predictor.devices)}: {address}{alone}", file=sys.stderr, flush=True)
+        print(visible(f"{name} on {', '.join(predictor.devices)}: {address}{alone}"), file=sys.stderr, flush=True)
         serve(made, listener, Bounds(args.connections, args.client_s, args.grace_s))
     return Output({"model": str(args.model), "requests": metrics.requests}, [Text(f"{metrics.requests} requests")])
 
@@ -121,7 +122,7 @@ def _check_states(predictor: Predictor, name: str) -> None:
         predictor.close()
         raise ModelError(f"--buffers: the model keeps states, which {at_once} buffers would each have: expected 1")
     warning = f"warning: {name} keeps states, which all clients share: a request changes the results of later ones"
-    print(warning, file=sys.stderr, flush=True)
+    print(visible(warning), file=sys.stderr, flush=True)
 
 
 def _why_apart(args: argparse.Namespace, options: dict[str, Any]) -> str | None:

@@ -17,6 +17,8 @@ from litecl.cli.command import (
 )
 from litecl.cli.tables import to_json
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.reader import content_of
+from litecl.interpreter.whole_files import put_text
 from litecl.perf.timeline import trace
 
 HELP = "write a timeline of a model's nodes and launches, for ui.perfetto.dev and chrome://tracing"
@@ -43,8 +45,8 @@ def run(args: argparse.Namespace) -> Output:
     """Trace a model."""
     values = inputs(args, Interpreter(args.model))
     with progress("tracing", 2 * args.runs) as tick:
-        made = trace(args.model.read_bytes(), values, device_options(args), args.runs, tick)
-    args.output.write_text(to_json(made))
+        made = trace(bytes(content_of(args.model)), values, device_options(args), args.runs, tick)
+    put_text(args.output, to_json(made))
     spans = [event for event in made["traceEvents"] if event["ph"] == "X"]
     data = {"output": str(args.output), "events": len(made["traceEvents"]), "spans": len(spans)}
     return Output(data, [Text(f"{args.output}: {len(spans)} spans; open it at https://ui.perfetto.dev")])

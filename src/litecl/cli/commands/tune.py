@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Output:
     """Measure the products of every model that have not been measured on the device."""
-    folder = disk.folder(args.cache_dir) or disk.default_folder()
+    folder = disk.own(args.cache_dir)
     data, view = [], []
     for path in args.models:
         with progress("measuring", None) as bar:

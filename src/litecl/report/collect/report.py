@@ -7,6 +7,7 @@ from typing import Any
 
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.reader import content_of
 from litecl.interpreter.graph import Array
 from litecl.perf.bench import BenchOptions, peers
 from litecl.perf.contenders import Contender
@@ -51,7 +52,7 @@ class Wanted:
 
 def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doing = lambda what: None) -> Report:
     """Measure a model and return all that the report tells. doing: is told what goes on. Raises LiteclError."""
-    content, load_before, told = path.read_bytes(), load(), header("litecl report")
+    content, load_before, told = bytes(content_of(path)), load(), header("litecl report")
     old = None if wanted.before is None else earlier.load(wanted.before)
     doing("computing the reference")
     expected = _reference(content, inputs, CLDelegate(**wanted.delegate))

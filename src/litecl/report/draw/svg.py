@@ -2,9 +2,16 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from html import escape
+from html import escape as escaped_html
+
+from litecl.interpreter.visible import visible_lines
 
 Scale = Callable[[float], float]
+
+
+def escape(words: str) -> str:
+    """Return words with the signs of HTML, and what would hide or reorder them, written out."""
+    return escaped_html(visible_lines(words))
 
 
 def tag(name: str, content: str = "", **attributes: object) -> str:

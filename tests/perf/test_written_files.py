@@ -1,0 +1,62 @@
+"""Files that commands write: where the disk is full the earlier one stays, and nothing else is left."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from litecl.cli import main
+from litecl.interpreter import whole_files
+from litecl.interpreter.whole_files import TEMPORARY
+from support.command import small_model
+
+EARLIER = b"an earlier file of the user's"
+COMMANDS = {
+    "small.tflite": "quantize {path} --recipe dynamic_wi8_afp32 -o {file}",
+    "report.json": "quantize {path} --quantize int8 --calibrate {x} -o {folder}/small.tflite --quantize-report {file}",
+    "trace.json": "trace {path} --runs 1 --threads 1 -o {file}",
+    "profile.json": "run {path} --threads 1 --profile-to {file}",
+    "0_SOFTMAX_5.npy": "run {path} --cpu -o {folder}",
+    "diff.html": "diff {path} {path} -o {file}",
+    "bench.csv": "bench {path} --cpu --seconds 0.02 -o {file}",
+    "node.json": "inspect {path} --node-data {file}",
+    "board.md": "coverage --output {file}",
+    "report.html": "report {path} --no-start --threads 1 -o {file}",
+    "bisect.html": "bisect {path} --page {file}",
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of processes")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_earlier_file_stays(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in").mkdir()
+    path, x = small_model(tmp_path / "in"), tmp_path / "in" / "x.npy"
+    np.save(x, np.random.default_rng(1).standard_normal((4, 4)).astype(np.float32))
+    folder = tmp_path / "out"
+    folder.mkdir()
+    file = folder / name
+    file.write_bytes(EARLIER)
+    words = COMMANDS[name].format(path=path, x=x, folder=folder, file=file).split()
+    real = whole_files._temporary
+
+    def into_a_full_disk(path: Path) -> Path:
+        if path.is_relative_to(folder):  # none of the cache
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
+        return real(path)
+
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(whole_files, "_temporary", into_a_full_disk)
+            assert main(words) != 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "File too large" in capsys.readouterr().err
+    assert file.read_bytes() == EARLIER
+    assert not [left for left in folder.iterdir() if TEMPORARY.fullmatch(left.name)]
+    assert main(words) == 0
+    assert file.read_bytes() != EARLIER
