@@ -88,7 +88,7 @@ def test_recipes_of_operands_are_checked() -> None:
         ({"1": ["int8", -4, "int4"]}, "or two around a number of output channels"),
         ({"1": ["int8", 40, "int4"]}, "entry 0: operand 1: expected fewer than its 40 output channels, got 40"),
         ({"x": "int8"}, "expected positions as texts"),
-        ([1], "expected operands a mapping"),
+        ([1], "operands: expected a mapping"),
     ):
         recipe = [entry(8, widened=True)]
         recipe[0]["op_config"]["weight_tensor_config"]["algorithm_params"] = {"operands": operands}
