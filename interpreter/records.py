@@ -9,14 +9,15 @@
 
     record(Manifest, json.loads(text))  # Misfit: threads[0]: expected an integer of 1 to 1024, got 0
 
-Annotations may be bool, int, float, str, Any, None, Literal, unions, tuples and sequences of one type (of any
-collection), mappings by texts, and dataclasses; ``Within`` and ``Matching`` narrow them. An integer fits a float; a
-truth value fits no number.
+Annotations may be bool, int, float, str, Any, None, Literal, enumerations (by value), unions, tuples and sequences of
+one type (of any collection), mappings by texts, and dataclasses; ``Within`` and ``Matching`` narrow them. An integer
+fits a float; a truth value fits no number.
 """
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, fields
+from enum import Enum
 from functools import cache
 from math import inf, isfinite
 from operator import index
@@ -79,9 +80,7 @@ def value(hint: Any, data: Any, path: str) -> Any:
     if origin in (Union, UnionType):
         return _one_of(arguments, data, path)
     if origin is Literal:
-        if not any(type(data) is type(each) and data == each for each in arguments):
-            raise _misfit(path, f"one of {[*arguments]}" if len(arguments) > 1 else repr(arguments[0]), data)
-        return data
+        return _member(arguments, data, path)
     if origin in (tuple, Sequence):
         if isinstance(data, str | bytes | Mapping) or not isinstance(data, Collection):
             raise _misfit(path, "a list", data)
@@ -92,6 +91,8 @@ def value(hint: Any, data: Any, path: str) -> Any:
         return {value(str, key, path): value(arguments[1], each, f"{path}[{key!r}]") for key, each in data.items()}
     if hint in _PLAIN:
         return _PLAIN[hint](data, path)
+    if issubclass(hint, Enum):
+        return hint(_member([each.value for each in hint], data, path))
     return record(hint, data, path)
 
 
@@ -103,10 +104,15 @@ def _one_of(hints: Sequence[Any], data: Any, path: str) -> Any:
             return value(hint, data, path)
         except Misfit:
             continue
-    try:
-        return value(last, data, path)
-    except Misfit as error:
-        raise Misfit(f"{error} (it may be None)") from None if NoneType in hints else error
+    return value(last, data, path)
+
+
+def _member(allowed: Sequence[Any], data: Any, path: str) -> Any:
+    """Return what data is among values, of which True and 1 are two."""
+    for each in allowed:
+        if isinstance(data, type(each)) and isinstance(data, bool) == isinstance(each, bool) and data == each:
+            return each
+    raise _misfit(path, f"one of {[*allowed]}" if len(allowed) > 1 else repr(allowed[0]), data)
 
 
 def _narrowed(data: Any, limits: Sequence[Any], path: str) -> Any:

@@ -75,7 +75,7 @@ def test_recipes_of_operands_are_checked() -> None:
         ({"1": "int3"}, "expected one of \\['float32', 'float16', 'int8'"),
         ({"1": ["int8", 4, "int4"]}, "expected one of \\['float32', 'float16', 'int8'"),
         ({"x": "int8"}, "expected positions as texts"),
-        ([1], "expected operands a mapping"),
+        ([1], "operands: expected a mapping"),
     ):
         recipe = [entry(8, widened=True)]
         recipe[0]["op_config"]["weight_tensor_config"]["algorithm_params"] = {"operands": operands}

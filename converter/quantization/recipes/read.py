@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from litecl.converter.quantization.recipes.names import named
 from litecl.converter.quantization.recipes.recipe import (
@@ -22,9 +23,11 @@ from litecl.converter.quantization.recipes.recipe import (
 )
 from litecl.interpreter.errors import ConversionError, brief
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
+from litecl.interpreter.records import Misfit, Within, record
 from litecl.interpreter.schema import TensorType
 
 _BLOCKS = {f"BLOCKWISE_{size}": size for size in (32, 64, 128, 256)}
+_Natural = Annotated[int, Within(0)]
 _RENAMED = {"CONV_2D_TRANSPOSE": "TRANSPOSE_CONV", "CUSTOM_OP": "CUSTOM"}
 
 
@@ -72,141 +75,142 @@ def _ordered(entries: Iterable[Entry]) -> list[Entry]:
     return [entry for scope in scopes.values() for entry in scope.values()]
 
 
-class _Fields:
-    """The keys of a mapping in a recipe, each of which is taken once."""
+@dataclass(frozen=True, kw_only=True)
+class _Parameters:
+    max_hadamard_size: _Natural = 0
+    compensate: bool = False
+    operands: Mapping[str, Any] = field(default_factory=dict)
 
-    def __init__(self, where: str, given: Any) -> None:
-        if not isinstance(given, Mapping):
-            raise ConversionError(f"recipe: {where}: expected a mapping, got {brief(repr(given))}")
-        self._where, self._left = where, dict(given)
 
-    def take(self, key: str, check: Callable[[Any], bool], expected: str, *default: Any) -> Any:
-        """Return the value of a key, or the default where there is one."""
-        if key not in self._left:
-            if default:
-                return default[0]
-            raise ConversionError(f"recipe: {self._where}: expected the key {key!r}")
-        value = self._left.pop(key)
-        if not check(value):
-            raise ConversionError(f"recipe: {self._where}: expected {key} {expected}, got {brief(repr(value))}")
-        return value
+@dataclass(frozen=True, kw_only=True)
+class _Tensor:
+    num_bits: Literal[2, 4, 8, 16]
+    granularity: Literal[
+        "TENSORWISE", "CHANNELWISE", "BLOCKWISE_32", "BLOCKWISE_64", "BLOCKWISE_128", "BLOCKWISE_256"
+    ] = "TENSORWISE"
+    symmetric: bool = True
+    dtype: Literal["INT", "FLOAT"] = "INT"
 
-    def one_of(self, key: str, allowed: Sequence[Any], *default: Any) -> Any:
-        """Return the value of a key, which is one of some."""
-        return self.take(key, lambda value: value in allowed, f"one of {list(allowed)}", *default)
 
-    def flag(self, key: str, default: bool) -> bool:
-        """Return a truth value."""
-        return bool(self.one_of(key, (True, False), default))
+@dataclass(frozen=True, kw_only=True)
+class _Weights(_Tensor, _Parameters):
+    """The weights of an operator. algorithm_params: the parameters, where they are not beside the rest."""
 
-    def within(self, key: str) -> "_Fields | None":
-        """Return the mapping of a key, if it is there."""
-        value = self._left.pop(key, None)
-        return None if value is None else _Fields(f"{self._where}, {key}", value)
+    block_size: Literal[0, 32, 64, 128, 256] = 0
+    algorithm_params: _Parameters | None = None
 
-    def refuse_others(self) -> None:
-        """Raise ConversionError for keys that were not taken."""
-        if self._left:
-            raise ConversionError(f"recipe: {self._where}: unknown keys {sorted(map(str, self._left))}")
+
+@dataclass(frozen=True, kw_only=True)
+class _OpConfig:
+    weight_tensor_config: _Weights
+    activation_tensor_config: _Tensor | None = None
+    compute_precision: Literal["INTEGER", "FLOAT"] = "FLOAT"
+    explicit_dequantize: bool = False
+    skip_checks: bool = False
+    min_weight_elements: _Natural = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Entry:
+    regex: str
+    operation: str
+    algorithm_key: Algorithm = Algorithm.MIN_MAX
+    op_config: Mapping[str, Any] | None = None
 
 
 def _entry(number: int, given: Any) -> Entry:
     where = f"entry {number}"
-    fields = _Fields(where, given)
-    regex = fields.take("regex", lambda value: isinstance(value, str), "a text")
     try:
-        re.compile(regex)
-    except re.error as error:
-        raise ConversionError(f"recipe: {where}: {regex!r} is no regular expression: {error}") from error
-    operation = _operation(where, fields.take("operation", lambda value: isinstance(value, str), "a text"))
-    algorithm = Algorithm(fields.one_of("algorithm_key", [a.value for a in Algorithm], Algorithm.MIN_MAX.value))
-    config = fields.within("op_config")
-    fields.refuse_others()
-    if algorithm is Algorithm.NOTHING:
-        return Entry(regex, operation, algorithm, Config(), number)
-    if config is None:
-        raise ConversionError(f"recipe: {where}: expected the key 'op_config'")
-    return Entry(regex, operation, algorithm, _config(where, config, algorithm), number)
+        entry = record(_Entry, given, where)
+        try:
+            re.compile(entry.regex)
+        except re.error as error:
+            raise Misfit(f"{where}: {entry.regex!r} is no regular expression: {error}") from error
+        operation, algorithm = _operation(where, entry.operation), entry.algorithm_key
+        if algorithm is Algorithm.NOTHING:
+            return Entry(entry.regex, operation, algorithm, Config(), number)
+        if entry.op_config is None:
+            raise Misfit(f"{where}: expected the key 'op_config'")
+        config = record(_OpConfig, entry.op_config, f"{where}.op_config")
+        return Entry(entry.regex, operation, algorithm, _config(where, config, algorithm), number)
+    except Misfit as error:
+        raise ConversionError(f"recipe: {error}") from error
 
 
 def _operation(where: str, name: str) -> str:
     renamed = _RENAMED.get(name, name)
     if renamed not in (ALL, INPUT, OUTPUT) and renamed not in BUILTIN_OPERATORS:
-        raise ConversionError(f"recipe: {where}: expected operation an operator or '*', got {brief(repr(name))}")
+        raise Misfit(f"{where}.operation: expected an operator or '*', got {brief(repr(name))}")
     return renamed
 
 
-def _config(where: str, fields: _Fields, algorithm: Algorithm) -> Config:
-    weights, activations = fields.within("weight_tensor_config"), fields.within("activation_tensor_config")
-    if weights is None:
-        raise ConversionError(f"recipe: {where}, op_config: expected the key 'weight_tensor_config'")
-    precision = fields.one_of("compute_precision", ("INTEGER", "FLOAT"), "FLOAT")
-    explicit = fields.flag("explicit_dequantize", False)
-    fields.flag("skip_checks", False)
-    least = fields.take("min_weight_elements", lambda n: isinstance(n, int) and n >= 0, "a number of at least 0", 0)
-    fields.refuse_others()
-    mode = _mode(where, precision, explicit, activations is not None)
-    made = _weights(weights, algorithm, mode)
-    type_ = None if activations is None else _activations(activations)
+def _config(where: str, config: _OpConfig, algorithm: Algorithm) -> Config:
+    activations, path = config.activation_tensor_config, f"{where}.op_config"
+    mode = _mode(path, config.compute_precision, config.explicit_dequantize, activations is not None)
+    made = _weights(f"{path}.weight_tensor_config", config.weight_tensor_config, algorithm, mode)
+    type_ = None if activations is None else _activations(f"{path}.activation_tensor_config", activations)
     if mode is Mode.STATIC and (made["block"] or made["bits"] not in (8, 4)):
-        raise ConversionError(f"recipe: {where}: integer activations need weights of 8 or 4 bits without blocks")
+        raise Misfit(f"{where}: integer activations need weights of 8 or 4 bits without blocks")
     if mode is Mode.STATIC and (algorithm.rotates or algorithm.scales):
-        raise ConversionError(f"recipe: {where}: {algorithm.value} needs float activations")
-    return Config(mode, activations=type_, least=least, **made)
+        raise Misfit(f"{where}: {algorithm.value} needs float activations")
+    return Config(mode, activations=type_, least=config.min_weight_elements, **made)
 
 
-def _mode(where: str, precision: str, explicit: bool, activations: bool) -> Mode:
+def _mode(path: str, precision: str, explicit: bool, activations: bool) -> Mode:
     if precision == "INTEGER" and not explicit:
         return Mode.STATIC if activations else Mode.DYNAMIC
     if precision == "FLOAT" and explicit and not activations:
         return Mode.WEIGHT_ONLY
-    raise ConversionError(
-        f"recipe: {where}, op_config: expected compute_precision INTEGER without explicit_dequantize, or FLOAT with it "
-        f"and without activations, got {precision}, {explicit}"
+    raise Misfit(
+        f"{path}: expected compute_precision INTEGER without explicit_dequantize, or FLOAT with it and without "
+        f"activations, got {precision}, {explicit}"
     )
 
 
-def _weights(fields: _Fields, algorithm: Algorithm, mode: Mode) -> dict[str, Any]:
+def _weights(path: str, given: _Weights, algorithm: Algorithm, mode: Mode) -> dict[str, Any]:
     halves = algorithm is Algorithm.HALVES
-    bits = fields.one_of("num_bits", (16,) if halves else (8, 4, 2))
-    granularity = fields.one_of("granularity", ("TENSORWISE", "CHANNELWISE", *_BLOCKS), "TENSORWISE")
-    size = fields.one_of("block_size", (0, *_BLOCKS.values()), 0) or _BLOCKS.get(granularity, 0)
+    size = given.block_size or _BLOCKS.get(given.granularity, 0)
     plain = mode is Mode.WEIGHT_ONLY and algorithm is Algorithm.MIN_MAX and not size
-    symmetric = fields.one_of("symmetric", (True, False) if plain else (True,), True)
-    fields.one_of("dtype", ("FLOAT",) if halves else ("INT",), "INT")
-    parameters = fields.within("algorithm_params") or fields
-    largest = parameters.take("max_hadamard_size", lambda n: isinstance(n, int) and n >= 0, "a number of at least 0", 0)
-    compensates = parameters.flag("compensate", False)
-    operands = parameters.take("operands", lambda given: isinstance(given, Mapping), "a mapping", {})
+    _require(path, "num_bits", given.num_bits, (16,) if halves else (8, 4, 2))
+    _require(path, "symmetric", given.symmetric, (True, False) if plain else (True,))
+    _require(path, "dtype", given.dtype, ("FLOAT",) if halves else ("INT",))
+    parameters = given if given.algorithm_params is None else given.algorithm_params
+    if parameters is not given:
+        for each in fields(_Parameters):  # they would have no effect
+            if getattr(given, each.name) != getattr(_Parameters(), each.name):
+                raise Misfit(f"{path}: unknown keys [{each.name!r}], expected in algorithm_params")
+    operands = parameters.operands
     if operands and (mode is not Mode.WEIGHT_ONLY or algorithm.rotates or algorithm.scales):
-        raise ConversionError("recipe: operands: needs weights that are widened, not rotated and not scaled")
-    parameters.refuse_others()
-    fields.refuse_others()
+        raise Misfit("operands: needs weights that are widened, not rotated and not scaled")
     return {
-        "bits": bits,
-        "per_channel": granularity != "TENSORWISE" or bool(size),
+        "bits": given.num_bits,
+        "per_channel": given.granularity != "TENSORWISE" or bool(size),
         "block": size,
-        "symmetric": symmetric,
-        "largest_rotation": largest,
-        "compensates": compensates,
+        "symmetric": given.symmetric,
+        "largest_rotation": parameters.max_hadamard_size,
+        "compensates": parameters.compensate,
         "operands": tuple(_operand(position, how) for position, how in operands.items()),
     }
+
+
+def _require(path: str, name: str, value: Any, allowed: Sequence[Any]) -> None:
+    """Raise Misfit for a value that does not go together with others."""
+    if value not in allowed:
+        raise Misfit(f"{path}.{name}: expected one of {[*allowed]}, got {value!r}")
 
 
 def _operand(position: Any, how: Any) -> Operand:
     """Return the form in which the weights at a position are stored."""
     if not (isinstance(position, str) and position.isascii() and position.isdigit()):
-        raise ConversionError(f"recipe: operands: expected positions as texts, got {brief(repr(position))}")
+        raise Misfit(f"operands: expected positions as texts, got {brief(repr(position))}")
     if not (isinstance(how, str) and how in FORMS):
-        raise ConversionError(f"recipe: operands: expected one of {[*FORMS]}, got {brief(repr(how))}")
+        raise Misfit(f"operands: expected one of {[*FORMS]}, got {brief(repr(how))}")
     return Operand(int(position), how)
 
 
-def _activations(fields: _Fields) -> TensorType:
-    bits = fields.one_of("num_bits", (8, 16))
+def _activations(path: str, given: _Tensor) -> TensorType:
     # Those of 16 bits never have zero points; a recipe that asks for 8 bits without gets a zero point all the same.
-    fields.flag("symmetric", True)
-    fields.one_of("granularity", ("TENSORWISE",), "TENSORWISE")
-    fields.one_of("dtype", ("INT",), "INT")
-    fields.refuse_others()
-    return TensorType.INT8 if bits == 8 else TensorType.INT16
+    _require(path, "num_bits", given.num_bits, (8, 16))
+    _require(path, "granularity", given.granularity, ("TENSORWISE",))
+    _require(path, "dtype", given.dtype, ("INT",))
+    return TensorType.INT8 if given.num_bits == 8 else TensorType.INT16
