@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from litecl.converter.quantization.calibrate import Known, Ranges
 from litecl.converter.quantization.cells import Cell, memory_scale
 from litecl.converter.quantization.choose import Chosen, operands, results
+from litecl.converter.quantization.limits import LIMITS
 from litecl.converter.quantization.observers import Range, range_of
 from litecl.converter.quantization.rules import Rule
 from litecl.converter.quantization.scales import Affine, affine, given, range_held
@@ -126,18 +127,25 @@ class _Assignment:
                 if not isinstance(member, tuple):
                     tensors[tensor] = scale(tensor, member)
             if rule.steps:
-                of_operands |= self._zeros(number, rule, of_operands)
+                of_operands |= self._compared(number, rule, of_operands)
             if rule.shared:  # a fixed operand is converted to the scale of the results
                 of_operands |= {(number, p): tensors[t] for t in results(self._graph, node)[:1] for p in positions}
         return Scales(tensors, of_operands)
 
-    def _zeros(self, number: int, rule: Rule, known: Mapping[Use, Affine]) -> dict[Use, Affine]:
-        """Return the scale of another operand for constants of zeros, which have none of their own."""
+    def _compared(self, number: int, rule: Rule, known: Mapping[Use, Affine]) -> dict[Use, Affine]:
+        """Return the scale of the other operand for constants of zeros, which have none of their own, and for limits
+        that it holds, so that they are compared exactly.
+        """
+        node = self._graph.nodes[number]
         members = [member for _, member in self._operands(number, rule)]
-        uses = [(number, p) for p in operands(self._graph, self._graph.nodes[number], rule)]
+        uses = [(number, p) for p in operands(self._graph, node, rule)]
         given = [known[use] for use, member in zip(uses, members, strict=True) if not isinstance(member, tuple)]
-        zeros = [use for use, m in zip(uses, members, strict=True) if isinstance(m, tuple) and self._range(m) == (0, 0)]
-        return dict.fromkeys(zeros, given[0]) if given else {}
+        if not given:
+            return {}
+        held, constants = range_held(given[0], self._type), [m for m in members if isinstance(m, tuple)]
+        zeros = [m for m in constants if self._range(m) == (0, 0)]
+        limits = [m for m in constants if node.op in LIMITS and held.holds(self._range(m))]
+        return dict.fromkeys((*zeros, *limits), given[0])
 
     def _groups(self) -> dict[_Member, Range]:
         """Return the range of all members of each group, by its root."""

@@ -17,7 +17,7 @@ from litecl.interpreter.graph import ABSENT, Model, Signature, Subgraph, TensorS
 from litecl.interpreter.op import Op
 from litecl.interpreter.schema import TensorType
 
-_COARSEST = 2  # steps of training, at most, for an integer of what is converted to them
+_COARSEST = 1.5  # steps of training, at most, for an integer of what is converted to them
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from litecl.converter.quantization.cells import intermediates
 from litecl.converter.quantization.choose import Chosen, operands, results
 from litecl.converter.quantization.formats import Format, stored
 from litecl.converter.quantization.groups import Scales
+from litecl.converter.quantization.limits import LIMITS, limit
 from litecl.converter.quantization.rules import Rule
 from litecl.converter.quantization.scales import Affine, bias, given, integers
 from litecl.converter.versions import version_of
@@ -179,9 +180,12 @@ class _Rewrite:
         inputs = list(node.inputs)
         for position in operands(self._graph, node, rule):
             tensor, scale = node.inputs[position], self._scales.operands[number, position]
-            constant = self._graph.tensors[tensor].data is not None
-            type_ = self._type_of(node.outputs[0])
-            inputs[position] = self._constant(tensor, scale, type_) if constant else self._as(tensor, scale)
+            if self._graph.tensors[tensor].data is None:
+                inputs[position] = self._as(tensor, scale)
+            elif node.op in LIMITS and scale.same(self._scales.operands.get((number, 1 - position), scale)):
+                inputs[position] = self._limit(node, position, scale)
+            else:
+                inputs[position] = self._constant(tensor, scale, self._type_of(node.outputs[0]))
         weights = {p: self._weights(node, rule, p, axis) for p, axis in rule.weights.items()}
         for position, tensor in weights.items():
             inputs[position] = tensor
@@ -254,6 +258,13 @@ class _Rewrite:
 
     def _constant(self, tensor: int, scale: Affine, type_: TensorType) -> int:
         return self._kept(tensor, integers(self._graph.tensors[tensor], scale, type_), scale, False)
+
+    def _limit(self, node: Node, position: int, scale: Affine) -> int:
+        """Return a constant that integers of its scale are compared with."""
+        spec = self._graph.tensors[node.inputs[position]]
+        assert spec.data is not None
+        data = limit(spec.data, float(scale.scale[0]), LIMITS[node.op][position])
+        return self._push(integers(replace(spec, data=data), scale, self._type))
 
     def _kept(self, tensor: int, spec: TensorSpec, scale: Affine, symmetric: bool) -> int:
         key = (tensor, spec.type, _key(scale), symmetric)

@@ -17,7 +17,7 @@ from litecl.interpreter.integers import InFloat
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import every_form
 from litecl.interpreter.ops.binary import ADD, MUL, SQUARED_DIFFERENCE, SUB, AddOptions, MulOptions, SubOptions
-from litecl.interpreter.ops.compare import EQUAL, GREATER, LESS_EQUAL
+from litecl.interpreter.ops.compare import EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL
 from litecl.interpreter.ops.quantize import quantize as stored
 from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.schema import TensorType
@@ -133,6 +133,22 @@ def test_comparisons_have_scales_that_their_kernels_take(
     (wanted,) = _run(write(of), [steps])
     away = np.abs(steps * largest - other) > largest / 100
     assert np.abs(got - wanted)[away].max() < largest / 25
+
+
+@pytest.mark.parametrize("op", [GREATER, GREATER_EQUAL, LESS, LESS_EQUAL], ids=lambda op: op.name)
+@pytest.mark.parametrize("is_left", [False, True])
+@pytest.mark.parametrize("limit", [0.0, 0.1, -0.1, 0.5 * 2 / 255, 7 * 2 / 255, 0.99])
+def test_comparisons_of_integers_with_limits_are_exact(op: Op, is_left: bool, limit: float) -> None:
+    """Each integer is on the side of the limit on which the number is that it represents."""
+    g = Graph()
+    x, between = g.input((1, 256)), g.const(np.float32(limit))
+    condition = g.op(op, [between, x] if is_left else [x, between], NoOptions())
+    of = model(g.build(g.op(SELECT_V2, [condition, x, g.op(ADD, [x, x], AddOptions())], NoOptions())))
+    steps = (np.arange(-128, 128) * (2 / 255)).astype(np.float32)[None]
+    after, _ = quantize(of, Quantization(activations="int8", data=[[steps]]))
+    (wanted,) = _run(write(of), [steps])
+    for got in (oracle.run(write(after), [steps])[0], _run(write(after), [steps])[0]):
+        np.testing.assert_allclose(got, wanted, atol=0.017)  # a step of the result
 
 
 @pytest.mark.parametrize(

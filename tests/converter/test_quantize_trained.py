@@ -144,10 +144,7 @@ def _steps_off(content: bytes, of: Trained) -> float:
     return max(float(np.abs(value - expected).max()) for *values, expected in got for value in values) / of.step
 
 
-_COMPARES = pytest.mark.xfail(strict=True, reason="comparisons round constants to the nearest integer")
-
-
-@pytest.mark.parametrize("name", [*sorted(KINDS.keys() - {"where"}), pytest.param("where", marks=_COMPARES)])
+@pytest.mark.parametrize("name", KINDS)
 def test_every_kind_of_layer_keeps_the_ranges_of_training(name: str) -> None:
     """The ranges cut off a part of what a layer reads and of what it makes, whether it has an integer kernel or not."""
     of = trained(KINDS[name])
