@@ -128,7 +128,9 @@ def _narrow(x: Any) -> Any:
     u = jnp.abs(x * 90).astype(jnp.uint8)
     wide = [lax.dot(a, b, preferred_element_type=jnp.int32), lax.dot(u, u.T, preferred_element_type=jnp.uint32)]
     batches = lax.dot_general(a[None], b[None], (((2,), (1,)), ((0,), (0,))), preferred_element_type=jnp.int32)
-    return [*wide, batches, lax.dot(a, b)]
+    unsigned, places = u.astype(jnp.uint32), (x[0] * 3).astype(int)
+    moved = (unsigned.at[places].set(unsigned[0], mode="clip"), unsigned.at[places, 1].add(7), unsigned[places])
+    return [*wide, batches, lax.dot(a, b), *moved]
 
 
 FUNCTIONS: Mapping[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {

@@ -67,6 +67,8 @@ def _gathered(op: Any, x: Any, indices: Any, sizes: Sequence[Any]) -> Any:
         raise NotImplementedError("takes slices of a size that is computed")
     if any(sizes[i] is not x.shape[i] and sizes[i] != x.shape[i] for i in rest):
         x = tf.slice(x, [0] * x.shape.rank, [sizes[i] if i in rest else -1 for i in range(x.shape.rank)])
+    if x.dtype == tf.uint32:  # of which LiteRT has no GATHER_ND
+        return tf.bitcast(_gathered(op, tf.bitcast(x, tf.int32), indices, sizes), x.dtype)
     last = tf.stack([tf.cast(size - sizes[i], places.dtype) for i, size in enumerate(sizes_of(x)) if i in told])
     last = tf.gather(last, [sorted(told).index(i) for i in told])
     places = _boxes(tf.clip_by_value(places, 0, last), [(told.index(i), sizes[i]) for i in kept])
@@ -166,7 +168,7 @@ def _written(x: Any, places: Any, values: Any, extents: Sequence[tuple[int, int]
     for _ in range(len(extents) + 1):
         inside = tf.expand_dims(inside, -1)
     places = tf.where(inside, _boxes(places, extents), outside)
-    longer = tf.pad(x, [[0, 1], *[[0, 0]] * (x.shape.rank - 1)])
+    longer = tf.concat([x, tf.zeros([1, *sizes_of(x)[1:]], x.dtype)], 0)
     return tf.ensure_shape(_SCATTERS[kind](longer, places, values)[:-1], x.shape)
 
 
