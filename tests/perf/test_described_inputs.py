@@ -179,7 +179,8 @@ def test_arrays_are_taken_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_batches_of_images_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = _file(tmp_path, described(_images(), Said([1, 2, 3], [4])))
     flags = ["--cpu", "--inputs", tmp_path / "image.png", "-o", tmp_path / "out"]
-    data(capsys, "run", file, *flags)
+    (told,) = data(capsys, "run", file, *flags)["read"]
+    assert (told["pixels"], told["mean"], told["std"]) == ("metadata", [1, 2, 3], [4, 4, 4])
     with np.load(tmp_path / "out" / "part-000000.npz") as part:
         (got,) = (part[name] for name in part.files if name != "item")
     np.testing.assert_allclose(got[0], (_IMAGE - np.float32([1, 2, 3])) / 4, rtol=1e-6)

@@ -3,16 +3,20 @@
 import argparse
 import glob
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, device_options, media_of, positive, progress
+from litecl.cli.command import Output, device_options, media_of, positive, progress, read_view
+from litecl.cli.entry import Entry
 from litecl.cli.tables import table
+from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.jobs.engines import ENGINES
+from litecl.jobs.given import how_read
 from litecl.jobs.job import Done, Job
 
 _SHOWN = 10  # inputs without a result
@@ -67,6 +71,7 @@ def many(args: argparse.Namespace) -> Output:
         "run_before": job.count - left,
         "seconds": time.perf_counter() - start_s,
         "workers": _workers(done),
+        "read": _read(args, job),
         "missing": job.missing(),
         "unreadable": job.unreadable(),
     }
@@ -93,6 +98,15 @@ def _job(args: argparse.Namespace) -> Job:
         media=media_of(args),
         options={**options, "buffers": 2},
     )
+
+
+def _read(args: argparse.Namespace, job: Job) -> list[dict[str, Any]]:
+    """Describe how the first file becomes the values of inputs, if it is an image or a sound."""
+    entry = Entry(Interpreter(job.model), args.signature)
+    with suppress(ModelError, OSError):  # the job has said it
+        if not job.rows:
+            return how_read(job.files[:1], entry.get_input_details(), media_of(args, entry))
+    return []
 
 
 def _files(pattern: str) -> list[str]:
@@ -132,4 +146,9 @@ def _view(data: dict[str, Any], left: int) -> list[RenderableType]:
     if unreadable := [*data["unreadable"].items()]:
         faults += [f"{len(unreadable)} inputs have no result:", *map(": ".join, unreadable[:_SHOWN])]
         faults += [f"... and those that the part-*.json in {data['folder']} name"] if len(unreadable) > _SHOWN else []
-    return [Text(line), *([made] if data["workers"] else []), *(Text(fault, "bold red") for fault in faults)]
+    return [
+        Text(line),
+        *read_view(data["read"]),
+        *([made] if data["workers"] else []),
+        *(Text(fault, "bold red") for fault in faults),
+    ]
