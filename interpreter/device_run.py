@@ -2,13 +2,14 @@
 
 from collections import deque
 from collections.abc import Collection, Mapping
+from functools import partial
 from itertools import chain, combinations, starmap
 from typing import Any
 
 import numpy as np
 
 from litecl.interpreter.buffers import Buffer, HostBuffer, seen
-from litecl.interpreter.device_tensor import DeviceTensor, Using
+from litecl.interpreter.device_tensor import DeviceTensor, alone
 from litecl.interpreter.errors import ContentLost, DelegateError, ModelError, ShapeError
 from litecl.interpreter.feeding import seen_dtype
 from litecl.interpreter.graph import Array
@@ -46,23 +47,33 @@ class DeviceRun:
         Raises ModelError for tensors that do not fit, and what an invoke raises; tensors then stay as they were, but
         for those that a device has written over when it failed.
         """
-        with self.interpreter._alone(), Using(self._tensors):
-            self.moved = [0, 0, 0]
-            for tensor in self.inputs.values():
-                tensor.require_content()
-            if self._prepared_for != self._state():
-                self._prepare()
-            passed = {number: self._read(tensor) for number, tensor in self.inputs.items() if number in wanted}
-            try:
-                self._run()
-            except BaseException as error:
-                self._lose(error)
-                raise
-            finally:
-                for delegation in self.interpreter._delegations:
-                    delegation.use(self.subgraph, _NOTHING)
-            self._commit()
-        self.interpreter._show(self.subgraph, self.outputs)
+        interpreter = self.interpreter
+        if interpreter._busy:
+            raise ModelError("this interpreter is already running: use one interpreter per thread")
+        interpreter._busy = True  # no other thread can have come in between
+        try:
+            passed = alone(self._tensors, partial(self._run_alone, wanted))
+        finally:
+            interpreter._busy = False
+        interpreter._show(self.subgraph, self.outputs)
+        return passed
+
+    def _run_alone(self, wanted: Collection[int]) -> dict[int, Array]:
+        self.moved = [0, 0, 0]
+        for tensor in self.inputs.values():
+            tensor.require_content()
+        if self._prepared_for != self._state():
+            self._prepare()
+        passed = {number: self._read(tensor) for number, tensor in self.inputs.items() if number in wanted}
+        try:
+            self._run()
+        except BaseException as error:
+            self._lose(error)
+            raise
+        finally:
+            for delegation in self.interpreter._delegations:
+                delegation.use(self.subgraph, _NOTHING)
+        self._commit()
         return passed
 
     def _state(self) -> list[object]:

@@ -3,9 +3,12 @@
 import math
 import operator
 import threading
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import takewhile
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +17,9 @@ from litecl.interpreter import tensor_files
 from litecl.interpreter.buffers import Buffer, HostBuffer
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Array, Shape
+
+_Result = TypeVar("_Result")
+_ACQUIRE, _RELEASE = operator.methodcaller("acquire", False), operator.methodcaller("release")  # of locks
 
 
 class DeviceTensor:
@@ -61,10 +67,12 @@ class DeviceTensor:
 
     def read(self) -> Array:
         """Return a copy of the value. Raises ModelError for one that is closed, lost or in use, and DelegateError."""
-        with Using([self]):
-            self.require_content()
-            value = np.empty(self.shape, self.dtype)
-            self.memory.read(value)
+        return alone([self], self._read)
+
+    def _read(self) -> Array:
+        self.require_content()
+        value = np.empty(self.shape, self.dtype)
+        self.memory.read(value)
         return value
 
     def write(self, value: npt.ArrayLike) -> None:
@@ -72,9 +80,11 @@ class DeviceTensor:
         array = np.asarray(value)
         if (array.shape, array.dtype) != (self.shape, self.dtype):
             raise ShapeError(f"write: expected {self.dtype}{[*self.shape]}, got {array.dtype}{[*array.shape]}")
-        with Using([self]):
-            self.memory.write(array)
-            self._is_lost = False
+        alone([self], partial(self._write, array))
+
+    def _write(self, array: Array) -> None:
+        self.memory.write(array)
+        self._is_lost = False
 
     def fork(self) -> "DeviceTensor":
         """Return another tensor that holds the same."""
@@ -85,11 +95,13 @@ class DeviceTensor:
 
         An OpenCL device frees it once the signatures that ran on it last have run on other tensors, or are gone.
         """
-        with Using([self]):
-            for buffer in (self._memory, self._spare):
-                if isinstance(buffer, HostBuffer):
-                    buffer.free()  # whoever still has it
-            self._memory = self._spare = None
+        alone([self], self._close)
+
+    def _close(self) -> None:
+        for buffer in (self._memory, self._spare):
+            if isinstance(buffer, HostBuffer):
+                buffer.free()  # whoever still has it
+        self._memory = self._spare = None
 
     @property
     def is_closed(self) -> bool:
@@ -153,24 +165,20 @@ class DeviceTensors(dict[str, DeviceTensor]):
             tensor.close()
 
 
-class Using:
-    """A time in which some tensors are used alone. To enter it raises ModelError if another run uses one."""
+def alone(tensors: Sequence[DeviceTensor], function: Callable[[], _Result]) -> _Result:
+    """Call a function while nothing else uses some tensors. Raises ModelError if another run uses one.
 
-    def __init__(self, tensors: Sequence[DeviceTensor]) -> None:
-        self._tensors = tensors
-
-    def __enter__(self) -> None:
-        for count, tensor in enumerate(self._tensors):
-            if not tensor._lock.acquire(blocking=False):
-                self._release(count)
-                raise ModelError("this DeviceTensor is in use by another run: fork() it for another thread")
-
-    def __exit__(self, *error: object) -> None:
-        self._release(len(self._tensors))
-
-    def _release(self, count: int) -> None:
-        for tensor in self._tensors[:count]:
-            tensor._lock.release()
+    Locks are taken, and released, in one call of C's: an interrupt comes before or after it, and leaves none locked.
+    """
+    locks, held = [tensor._lock for tensor in tensors], list[Any]()
+    end, released = deque[None](maxlen=0).extend, map(_RELEASE, held)
+    try:
+        held.extend(takewhile(_ACQUIRE, locks))
+        if len(held) < len(locks):
+            raise ModelError("this DeviceTensor is in use by another run: fork() it for another thread")
+        return function()
+    finally:
+        end(released)
 
 
 def _shape(given: Iterable[int]) -> Shape:

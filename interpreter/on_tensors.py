@@ -1,7 +1,6 @@
 """The part of an interpreter that runs on tensors which stay on the device need, and what it shows of them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,7 +8,6 @@ import numpy.typing as npt
 
 from litecl.interpreter.delegation import Delegation
 from litecl.interpreter.device_tensor import DeviceTensor
-from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 
 Tensors = Mapping[int, DeviceTensor]
@@ -20,6 +18,7 @@ class Runs(Protocol):
 
     _delegations: Sequence[Delegation]
     _inputs: dict[int, dict[int, Array]]
+    _busy: bool  # somebody runs the model
 
     _values: dict[int, dict[int, Array]]
 
@@ -40,9 +39,6 @@ class Runs(Protocol):
     @property
     def _executor(self) -> object:
         """Return what runs the model, another one for other shapes."""
-
-    def _alone(self) -> AbstractContextManager[None]:
-        """Let nobody else run the model meanwhile. Raises ModelError where somebody does."""
 
     def _call(self, subgraph: int) -> None:
         """Run a subgraph on its inputs, alone."""
@@ -94,17 +90,6 @@ class OnTensors:
             return False
         self._inputs[subgraph][tensor] = value.view(self._spec(tensor, subgraph).dtype)
         return True
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Let nobody else run the model meanwhile. Raises ModelError where somebody does."""
-        if self._busy:
-            raise ModelError("this interpreter is already running: use one interpreter per thread")
-        self._busy = True
-        try:
-            yield
-        finally:
-            self._busy = False
 
     @property
     def _may_stop(self) -> bool:

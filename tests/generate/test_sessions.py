@@ -354,8 +354,8 @@ def test_an_interrupt_anywhere_in_a_generation(path: Path) -> None:
         way(session.fork())  # a loop is prepared once
         tried = range(0, places(lambda way=way: way(session.fork())), 97)  # type: ignore[misc]
         for number in tried:
-            other = session.fork()
-            if interrupted(lambda other=other, way=way: way(other), number) == "raised":  # type: ignore[misc]
+            other, held = session.fork(), list[BaseException]()
+            if interrupted(lambda other=other, way=way: way(other), number, held) == "raised":  # type: ignore[misc]
                 assert other.tokens == tokens, (name, number)
                 assert other.generate(PROMPT[4:9], **keywords).tokens == wanted, (name, number)
         assert len(tried) > 10

@@ -10,11 +10,15 @@ from typing import Any, Literal
 _HEARS = ("CALL", "JUMP_BACKWARD")  # how the names of instructions begin behind which signals are looked for
 
 
-def interrupted(function: Callable[[], object], number: int) -> Literal["raised", "ignored", "returned"]:
+def interrupted(
+    function: Callable[[], object], number: int, held: list[BaseException] | None = None
+) -> Literal["raised", "ignored", "returned"]:
     """Call a function and raise KeyboardInterrupt at the numbered place; return what came of it.
 
-    ignored: Python ignores what is raised where something is released. returned: the function does not come so far.
-    A return of a Python function to the one that called it is no place: CPython looks for signals when it begins.
+    held: gets what was raised, whose traceback keeps frames alive, as that of the last error does in an interactive
+    Python. ignored: Python ignores what is raised where something is released. returned: the function does not come
+    so far. A return of a Python function to the one that called it is no place: CPython looks for signals when it
+    begins.
     """
     tracer, ignored = _Tracer(number), list[object]()
     before, hook = sys.gettrace(), sys.unraisablehook
@@ -23,7 +27,9 @@ def interrupted(function: Callable[[], object], number: int) -> Literal["raised"
     sys.settrace(tracer.called)
     try:
         function()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
+        if held is not None:
+            held.append(error)
         return "raised"
     finally:
         sys.settrace(before)

@@ -16,10 +16,11 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.native import compiler
 from litecl.interpreter import Interpreter, limits
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, Signature
+from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.run import threads
 from support import small_models
-from support.build import randn
+from support.build import Graph, model, randn
 from support.interrupts import interrupted, places
 from tools.fault_models import Subject, subjects
 
@@ -120,6 +121,31 @@ def _answer(interpreter: Interpreter, x: Array) -> Array:
     return interpreter.get_tensor(interpreter.model.subgraphs[0].outputs[0])
 
 
+@pytest.mark.parametrize("mode", ["interpreter", pytest.param("in place", marks=_NATIVE)])
+def test_an_interrupt_anywhere_in_a_run_on_tensors(mode: str) -> None:
+    """Neither the interpreter nor a tensor stays in use, though the frames that used them are alive."""
+    g, rng = Graph(), np.random.default_rng(8)
+    a, b = g.input((2, 3)), g.input((2, 3))
+    y = g.op(ADD, [a, b], AddOptions())
+    content = write(model(g.build(y), signatures=[Signature("s", {"a": a, "b": b}, {"y": y})]))
+    options, keywords = _MODES[mode]
+    interpreter = Interpreter(content, delegates=[] if options is None else [CLDelegate(**options)], **keywords)
+    runner = interpreter.get_signature_runner()
+    first, sum_ = runner.device_tensor("a"), runner.device_tensor("y")
+    for number in count():
+        held = list[BaseException]()
+        x, other = randn(rng, 2, 3), randn(rng, 2, 3)
+        first.write(x)
+        outcome = interrupted(lambda other=other: runner.run({"a": first, "b": other}, {"y": sum_}), number, held)
+        interrupted(first.read, number, held)
+        interrupted(lambda x=x: first.write(x), number, held)  # type: ignore[misc]
+        runner.run({"a": first, "b": other}, {"y": sum_})
+        np.testing.assert_array_equal(sum_.read(), x + other)
+        if outcome == "returned":
+            break
+    assert number > 50
+
+
 # Predictors
 
 
@@ -152,13 +178,14 @@ _WAYS: dict[str, Callable[[Predictor], Any]] = {
 @pytest.mark.parametrize("way", _WAYS)
 def test_an_interrupt_anywhere_in_a_predictor(way: str, buffers: int, _no_hang: None) -> None:
     """No lane is lost, no lock stays held, and no thread of its own is lost or blocked."""
-    model = small_models.chain()
-    wanted = small_models.run(small_models.reference(model), _X)
+    chain = small_models.chain()
+    wanted = small_models.run(small_models.reference(chain), _X)
     number = 0
-    with Predictor(write(model), cpu=True, buffers=buffers) as predictor:
+    with Predictor(write(chain), cpu=True, buffers=buffers) as predictor:
         (output,) = predictor.outputs
         for number in count():
-            outcome = interrupted(lambda: _WAYS[way](predictor), number)
+            held = list[BaseException]()
+            outcome = interrupted(lambda: _WAYS[way](predictor), number, held)
             for result in (predictor(_X), predictor.submit(_X).result(20)):
                 np.testing.assert_allclose(result[output], wanted, rtol=1e-5, atol=1e-6)
             if outcome == "returned":
@@ -188,10 +215,10 @@ def test_an_interrupt_anywhere_while_threads_are_started(_no_hang: None) -> None
 @pytest.mark.parametrize("buffers", [1, 2])
 def test_interrupts_at_random_among_threads(buffers: int, _no_hang: None) -> None:
     """The main thread hears of them, while others wait for the same lanes."""
-    rng, model = np.random.default_rng(buffers), small_models.chain()
-    wanted, heard, ended = small_models.run(small_models.reference(model), _X), 0, threading.Event()
+    rng, chain = np.random.default_rng(buffers), small_models.chain()
+    wanted, heard, ended = small_models.run(small_models.reference(chain), _X), 0, threading.Event()
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    with Predictor(write(model), cpu=True, buffers=buffers) as predictor:
+    with Predictor(write(chain), cpu=True, buffers=buffers) as predictor:
         (output,) = predictor.outputs
         wrong = list[Array]()
 
