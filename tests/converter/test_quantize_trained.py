@@ -204,3 +204,20 @@ def test_layers_that_stay_in_float_have_their_ranges(name: str) -> None:
             assert _steps_off(_converted(of, Quantization(activations="int8", skip=(skip,))), of) < 2.01
     of_file = Converter.from_tflite(_converted(of, None), quantize="int8").convert()
     assert _steps_off(of_file, of) < 2.01
+
+
+@pytest.mark.parametrize("name", ["nothing", "conv_swish", "u_net", "efficient_net"])
+def test_inputs_and_outputs_in_integers_have_the_scales_of_training(name: str) -> None:
+    of = trained(KINDS[name])
+    content = _converted(of, Quantization(activations="int8", input_type="int8", output_type="uint8"))
+    interpreter = Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    (given,), (made,) = interpreter.get_input_details(), interpreter.get_output_details()
+    for x in of.inputs:
+        scale, zero = given["quantization"]
+        steps = np.clip(np.floor(x / scale + 0.5) + zero, -128, 127).astype(np.int8)
+        interpreter.set_tensor(given["index"], steps)
+        interpreter.invoke()
+        scale, zero = made["quantization"]
+        got = (interpreter.get_tensor(made["index"]).astype(np.float64) - zero) * scale
+        assert np.abs(got - of.function(x).numpy()).max() / of.step < 2.01

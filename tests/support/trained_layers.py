@@ -90,6 +90,50 @@ def _squeeze_and_excite(x: Any, w: Weights) -> Any:
     return x * tf.nn.sigmoid(y @ w.whole(4, 6))
 
 
+def _rounded(x: Any, low: float, high: float) -> Any:
+    return tf.quantization.fake_quant_with_min_max_vars(x, low, high)
+
+
+def _conv_relu(x: Any, kernel: Any) -> Any:
+    return tf.nn.relu(tf.nn.conv2d(x, kernel, 1, "SAME"))
+
+
+def _u_net(x: Any, w: Weights) -> Any:
+    """Return a level of a U-Net: down, up, and both joined, each rounded."""
+    left = _rounded(_conv_relu(x, w.channels(3, 3, 6, 8)), 0.0, 1.0)
+    low = _rounded(
+        _conv_relu(_rounded(tf.nn.max_pool2d(left, 2, 2, "SAME"), 0.0, 0.8), w.channels(3, 3, 8, 8)), 0.0, 0.7
+    )
+    up = tf.nn.relu(tf.nn.conv2d_transpose(low, w.whole(2, 2, 8, 8), [2, 8, 8, 8], 2, "SAME") + w.vector(8))
+    joined = _rounded(tf.concat([left, _rounded(up, 0.0, 0.6)], -1), 0.0, 0.9)
+    return tf.nn.conv2d(joined, w.channels(1, 1, 16, 4), 1, "SAME")
+
+
+def _efficient_net(x: Any, w: Weights) -> Any:
+    """Return a block of an EfficientNet, in which each result is rounded."""
+    y = _rounded(tf.nn.silu(tf.nn.conv2d(x, w.channels(1, 1, 6, 12), 1, "SAME") + w.vector(12)), -0.2, 1.0)
+    y = _rounded(tf.nn.silu(tf.nn.depthwise_conv2d(y, w.whole(3, 3, 12, 1), [1, 1, 1, 1], "SAME")), -0.2, 0.9)
+    gate = _rounded(tf.reduce_mean(y, [1, 2], keepdims=True), -0.1, 0.3)
+    gate = _rounded(tf.nn.silu(gate @ w.whole(12, 4)), -0.1, 0.3)
+    y = _rounded(y * _rounded(tf.nn.sigmoid(gate @ w.whole(4, 12)), 0.0, 1.0), -0.2, 0.5)
+    return x + _rounded(tf.nn.conv2d(y, w.channels(1, 1, 12, 6), 1, "SAME"), -0.5, 0.5)
+
+
+def _two_ranges(x: Any, w: Weights) -> Any:
+    """Return what two readers round differently, and a third one not at all."""
+    y = tf.nn.conv2d(x, w.channels(3, 3, 6, 6), 1, "SAME")
+    return _rounded(y, -0.3, 0.3) + _rounded(y, -1.0, 1.0) * 0.5 + 0.1 * tf.nn.relu(y)
+
+
+def _loop(x: Any, w: Weights) -> Any:
+    """Return the result of a loop, which stays in float, and which rounds."""
+
+    def body(i: Any, v: Any) -> Any:
+        return i + 1, _rounded(1.7 * tf.nn.silu(v), -0.2, 0.5)
+
+    return tf.nn.relu(tf.while_loop(lambda i, v: i < 3, body, [0, x])[1])
+
+
 def _unary(function: Callable[[Any], Any], low: float = -3.0, high: float = 3.0) -> Kind:
     return Kind(lambda x, w: function(x), IMAGE, low, high)
 
@@ -163,6 +207,10 @@ KINDS: Mapping[str, Kind] = {
     "stack": Kind(lambda x, w: tf.stack([x, tf.reverse(x, [2])], 1)),
     "depth_to_space": Kind(lambda x, w: tf.nn.depth_to_space(tf.concat([x, x], -1), 2)),
     "space_to_depth": Kind(lambda x, w: tf.nn.space_to_depth(x, 2)),
+    "u_net": Kind(_u_net),
+    "efficient_net": Kind(_efficient_net),
+    "two_ranges": Kind(_two_ranges),
+    "loop": Kind(_loop),
     "where": Kind(lambda x, w: tf.where(x > 0.1, x, 0.5 * x)),
 }
 
