@@ -42,11 +42,19 @@ def bind(inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
         x, h, weights, bias, c = require.arrays(inputs, 5)
         joined = np.concatenate([x, h], axis=1)
         sums = ready(weights)(joined.astype(np.int64) - 128).astype(np.int64) + bias
-        gates = saturate(fixed_point.multiply_by_quantized_multiplier(sums, factor))
+        gates = saturate(_rescaled(sums, factor))
         h, c = _cell(gates, c.astype(np.int64))
         return [h, c, joined, gates.astype(np.int16), h, c]
 
     return run
+
+
+def _rescaled(sums: Array, factor: Multiplier) -> Array:
+    """Return sums times the factor, rounded twice, the second time halves up: LiteRT's product is ruy's."""
+    left, right = max(int(factor.shift), 0), max(-int(factor.shift), 0)
+    high = saturating_rounding_doubling_high_mul(fixed_point.wrapped(sums << left), factor.value)
+    result: Array = (high + ((1 << right) >> 1)) >> right
+    return result
 
 
 def _cell(gates: Array, c: Array) -> tuple[Array, Array]:

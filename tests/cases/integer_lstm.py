@@ -191,8 +191,11 @@ def _svdf(
     )
 
 
-def _basic(name: str, batch: int, depth: int, cells: int, weights_zero: int) -> Case:
-    """UINT8 activations, 16-bit states; the outputs are activation, state, joined inputs and gates."""
+def _basic(name: str, batch: int, depth: int, cells: int, weights_zero: int, scale: float = 0.02) -> Case:
+    """UINT8 activations, 16-bit states; the outputs are activation, state, joined inputs and gates.
+
+    scale: of the weights; gates are rounded once more if it is below 2**-6.
+    """
     random = Integers(56)
     inputs = [
         random.full(T.UINT8, batch, depth),
@@ -202,7 +205,7 @@ def _basic(name: str, batch: int, depth: int, cells: int, weights_zero: int) -> 
         np.zeros((batch, cells), np.int16),
     ]
     activation, state = affine(1 / 128, 128), affine(2.0**-11)
-    quantization = {0: activation, 1: activation, 2: affine(0.02, weights_zero), 3: affine(0.02 / 128), 4: state}
+    quantization = {0: activation, 1: activation, 2: affine(scale, weights_zero), 3: affine(scale / 128), 4: state}
     outputs = [
         TensorSpec(type_, None, quantization=q)
         for type_, q in ((T.UINT8, activation), (T.INT16, state), (T.UINT8, activation), (T.INT16, affine(2.0**-12)))
@@ -218,12 +221,16 @@ def _basic(name: str, batch: int, depth: int, cells: int, weights_zero: int) -> 
         quantization,
         outputs,
         2,
+        device="a bias with a scale below 2**-13" if scale < 2**-6 else None,
     )
 
 
 CASES = (
     _basic("BASIC", 3, 5, 4, 128),
     _basic("BASIC, weights with a zero point", 2, 7, 6, 3),
+    _basic("BASIC, small scale", 33, 7, 6, 99, 0.014),
+    _basic("BASIC, smaller scale", 2, 17, 9, 221, 0.0045),
+    _basic("BASIC, one row", 1, 30, 16, 93, 0.0082),
     _step("plain", 2, 5, 4),
     _step("zero points at the ends", 2, 5, 4, zero_points=(-128, 127)),
     _step("coupled gates", 2, 5, 4, cifg=True),

@@ -29,10 +29,11 @@ def _claim(options: LSTMOptions, inputs: claims.Specs, outputs: Sequence[TensorS
     ):
         return refusal
     try:
-        integer_basic_lstm.factor_of(bias, outputs[1])
+        factor = integer_basic_lstm.factor_of(bias, outputs[1])
     except UnsupportedOp as error:
         return Refusal(str(error))
-    return None
+    # The kernel of products rounds halves away from zero where it shifts to the right, and ruy rounds them up.
+    return Refusal("a bias with a scale below 2**-13") if factor.shift < 0 else None
 
 
 def _lower(call: Call) -> list[Step]:

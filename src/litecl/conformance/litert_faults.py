@@ -63,11 +63,6 @@ def _two_rnns(model: Model) -> bool:
     return len(nodes) == 2 and all(node.op.name == "BIDIRECTIONAL_SEQUENCE_RNN" for node in nodes)
 
 
-def _is_byte_lstm(graph: Subgraph, node: Node) -> bool:
-    specs = _inputs(graph, node)
-    return node.op.name == "LSTM" and specs[0] is not None and specs[0].type == TensorType.UINT8
-
-
 def _is_int8_matmul(graph: Subgraph, node: Node) -> bool:
     specs = [spec for spec in _inputs(graph, node) if spec is not None]
     return node.op.name == "BATCH_MATMUL" and all(spec.type == TensorType.INT8 for spec in specs)
@@ -207,7 +202,6 @@ _OF_THE_REFERENCE = (
     Known(
         "the scales of blocks of 4-bit weights are ignored", _REFERENCE, *_SINCE_2, shows=_any(_has_blocks_of_4_bits)
     ),
-    Known("gates of UINT8 LSTMs are off by a step", _REFERENCE, *_SINCE_1, shows=_any(_is_byte_lstm), most=0.01),
     Known(
         "the last channel of a neighbourhood is left out", _REFERENCE, *_SINCE_1, ("LOCAL_RESPONSE_NORMALIZATION/*",)
     ),
