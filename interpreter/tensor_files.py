@@ -11,6 +11,7 @@ import numpy as np
 
 from litecl.interpreter.errors import ModelError, brief
 from litecl.interpreter.graph import Array
+from litecl.interpreter.regular_files import open_regular
 from litecl.interpreter.whole_files import whole_file
 
 _VERSION = 1
@@ -54,7 +55,7 @@ def read(path: str | PathLike[str]) -> dict[str, Array]:
     from zipfile import BadZipFile  # few processes read any
 
     try:
-        with np.load(path, allow_pickle=False) as members:
+        with open_regular(path) as file, np.load(file, allow_pickle=False) as members:
             head = json.loads(bytes(members[_HEAD]))
             if head["version"] != _VERSION:
                 raise ModelError(f"{fspath(path)}: tensors of version {head['version']}, expected {_VERSION}")

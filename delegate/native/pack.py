@@ -24,6 +24,7 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.errors import DelegateError, KernelBuildError, brief
 from litecl.interpreter.records import Matching, Misfit, Within, record
+from litecl.interpreter.regular_files import open_regular
 from litecl.interpreter.whole_files import put
 
 _FORMAT = 2
@@ -85,7 +86,7 @@ class Pack:
         if name not in packed.libraries:
             return None
         try:
-            with zipfile.ZipFile(self.path) as file:
+            with open_regular(self.path) as packed_file, zipfile.ZipFile(packed_file) as file:
                 content = _member(file, f"{_FOLDER}/{name}")
         except OSError as error:
             raise KernelBuildError(f"{self.path}: {error.strerror}") from error
@@ -99,7 +100,7 @@ class Pack:
 def read(path: Path) -> Pack:
     """Read a pack's manifest. Raises DelegateError for a file that is none, is damaged, or is of another litecl."""
     try:
-        with zipfile.ZipFile(path) as file:
+        with open_regular(path) as packed_file, zipfile.ZipFile(packed_file) as file:
             text, sealed = _member(file, _MANIFEST), file.comment.decode(errors="replace")
     except OSError as error:
         raise DelegateError(f"{path}: {error.strerror}") from error

@@ -1,5 +1,6 @@
-"""How a pack is written: as a whole, or not at all."""
+"""How a pack is written and read: as a whole, or not at all."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate.native import kinds, pack
+from litecl.interpreter.errors import DelegateError
 from support.full_disk import full_disk
 
 _LIBRARIES = {name: np.random.default_rng(seed).bytes(1 << 21) for seed, name in enumerate(("library-a", "library-b"))}
@@ -52,3 +54,11 @@ def test_a_full_disk_leaves_the_pack_that_was_there(tmp_path: Path) -> None:
             _write(path, "library-b")
         assert [*tmp_path.iterdir()] == ([path] if before else [])
     assert _library(path) == "library-a"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes on this system")
+def test_a_pipe_is_no_pack(tmp_path: Path) -> None:
+    """Nobody waits for a writer."""
+    os.mkfifo(tmp_path / "pipe.pack")
+    with pytest.raises(DelegateError, match="expected a regular file, got a pipe"):
+        pack.read(tmp_path / "pipe.pack")

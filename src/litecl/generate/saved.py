@@ -14,6 +14,7 @@ import numpy as np
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Model, Shape
 from litecl.interpreter.records import Misfit, Within, record
+from litecl.interpreter.regular_files import open_regular
 from litecl.interpreter.whole_files import whole_file
 
 _VERSION = 1
@@ -98,7 +99,7 @@ def write(path: str | PathLike[str], model: str, state: State, caches: Mapping[s
 def read(path: str | PathLike[str], limits: Limits) -> tuple[State, dict[str, Array]]:
     """Return what was written. Raises ModelError for a damaged file, or one that does not fit the model."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with open_regular(path) as opened, np.load(opened, allow_pickle=False) as arrays:
             _check_sizes(arrays, limits)
             data = json.loads(bytes(arrays[_STATE]))
             caches = {name: np.array(arrays[name]) for name in limits.caches}
