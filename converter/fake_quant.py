@@ -8,8 +8,8 @@ from litecl.converter.graph import Node
 from litecl.converter.records import Grid
 from litecl.interpreter.graph import Array
 
-_OF_VARIABLES = ("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
-FAKE_QUANTS = ("FakeQuantWithMinMaxArgs", *_OF_VARIABLES)
+OF_VARIABLES = ("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
+FAKE_QUANTS = ("FakeQuantWithMinMaxArgs", *OF_VARIABLES)
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def rounding_of(node: Node) -> Rounding | None:
     if node.op not in FAKE_QUANTS:
         return None
     bits, narrow = int(node.attrs["num_bits"]), bool(node.attrs["narrow_range"])
-    if node.op not in _OF_VARIABLES:
+    if node.op not in OF_VARIABLES:
         low, high = (np.full(1, node.attrs[name], np.float32) for name in ("min", "max"))
         return Rounding(low, high, bits, narrow)
     known = [node.input(position).data for position in (1, 2)]

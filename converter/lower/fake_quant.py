@@ -1,8 +1,11 @@
 """FakeQuant operators on activations. Those on constants are folded."""
 
-from litecl.converter.fake_quant import FAKE_QUANTS, rounding_of
+import numpy as np
+
+from litecl.converter.fake_quant import FAKE_QUANTS, OF_VARIABLES, rounding_of
 from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
+from litecl.interpreter.ops.binary import MAXIMUM, MINIMUM
 from litecl.interpreter.ops.quantize import FAKE_QUANT, FakeQuantOptions
 
 
@@ -13,6 +16,9 @@ def _fake_quant(b: Builder) -> Value:
     if rounding.low.size != 1:
         raise b.error("TFLite rounds activations to one range for all channels")
     low, high = float(rounding.low[0]), float(rounding.high[0])
+    if low == high == 0 and b.node.op in OF_VARIABLES:
+        zero = b.const(np.float32(0))  # TensorFlow makes zeros of it, and FAKE_QUANT divides by zero
+        return b.op(MAXIMUM, [b.op(MINIMUM, [b.node.input(0), zero]), zero])
     options = FakeQuantOptions(low, high, rounding.num_bits, rounding.narrow_range)
     return b.op(FAKE_QUANT, [b.node.input(0)], options)
 

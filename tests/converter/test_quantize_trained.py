@@ -221,3 +221,18 @@ def test_inputs_and_outputs_in_integers_have_the_scales_of_training(name: str) -
         scale, zero = made["quantization"]
         got = (interpreter.get_tensor(made["index"]).astype(np.float64) - zero) * scale
         assert np.abs(got - of.function(x).numpy()).max() / of.step < 2.01
+
+
+@pytest.mark.parametrize("quantize", [None, "int8"])
+def test_a_range_of_zero_makes_zeros(quantize: Any) -> None:
+    """A channel that training has switched off has such a range."""
+
+    @tf.function(input_signature=[tf.TensorSpec([2, 6])], autograph=False)  # type: ignore[untyped-decorator]
+    def function(x: Any) -> Any:
+        x = tf.quantization.fake_quant_with_min_max_vars(x, -1.0, 1.0)
+        return x + tf.quantization.fake_quant_with_min_max_vars(tf.nn.relu(x), 0.0, 0.0)
+
+    x = np.random.default_rng(0).standard_normal((2, 6)).astype(np.float32)
+    content = Converter.from_concrete_functions([function.get_concrete_function()], quantize=quantize).convert()
+    for got in (_run(content, x), oracle.run(content, [x])[0]):
+        np.testing.assert_allclose(got, function(x), atol=1e-6)
