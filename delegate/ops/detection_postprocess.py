@@ -9,6 +9,7 @@ from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Record, Refusal, Sc
 from litecl.delegate.kit.claims import Specs, constant, given, is_quantized
 from litecl.delegate.kit.schedule import Chunks, chunks
 from litecl.delegate.ops.non_max_suppression import BOX_ROWS, CANDIDATE_BYTES, rounded_up, too_long
+from litecl.delegate.quantized.integers import per_tensor
 from litecl.interpreter.arithmetic.fixed_point import scale_of, zero_point_of
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
@@ -18,6 +19,7 @@ from litecl.interpreter.ops.quantize import dequantize
 _KERNEL = "detection_postprocess"
 _ANCHORS = 2
 _INT_BYTES = 4
+_SMALLEST, _LARGEST, _BYTE = 1e-30, 1e30, 255
 _DECODING = 64  # operations, about
 
 
@@ -54,11 +56,21 @@ class DetectionPostprocess(Record):
 
 
 def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    if refusal := constant(inputs, anchors=_ANCHORS):
+    if refusal := constant(inputs, anchors=_ANCHORS) or _of_bytes(given(inputs, 0)) or _of_bytes(given(inputs, 1)):
         return refusal
     if (_anchors(given(inputs, _ANCHORS))[:, 2:] < 0).any():
         return Refusal("an anchor of negative size")  # then boxes have one, which the CPU reports
     return too_long(_comparisons(options, given(inputs, 0).static_shape[1]))
+
+
+def _of_bytes(spec: TensorSpec) -> Refusal | None:
+    """Refuse bytes that do not all stand for different numbers, whose order would not be theirs."""
+    if not is_quantized(spec):
+        return None
+    if refusal := per_tensor(spec):
+        return refusal
+    usual = _SMALLEST <= abs(scale_of(spec)) <= _LARGEST and 0 <= zero_point_of(spec) <= _BYTE
+    return None if usual else Refusal(f"scale {scale_of(spec)} and zero point {zero_point_of(spec)}")
 
 
 def _most(options: DetectionOptions, boxes: int) -> int:

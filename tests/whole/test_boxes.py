@@ -16,7 +16,7 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.ops import detection_postprocess
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.kit import heaps
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.detection_postprocess import DETECTION_POSTPROCESS, DetectionOptions
@@ -153,6 +153,22 @@ def test_detectors_that_the_device_leaves_alone(change: str, reason: str) -> Non
     interpreter = Interpreter(model_content=write(case.model()), delegates=[CLDelegate(device="native")])
     interpreter.allocate_tensors()
     assert interpreter.delegation_report().nodes[0].reason == reason
+
+
+@pytest.mark.parametrize("scales", [[0.0], [1e-45], [1e37], [np.nan], [0.1, 0.2]])
+@pytest.mark.parametrize("position", [0, 1])
+def test_bytes_that_stand_for_no_different_numbers(position: int, scales: list[float]) -> None:
+    """Their order is not that of the numbers."""
+    quantizations = [affine(0.05, 128), affine(1 / 256, 0)]
+    zeros = np.zeros(len(scales), np.int64)
+    quantizations[position] = Quantization(np.array(scales, np.float32), zeros, quantized_dimension=2)
+    boxes, scores = (
+        TensorSpec(TensorType.UINT8, (1, 5, columns), quantization=by)
+        for columns, by in zip((4, 2), quantizations, strict=True)
+    )
+    anchors = TensorSpec(TensorType.FLOAT32, (5, 4), data=np.ones((5, 4), np.float32))
+    (detector,) = detection_postprocess.CL_OPS
+    assert detector.claim(_OPTIONS, [boxes, scores, anchors], []) is not None
 
 
 @pytest.mark.parametrize("regular", [False, True])
