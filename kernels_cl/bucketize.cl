@@ -1,12 +1,24 @@
 // BUCKETIZE: y[i] is the number of ascending boundaries that are not above x[i], as C++'s std::upper_bound finds it, which
 // compares integers as floats.
-// A work-item takes per_item elements. Macro: T, the type of the elements.
+// A work-item takes per_item elements.
+// Macros: T, the type of the elements; FEW: the boundaries are few and numbers, so that a vector is compared with each.
 #include "common.h"
+
+VECTORS_OF(T, t)
 
 KERNEL void bucketize(ITEM __global const T *x, __global const float *boundaries, __global int *y, int n, int per_item,
                       int count) {
     SHARE(n, per_item);
-    for (int i = start; i < end; ++i) {
+    int i = start;
+#ifdef FEW
+    for (; i + VW <= end; i += VW) {
+        const floatv values = CONVERT(load_t(x + i), float);
+        intv buckets = 0;
+        for (int k = 0; k < count; ++k) buckets += values < (floatv)(boundaries[k]) ? (intv)(0) : (intv)(1);
+        *(__global intv_u *)(y + i) = buckets;
+    }
+#endif
+    for (; i < end; ++i) {
         const float value = (float)x[i];
         int bucket = 0;
         for (int length = count; length > 0;) {

@@ -8,7 +8,8 @@ import numpy as np
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Record, Refusal, Scratch, Step
 from litecl.delegate.kit.claims import Specs, constant, given, is_quantized
 from litecl.delegate.kit.schedule import Chunks, chunks
-from litecl.delegate.ops.non_max_suppression import BOX_ROWS, CANDIDATE_BYTES, rounded_up
+from litecl.delegate.ops.non_max_suppression import BOX_ROWS, CANDIDATE_BYTES, rounded_up, too_long
+from litecl.delegate.quantized.integers import per_tensor
 from litecl.interpreter.arithmetic.fixed_point import scale_of, zero_point_of
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
@@ -18,6 +19,7 @@ from litecl.interpreter.ops.quantize import dequantize
 _KERNEL = "detection_postprocess"
 _ANCHORS = 2
 _INT_BYTES = 4
+_SMALLEST, _LARGEST, _BYTE = 1e-30, 1e30, 255
 _DECODING = 64  # operations, about
 
 
@@ -54,10 +56,36 @@ class DetectionPostprocess(Record):
 
 
 def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    if refusal := constant(inputs, anchors=_ANCHORS):
+    if refusal := constant(inputs, anchors=_ANCHORS) or _of_bytes(given(inputs, 0)) or _of_bytes(given(inputs, 1)):
         return refusal
-    # Else a size is negative, which the CPU reports.
-    return Refusal("an anchor of negative size") if bool((_anchors(given(inputs, _ANCHORS))[:, 2:] < 0).any()) else None
+    if (_anchors(given(inputs, _ANCHORS))[:, 2:] < 0).any():
+        return Refusal("an anchor of negative size")  # then boxes have one, which the CPU reports
+    return too_long(_comparisons(options, given(inputs, 0).static_shape[1]))
+
+
+def _of_bytes(spec: TensorSpec) -> Refusal | None:
+    """Refuse bytes that do not all stand for different numbers, whose order would not be theirs."""
+    if not is_quantized(spec):
+        return None
+    if refusal := per_tensor(spec):
+        return refusal
+    usual = _SMALLEST <= abs(scale_of(spec)) <= _LARGEST and 0 <= zero_point_of(spec) <= _BYTE
+    return None if usual else Refusal(f"scale {scale_of(spec)} and zero point {zero_point_of(spec)}")
+
+
+def _most(options: DetectionOptions, boxes: int) -> int:
+    """Return how many boxes a suppression selects."""
+    per_class = options.detections_per_class if options.use_regular_nms else options.max_detections
+    return min(per_class, options.max_detections, boxes)
+
+
+def _comparisons(options: DetectionOptions, boxes: int) -> int:
+    """Return how often boxes, or scores of them, are compared at most."""
+    most = _most(options, boxes)
+    if not options.use_regular_nms:
+        return boxes * most
+    found = options.num_classes * most
+    return options.num_classes * boxes * most + found * min(options.max_detections, found)
 
 
 def _anchors(spec: TensorSpec) -> Array:
@@ -75,8 +103,7 @@ def _numbers(call: Call) -> DetectionPostprocess:
     options: DetectionOptions = call.options
     encodings, scores = (call.input(i) for i in (0, 1))
     _, boxes, columns = scores.shape
-    per_class = options.detections_per_class if options.use_regular_nms else options.max_detections
-    most = min(per_class, options.max_detections, boxes)
+    most = _most(options, boxes)
     return DetectionPostprocess(
         boxes,
         encodings.shape[2],
@@ -127,7 +154,7 @@ def _fast(call: Call) -> list[Step]:
     selecting = (encodings, anchors, scores, keys, order, other, kept, chosen, best, *call.outputs, d)
     return [
         share.launch("best_classes", (scores, keys, best, d, *share.args), defines),
-        _alone(call, "fast_suppression", selecting, defines),
+        _alone(call, "fast_suppression", selecting, defines, _comparisons(call.options, d.boxes)),
     ]
 
 
@@ -144,13 +171,15 @@ def _regular(call: Call) -> list[Step]:
     selecting = (corners, scores, keys, order, other, kept, chosen, counts, d, *by_class.args)
     return [
         by_box.launch("decode_boxes", (encodings, anchors, corners, d, *by_box.args), defines),
-        by_class.launch("regular_suppression", selecting, defines),
+        by_class.launch("regular_suppression", selecting, defines, _comparisons(call.options, d.boxes)),
         _alone(call, "best_detections", (corners, scores, chosen, counts, best, *call.outputs, d), defines),
     ]
 
 
-def _alone(call: Call, entry: str, args: tuple[Any, ...], defines: dict[str, str | int | float]) -> Launch:
-    return chunks(_KERNEL, 1, call.target).launch(entry, args, defines)
+def _alone(
+    call: Call, entry: str, args: tuple[Any, ...], defines: dict[str, str | int | float], flops: int = 0
+) -> Launch:
+    return chunks(_KERNEL, 1, call.target).launch(entry, args, defines, flops)
 
 
 CL_OPS = (

@@ -16,6 +16,7 @@ CANDIDATE_BYTES = 12
 BOX_ROWS = 5
 """Rows of floats of the boxes that are kept (boxes.h)."""
 _SIGMA = 5
+_MOST_COMPARISONS = 1 << 28  # a second's, about, without vectors
 
 
 def rounded_up(count: int, width: int) -> int:
@@ -23,12 +24,21 @@ def rounded_up(count: int, width: int) -> int:
     return -(-count // width) * width
 
 
+def too_long(comparisons: int) -> Refusal | None:
+    """Refuse boxes that take so long that a time limit should end it, which nothing does on the device."""
+    return Refusal(f"up to {comparisons} comparisons of boxes") if comparisons > _MOST_COMPARISONS else None
+
+
 def _claim_hard(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    return constant(inputs, max_output_size=2)
+    return constant(inputs, max_output_size=2) or too_long(_comparisons(given(inputs, 1), outputs[0]))
+
+
+def _comparisons(scores: TensorSpec, chosen: TensorSpec) -> int:
+    return scores.size * min(scores.size, chosen.size)
 
 
 def _claim_soft(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    if refusal := constant(inputs, max_output_size=2, soft_nms_sigma=_SIGMA):
+    if refusal := _claim_hard(options, inputs, outputs) or constant(inputs, soft_nms_sigma=_SIGMA):
         return refusal
     sigma = given(inputs, _SIGMA).data
     return Refusal("a negative soft_nms_sigma") if sigma is not None and sigma < 0 else None
@@ -44,7 +54,8 @@ def _lower(call: Call) -> list[Step]:
     sizes = (np.int32(size) for size in (n, most, room))
     args = (boxes, scores, iou_threshold, score_threshold, *soft, chosen, count, *memory, *sizes)
     defines = {"SOFT": 1} if soft else {}
-    return [chunks("non_max_suppression", 1, call.target).launch("non_max_suppression", args, defines)]
+    most_work = _comparisons(scores.spec, call.outputs[0].spec)  # or far less, as boxes are
+    return [chunks("non_max_suppression", 1, call.target).launch("non_max_suppression", args, defines, most_work)]
 
 
 CL_OPS = (

@@ -24,5 +24,8 @@ CASES = (
     Case("boundaries that are no numbers", BUCKETIZE, BucketizeOptions((1.0, np.nan, np.nan, 2.0)), [EDGES]),
     Case("no boundary", BUCKETIZE, BucketizeOptions(), [EDGES]),
     Case("many boundaries", BUCKETIZE, BucketizeOptions(tuple(np.linspace(-2, 2, 101))), [_random.normal(50, 40)]),
+    Case("few boundaries, many elements", BUCKETIZE, _boundaries, [_random.normal(37, 5)]),
+    Case("few boundaries, many int64", BUCKETIZE, _wide, [np.array([*_near, 2**53 - 1, 2**62 + 1, -(2**63)] * 5)]),
+    Case("NaN and infinities", BUCKETIZE, _boundaries, [np.array([np.nan, np.inf, -np.inf, -0.0] * 9, np.float32)]),
     Case("one boundary", BUCKETIZE, BucketizeOptions((0.5,)), [EDGES]),
 )

@@ -13,13 +13,15 @@ from litecl.cases import Case
 from litecl.cases.quantize import affine
 from litecl.cases.values import scalar
 from litecl.delegate import CLDelegate
+from litecl.delegate.ops import detection_postprocess
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.kit import heaps
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.detection_postprocess import DETECTION_POSTPROCESS, DetectionOptions
 from litecl.interpreter.ops.non_max_suppression import NON_MAX_SUPPRESSION_V4, NON_MAX_SUPPRESSION_V5
+from litecl.interpreter.schema import TensorType
 from support import devices, oracle
 
 _STRANGE = (np.nan, np.inf, -np.inf)
@@ -151,6 +153,35 @@ def test_detectors_that_the_device_leaves_alone(change: str, reason: str) -> Non
     interpreter = Interpreter(model_content=write(case.model()), delegates=[CLDelegate(device="native")])
     interpreter.allocate_tensors()
     assert interpreter.delegation_report().nodes[0].reason == reason
+
+
+@pytest.mark.parametrize("scales", [[0.0], [1e-45], [1e37], [np.nan], [0.1, 0.2]])
+@pytest.mark.parametrize("position", [0, 1])
+def test_bytes_that_stand_for_no_different_numbers(position: int, scales: list[float]) -> None:
+    """Their order is not that of the numbers."""
+    quantizations = [affine(0.05, 128), affine(1 / 256, 0)]
+    zeros = np.zeros(len(scales), np.int64)
+    quantizations[position] = Quantization(np.array(scales, np.float32), zeros, quantized_dimension=2)
+    boxes, scores = (
+        TensorSpec(TensorType.UINT8, (1, 5, columns), quantization=by)
+        for columns, by in zip((4, 2), quantizations, strict=True)
+    )
+    anchors = TensorSpec(TensorType.FLOAT32, (5, 4), data=np.ones((5, 4), np.float32))
+    (detector,) = detection_postprocess.CL_OPS
+    assert detector.claim(_OPTIONS, [boxes, scores, anchors], []) is not None
+
+
+@pytest.mark.parametrize("regular", [False, True])
+def test_what_takes_longer_than_a_time_limit_allows(regular: bool) -> None:
+    """The interpreter heeds the limit between selections, which a kernel cannot."""
+    boxes = [TensorSpec(TensorType.FLOAT32, (1, 100_000, 4)), TensorSpec(TensorType.FLOAT32, (1, 100_000, 2))]
+    anchors = TensorSpec(TensorType.FLOAT32, (100_000, 4), data=np.ones((100_000, 4), np.float32))
+    options = replace(_OPTIONS, max_detections=30_000, detections_per_class=30_000, use_regular_nms=regular)
+    (detector,) = detection_postprocess.CL_OPS
+    assert detector.claim(replace(options, max_detections=100), [*boxes, anchors], []) is None
+    refusal = detector.claim(options, [*boxes, anchors], [])
+    assert refusal is not None
+    assert "comparisons of boxes" in refusal.reason
 
 
 @pytest.mark.parametrize("seed", range(5))
