@@ -4,10 +4,12 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
+from functools import cached_property
 
 from litecl.delegate.analysis.cost import mostly_integers, work_flops
 from litecl.delegate.analysis.explicit import Explicit, explicit
 from litecl.delegate.analysis.list_writes import learned, with_lists_in_place
+from litecl.delegate.backend.direct import on_buffers
 from litecl.delegate.backend.errors import host_memory
 from litecl.delegate.backend.program import Program
 from litecl.delegate.backend.protocols import Device, KeepsTensors
@@ -25,16 +27,21 @@ from litecl.delegate.region import constant_bytes, large_inputs, partition_rows,
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, WarmUp, summary, warn
 from litecl.delegate.report_details import kernel_name, with_details
 from litecl.delegate.tuning import Demand
-from litecl.delegate.user_buffers import OnBuffers
 from litecl.interpreter import limits
+from litecl.interpreter.buffers import Buffer, HostBuffer
 from litecl.interpreter.dataclass import dataclass
+from litecl.interpreter.delegation import Moved
 from litecl.interpreter.dynamic_range import is_dynamic
-from litecl.interpreter.errors import DelegateError, DeviceNotFound, LimitError, OutOfDeviceMemory
+from litecl.interpreter.errors import DelegateError, DeviceNotFound, LimitError, ModelError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec, callees_of, entries, reached
+from litecl.interpreter.op import InPlace
+
+Allotted = Sequence[tuple[Program, Mapping[int, Buffer]]]
+"""Regions, each with the buffers that it uses, by tensor."""
 
 
 @dataclass
-class CLDelegation(OnBuffers):
+class CLDelegation:
     """One model with its regions on one device."""
 
     original: Model
@@ -56,6 +63,8 @@ class CLDelegation(OnBuffers):
     _rows: list[NodeRow] = field(default_factory=list)
     _called: set[int] = field(default_factory=set)  # subgraphs that nodes run
     _shared: dict[int, tuple[dict[int, Array], set[int]]] = field(default_factory=dict)  # input_memory, copied_inputs
+    _buffers: dict[int, Sequence[tuple[Program, Collection[int]]]] = field(default_factory=dict)  # see _free
+    _asked: dict[int, tuple[int, Mapping[int, Buffer] | None, Allotted]] = field(default_factory=dict)  # see use
     _build_s: float = 0.0
     _cache_hits: int = 0
     _phases: dict[str, float] = field(default_factory=dict)
@@ -208,6 +217,84 @@ class CLDelegation(OnBuffers):
         programs = self._programs.values()
         return sum(p.plan.arena.size_bytes + p.binding.own_bytes for p in programs) + sum(constant_bytes(programs))
 
+    # Buffers that outlive a run
+
+    def new_buffer(self, size_bytes: int) -> Buffer | None:
+        """See ``Delegation.new_buffer``."""
+        return None if self._keeper is None else self._keeper.new_buffer(size_bytes)
+
+    def takes(self, buffer: Buffer) -> bool:
+        """See ``Delegation.takes``."""
+        return self._keeper is not None and self._keeper.takes(buffer)
+
+    @cached_property
+    def _keeper(self) -> KeepsTensors | None:
+        return self._device if isinstance(self._device, KeepsTensors) else None
+
+    def count(self, moved: Moved) -> None:
+        """See ``Delegation.count``."""
+        self.counters.end(moved)
+
+    def use(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Collection[int]:
+        """See ``Delegation.use``."""
+        if not buffers:
+            for program, _ in self._free(subgraph):
+                program.use(buffers)
+            return ()
+        programs, asked, _ = last = self._asked.get(subgraph, (0, None, ()))
+        if buffers is not asked or programs != len(self._programs):
+            last = self._asked[subgraph] = len(self._programs), buffers, self._allot(subgraph, buffers)
+        return {tensor for program, given in last[2] for tensor in program.use(given)}
+
+    def _allot(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Allotted:
+        """Return the regions of a subgraph, each with the buffers that it uses."""
+        graph = self.model.subgraphs[subgraph]
+        for tensor, buffer in buffers.items():
+            if self._device is not None and not self.takes(buffer) and not isinstance(buffer, HostBuffer):
+                raise ModelError(
+                    f"{graph.tensors[tensor].name!r}: the buffer is of another OpenCL context than the model: compile "
+                    "the model for the buffer's context (EnvironmentOptions(cl_context=...), CLDelegate(context))"
+                )
+        taken = {t: b for t, b in buffers.items() if self.takes(b)}
+        return [(p, {t: b for t, b in taken.items() if t in free}) for p, free in self._free(subgraph)]
+
+    def updates(self, subgraph: int) -> Mapping[int, int]:
+        """See ``Delegation.updates``."""
+        if not self.surely_ends(subgraph):
+            return {}
+        found: dict[int, int] = {}
+        for program, free in self._free(subgraph):
+            inputs = zip(program.plan.region.inputs, program.plan.inputs, strict=True)
+            given = {operand: tensor for tensor, operand in inputs if tensor in free}
+            updated = program.binding.updated.items()
+            found |= {t: given[o] for o, results in updated if o in given for t in results if t in free}
+        return found
+
+    def surely_ends(self, subgraph: int) -> bool:
+        """See ``Delegation.surely_ends``."""
+        nodes, free = self.model.subgraphs[subgraph].nodes, self._free(subgraph)
+        return len(nodes) == len(free) == 1 and not free[0][0].is_bounded
+
+    def quick(self, subgraph: int, inputs: Mapping[int, Array]) -> InPlace | None:
+        """See ``Delegation.quick``."""
+        if not self.surely_ends(subgraph):
+            return None
+        ((program, _),) = self._free(subgraph)
+        return on_buffers(program, inputs, self.counters, _raise)
+
+    def _free(self, subgraph: int) -> Sequence[tuple[Program, Collection[int]]]:
+        """Return the regions of a subgraph, each with the tensors that may lie in buffers. The others are read by the
+        CPU or by several regions, or are another tensor's memory.
+        """
+        regions = [p for p in self._programs.values() if p.plan.region.subgraph == subgraph]
+        if subgraph not in self._buffers:
+            graph = self.model.subgraphs[subgraph]
+            entered = regions if subgraph not in self._called else []
+            self._buffers[subgraph] = [(p, {t for t in p.binding.tensors if _is_alone(graph, t)}) for p in entered]
+        return [(program, free) for program, free in self._buffers[subgraph] if program in regions]
+
+    # Regions
+
     def _build(self, region: Region, nodes: tuple[Node, ...], parts: Partitioning) -> Node | None:
         """Return the node that runs a region, or None if the device fails to build it. nodes: what the CPU runs instead
         if the region fails at run time.
@@ -297,3 +384,13 @@ def _reserve(planned: Plan) -> None:
         limits.reserve(planned.arena.size_bytes + apart + constants)
     except LimitError as error:
         raise OutOfDeviceMemory(f"the region {error}") from None
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def _is_alone(graph: Subgraph, tensor: int) -> bool:
+    """Return whether an input is read by one node, or an output by none, and nothing else is made of it."""
+    readers = [node for node in graph.nodes if tensor in node.inputs]
+    return len(readers) + graph.outputs.count(tensor) == 1

@@ -1,37 +1,43 @@
 """The public interpreter, a drop-in for ``tf.lite.Interpreter`` and ``ai_edge_litert.interpreter.Interpreter``."""
 
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import replace
 from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from litecl.interpreter import arguments, limits
-from litecl.interpreter.allocation import Allocation
 from litecl.interpreter.custom import CustomOp, with_custom_ops
-from litecl.interpreter.delegation import Delegate, Delegation
+from litecl.interpreter.delegation import Delegate, Delegation, Moved, Report
+from litecl.interpreter.details import OpDetails, TensorDetails, tensor_details
+from litecl.interpreter.device_tensor import DeviceTensor
 from litecl.interpreter.dynamic_range import DynamicRange, quantized_as
-from litecl.interpreter.errors import DifferenceWarning, ModelError, refusals
-from litecl.interpreter.feeding import blank, checked, entry_shapes, seen
+from litecl.interpreter.errors import DifferenceWarning, ModelError, ShapeError, refusals
+from litecl.interpreter.feeding import blank, check_strict, checked, entry_shapes, input_of, seen
 from litecl.interpreter.file.reader import read
-from litecl.interpreter.graph import Array, Model, TensorSpec
-from litecl.interpreter.lifetime import Lifetime, kept
-from litecl.interpreter.on_tensors import OnTensors
+from litecl.interpreter.graph import ABSENT, Array, Model, Shape, Subgraph, TensorSpec
+from litecl.interpreter.html import paragraph
+from litecl.interpreter.on_tensors import Shown
 from litecl.interpreter.op import InPlace
 from litecl.interpreter.overwritten import difference
-from litecl.interpreter.prepared import Preparation, Shelf
+from litecl.interpreter.prepared import Entries, Preparation, Prepared, Shelf
 from litecl.interpreter.resolver import OpResolverType, resolver
 from litecl.interpreter.run.executor import Executor, Listener
 from litecl.interpreter.run.shapes import Known
 from litecl.interpreter.run.variables import Variables
+from litecl.interpreter.shown import html, line, source_name, state
 from litecl.interpreter.signature import SignatureRunner, only_key
 
 Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
 
 
-class Interpreter(OnTensors, Allocation, Lifetime):
+class Interpreter:
     """Runs a TensorFlow Lite model. It is closed by ``close()`` or at the end of ``with``, and can be pickled.
 
     model_path: a path, or the bytes of a file, or a ``Model``.
@@ -84,7 +90,7 @@ class Interpreter(OnTensors, Allocation, Lifetime):
         shapes_kept: int | None = None,
         dynamic_range: DynamicRange | None = None,
     ) -> None:
-        self._arguments = kept(locals())
+        self._arguments = _kept(locals())
         source = arguments.one_of(model_path, model_content)
         resolver(experimental_op_resolver_type)
         threads, kept_shapes = arguments.count("num_threads", num_threads), arguments.count("shapes_kept", shapes_kept)
@@ -124,6 +130,239 @@ class Interpreter(OnTensors, Allocation, Lifetime):
         self._busy = False
         self._threads: AbstractContextManager[None] = nullcontext()
         self._limits_apply = False
+
+    # What it is of
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        if "_executor" not in self.__dict__:
+            return f"<{kind}: closed>"
+        report = self.delegation_report() if self._delegations else None
+        told = state(len(self._model.subgraphs[0].nodes), report, allocated=self._executor is not None)
+        return f"<{kind} of {self._tensors_line()}; {told}>"
+
+    def _repr_html_(self) -> str:
+        """Return inputs, outputs and the delegate's report as HTML, which notebooks show."""
+        if "_executor" not in self.__dict__:
+            return paragraph(repr(self))
+        report = self.delegation_report() if self._delegations else None
+        title = f"{type(self).__name__} of {source_name(self._arguments)}"
+        return html(title, self.get_input_details(), self.get_output_details(), report)
+
+    def _tensors_line(self) -> str:
+        return f"{source_name(self._arguments)}: {line(self.get_input_details(), self.get_output_details())}"
+
+    @property
+    def model(self) -> Model:
+        """The model as loaded."""
+        return self._model
+
+    def num_subgraphs(self) -> int:
+        """Return the number of subgraphs."""
+        return len(self._model.subgraphs)
+
+    def get_input_details(self) -> list[TensorDetails]:
+        """Return name, index, shape, shape signature, dtype and quantization of every input, in TFLite's dictionaries.
+
+        After ``resize_tensor_input`` the shape is the new one at once.
+        """
+        return [self._details(t) for t in self._model.subgraphs[0].inputs]
+
+    def get_output_details(self) -> list[TensorDetails]:
+        """Return the same for every output; a shape not known before run time is the declared one until then."""
+        return [self._details(t) for t in self._model.subgraphs[0].outputs]
+
+    def get_tensor_details(self, subgraph_index: int = 0) -> list[TensorDetails]:
+        """Return the same for every tensor of a subgraph. Raises ModelError for a subgraph that does not exist."""
+        graph = self._graph(subgraph_index)
+        return [self._details(t, subgraph_index) for t in range(len(graph.tensors))]
+
+    def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
+        """Return the names of inputs and outputs by signature key."""
+        return {s.key: {"inputs": sorted(s.inputs), "outputs": sorted(s.outputs)} for s in self._model.signatures}
+
+    def _get_full_signature_list(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Return tensor indices by name, by "inputs" and "outputs", and by signature key."""
+        signatures = sorted(self._model.signatures, key=lambda signature: signature.key)
+        return {s.key: {"inputs": _sorted(s.inputs), "outputs": _sorted(s.outputs)} for s in signatures}
+
+    def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> TensorDetails:
+        """Return TFLite's dictionary for one tensor. Raises ModelError for one that does not exist."""
+        return self._details(arguments.index("tensor_index", tensor_index), subgraph_index)
+
+    def _get_ops_details(self) -> list[OpDetails]:
+        """Return a dictionary for every operator of subgraph 0: name, tensors, and types of these."""
+        return [self._get_op_details(position) for position in range(len(self._model.subgraphs[0].nodes))]
+
+    def _get_op_details(self, op_index: int) -> OpDetails:
+        """Return the dictionary of the operator at a position. Raises ModelError where there is none."""
+        nodes, position = self._model.subgraphs[0].nodes, arguments.index("op_index", op_index)
+        if not 0 <= position < len(nodes):
+            raise ModelError(f"operator {position} out of range for {len(nodes)} operators")
+        node = nodes[position]
+        inputs, outputs = ([t for t in ts if t != ABSENT] for ts in (node.inputs, node.outputs))
+        return {
+            "index": position,
+            "op_name": node.op.name,
+            "inputs": np.array(node.inputs, np.int32),
+            "outputs": np.array(node.outputs, np.int32),
+            "operand_types": [self._details(t)["dtype"] for t in inputs],
+            "result_types": [self._details(t)["dtype"] for t in outputs],
+        }
+
+    def delegation_report(self) -> Report:
+        """Return the nodes that the delegate claimed, the reasons of the others, and the counters of the last invoke.
+
+        Raises ModelError if there is no delegate or tensors have not been allocated.
+        """
+        if not self._delegations:
+            raise ModelError("no delegation to report: pass delegates=[...] and call allocate_tensors()")
+        return self._delegations[-1].report()
+
+    def _count(self, moved: Moved) -> None:
+        """Count what a signature's call has copied, in the delegate's report."""
+        if self._delegations:
+            self._delegations[-1].count(moved)
+
+    @property
+    def experimental_compress_quantization_zero_points(self) -> bool:
+        """The constructor's argument; it has no effect."""
+        return bool(self._arguments["experimental_compress_quantization_zero_points"])
+
+    def _graph(self, subgraph: int) -> Subgraph:
+        """Return a subgraph. Raises ModelError for one that does not exist."""
+        graphs, number = self._model.subgraphs, arguments.index("subgraph_index", subgraph)
+        if not 0 <= number < len(graphs):
+            raise ModelError(f"subgraph {number} out of range for {len(graphs)} subgraphs")
+        return graphs[number]
+
+    def _spec(self, tensor: int, subgraph: int) -> TensorSpec:
+        """Return what is known of a tensor. Raises ModelError for one that does not exist."""
+        graph = self._graph(subgraph)
+        if not 0 <= arguments.index("tensor_index", tensor) < len(graph.tensors):
+            raise ModelError(f"tensor {tensor} out of range for {len(graph.tensors)} tensors")
+        return self._specs[subgraph][tensor]
+
+    def _details(self, tensor: int, subgraph: int = 0) -> TensorDetails:
+        spec = self._spec(tensor, subgraph)
+        return tensor_details(tensor, replace(spec, shape=self._shape(tensor, subgraph)))
+
+    def _shape(self, tensor: int, subgraph: int) -> Shape:
+        """Return the shape that a caller asked for, or else of the value, or as inferred, or as declared."""
+        graph = self._model.subgraphs[subgraph]
+        if subgraph in self._entries and tensor in graph.inputs:
+            return self._entries[subgraph][graph.inputs.index(tensor)]
+        value = self._values.get(subgraph, {}).get(tensor)
+        shape = self._specs[subgraph][tensor].shape if value is None else value.shape
+        return graph.tensors[tensor].static_shape if shape is None else shape
+
+    # Shapes and memory
+
+    def resize_tensor_input(
+        self, input_index: int, tensor_size: npt.ArrayLike, strict: bool = False, *, subgraph_index: int = 0
+    ) -> None:
+        """Give an input another shape; call ``allocate_tensors`` afterwards.
+
+        With ``strict`` only the dimensions that the signature leaves open (-1) may change.
+        Raises ShapeError for a tensor that is no input, a negative dimension or, if strict, a fixed dimension.
+        """
+        entries = self._resized(self._entries, input_index, tensor_size, subgraph_index, strict=strict)
+        if entries != self._entries:
+            self._entries, self._executor, self._in_place = entries, None, {}
+
+    def _resized(
+        self, entries: Entries, tensor: int, size: npt.ArrayLike, subgraph: int, *, strict: bool = False
+    ) -> dict[int, tuple[Shape, ...]]:
+        """Return the shapes of all inputs with another one for one of them."""
+        graph = self._graph(subgraph)
+        if arguments.index("input_index", tensor) not in graph.inputs:
+            raise ShapeError(f"resize: tensor {tensor} is not an input; inputs are {list(graph.inputs)}")
+        shape = arguments.shape(size)
+        if strict:
+            check_strict(graph.tensors[tensor], shape)
+        shapes, position = entries[subgraph], graph.inputs.index(tensor)
+        return {**entries, subgraph: (*shapes[:position], shape, *shapes[position + 1 :])}
+
+    def allocate_tensors(self) -> None:
+        """Propagates shapes, lets the delegates claim their parts and resets variables; a no-op if nothing changed.
+
+        For shapes that it was allocated for before, or that were prepared ahead, only memory changes.
+        """
+        if self._executor is not None:
+            if self._preliminary and not self._busy:
+                self._hand_over()
+            return
+        if self._busy:
+            raise ModelError("allocate_tensors: this interpreter is running")
+        with refusals("allocate_tensors"):
+            self._take(limits.within(self._budget, self._found))
+
+    @property
+    def is_allocated(self) -> bool:
+        """True if tensors are allocated for the current shapes of the inputs."""
+        return self._executor is not None
+
+    def prepare(self, *shapes: Mapping[int | str, npt.ArrayLike], subgraph_index: int = 0) -> None:
+        """Prepare the model for other input shapes ahead of time; they stay prepared, and nothing else changes.
+
+        shapes: by an input's index or name; inputs that are not named keep theirs. Raises what ``resize_tensor_input``
+        and ``allocate_tensors`` raise, and ModelError with a ``memory_limit``.
+        """
+        if self._budget is not None and self._budget.memory_bytes is not None:
+            raise ModelError("prepare: with a memory_limit only the current shapes are kept")
+        for given in shapes:
+            entries: Entries = self._entries
+            for name, size in given.items():
+                tensor = input_of(self._graph(subgraph_index), name)
+                entries = self._resized(entries, tensor, size, subgraph_index)
+            if not self._shelf.holds_ahead(entries):
+                limits.within(self._budget, self._prepared, entries, True)
+
+    def _found(self) -> Prepared:
+        return self._shelf.take(self._entries, self._variables) or self._prepared(self._entries)
+
+    def _prepared(self, entries: Entries, ahead: bool = False) -> Prepared:
+        if not ahead:
+            self._delegations = ()
+            self._shelf.make_room()
+        prepared = self._preparation.prepare(entries)
+        self._shelf.put(entries, prepared)
+        return prepared
+
+    def _take(self, prepared: Prepared) -> None:
+        """Run what was prepared from now on. Inputs of the same shape keep their values, variables are reset."""
+        self._variables.reset()
+        self._results, self._values, self._seen = ExitStack(), {}, set()
+        self._install(prepared)
+
+    def _install(self, prepared: Prepared) -> None:
+        """Change what the next invoke runs: all at once, for nothing is called from the first store on, so that no
+        interrupt comes in between.
+        """
+        inputs, preliminary = prepared.inputs(self._model, self._inputs), prepared.preliminary
+        limits_apply = self._budget is not None or not isinstance(prepared.threads, nullcontext)
+        self._inputs, self._limits_apply = inputs, limits_apply
+        self._specs, self._delegations, self._shared = prepared.specs, prepared.delegations, prepared.shared
+        self._threads, self._in_place, self._preliminary = prepared.threads, prepared.in_place, preliminary
+        self._executor = prepared.executor
+
+    def _hand_over(self) -> None:
+        """Let what has become ready in the background run the model from now on. Nothing changes but where: inputs,
+        outputs, variables, and inputs that a caller writes into stay what they are.
+        """
+        assert self._executor is not None
+        prepared = self._preparation.successor(self._entries, self._specs, self._delegations, self._executor)
+        if prepared is not None:
+            self._shelf.put(self._entries, prepared)
+            self._install(prepared.without(self._seen))
+
+    def reset_all_variables(self, *, resources: bool = False) -> None:
+        """Set variable tensors (LSTM state) back to zeros.
+
+        resources: ``tf.Variable``s and tables too, to what the model's first run assigns; those that only another
+        signature assigns have no value then. LiteRT never resets them: a model may keep its trained weights there.
+        """
+        self._variables.reset(resources=resources)
 
     # Running
 
@@ -277,3 +516,93 @@ class Interpreter(OnTensors, Allocation, Lifetime):
     def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
         """Return a callable that takes a signature's inputs by name and returns its outputs by name."""
         return SignatureRunner(self, only_key(self._model) if signature_key is None else signature_key)
+
+    # Runs on tensors that stay on the device (``on_tensors.Runs``)
+
+    def _let(self, tensor: int, subgraph: int, value: Array) -> bool:
+        """Let an input be an array itself; return whether it is now, and not in a delegate's memory."""
+        if tensor in self._shared.get(subgraph, {}):
+            return False
+        self._inputs[subgraph][tensor] = value.view(self._spec(tensor, subgraph).dtype)
+        return True
+
+    @property
+    def _may_stop(self) -> bool:
+        """Return whether limits of memory or time may end a run."""
+        return self._budget is not None
+
+    @property
+    def _is_free(self) -> bool:
+        """Return whether nobody watches or limits the nodes of a run."""
+        return not (self._limits_apply or self._preserve or self._preparation.listeners)
+
+    def _show(self, subgraph: int, tensors: Mapping[int, DeviceTensor]) -> None:
+        """Let ``get_tensor`` find outputs of the last run in tensors."""
+        self._values = {**self._values, subgraph: Shown(self._values[subgraph], tensors)}
+
+    # Closing and pickling
+
+    def close(self) -> None:
+        """Release the model, its tensors and the memory of its delegates; any later use raises ModelError.
+
+        Arrays that ``tensor()`` has returned keep their memory. Raises ModelError if another thread is running it.
+        """
+        if self.__dict__.get("_busy"):
+            raise ModelError("close: this interpreter is running")
+        self.__dict__.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    if not TYPE_CHECKING:  # otherwise any name would seem to be an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            if not self.__dict__:
+                raise ModelError("this interpreter is closed")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the constructor's arguments and the shapes of inputs, but no values that were set, computed or kept in
+        variables.
+
+        A model given by its path is read there again. Raises ModelError for one given as a ``Model``.
+        """
+        if any(isinstance(value, Model) for value in self._arguments.values()):
+            raise ModelError(
+                "an interpreter of a Model cannot be pickled: construct it from a path or the bytes of a file"
+            )
+        return _made_again, (
+            type(self),
+            self._arguments,
+            dict(self._entries),
+            getattr(self, "_executor", None) is not None,
+        )
+
+
+def _kept(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a constructor's ``locals()`` as keywords that make the same in another process: paths are absolute."""
+    given = {name: value for name, value in arguments.items() if name not in ("self", "__class__")}
+    path = given["model_path"]
+    if isinstance(path, str | os.PathLike) and path:
+        given["model_path"] = str(Path(path).absolute())
+    return given
+
+
+def _made_again(
+    kind: Callable[..., Any], arguments: Mapping[str, Any], entries: Mapping[int, tuple[Shape, ...]], allocated: bool
+) -> Any:
+    interpreter = kind(**arguments)
+    for subgraph, shapes in entries.items():
+        tensors = interpreter.model.subgraphs[subgraph].inputs
+        for tensor, shape in zip(tensors, shapes, strict=True):
+            interpreter.resize_tensor_input(tensor, shape, subgraph_index=subgraph)
+    if allocated:
+        interpreter.allocate_tensors()
+    return interpreter
+
+
+def _sorted(names: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(names.items()))

@@ -1,6 +1,6 @@
 """The part of an interpreter that runs on tensors which stay on the device need, and what it shows of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -69,38 +69,3 @@ class Shown(dict[int, Array]):
     def get(self, number: int, default: Any = None) -> Any:
         """Return a value, or the default where there is none."""
         return self[number] if number in self.keys() else default
-
-
-class OnTensors:
-    """The methods of an interpreter that only such runs call; see ``Runs``."""
-
-    _spec: Callable[[int, int], TensorSpec]  # a method, by tensor and subgraph
-    _inputs: dict[int, dict[int, Array]]
-    _shared: Mapping[int, Mapping[int, Array]]
-    _values: dict[int, dict[int, Array]]
-    _budget: Any
-    _preparation: Any
-    _preserve: bool
-    _limits_apply: bool
-    _busy: bool
-
-    def _let(self, tensor: int, subgraph: int, value: Array) -> bool:
-        """Let an input be an array itself; return whether it is now, and not in a delegate's memory."""
-        if tensor in self._shared.get(subgraph, {}):
-            return False
-        self._inputs[subgraph][tensor] = value.view(self._spec(tensor, subgraph).dtype)
-        return True
-
-    @property
-    def _may_stop(self) -> bool:
-        """Return whether limits of memory or time may end a run."""
-        return self._budget is not None
-
-    @property
-    def _is_free(self) -> bool:
-        """Return whether nobody watches or limits the nodes of a run."""
-        return not (self._limits_apply or self._preserve or self._preparation.listeners)
-
-    def _show(self, subgraph: int, tensors: Mapping[int, DeviceTensor]) -> None:
-        """Let ``get_tensor`` find outputs of the last run in tensors."""
-        self._values = {**self._values, subgraph: Shown(self._values[subgraph], tensors)}
