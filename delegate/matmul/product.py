@@ -9,7 +9,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Scratch, Target
 from litecl.delegate.kit.schedule import Tile
-from litecl.interpreter.buffers import ALIGNMENT
+from litecl.interpreter.buffers import aligned
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
@@ -24,9 +24,8 @@ def panels(matrices: Array, panel: int, *, halves: bool = False) -> Array:
     *outer, columns, depth = matrices.shape
     whole, rest = divmod(columns, panel)
     shape = *outer, whole + (rest > 0), depth, panel
-    memory = np.zeros(prod(shape) + ALIGNMENT // 4, np.float32)
-    first = -memory.ctypes.data % ALIGNMENT // 4
-    packed = memory[first : first + prod(shape)].reshape(shape)
+    size_bytes = 4 * prod(shape)
+    packed = aligned(size_bytes)[:size_bytes].view(np.float32).reshape(shape)
     packed[..., :whole, :, :] = matrices[..., : whole * panel, :].reshape(*outer, whole, panel, depth).swapaxes(-1, -2)
     if rest:
         packed[..., whole, :, :rest] = matrices[..., whole * panel :, :].swapaxes(-1, -2)

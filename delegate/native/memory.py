@@ -77,7 +77,7 @@ def _equal(a: Array, b: Array) -> bool:
 
 def _is_apart(data: Array) -> bool:
     """Return whether a large array lies in memory of its own where kernels may read it, as packing makes weights."""
-    alone = isinstance(data.base, np.ndarray) and data.base.nbytes <= data.nbytes + ALIGNMENT
+    alone = isinstance(data.base, np.ndarray) and data.base.nbytes <= data.nbytes + LARGE_PAGE  # see ``aligned``
     return alone and data.nbytes >= _OWN_BYTES and _lies_well(data, ALIGNMENT)
 
 
