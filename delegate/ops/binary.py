@@ -95,7 +95,7 @@ def _cl_op(op: Op, claim: Claim, of_integers: str | None = None, *, fuses_activa
 
 def _exponent(b: TensorSpec) -> float | None:
     """Return the exponent of all elements, None if it is not known, or not one."""
-    return None if b.data is None or not b.size or np.ptp(b.data) else float(b.data.flat[0])
+    return None if b.data is None or not b.size or (b.data != b.data.flat[0]).any() else float(b.data.flat[0])
 
 
 def _claim_power(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:

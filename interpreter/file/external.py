@@ -16,7 +16,8 @@ from litecl.interpreter.graph import Array
 Find = Callable[[str], memoryview]  # the content of a file by its name
 
 WEIGHTS = (".bin", ".weights", ".weight", ".data")  # endings; exporters and LiteRT's tests write the first
-_ENDINGS = f"{', '.join(WEIGHTS[:-1])} or {WEIGHTS[-1]}"
+SECTION = "tflite_weights"  # LiteRT-LM's name for a file, or a bundle's section, of weights
+_ENDINGS = f"{', '.join(WEIGHTS[:-1])} or {WEIGHTS[-1]}, or {SECTION!r}"
 _PLAIN = (None, "", "unpacked")  # packings of bytes that lie as in the model's own file
 
 
@@ -74,9 +75,9 @@ def given(files: Mapping[str, memoryview]) -> Find:
 def beside(model: Path, read: Callable[[Path], memoryview]) -> Find:
     """Return what finds files of weights in a model's folder, or in folders in there.
 
-    A model is not to read any file there is: the name must end like one of weights (``WEIGHTS``), and so must the file
-    that links lead to, within the folder. If the model itself is a link, as in the cache of the Hugging Face Hub, links
-    may also lead to the folder in which its file lies.
+    A model must not read arbitrary files: the name must end like one of weights (``WEIGHTS``) or be ``SECTION``, and so
+    must the file that links lead to, within the folder. If the model itself is a link, as in the cache of the Hugging
+    Face Hub, links may also lead to the folder in which its file lies.
     """
 
     def find(name: str) -> memoryview:
@@ -98,4 +99,4 @@ def beside(model: Path, read: Callable[[Path], memoryview]) -> Find:
 
 
 def _is_named_like_weights(path: PurePath) -> bool:
-    return path.suffix.lower() in WEIGHTS
+    return path.suffix.lower() in WEIGHTS or path.name == SECTION

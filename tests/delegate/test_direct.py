@@ -74,13 +74,16 @@ def runs(built: Built, counters: Counters, initialise: Any = None) -> Direct:
 
 
 def test_states() -> None:
-    """The first run is like any other, the second is guarded, and all after it are the execution's alone."""
+    """The first run is like any other, the second is guarded, and all after it are the execution's alone.
+
+    Variables may have been reset before a run that is not.
+    """
     built, counters = Built(), Counters()
     made = runs(built, counters, lambda: built.log.append("initialised"))
     for _ in range(4):
         assert made.run()[2][7] is built.y
         assert (counters.kernel_launches, counters.host_syncs, counters.bytes_to_host) == (4, 1, 12)
-    assert built.log == ["initialised", "first", "guarded", "alone", "alone"]
+    assert built.log == ["initialised", "first", "initialised", "guarded", "alone", "alone"]
     counters.begin(5)  # something else ran
     made.run()
     assert (counters.kernel_launches, counters.invocation) == (4, -2)

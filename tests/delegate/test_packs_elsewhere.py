@@ -49,7 +49,7 @@ def maths() -> Model:
     x = g.input((4, 600))
     y = g.op(FULLY_CONNECTED, [x, g.const(randn(RNG, 600, 600) / 20)], FullyConnectedOptions())
     for op in (SIN, COS, ROUND, CEIL, FLOOR):
-        y = g.op(POW, [g.op(EXP, [g.op(op, [y], NoOptions())], NoOptions()), g.const(np.float32(0.5))], NoOptions())
+        y = g.op(POW, [g.op(EXP, [g.op(op, [y], NoOptions())], NoOptions()), g.const(np.float32(0.7))], NoOptions())
     y = g.op(ATAN2, [g.op(FLOOR_MOD, [y, g.const(np.float32(0.75))], NoOptions()), x], NoOptions())
     whole = g.op(CAST, [y], CastOptions(TensorType.FLOAT32, TensorType.INT64))
     return model(g.build(g.op(CAST, [whole], CastOptions(TensorType.INT64, TensorType.FLOAT32))))

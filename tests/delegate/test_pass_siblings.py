@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
-from litecl.delegate import CLDelegate
+from litecl.delegate import CLDelegate, disk
 from litecl.delegate.cl_op import Call, Launch, Move, Operand
 from litecl.delegate.cpu.target import CpuTarget
 from litecl.delegate.kit.strided import is_dense
@@ -151,7 +151,7 @@ def cache(
     monkeypatch.setattr(probe, "_tried", lambda found: replace(found, target=(f"-march={request.param}",), told=None))
     folder = tmp_path_factory.getbasetemp() / request.param
     yield folder
-    (facts,) = folder.glob("compiler-*.json")
+    (facts,) = disk.own(folder).glob("compiler-*.json")
     assert f"-march={request.param}".encode() in facts.read_bytes()
 
 

@@ -74,7 +74,7 @@ def test_slowest_come_first() -> None:
 
     table, overview = peers.comparisons([case("fast", 3.0), case("slow", 0.5), case("middle", 1.0)])
     (_, rows) = table.renderables  # type: ignore[union-attr]
-    assert [*rows.columns[0].cells] == ["slow", "middle", "fast"]
+    assert [str(cell) for cell in rows.columns[0].cells] == ["slow", "middle", "fast"]
     assert str(overview) == "3 models: median x1.00, lowest tenth below x0.60, 1 below 1"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.delegate import CLDelegate
+from litecl.delegate import CLDelegate, disk
 from litecl.delegate.devices import choose
 from litecl.delegate.tuning import load
 from litecl.interpreter import Interpreter
@@ -46,7 +46,7 @@ def test_tiles_are_measured_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setattr(tiles, "_ROUNDS", 1)
     arguments = ["--small", "--only", "dense", "--batch", "16", "--runs", "1", "--tune"]
     assert gpu.main([*arguments, "--device", devices.tested()[0].name]) == 0
-    assert load(tmp_path / "litecl", choose(devices.tested()[0]).identity).tiles.keys() == {
+    assert load(disk.own(tmp_path / "litecl"), choose(devices.tested()[0]).identity).tiles.keys() == {
         "1 x 16 x 32 x 64 of rows, fp32"
     }
 

@@ -275,7 +275,7 @@ def test_coverage_tells_what_was_verified(planted: Result) -> None:
         **{op: {name: "0/1"} for op in ("L2_NORMALIZATION", "CUMSUM", "TOPK_V2", "ONE_HOT")},
     }
     assert f"| {name} |" in coverage.markdown(list(rows.values()))
-    assert "UINT8 divisor that is not a constant without zeros" in rows["DIV"].refused
+    assert "INT32 divisor that is not a constant without zeros" in rows["DIV"].refused
     assert (rows["WHILE"].on_device, rows["CONV_2D"].device_ranks) == (True, "4")
 
 

@@ -69,7 +69,6 @@ def path(tmp_path: Path) -> Path:
 COMMANDS = {
     "inspect": "inspect {path}",
     "inspect everything": "inspect {path} --nodes --tensors --delegate --device native",
-    "inspect for a GPU": "inspect {path} --as sm_90",
     "run": "run {path} --device native --top 2",
     "run on the CPU": "run {path} --cpu -o {folder}/out",
     "bench": "bench {path} --seconds 0.02 --cpu",

@@ -19,7 +19,6 @@ from litecl.interpreter.file.tables import FILE_IDENTIFIER
 
 _EMBEDDERS = {"embedder": "embeddings", "per_layer_embedder": "per_layer_embeddings"}
 _MODEL = "prefill_decode"
-_WEIGHTS = "tflite_weights"  # LiteRT-LM's name for the section, as a file of constants
 _ZIP, _TFLITE = b"PK\x03\x04", "TF_LITE_"
 _ZIP_FAULTS = (  # damaged lengths, offsets, methods and names
     *(zipfile.BadZipFile, zipfile.LargeZipFile, struct.error),
@@ -69,7 +68,9 @@ def read(path: Path) -> Parts:
 
 def _litertlm(content: memoryview) -> Parts:
     found = litertlm.sections(content)
-    weights = {section.type or _MODEL: {_WEIGHTS: section.content} for section in found if section.kind == "weights"}
+    weights = {
+        section.type or _MODEL: {external.SECTION: section.content} for section in found if section.kind == "weights"
+    }
     contents = {section.type or _MODEL: section.content for section in found if section.kind == "model"}
     models = {type_: File(each, external.given(weights.get(type_, {}))) for type_, each in contents.items()}
     by_kind = {section.kind: section.content for section in reversed(found)}
