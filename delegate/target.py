@@ -103,7 +103,7 @@ class Target(ABC):
 
     @abstractmethod
     def chunks(self, kernel: str, n: int, step: int, work: int) -> Chunks:
-        """Distribute ``n`` items; a work-item handles ``step`` at once. work: the operations of an item."""
+        """Distribute ``n`` items; a work-item handles ``step`` at once. work: the elements of an item."""
 
     @abstractmethod
     def pixels(self, kernel: str, n: int, channels: int, work: int) -> Chunks:

@@ -82,7 +82,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Products:
-    """Matrix products that share a GPU's tile: ``slices`` of [rows, depth] times [depth, columns].
+    """Matrix products to choose a GPU's tile for: ``slices`` of [rows, depth] times [depth, columns].
 
     reads: how the kernel reads operands: x as "rows" or "patches", or computed on the way. arithmetic: "fp32", "fp16"
     for weights in half precision, "int8" (the depth then counts fours), or the name of a unit that multiplies halves.
