@@ -34,13 +34,13 @@ class CLDelegate(CLOptions):
 
     @classmethod
     def from_strings(cls, options: Mapping[Any, Any]) -> Self:
-        """Make a delegate of options as strings, as ``load_delegate`` takes them. Raises DelegateError."""
+        """Create a delegate from options as strings, as ``load_delegate`` takes them. Raises DelegateError."""
         return cls(**parsed(options))
 
     def apply(
         self, model: Model, specs: Sequence[Sequence[TensorSpec]], *, preserve_all_tensors: bool = False
     ) -> CLDelegation | Warming:
-        """Partition, plan and build, in the background if so chosen; see ``Delegate.apply``.
+        """Partition, plan and build, or start that in the background (``warm_up``); see ``Delegate.apply``.
 
         Raises DeviceNotFound if a named device does not exist, DelegateError if another CLDelegate has taken the
         model's nodes, and, if ``strict``, for any failure of the device.

@@ -118,7 +118,7 @@ def _is_tagged(folder: Path) -> bool:
 
 
 def _is_new(folder: Path) -> bool:
-    """Return whether a folder is empty, but for a tag that another process is writing."""
+    """Return whether a folder is empty, except for a tag that another process is writing."""
     with os.scandir(folder) as entries:
         return all(TEMPORARY.fullmatch(entry.name) for entry in entries)
 

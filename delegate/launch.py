@@ -234,7 +234,7 @@ class Tile:
 
 
 def least_waste(shapes: Sequence[tuple[int, TileShape]], rows: int, columns: int) -> tuple[int, TileShape]:
-    """Return the vector width and tile that compute ``rows`` x ``columns`` at the least cost: padded size by share."""
+    """Return the vector width and tile that compute ``rows`` x ``columns`` at least cost: padded size over share."""
 
     def waste(found: tuple[int, TileShape]) -> float:
         width, tile = found

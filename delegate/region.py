@@ -102,8 +102,8 @@ def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:
 
 
 def large_inputs(region: Region, specs: Sequence[Sequence[TensorSpec]]) -> list[int]:
-    """Return the inputs large enough for a region to get a copy of, which it may overwrite: that saves a copy within
-    the region, but costs more than writing the input straight into its memory.
+    """Return the large inputs, which a region may overwrite as it gets copies of them: that costs no more than a copy
+    within the region, but more than writing the input straight into its memory.
     """
     found = {t: specs[region.subgraph][t] for t in region.inputs}
     return [t for t, spec in found.items() if spec.size * spec.dtype.itemsize >= _LARGE_BYTES]

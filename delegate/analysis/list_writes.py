@@ -1,8 +1,9 @@
 """Replaces TensorList writes, as TensorFlow's converter emits them, with updates that keep the list's shape.
 
-The converter lowers a TensorList to a tensor, and a write of ``item`` at index ``i`` to ``CONCATENATION(SLICE(list, 0,
-i), item, SLICE(list, i + 1, -1))``. The slices' sizes change at every step, so the shape of the result is known only at
-run time. The equivalent ``DYNAMIC_UPDATE_SLICE(list, item, (i, 0, ...))`` has a static shape.
+The converter lowers a TensorList to a tensor, and a write of ``item`` at index ``i`` to
+``CONCATENATION(SLICE(list, 0, i), item, SLICE(list, i + 1, -1))``. The slices' sizes change at every step, so the shape
+of the result is known only at run time. The equivalent ``DYNAMIC_UPDATE_SLICE(list, item, (i, 0, ...))`` has a static
+shape.
 """
 
 from collections import Counter
@@ -51,7 +52,7 @@ def update_lists_in_place(model: Model, specs: Sequence[Sequence[TensorSpec]]) -
 
 
 def learned(graph: Subgraph, loaded: Sequence[TensorSpec], planned: Sequence[TensorSpec]) -> tuple[Node, ...]:
-    """Return a node that provides the values constant in the planned model but not in the loaded one; () if none.
+    """Return the node, if any, that provides the values known in the planned model but not in the loaded one.
 
     Nothing else computes them: their nodes count as folded.
     """

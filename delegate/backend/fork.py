@@ -79,7 +79,7 @@ class _Process:
         self.lock.release()
 
     def in_child(self) -> None:
-        """Drop users that cannot work in the child, and replace their locks by ones that raise. A busy ``Section`` is
+        """Drop users that cannot work in the child, and replace their locks with ones that raise. A busy ``Section`` is
         not lost: it gets a new lock, and its work is redone.
         """
         self.forked |= self.opened

@@ -35,8 +35,8 @@ class Program:
     Allocates memory, uploads constants and builds kernels; raises KernelBuildError or OutOfDeviceMemory.
     lock: held while a thread builds or runs it. binding: the memory of inputs and outputs. is_bounded: whether a run
     may end early, at a loop's limit. saved: whether the built kernels are saved, which the first run does. timed:
-    whether to time copies. copied: the last run's copies: the times (s) of its start, and of the end of inputs,
-    launches and outputs, then the bytes to and from the device.
+    whether to time copies. copied: of the last run, the times (s) of its start and of the end of inputs, launches and
+    outputs, then the bytes copied to and from the device.
     """
 
     def __init__(self, plan: Plan, device: Device, partition: int, options: CLOptions) -> None:

@@ -26,8 +26,8 @@ AtOnce = Callable[[], "Faster | None"]
 @dataclass(frozen=True)
 class Faster:
     """A faster function to run a plan. alone: whether it uses no runtime, so that it cannot fail and needs only its
-    interpreter's lock. turns: variants of it with states as after ``Execution.turn(False)`` and
-    ``Execution.turn(True)``, whatever the last call to that; None for a plan without states.
+    interpreter's lock. turns: variants with states as after ``Execution.turn(False)`` and ``Execution.turn(True)``,
+    regardless of the last call to it; None for a plan without states.
     """
 
     run: AtOnce
@@ -142,9 +142,9 @@ class Identified(Protocol):
 
     name: for people. identity: texts that differ for any other platform, device, driver or processor; they go into the
     names of cached files. needs_runtime: whether it calls a runtime, which a process's threads share, so that a child
-    of ``fork`` loses the device if a thread was inside the runtime; regions then run on a stack large enough for one
-    (stack.py). needs_threads: whether the runtime runs kernels in its own threads, so that a child of ``fork`` always
-    loses the device.
+    of ``fork`` loses the device if a thread was inside the runtime; its regions run on an ample stack (stack.py).
+    needs_threads: whether the runtime runs kernels in its own threads, so that a child of ``fork`` always loses the
+    device.
     """
 
     @property

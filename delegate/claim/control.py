@@ -104,7 +104,7 @@ def _condition(index: int, node: Node, model: Model, specs: Specs) -> str | None
 
 
 def _shapes(index: int, node: Node, model: Model, specs: Specs) -> str | None:
-    """Return which operand or result of a node has no static shape, or differs between branches; None if none."""
+    """Return which operand or result of a node has no static shape, or differs between branches; else None."""
     for position, tensor in enumerate(node.inputs):
         if tensor == ABSENT or specs[index][tensor].shape is None:
             return f"input {position} has a shape that is known only at run time"
