@@ -1,6 +1,6 @@
-"""A device operator: a claim (can it run there?) and lowerings (which kernels are launched, on what).
+"""A device operator: a claim (can it run there?) and lowerings (which kernels to launch, with which arguments).
 
-Nothing here touches a device. An operator's author finds all that a lowering needs here.
+Nothing here touches a device. This module has everything that the author of a lowering needs.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,14 +32,14 @@ _Of = TypeVar("_Of", bound=Target)
 
 @dataclass(frozen=True)
 class Refusal:
-    """The reason why a node stays on the CPU, in words for the delegation report."""
+    """The reason why a node stays on the CPU, for the delegation report."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Activation:
-    """A function that a producer applies to its result before storing it.
+    """A function that a kernel applies to its result before storing it.
 
     ``function`` is a macro of common.h's ACTIVATION family: CLAMP (to [low, high], which are run-time arguments, so
     that NONE, RELU, RELU6, RELU_N1_TO_1 and RELU_0_TO_1 share one program), TANH, LOGISTIC, HARD_SWISH, GELU, ...
@@ -62,7 +62,7 @@ class Activation:
 
 @dataclass(frozen=True)
 class Pads:
-    """Zeros around an image [n, height, width, channels]: rows and columns of them."""
+    """Zero padding of an image [n, height, width, channels], in rows and columns."""
 
     top: int = 0
     bottom: int = 0
@@ -72,13 +72,13 @@ class Pads:
 
 @dataclass(frozen=True, eq=False)
 class CallOn(Generic[_Target]):
-    """A node to be lowered for a kind of device.
+    """A node to lower for a kind of device.
 
     inputs: one operand per position, None if absent. outputs: the node's outputs, then one operand for every entry of
-    ``op.states``, the state after the node (never the memory that the state is read from).
+    ``op.states``: the state after the node (never the memory that the state is read from).
     activation: the operator's fused activation, or that of the node after it.
-    residual: a tensor of the output's shape, added before the activation (only where ``ClOp.fuses_residual``).
-    pads: zeros around the first input, beside those that the options ask for (only where ``ClOp.fuses_pads``).
+    residual: a tensor of the output's shape, added before the activation (only with ``ClOp.fuses_residual``).
+    pads: zeros around the first input, in addition to the options' padding (only with ``ClOp.fuses_pads``).
     intermediates: types and quantization of the node's intermediate tensors, which hold no values.
     """
 
@@ -93,7 +93,7 @@ class CallOn(Generic[_Target]):
 
     @property
     def weighted(self) -> tuple[Operand, Operand, Operand | None]:
-        """The operands of a product: what is multiplied, the weights, and the bias, if there is one."""
+        """The operands of a product: the input, the weights, and the bias or None."""
         x, weights, bias = (*self.inputs[:3], None)[:3]
         assert x is not None and weights is not None, "an input is absent"
         return x, weights, bias
@@ -104,14 +104,14 @@ class CallOn(Generic[_Target]):
         return [None if operand is None else operand.spec for operand in self.inputs]
 
     def input(self, position: int) -> Operand:
-        """Return an operand that the claim has checked to be present."""
+        """Return an input that the claim guarantees is present."""
         operand = self.inputs[position]
         assert operand is not None, f"input {position} is absent"
         return operand
 
 
 Call = CallOn[Target]
-"""A node to be lowered for any device."""
+"""A node to lower for any device."""
 
 Lowering = Callable[[Call], list[Step]]
 
@@ -119,7 +119,7 @@ Lowering = Callable[[Call], list[Step]]
 def or_else(
     suited: Callable[[CallOn[_Of]], list[Step] | None], otherwise: Lowering
 ) -> Callable[[CallOn[_Of]], list[Step]]:
-    """Return a lowering that suits every call: the first, and where that returns None the other."""
+    """Return a lowering that tries ``suited``, and uses ``otherwise`` if that returns None."""
 
     def lower(call: CallOn[_Of]) -> list[Step]:
         steps = suited(call)
@@ -136,21 +136,20 @@ def _none(call: Call) -> list[Step]:
 class ClOp:
     """A device operator.
 
-    claim: options, input specs (all shapes known), specs of outputs and intermediates -> a Refusal, or None: it runs.
-    lower: a Call -> its steps (a user's is called twice), for every kind of device that has no lowering of its own.
-    cpu, gpu: the lowerings of a kind. The other fields describe this claim and these lowerings, each of which honours
-        them:
-    activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.
-    chains: whether it is a step of chain.cl by its name, so that it may run as part of a chain.
-    pads: the Pads that this operator is (with the node's inputs), if the reader of the image may apply them instead.
-    fuses_activation, fuses_residual: whether they honour ``Call.activation`` beyond CLAMP, and ``Call.residual``.
-    fuses_pads: whether they honour ``Call.pads``, of an operator whose options have a VALID padding.
-    reads_rows, writes_rows: whether they honour ``Operand.row_step`` of float inputs and of a float output.
-    float64: whether its kernels compute in float64, of a node that it claims (options, input specs, output specs).
-    of_complex: whether it takes or makes complex numbers, which all others leave to the CPU.
-    cpu_only: whether GPUs leave the operator to the CPU: its kernels were measured on none.
-    joins: for an operator that only puts its inputs (the first, if there are parameters) into its output, the views
-        that they fill (options, inputs, a view of the output): whatever computes an input may write it there itself.
+    claim: options, input specs (all shapes known), specs of outputs and intermediates -> a Refusal, or None to claim.
+    lower: a Call -> its steps (a user's is called twice), for kinds of device without a lowering of their own.
+    cpu, gpu: the lowerings for CPUs and for GPUs. The other fields hold for the claim and for all lowerings:
+    activates: the Activation equivalent to this node (from its options), if the node before it may apply it instead.
+    chains: whether chain.cl has a step of this name, so that the operator may run as part of a chain.
+    pads: the Pads equivalent to this node (from its inputs), if the reader of the image may apply them instead.
+    fuses_activation, fuses_residual: whether lowerings honour ``Call.activation`` beyond CLAMP, and ``Call.residual``.
+    fuses_pads: whether lowerings honour ``Call.pads`` where the options have VALID padding.
+    reads_rows, writes_rows: whether lowerings honour ``Operand.row_step`` of float inputs and of a float output.
+    float64: whether the kernels compute a claimed node in float64 (options, input specs, output specs).
+    of_complex: whether it supports complex tensors; all other operators leave those to the CPU.
+    cpu_only: whether GPUs leave the operator to the CPU: its kernels haven't been measured on one.
+    joins: for an operator that only copies its inputs (the first, if there are parameters) into its output, the view
+        that each fills (options, inputs, a view of the output): the node that computes an input may write it there.
     """
 
     op: Op
@@ -180,11 +179,11 @@ class ClOp:
             object.__setattr__(self, kind, lower)
 
     def steps(self, call: Call) -> list[Step]:
-        """Return the steps of a node, by the lowering for its device."""
+        """Lower a node for its device."""
         return call.target.either(self.cpu, self.gpu)(call)
 
     def select(self, inputs: Specs, outputs: Sequence[TensorSpec]) -> "ClOp":
-        """Return the record of the kernel that runs a node with these tensors: this one."""
+        """Return the record for a node with these tensors: this one."""
         return self
 
 
@@ -192,8 +191,8 @@ class ClOp:
 class Variants:
     """The variants of one operator on the device, selected by a node's tensors.
 
-    special: conditions on input and output specs, each with the operator of nodes for which it is the first to hold.
-    default: the operator of all other nodes.
+    special: conditions on input and output specs, each with its variant; the first that holds selects.
+    default: the variant for all other nodes.
     """
 
     op: Op
@@ -201,7 +200,7 @@ class Variants:
     default: ClOp
 
     def select(self, inputs: Specs, outputs: Sequence[TensorSpec]) -> ClOp:
-        """Return the record of the kernel that runs a node with these tensors."""
+        """Return the record for a node with these tensors."""
         return next((cl_op for applies, cl_op in self.special if applies(inputs, outputs)), self.default)
 
 

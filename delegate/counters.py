@@ -5,7 +5,7 @@ from dataclasses import field
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.delegation import Moved
 
-_ENDED = -(1 << 62)  # no number of an invoke
+_ENDED = -(1 << 62)  # no invoke has this number
 
 
 @dataclass
@@ -13,7 +13,7 @@ class Counters:
     """The cost of the last invoke, counted while it runs.
 
     bytes_to_device, bytes_to_host: copied for regions. bytes_on_device: copied between tensors that stay on the device.
-    bytes_given, bytes_returned: copied from the arguments of a signature's call, and to its results.
+    bytes_given, bytes_returned: copied from the arguments of a signature call, and to its results.
     """
 
     kernel_launches: int = 0
@@ -27,17 +27,17 @@ class Counters:
 
     @property
     def any(self) -> bool:
-        """Return whether there was an invoke with a region, which has a launch or is waited for."""
+        """Return whether the invoke ran a region, which always launches or waits."""
         return bool(self.kernel_launches or self.host_syncs)
 
     def begin(self, invocation: int) -> None:
-        """Start from zero if this is not the invoke that was counted last."""
+        """Start from zero for a new invoke; keep counting the same one."""
         if invocation != self.invocation:
             self.clear()
             self.invocation = invocation
 
     def end(self, moved: Moved) -> None:
-        """Add what a signature's call has copied itself; any invoke after it is counted anew."""
+        """Add the copies of a signature call; the next invoke starts from zero."""
         self.bytes_given, self.bytes_returned, self.invocation = moved.given, moved.returned, _ENDED
         self.bytes_on_device += moved.within
 

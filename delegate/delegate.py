@@ -34,13 +34,13 @@ class CLDelegate(CLOptions):
 
     @classmethod
     def from_strings(cls, options: Mapping[Any, Any]) -> Self:
-        """Make a delegate of options as strings, as ``load_delegate`` takes them. Raises DelegateError."""
+        """Create a delegate from options as strings, as ``load_delegate`` takes them. Raises DelegateError."""
         return cls(**parsed(options))
 
     def apply(
         self, model: Model, specs: Sequence[Sequence[TensorSpec]], *, preserve_all_tensors: bool = False
     ) -> CLDelegation | Warming:
-        """Partition, plan and build, or begin to; see ``Delegate.apply``.
+        """Partition, plan and build, or start that in the background (``warm_up``); see ``Delegate.apply``.
 
         Raises DeviceNotFound if a named device does not exist, DelegateError if another CLDelegate has taken the
         model's nodes, and, if ``strict``, for any failure of the device.
@@ -48,7 +48,7 @@ class CLDelegate(CLOptions):
         _require_first(model)
         model = quantized_as(model, self.dynamic_range)
         specs = with_scales_of(model, specs)
-        if self.warm_up == "background" and limits.active() is None:  # a limit counts what is prepared
+        if self.warm_up == "background" and limits.active() is None:  # limits count only this thread's work
             check(self.device, disk.folder(self.cache_dir))
             return Warming(model, partial(CLDelegation, model, specs, self, preserve_all_tensors), self.progress)
         delegation = CLDelegation(model, specs, self, preserve_all_tensors)
@@ -60,7 +60,7 @@ class CLDelegate(CLOptions):
 
 
 def _require_first(model: Model) -> None:
-    """Raise DelegateError if another CLDelegate was applied before: it took every node that this one would."""
+    """Raise DelegateError if another CLDelegate came first: it has claimed every node that this one would."""
     if any(node.op.name == REGION for graph in model.subgraphs for node in graph.nodes):
         raise DelegateError(
             "two CLDelegates for one model: the first has claimed its nodes. Pass one, for one device of: "

@@ -37,7 +37,7 @@ from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec, c
 from litecl.interpreter.op import InPlace
 
 Allotted = Sequence[tuple[Program, Mapping[int, Buffer]]]
-"""Regions, each with the buffers that it uses, by tensor."""
+"""Regions with the buffers that each uses, by tensor."""
 
 
 @dataclass
@@ -49,15 +49,15 @@ class CLDelegation:
     options: CLOptions
     preserve: bool
     model: Model = field(init=False)
-    planned: Explicit = field(init=False)  # the model as regions are made of it, node by node like the original
-    loaded: Explicit = field(init=False)  # the original like that, without what was changed in it
+    planned: Explicit = field(init=False)  # the model to plan regions from, with the original's node positions
+    loaded: Explicit = field(init=False)  # the same without ``with_lists_in_place``
     _in_float: frozenset[tuple[int, int]] = frozenset()  # nodes that compute in float32 whatever the precision
-    _changed: set[int] = field(default_factory=set)  # the subgraphs in which something was
+    _changed: set[int] = field(default_factory=set)  # the subgraphs that ``with_lists_in_place`` rewrote
     counters: Counters = field(default_factory=Counters)
     failures: list[str] = field(default_factory=list)
     usable: bool = True
     passed_over: list[str] = field(default_factory=list)
-    warm_up: WarmUp | None = None  # if it was prepared in the background
+    warm_up: WarmUp | None = None  # if prepared in the background
     _device: Device | None = None
     _programs: dict[int, Program] = field(default_factory=dict)
     _rows: list[NodeRow] = field(default_factory=list)
@@ -91,7 +91,7 @@ class CLDelegation:
             with phase("open"):
                 self._device = open_device(self.options, demand, self.passed_over)
             hits_before = self._device.cache_hits
-        except DeviceNotFound:  # a user who names a device wants no other
+        except DeviceNotFound:  # never replace a device that the user named
             raise
         except DelegateError as error:
             self._fail(error)
@@ -100,7 +100,7 @@ class CLDelegation:
             self._cache_hits = self._device.cache_hits - hits_before
 
     def report(self) -> DelegationReport:
-        """Return what ran where and why."""
+        """Report where each node ran, and why."""
         return DelegationReport(
             device="none" if self._device is None else self._device.name,
             nodes=self._detailed(),
@@ -119,7 +119,7 @@ class CLDelegation:
         )
 
     def _halves(self) -> str:
-        """Return what is computed in halves, in a line; "" where nothing is."""
+        """Describe the use of half precision in one line; "" without any."""
         line = "" if self._device is None else self.options.on(self._device.target).in_halves
         kept = f"; {counted(len(self._in_float), 'node')} kept in float32" if self._in_float else ""
         return f"{line}{kept}" if line else ""
@@ -132,7 +132,7 @@ class CLDelegation:
 
     @property
     def device(self) -> Device | None:
-        """Return the device, None where there is none that can be used."""
+        """Return the device, None if no device is usable."""
         return self._device
 
     @property
@@ -141,7 +141,7 @@ class CLDelegation:
         return {number: program.plan for number, program in self._programs.items()}
 
     def _kernel_rows(self) -> tuple[KernelRow, ...]:
-        """Return device times of launches; none for a region whose device does not report them, which is logged."""
+        """Return the device times of launches. A region whose device fails to report them has none, and is logged."""
         rows: list[KernelRow] = []
         for program in self._programs.values():
             try:
@@ -153,7 +153,7 @@ class CLDelegation:
         return tuple(rows)
 
     def _subgraphs(self) -> tuple[Subgraph, ...]:
-        """Return the subgraphs: rewritten, but for parts of regions and those that nothing runs, nor has checked."""
+        """Rewrite the subgraphs that the CPU enters; those absorbed into regions, or never run, stay as loaded."""
         graphs, waiting = list(self.original.subgraphs), sorted(self._entries())
         self._called = set(reached(self.original, [node for i in waiting for node in graphs[i].nodes]))
         done: set[int] = set()
@@ -171,7 +171,7 @@ class CLDelegation:
         return {*entries(self.original)}
 
     def _basis(self, index: int) -> Explicit:
-        """Return the model that regions are made of: the original where the CPU runs some of what was changed in it."""
+        """Return the model to plan a subgraph's regions from: as loaded if ``with_lists_in_place`` rewrote it."""
         return self.loaded if index in self._changed else self.planned
 
     def _subgraph(self, index: int, graph: Subgraph) -> Subgraph:
@@ -247,7 +247,7 @@ class CLDelegation:
         return {tensor for program, given in last[2] for tensor in program.use(given)}
 
     def _allot(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Allotted:
-        """Return the regions of a subgraph, each with the buffers that it uses."""
+        """Split buffers among the regions of a subgraph. Raises ModelError for a buffer of another context."""
         graph = self.model.subgraphs[subgraph]
         for tensor, buffer in buffers.items():
             if self._device is not None and not self.takes(buffer) and not isinstance(buffer, HostBuffer):
@@ -283,8 +283,8 @@ class CLDelegation:
         return on_buffers(program, inputs, self.counters, _raise)
 
     def _free(self, subgraph: int) -> Sequence[tuple[Program, Collection[int]]]:
-        """Return the regions of a subgraph, each with the tensors that may lie in buffers. The others are read by the
-        CPU or by several regions, or are another tensor's memory.
+        """Return the regions of a subgraph, each with the tensors that may lie in buffers: those that no other node
+        reads, and that share no other tensor's memory.
         """
         regions = [p for p in self._programs.values() if p.plan.region.subgraph == subgraph]
         if subgraph not in self._buffers:
@@ -296,8 +296,8 @@ class CLDelegation:
     # Regions
 
     def _build(self, region: Region, nodes: tuple[Node, ...], parts: Partitioning) -> Node | None:
-        """Return the node that runs a region, or None if the device fails to build it. nodes: what the CPU runs instead
-        if the region fails at run time.
+        """Return the node that runs a region, or None if the device fails to build it. nodes: the CPU's fallback if the
+        region fails at run time.
         """
         assert self._device is not None
         number = len(self._programs)
@@ -334,7 +334,7 @@ class CLDelegation:
             self._rows.append(NodeRow(index, i, node.op.name, claimed, numbers.get(i), reason))
 
     def _report_others(self, done: set[int]) -> None:
-        """Report the nodes of subgraphs that run only as part of a region, and of those that nothing runs."""
+        """Report the nodes of subgraphs that were absorbed into regions, and of those that never run."""
         absorbed, graphs = dict[int, int](), self.original.subgraphs
         for number, program in self._programs.items():
             region = program.plan.region
@@ -351,7 +351,7 @@ class CLDelegation:
         warn(f"a region, or a whole model, runs on the CPU, because its device failed: {self.failures[-1]}")
 
     def run_failed(self, program: Program, error: DelegateError) -> None:
-        """Move a region that failed at run time to the CPU for good; other models will open the device anew."""
+        """Move a region that failed at run time to the CPU for good; the next model reopens the device."""
         self.usable = False
         if not isinstance(error, OutOfDeviceMemory):
             forget(self._device)
@@ -366,7 +366,7 @@ class CLDelegation:
 
 @contextmanager
 def typed_planning(doing: str) -> Iterator[None]:
-    """Raise any error of planning as a DelegateError: the CPU can still run those nodes."""
+    """Convert any planning error to DelegateError, so that the CPU runs those nodes."""
     try:
         yield
     except DelegateError:
@@ -376,7 +376,7 @@ def typed_planning(doing: str) -> Iterator[None]:
 
 
 def _reserve(planned: Plan) -> None:
-    """Count a region's memory if it is limited. Raises OutOfDeviceMemory, so that the CPU takes the region."""
+    """Charge a region's memory to the memory limit, if any. Raises OutOfDeviceMemory, so that the CPU takes it."""
     named = {arg for work in planned.works for arg in work.launch.args if isinstance(arg, Operand | Const)}
     constants = sum(item.data.nbytes for item in named if item.data is not None)
     apart = sum(operand.size_bytes for operand in planned.apart)
@@ -391,6 +391,6 @@ def _raise(error: Exception) -> None:
 
 
 def _is_alone(graph: Subgraph, tensor: int) -> bool:
-    """Return whether an input is read by one node, or an output by none, and nothing else is made of it."""
+    """Return whether a tensor has a single use: one node reads it, or it is an output that no node reads."""
     readers = [node for node in graph.nodes if tensor in node.inputs]
     return len(readers) + graph.outputs.count(tensor) == 1

@@ -1,4 +1,4 @@
-"""The devices of every back end: lists them, chooses one, and opens it once for all models."""
+"""Lists the devices of every back end, chooses one, and opens it once for all models."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ Tuned = Callable[[FoundDevice], Tuning]
 
 @on_ample_stack
 def _opencl(*, gpus: bool) -> Backend:
-    """Import the back end when a device is first asked for. Raises DelegateError where its library is missing."""
+    """Import the back end on first use. Raises NoRuntime without pyopencl."""
     try:
         from litecl.delegate.opencl.backend import OpenCL
     except ImportError as error:
@@ -40,7 +40,7 @@ def _opencl(*, gpus: bool) -> Backend:
 
 
 def _native(compiler: str | PathLike[str] | None = None) -> Backend:
-    """Import the back end for the processor itself. compiler: the user's."""
+    """Import the back end for the processor itself. compiler: the one to use instead of the default."""
     from litecl.delegate.native.backend import Native
 
     return Native(None if compiler is None else Path(compiler))
@@ -65,21 +65,21 @@ class _Nothing:
 
 
 def _gpus() -> Backend:
-    """Return the back end for GPUs. Importing it takes as long as all else that a process does before a model."""
+    """Return the back end for GPUs; importing it doubles a process's startup time, so skip it if there are none."""
     return _opencl(gpus=True) if may_have_gpus() else _Nothing()
 
 
-# Every back end, the preferred one first: GPUs, then the processor itself, then what else runs OpenCL. Nothing else
-# outside their folders names them.
+# Every back end, in order of preference: GPUs, the processor itself, then other OpenCL devices. No other code outside
+# their folders names them.
 BACKENDS: Sequence[Callable[[], Backend]] = (_gpus, _native, partial(_opencl, gpus=False))
 
 
 def _of_each(
     ask: Callable[[Backend], Iterable[FoundDevice]], faults: list[DelegateError] | None = None
 ) -> Iterator[FoundDevice]:
-    """Yield the devices of every back end; raise their errors as one if no back end has a device.
+    """Yield the devices of every back end; raise their merged errors if no back end has a device.
 
-    faults: gets the errors of back ends whose runtime is there.
+    faults: collects the errors of back ends whose runtime is installed.
     """
     errors, any_found = list[DelegateError](), False
     for backend in BACKENDS:
@@ -102,8 +102,8 @@ def _joined(errors: Sequence[DelegateError]) -> DelegateError:
 
 
 def check(wanted: object, directory: Path | None = None) -> None:
-    """Import every back end, and raise DeviceNotFound if a device that a user names does not exist. directory: where
-    facts about devices are cached.
+    """Import every back end, and raise DeviceNotFound if the wanted device does not exist. directory: the cache of
+    device facts.
     """
     for backend in BACKENDS:
         with suppress(DelegateError):
@@ -113,9 +113,9 @@ def check(wanted: object, directory: Path | None = None) -> None:
 
 
 def devices(directory: Path | None = None, faults: list[DelegateError] | None = None) -> list[FoundDevice]:
-    """Return every device of every back end. Raises DelegateError if there is none because of an error.
+    """Return every device of every back end. Raises DelegateError if errors leave none.
 
-    directory: where facts about devices are cached. faults: gets the errors of back ends whose runtime is there.
+    directory: the cache of device facts. faults: collects the errors of back ends whose runtime is installed.
     """
     return list(_of_each(lambda backend: backend.devices(directory), faults))
 
@@ -127,14 +127,14 @@ def candidates(
     directory: Path | None = None,
     faults: list[DelegateError] | None = None,
 ) -> Iterator[FoundDevice]:
-    """Yield the device for a model, then, if none was named, those to try if it cannot be used.
+    """Yield the device for a model, then, if the user named none, the fallbacks.
 
-    wanted: as ``CLDelegate(device=...)``. demand: of the model. tuned: the tuning of a device. directory: where facts
-    about devices are cached. faults: gets the errors of back ends that could not be asked.
+    wanted: as ``CLDelegate(device=...)``. demand: of the model. tuned: returns the tuning of a device. directory: the
+    cache of device facts. faults: collects the errors of back ends whose runtime is installed.
     """
     if wanted is None:
         yield from _of_each(lambda backend: backend.candidates(demand, tuned, directory), faults)
-    elif wanted == NATIVE:  # asked alone, with as many threads as suit the model: others may load drivers only to list
+    elif wanted == NATIVE:  # with the model's thread count; other back ends may load drivers just to list
         yield from _native().candidates(demand, tuned, directory)
     else:
         yield _named(wanted, demand, tuned, directory) if isinstance(wanted, int | str) else _own(wanted)
@@ -164,8 +164,8 @@ def gpus() -> list[FoundDevice]:
 
 
 def _named(wanted: int | str, demand: Demand, tuned: Tuned, directory: Path | None) -> FoundDevice:
-    """Return a device by its index, its name or a fragment of one name, or the one that suits a model of the platform
-    that is so called ("pocl"). Raises DeviceNotFound.
+    """Return a device by its index, its name or a fragment of one name; or the device of a named platform ("pocl") that
+    suits the model. Raises DeviceNotFound.
     """
     errors = list[DelegateError]()
     try:
@@ -185,8 +185,8 @@ def _named(wanted: int | str, demand: Demand, tuned: Tuned, directory: Path | No
 
 
 def _own(wanted: object) -> FoundDevice:
-    """Return the device that an object represents: one found before, of any back end, or one of a runtime's own
-    library.
+    """Return the device that an object represents: a ``FoundDevice`` as is, or wrap one of a runtime's own library.
+    Raises DeviceNotFound.
     """
     if isinstance(wanted, FoundDevice):
         return wanted
@@ -205,10 +205,10 @@ def user_buffer(handle: object) -> Buffer:
 
 
 def open_device(options: CLOptions, demand: Demand, passed_over: list[str]) -> Device:
-    """Return the device for these options and a model.
+    """Open the device for these options and a model.
 
-    passed_over: every device that cannot be used is added, with the reason, if the user named none. Raises
-    DelegateError if no device is left; with ``strict``, if the first choice fails.
+    passed_over: collects unusable devices with the reason, if the user named none. Raises DelegateError if no device is
+    left; with ``strict``, if the first choice fails.
     """
     first, faults = None, list[DelegateError]()
     with host_memory("looking for a device"):
@@ -233,7 +233,9 @@ def open_device(options: CLOptions, demand: Demand, passed_over: list[str]) -> D
 def _candidates(
     options: CLOptions, demand: Demand, folder: Path | None, faults: list[DelegateError]
 ) -> Iterator[FoundDevice]:
-    """Yield the devices for options: with a compiler or a pack of programs the processor alone."""
+    """Return the candidates; with a compiler or a pack of programs only the processor. Raises DelegateError if the
+    user named another device.
+    """
     tuned = partial(tuning_of, options)
     if options.programs is None and options.compiler is None:
         return candidates(options.device, demand, tuned, folder, faults)
@@ -253,7 +255,7 @@ def _pass_over(name: str, error: DelegateError, passed_over: list[str]) -> None:
 
 
 def _opened(options: CLOptions, found: FoundDevice) -> Device:
-    """Return a device, opened once for the same profile and folder: models share it.
+    """Open a device, once for each profile and folder: models share it.
 
     Raises DelegateError for a device that was lost when the process was forked.
     """
@@ -267,7 +269,7 @@ def _opened(options: CLOptions, found: FoundDevice) -> Device:
 
 
 def forget(device: Device | None) -> None:
-    """Let the next model open a failed device anew: its context may be unusable. Where all are lost, none ever is."""
+    """Have the next model reopen a failed device, whose context may be unusable. One lost to a fork stays lost."""
     if device is None or fork.lost(device):
         return
     with _opening.lock:
@@ -276,5 +278,5 @@ def forget(device: Device | None) -> None:
 
 
 def tuning_of(options: CLOptions, device: Identified) -> Tuning:
-    """Return the tuning that a user gives, or else the device's."""
+    """Return the user's tuning, or else the device's."""
     return options.tuning or load(disk.folder(options.cache_dir), device.identity)

@@ -1,8 +1,8 @@
 """The cache folder of programs and tunings: file names by device, and verified files.
 
-litecl keeps all of it in one folder of its own, ``litecl-cache``, within the folder that a user names, in which other
-files may lie. Programs in there are run as they are found, so only this user may write to it. Nothing else is removed
-than files that are named as litecl names them, and no link is followed.
+litecl keeps everything in a folder of its own, ``litecl-cache``, within the folder that a user names, which may hold
+other files. litecl executes cached programs, so only this user may write there. It removes only files with names of
+its own pattern, and follows no links.
 """
 
 import hashlib
@@ -25,13 +25,13 @@ _TAG = "CACHEDIR.TAG"  # https://bford.info/cachedir: backups leave such a folde
 _TAGGED = b"""Signature: 8a477f597d28d172789f06886806bc55
 # Compiled programs and measurements of litecl. It removes programs from this folder, the least recently used first.
 """
-_SEAL = b"litecl 1\n"  # of the file's format, before the checksum
+_SEAL = b"litecl 1\n"  # the file format, before the checksum
 _PROGRAM = re.compile(r".+-[0-9a-f]{32}\.bin", re.DOTALL)  # see ``key``
-_LIMIT = "limit.json"  # the name of a file that holds it, in bytes
-_TIDIED = "tidied.json"  # of one whose age is that of the last look
+_LIMIT = "limit.json"  # the file with the folder's limit, in bytes
+_TIDIED = "tidied.json"  # the file whose age tells when ``tidy`` last ran
 _WRITTEN = re.compile(rf".+-[0-9a-f]{{32}}\.(bin|json)|{_TAG}|{_LIMIT}|{_TIDIED}", re.DOTALL)
 _TIDY_EVERY_S = 3600.0
-_SURELY_LEFT_S = 3600.0  # no file takes that long to write
+_SURELY_LEFT_S = 3600.0  # a temporary file of this age is abandoned
 _MOST_BYTES = 1 << 30
 _MOST_FILE_BYTES = 1 << 28
 _MOST_DIGITS = 30  # of a limit
@@ -40,15 +40,15 @@ _PRIVATE = 0o700
 
 
 def default_folder() -> Path:
-    """Return where things are kept unless a user says otherwise: the system's cache folder, or XDG_CACHE_HOME's.
+    """Return the default folder: in the system's cache folder, or in XDG_CACHE_HOME.
 
-    Raises DelegateError where there is no home.
+    Raises DelegateError without a home folder or platformdirs.
     """
     return _cache_folder("litecl")
 
 
 def pocl_folder() -> Path:
-    """Return where PoCL's own folder is, beside litecl's. Raises DelegateError."""
+    """Return PoCL's own cache folder, beside litecl's. Raises DelegateError."""
     return _cache_folder("pocl")
 
 
@@ -64,9 +64,9 @@ def _cache_folder(name: str) -> Path:
 
 
 def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
-    """Return litecl's own folder within what ``CLDelegate(cache_dir=...)`` names: "auto" is the default folder.
+    """Return litecl's own folder within ``CLDelegate(cache_dir=...)``; "auto" is the default folder.
 
-    None, and no home folder, keep nothing; nor does a folder that is not to be trusted, of which a warning tells.
+    Return None, so nothing is cached, for None, without a home folder, and, with a warning, for an untrusted folder.
     """
     if cache_dir is None:
         return None
@@ -83,9 +83,9 @@ def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
 
 
 def own(cache_dir: str | PathLike[str]) -> Path:
-    """Return litecl's own folder, which need not exist, within the folder that a user names ("auto": the default).
+    """Return litecl's own folder, which need not exist, within a user's folder ("auto": the default).
 
-    Raises DelegateError if something else has its name, if others may write to it, or if this user can't read it.
+    Raises DelegateError if that path isn't a folder of litecl's, if others may write to it, or if it is unreadable.
     """
     given = default_folder() if cache_dir == "auto" else Path(cache_dir)
     path = given if given.name == OWN else given / OWN
@@ -110,7 +110,7 @@ def own(cache_dir: str | PathLike[str]) -> Path:
 
 
 def _is_tagged(folder: Path) -> bool:
-    """Return whether litecl has marked a folder as its own. Raises OSError where that can't be seen."""
+    """Return whether litecl has marked a folder as its own. Raises OSError if the folder is unreadable."""
     try:
         return stat.S_ISREG((folder / _TAG).lstat().st_mode)
     except FileNotFoundError:
@@ -118,7 +118,7 @@ def _is_tagged(folder: Path) -> bool:
 
 
 def _is_new(folder: Path) -> bool:
-    """Return whether a folder is empty, but for a tag that another process is writing."""
+    """Return whether a folder is empty, except for a tag that another process is writing."""
     with os.scandir(folder) as entries:
         return all(TEMPORARY.fullmatch(entry.name) for entry in entries)
 
@@ -134,7 +134,7 @@ def key(name: str, identity: Sequence[str], made_from: Iterable[str] = ()) -> st
 def read(path: Path) -> bytes | None:
     """Return the content of a file, or None if it cannot be read: a missing cache is not an error.
 
-    Nothing is read through a link, from what isn't a regular file, or from a file that others may have written.
+    Ignores links, anything but regular files, files that others may have written, and files over 256 MiB.
     """
     with suppress(OSError), open_regular(path, links=False) as file:
         status = os.fstat(file.fileno())
@@ -144,9 +144,9 @@ def read(path: Path) -> bytes | None:
 
 
 def read_sealed(path: Path) -> bytes | None:
-    """Return what ``write_sealed`` wrote under this name, or None if there is no such file or it holds anything else.
+    """Return the content that ``write_sealed`` wrote under this name; None if the file is missing or altered.
 
-    A driver trusts a binary, and one wrong bit may crash the process, so nothing else must reach it.
+    A driver trusts a binary, and one wrong bit may crash the process.
     """
     found = read(path)
     if found is None:
@@ -165,10 +165,10 @@ def write_sealed(path: Path, content: bytes) -> bool:
 
 
 def write_atomically(path: Path, *content: bytes) -> bool:
-    """Return whether a file could be written, one part after another; only this user can read it.
+    """Write a file for this user alone, part after part; return whether that succeeded.
 
-    A cache that cannot be written (a full disk, a read-only home; on Windows a file that somebody reads) is no error:
-    the next process does without.
+    A failure (a full disk, a read-only home; on Windows a file that somebody reads) is no error: the next process does
+    without the cache.
     """
     with suppress(OSError):
         _make(path.parent)
@@ -178,48 +178,48 @@ def write_atomically(path: Path, *content: bytes) -> bool:
 
 
 def limit(folder: Path) -> int:
-    """Return the most bytes that programs may take in a folder: what ``set_limit`` said, or a GiB."""
+    """Return the limit of a folder's programs, in bytes: that of ``set_limit``, or 1 GiB."""
     content = read(folder / _LIMIT) or b""
     return int(content) if content.isdigit() and len(content) <= _MOST_DIGITS else _MOST_BYTES
 
 
 def set_limit(folder: Path, size_bytes: int) -> None:
-    """Limit a folder from now on. Raises OSError where it cannot be written."""
+    """Limit the size of a folder from now on. Raises OSError if it cannot be written."""
     _make(folder)
     put(folder / _LIMIT, str(size_bytes).encode(), private=True)
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those above it that do not exist, for this user alone, whatever the umask. Raises OSError."""
+    """Create a folder and its missing parents for this user alone, whatever the umask. Raises OSError."""
     if folder.is_dir():
         return
     make_private(folder.parent)
-    with suppress(FileExistsError):  # another process makes it
+    with suppress(FileExistsError):  # another process created it
         folder.mkdir(_PRIVATE)
         folder.chmod(_PRIVATE)
 
 
 def _make(folder: Path) -> None:
-    """Make a cache folder, and mark litecl's own as such. Raises OSError."""
+    """Create a cache folder, and tag it if it is litecl's own. Raises OSError."""
     make_private(folder)
     if folder.name == OWN and not _is_tagged(folder):
         put(folder / _TAG, _TAGGED, private=True)
 
 
 def files(folder: Path) -> list[Path]:
-    """Return the programs in a folder, which may be removed at any time."""
+    """Return the programs in a folder. Another process may remove them at any time."""
     with _programs(folder) as (programs, _):
         return [folder / name for _, _, name in programs]
 
 
 def size_bytes(folder: Path) -> int:
-    """Return what the programs in a folder take."""
+    """Return the total size of the programs in a folder."""
     with _programs(folder) as (programs, _):
         return sum(size for _, size, _ in programs)
 
 
 def trim(folder: Path, most_bytes: int) -> int:
-    """Remove programs, the least recently used first, until they take no more than so much; return the bytes removed.
+    """Remove the least recently used programs until the rest take at most ``most_bytes``; return the bytes removed.
 
     Other processes may be doing the same.
     """
@@ -236,7 +236,7 @@ def trim(folder: Path, most_bytes: int) -> int:
 
 
 def others(folder: Path) -> list[str]:
-    """Return the names of what lies in a folder of litecl's, and litecl did not write: it leaves that alone."""
+    """Return the names in litecl's folder that litecl did not write, and so leaves alone."""
     with suppress(OSError), os.scandir(folder) as entries:
         names = [entry.name for entry in entries if not _WRITTEN.fullmatch(entry.name)]
         return sorted(name for name in names if not TEMPORARY.fullmatch(name))
@@ -244,12 +244,12 @@ def others(folder: Path) -> list[str]:
 
 
 def earlier(folder: Path) -> list[Path]:
-    """Return the programs that litecl 0.1 kept in the very folder that a user names, by their names and seals."""
+    """Return the programs that litecl 0.1 kept directly in the user's folder, recognized by their names and seals."""
     return [path for path in files(folder) if path.name.endswith(".bin") and read_sealed(path) is not None]
 
 
 def tidy(folder: Path, most_bytes: int) -> None:
-    """Trim a folder to which something was added, once in an hour: there may be many files to look at."""
+    """Trim a folder after adding to it, at most once an hour: there may be many files to look at."""
     marker, last_s = folder / _TIDIED, 0.0
     with suppress(OSError):
         last_s = marker.lstat().st_mtime
@@ -261,8 +261,8 @@ def tidy(folder: Path, most_bytes: int) -> None:
 
 @contextmanager
 def _programs(folder: Path) -> Iterator[tuple[list[tuple[float, int, str]], Callable[[str], None]]]:
-    """Yield when each program in a folder was used, its size and its name, the least recently used first, and what
-    removes one by its name. The folder is no link, nor becomes one meanwhile; nothing is yielded if there is none.
+    """Yield the programs in a folder as (last use, size, name), the least recently used first, and a function that
+    removes one by name. The list is empty if the folder is missing or a link; replacing it with a link has no effect.
     """
     handle = None
     try:
@@ -281,14 +281,14 @@ def _programs(folder: Path) -> Iterator[tuple[list[tuple[float, int, str]], Call
 
 
 def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
-    """Return the status of a file, or of a link itself; None for one that was just removed."""
+    """Return the status of a file, or of a link itself; None if it was just removed."""
     with suppress(OSError):
         return entry.stat(follow_symlinks=False)
     return None
 
 
 def _is_own(name: str, status: os.stat_result) -> bool:
-    """Return whether litecl may remove a file: a program, or what a killed process was writing."""
+    """Return whether litecl may remove a file: a program, or the leftover of a killed process."""
     is_left = TEMPORARY.fullmatch(name) is not None and status.st_mtime < time.time() - _SURELY_LEFT_S
     return is_left or _PROGRAM.fullmatch(name) is not None
 

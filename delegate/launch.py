@@ -1,6 +1,6 @@
 """The result of a lowering, as data: launches with their shapes and arguments, and copies that may become aliases.
 
-``plan`` puts them in order, ``plan/memory`` gives them memory, and a back end binds them to a device.
+``plan`` orders them, ``plan/memory`` assigns memory, and a back end binds them to a device.
 """
 
 import math
@@ -19,8 +19,8 @@ from litecl.interpreter.graph import Array, TensorSpec
 class Operand:
     """A tensor in device memory, row-major as TFLite lays it out. Constants have ``spec.data``.
 
-    row_step: elements from one row (the last dimension) to the next if it is part of a wider tensor; None if it is
-        dense. Only operators with ``ClOp.reads_rows`` or ``ClOp.writes_rows`` get such operands.
+    row_step: elements from one row (the last dimension) to the next in a wider tensor; None if the operand is dense.
+        Only operators with ``ClOp.reads_rows`` or ``ClOp.writes_rows`` get such operands.
     """
 
     spec: TensorSpec
@@ -28,7 +28,7 @@ class Operand:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape, which is always known on the device."""
+        """The shape, always static on the device."""
         return self.spec.static_shape
 
     @property
@@ -38,7 +38,7 @@ class Operand:
 
     @property
     def size_bytes(self) -> int:
-        """The number of elements from the first to the last, both included."""
+        """The bytes from the first element to the end of the last."""
         skipped = 0 if self.row_step is None else (self.spec.size // self.shape[-1] - 1) * (self.step - self.shape[-1])
         return (self.spec.size + skipped) * self.spec.dtype.itemsize
 
@@ -49,14 +49,14 @@ class Operand:
 
     @property
     def value(self) -> Array:
-        """The value of an operand that the claim has checked to be constant."""
+        """The value of an operand that the claim guarantees is constant."""
         assert self.spec.data is not None, f"{self.spec.name!r} is not a constant"
         return self.spec.data
 
 
 @dataclass(eq=False)
 class Const:
-    """An array that is uploaded once, when the program is built, and then released (None): packed weights, a table."""
+    """An array that a program uploads once, when built, and then releases (None): packed weights, a table."""
 
     data: Array | None
     size_bytes: int = field(init=False)
@@ -74,17 +74,17 @@ class Scratch:
 
 @dataclass(frozen=True)
 class Local:
-    """Local memory of a group of a GPU, of as many bytes."""
+    """Local memory of a GPU's work-group."""
 
     size_bytes: int
 
 
 class Record:
-    """Data that host and kernels share field by field, a frozen dataclass (``delegate/kit/shared.py``)."""
+    """Base of the frozen dataclasses that host and kernels share field by field (``delegate/kit/shared.py``)."""
 
 
 Arg = Operand | Const | Scratch | Local | np.generic | Record | tuple[Record, ...]
-"""An argument of a launch. In a plan records, and tuples of one kind of them, have become constants."""
+"""An argument of a launch. A plan turns records, and tuples of one kind of record, into constants."""
 
 
 def is_users(kernel: str) -> bool:
@@ -99,9 +99,9 @@ class Launch:
     kernel: the file, ``kernels_cl/<kernel>.cl``. entry: the ``__kernel`` function in it.
     args: in the order of the kernel's parameters; scalars are numpy scalars of the parameter's exact type
         (``np.int32(3)``, ``np.float32(0.5)``). global_size is a multiple of local_size in every dimension.
-    defines: ``-D`` macros. Every distinct set means another program to build, so pass dimensions as arguments instead.
-    flops: arithmetic operations, for the report.  tiled: its tile, if it has one.
-    apart: whether a work-item needs nothing of its group but ``ITEM_INDEX``: neither a barrier nor local memory.
+    defines: ``-D`` macros. Every distinct set is another program to build, so pass dimensions as arguments instead.
+    flops: arithmetic operations, for the report. tiled: its tile, if it has one.
+    apart: whether work-items are independent: they use ``ITEM_INDEX``, but neither barriers nor local memory.
     """
 
     kernel: str
@@ -121,19 +121,19 @@ class Launch:
 
     @property
     def waits(self) -> bool:
-        """True if work-items wait for others of their group."""
+        """True if work-items may wait for others of their group."""
         return not self.apart and math.prod(self.local_size) > 1
 
     @property
     def local_bytes(self) -> int:
-        """The local memory of a group that is an argument."""
+        """The local memory that a group gets as arguments."""
         return sum(arg.size_bytes for arg in self.args if isinstance(arg, Local))
 
 
 @dataclass(frozen=True, eq=False)
 class Alias:
-    """``output`` is ``source`` with another shape, or a part of it, ``offset`` bytes from its beginning: no launch, no
-    copy. A part may be written too.
+    """Places ``output`` in ``source``'s memory, ``offset`` bytes from its beginning: no launch, no copy. Kernels may
+    write to a part, too.
     """
 
     output: Operand
@@ -143,8 +143,8 @@ class Alias:
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """A copy of the elements of ``source`` in the view ``at`` to those of ``into`` in the view ``to`` (kit/strided.py);
-    there is no launch if they are there already, or can be read where they are.
+    """Copies the view ``at`` of ``source`` to the view ``to`` of ``into`` (kit/strided.py), without a launch if the
+    elements are there already, or can be read in place.
     """
 
     source: Operand
@@ -158,11 +158,10 @@ Step = Launch | Alias | Move
 
 @dataclass(frozen=True)
 class Grid:
-    """A launch of a kernel file that covers ``counts`` items, of which a work-item owns ``shares``, by dimension.
+    """A launch of a kernel file over ``counts`` items, of which each work-item owns ``shares``, by dimension.
 
-    order: the dimensions in the order in which work-items are numbered; as they are where it is empty.
-    local: the work-items of a group; one where it is empty. apart: whether they need nothing of each other. tiled: what
-        they are a choice of.
+    order: the dimensions in NDRange order; unchanged if empty.
+    local: the local size; all ones if empty. apart: whether work-items are independent. tiled: the chosen tile, if any.
     """
 
     kernel: str
@@ -175,13 +174,13 @@ class Grid:
 
     @property
     def needed(self) -> tuple[int, ...]:
-        """How many work-items are needed, in their order."""
+        """The number of work-items needed, in the NDRange's dimensions."""
         return tuple(-(-self.counts[i] // self.shares[i]) for i in self.order or range(len(self.counts)))
 
     def launch(
         self, entry: str, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int = 0
     ) -> Launch:
-        """Return a launch of this shape."""
+        """Return a launch of this shape, padded to whole groups."""
         needed = self.needed
         local = self.local or (1,) * len(needed)
         size = tuple(-(-n // own) * own for n, own in zip(needed, local, strict=True))
@@ -190,11 +189,11 @@ class Grid:
 
 @dataclass(frozen=True)
 class Chunks(Grid):
-    """``n`` items distributed in runs: work-item i owns [i * per_item, min((i + 1) * per_item, n))."""
+    """``n`` items in contiguous runs: work-item i owns [i * per_item, min((i + 1) * per_item, n))."""
 
     @property
     def n(self) -> int:
-        """The items."""
+        """The number of items."""
         return self.counts[0]
 
     @property
@@ -205,10 +204,10 @@ class Chunks(Grid):
 
 @dataclass(frozen=True)
 class Tile:
-    """Accumulators of a work-item: ``rows`` x ``vectors`` vectors of ``width`` floats; weights are packed
-    ``panel`` wide.
+    """The accumulators of a work-item: ``rows`` x ``vectors`` vectors of ``width`` floats; weights are packed ``panel``
+    wide.
 
-    across: the lanes of a vector of one row of bytes are parts of a sum, not columns (kernels_cl/patches.h).
+    across: the lanes of a vector hold partial sums, not columns; for one row of bytes (kernels_cl/patches.h).
     """
 
     rows: int
@@ -219,7 +218,7 @@ class Tile:
 
     @property
     def columns(self) -> int:
-        """Columns of the tile."""
+        """The number of columns."""
         return self.vectors * self.width
 
     @property
@@ -235,7 +234,7 @@ class Tile:
 
 
 def least_waste(shapes: Sequence[tuple[int, TileShape]], rows: int, columns: int) -> tuple[int, TileShape]:
-    """Return the tile, with the width of its vectors, that computes the least of ``rows`` x ``columns`` in vain."""
+    """Return the vector width and tile that compute ``rows`` x ``columns`` at least cost: padded size over share."""
 
     def waste(found: tuple[int, TileShape]) -> float:
         width, tile = found

@@ -1,4 +1,4 @@
-"""Names from users and numbers for users: finding a device by name, advice without a device."""
+"""Text for and from users: devices by name, similar names, counts in words, advice on what to install."""
 
 import os
 import platform
@@ -19,7 +19,7 @@ class Named(Protocol):
 N = TypeVar("N", bound=Named)
 
 _POCL = "PoCL, which runs kernels on the CPU"
-# The packages to install without an OpenCL device, by system and processor; "" fits any processor.
+# The packages to install if there is no OpenCL device, by system and processor; "" fits any processor.
 _PACKAGES = {
     ("Linux", "x86_64"): f"{_POCL}: pip install 'litecl[pocl]'",
     ("Linux", ""): f"{_POCL}: apt install pocl-opencl-icd, or conda install -c conda-forge pocl",
@@ -29,20 +29,20 @@ _PACKAGES = {
 
 
 def advice(system: str | None = None, machine: str | None = None) -> str:
-    """Return what to install for a device, in a sentence. None means the system and processor of this machine."""
+    """Say what to install to get a device. system, machine: None means this machine's."""
     key = system or platform.system(), machine or platform.machine()
     package = _PACKAGES.get(key) or _PACKAGES.get((key[0], "")) or f"{_POCL}: https://portablecl.org"
     return f"Install the OpenCL driver of your GPU, or {package}{_misled()}"
 
 
 def _misled() -> str:
-    """Return a remark if the folder in which the loader was told to look for drivers does not exist."""
+    """Return a remark if OCL_ICD_VENDORS, the loader's driver folder, does not exist; else ""."""
     folder = os.environ.get("OCL_ICD_VENDORS", "")
     return f" (OCL_ICD_VENDORS is {folder}, which does not exist)" if folder and not Path(folder).exists() else ""
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number of things in words, such as "1 region" or "2 regions"."""
+    """Return a count with its noun, such as "1 region" or "2 regions"."""
     plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
     return f"{count} {noun if count == 1 else plural}"
 
@@ -73,12 +73,12 @@ def named(found: Sequence[N], wanted: int | str) -> N:
 
 
 def did_you_mean(names: Sequence[str]) -> str:
-    """Return a question that ends a sentence about an unknown name; nothing without names that it may mean."""
+    """Return "; did you mean ...?" to end a sentence about an unknown name; "" without suggestions."""
     return f"; did you mean {'one of ' * (len(names) > 1)}{', '.join(map(repr, names))}?" if names else ""
 
 
 def close_names(name: str, known: Iterable[str], count: int) -> list[str]:
-    """Return the names, at most ``count``, that a misspelt one may mean."""
+    """Return at most ``count`` known names that a misspelt one resembles."""
     import difflib  # only mistakes need it
 
     return difflib.get_close_matches(name, list(known), count)

@@ -1,4 +1,4 @@
-"""The installed OpenCL drivers, found without loading one."""
+"""Finds the installed OpenCL drivers without loading one."""
 
 import importlib.util
 import os
@@ -13,9 +13,9 @@ _NAMED_BY = ("OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES")  # va
 def may_have_gpus() -> bool:
     """Return False if pyopencl's loader would find no driver, or only the PoCL of PyPI, which has no GPUs.
 
-    Loading pyopencl and such a PoCL takes as long as everything else that a process does before its first model. On
-    Linux a wheel of pyopencl has a loader of its own, which finds drivers by the files ``*.icd`` in its folder and in
-    /etc/OpenCL/vendors (https://github.com/isuruf/ocl-icd). Anything else may find drivers elsewhere.
+    Loading pyopencl and that PoCL doubles a process's time to its first model. On Linux a pyopencl wheel bundles a
+    loader, which finds drivers by the ``*.icd`` files in its folder and in /etc/OpenCL/vendors
+    (https://github.com/isuruf/ocl-icd). Other loaders may look elsewhere.
     """
     if "pyopencl" in sys.modules or sys.platform != "linux" or any(name in os.environ for name in _NAMED_BY):
         return True

@@ -1,4 +1,4 @@
-"""Progress of preparing a model: to a user's callback, to the logger ``litecl`` with warnings, and by phases' times."""
+"""The progress of preparing a model: a user's callback, the logger ``litecl`` with warnings, and times by phase."""
 
 import logging
 import time
@@ -12,7 +12,7 @@ from litecl.interpreter.visible import visible
 
 
 def _written_out(record: logging.LogRecord) -> bool:
-    """Write out what would control the terminal, or begin another line: names in a message come from models."""
+    """Escape control characters and line breaks: a message may contain names from models."""
     record.msg, record.args = visible(record.getMessage()), ()
     return True
 
@@ -25,7 +25,7 @@ _said: set[str] = set()
 
 @dataclass(frozen=True)
 class BuildStep:
-    """One step of compiling: ``what`` is about to be compiled, the ``done``-th of ``total`` files of a region, from 0.
+    """One step of compiling: ``what`` comes next, after ``done`` of the ``total`` files of a region.
 
     The last step of a region has ``done == total``. Programs from the cache are not steps.
     """
@@ -39,14 +39,14 @@ Progress = Callable[[BuildStep], None]
 Progressed = Callable[[int, int], None]
 PHASES = ("open", "partition", "plan", "load", "compile", "upload")
 """Phases of preparing a model: opening the device, choosing nodes, planning regions, loading programs from the cache,
-compiling others, and the rest of binding a region: memory, constants, kernels with their arguments."""
+compiling the others, and the rest of binding a region: memory, constants, kernels with their arguments."""
 USUAL_PATIENCE_S = 600.0
 _LISTENER: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 @contextmanager
 def told_to(listener: Progress | None) -> Iterator[None]:
-    """Tell a listener what this thread compiles within the context."""
+    """Report this thread's compilations to a listener within the context."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -55,9 +55,9 @@ def told_to(listener: Progress | None) -> Iterator[None]:
 
 
 class Patience:
-    """The patience with compilers while a model is prepared. seconds: for one file; None is without end.
+    """The patience with compilers while preparing a model. seconds: for one file; None waits without end.
 
-    lost: the error of a compiler that has taken longer: the other regions of the model do not wait again.
+    lost: the error of a compiler that took longer; the model's other regions then don't wait again.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -79,19 +79,19 @@ def waiting(seconds: float | None) -> Iterator[None]:
 
 
 def patience() -> Patience:
-    """Return the patience of this thread, the usual one outside of ``waiting``."""
+    """Return this thread's patience; outside of ``waiting`` that is ``USUAL_PATIENCE_S``."""
     return _PATIENCE.get() or Patience(USUAL_PATIENCE_S)
 
 
 def tell(what: str, done: int, total: int) -> None:
-    """Tell the listener of this thread, if there is one."""
+    """Report a step to this thread's listener, if any."""
     listener = _LISTENER.get()
     if listener is not None:
         listener(BuildStep(what, done, total))
 
 
 class _Watch:
-    """Seconds by phase; those within another one count for the inner one only."""
+    """Seconds by phase; a nested phase's time counts for that phase only."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -99,7 +99,7 @@ class _Watch:
         self._since_s = 0.0
 
     def turn(self, name: str | None) -> None:
-        """Charge the phase that goes on with the time since the last turn; begin another, or end it (None)."""
+        """Charge the current phase with the time since the last turn; enter another phase, or leave this one (None)."""
         now_s = time.perf_counter()
         if self._open:
             going_on = self._open[-1]
@@ -116,7 +116,7 @@ _WATCH: ContextVar[_Watch | None] = ContextVar("watch", default=None)
 
 @contextmanager
 def timed() -> Iterator[dict[str, float]]:
-    """Collect the seconds of every phase (``PHASES``) of this thread meanwhile."""
+    """Collect this thread's seconds by phase (``PHASES``) within the context."""
     watch = _Watch()
     token = _WATCH.set(watch)
     try:
@@ -127,7 +127,7 @@ def timed() -> Iterator[dict[str, float]]:
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Count what happens meanwhile as a phase, where times are collected."""
+    """Charge the context's time to a phase, within ``timed``."""
     watch = _WATCH.get()
     if watch is None:
         yield
@@ -140,7 +140,7 @@ def phase(name: str) -> Iterator[None]:
 
 
 def slow(doing: str) -> Progressed:
-    """Return a function that is told how much of something is done, and logs that once, if it takes long."""
+    """Return a progress function that logs the state of slow work, once."""
     start_s, said = time.perf_counter(), False
 
     def progressed(done: int, total: int) -> None:
@@ -161,7 +161,7 @@ def warn(message: str) -> None:
 
 @contextmanager
 def logged(doing: str) -> Iterator[None]:
-    """Log what was done and how long it took, once it is done."""
+    """Log how long the context took, unless it raises."""
     start_s = time.perf_counter()
     yield
     _LOG.info("%s took %.2f s", doing, time.perf_counter() - start_s)

@@ -1,4 +1,4 @@
-"""A region as one node of the model, which falls back to the CPU for good once its device has failed."""
+"""A region as one node of the model; it falls back to the CPU for good once its device fails."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -19,20 +19,20 @@ from litecl.interpreter.ops.control import CALL_ONCE
 from litecl.interpreter.run.executor import Frame
 
 _LARGE_BYTES = 1 << 16
-REGION = "CL_REGION"  # the operator of a node that runs a region
+REGION = "CL_REGION"  # the operator name of a region's node
 
 Failed = Callable[[Program, DelegateError], None]
 
 
 def region_node(program: Program, nodes: tuple[Node, ...], counters: Counters, failed: Failed) -> Node:
-    """Return the node that runs a program, or its ``nodes`` on the CPU once ``failed`` has been notified of a fault."""
+    """Return the node that runs a program; after a fault, it calls ``failed`` and runs ``nodes`` on the CPU."""
     runner, region = _Runner(program, nodes, counters, failed), program.plan.region
     op = ControlOp(REGION, NoOptions, _keep_declared, runner.run, in_place=runner.in_place)
     return Node(op, region.inputs, region.outputs, NoOptions())
 
 
 class _Runner:
-    """Runs a region's program, and its nodes on the CPU once the device has failed."""
+    """Runs a region's program, or its nodes on the CPU once the device has failed."""
 
     def __init__(self, program: Program, nodes: tuple[Node, ...], counters: Counters, failed: Failed) -> None:
         self._counters, self._tell = counters, failed
@@ -55,7 +55,7 @@ class _Runner:
         return [frame.values[t] for t in self._outputs]
 
     def _on_cpu(self, frame: Frame, program: Program, error: Exception) -> list[Array]:
-        """Run the nodes on the CPU, on what lies in the user's buffers too."""
+        """Run the nodes on the CPU, also on the user's buffers. Raises ContentLost if the run overwrote an input."""
         buffers = program.buffers
         if program.has_overwritten and isinstance(error, DelegateError):
             error = ContentLost(f"tensors that it was writing over are lost: {error}")
@@ -80,14 +80,14 @@ class _Runner:
         return direct(self._program, inputs, outputs, frame.variables, self._counters, initialise, self._failed)
 
     def _initialise(self, frame: Frame) -> None:
-        """Give variables their first values, before the first run."""
+        """Give variables their first values (CALL_ONCE)."""
         for options in self._once:
             CALL_ONCE.run(options, (), frame)
 
     def _failed(self, error: Exception) -> None:
-        """Give the region up where its device has failed; raise whatever else has happened.
+        """Give the region up if its device failed; raise any other error.
 
-        A variable that is not as planned is for the CPU to see to, which may make it so.
+        NotAsPlanned isn't a failure: the CPU runs the region once, and may give the variable its planned shape.
         """
         if isinstance(error, NotAsPlanned):
             return
@@ -102,8 +102,8 @@ def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:
 
 
 def large_inputs(region: Region, specs: Sequence[Sequence[TensorSpec]]) -> list[int]:
-    """Return the inputs that a region may overwrite, as it gets a copy of them: that takes as long as a copy elsewhere
-    in the region, but more than inputs take that are written into its memory.
+    """Return the large inputs, which a region may overwrite as it gets copies of them: that costs no more than a copy
+    within the region, but more than writing the input straight into its memory.
     """
     found = {t: specs[region.subgraph][t] for t in region.inputs}
     return [t for t, spec in found.items() if spec.size * spec.dtype.itemsize >= _LARGE_BYTES]
@@ -112,9 +112,9 @@ def large_inputs(region: Region, specs: Sequence[Sequence[TensorSpec]]) -> list[
 def share_memory(
     subgraph: int, graph: Subgraph, on_cpu: Collection[int], programs: Iterable[Program]
 ) -> tuple[dict[int, Array], set[int]]:
-    """Keep inputs that only regions read, and outputs that nothing else reads, in a region's memory; return that memory
-    by input, and the inputs that regions only copy. on_cpu: tensors that the CPU reads, which may hold an array for
-    longer than until the next invoke.
+    """Keep inputs that only regions read, and outputs that the CPU doesn't read, in a region's memory; return that
+    memory by input, and the inputs that regions only copy. on_cpu: tensors that the CPU reads, and may keep beyond the
+    next invoke.
     """
     memory: dict[int, Array] = {}
     own = {*graph.inputs}.difference(on_cpu, graph.outputs)
@@ -128,7 +128,7 @@ def share_memory(
 
 
 def constant_bytes(programs: Iterable[Program]) -> list[int]:
-    """Return for every region the bytes of the constants that no region before it has."""
+    """Return, for every region, the bytes of its constants that no earlier region shares."""
     seen: dict[int, int] = {}
     found: list[int] = []
     for program in programs:
@@ -138,7 +138,7 @@ def constant_bytes(programs: Iterable[Program]) -> list[int]:
 
 
 def partition_rows(programs: Mapping[int, Program]) -> tuple[PartitionRow, ...]:
-    """Return what the report says of regions, by number."""
+    """Return the report's rows of regions, by number."""
     rows = zip(programs.items(), constant_bytes(programs.values()), strict=True)
     return tuple(_partition_row(number, program, constants) for (number, program), constants in rows)
 

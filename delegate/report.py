@@ -20,7 +20,7 @@ _LOG = logging.getLogger("litecl")
 
 
 def summary(error: BaseException) -> str:
-    """Return an error as one line: its first line, and of a build log the first line that names an error."""
+    """Summarize an error in one line: its first line, and the first error line of a build log."""
     lines = str(error).splitlines() or [type(error).__name__]
     named = next((line.strip() for line in lines[1:] if "error:" in line), "")
     return f"{lines[0]} {named}".strip()
@@ -28,9 +28,9 @@ def summary(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Manner:
-    """How a region runs: as "one kernel", or "queued" launch by launch, and why.
+    """How a region runs, such as "one kernel" or "queued", and why.
 
-    fault: the device's error, on one line, if one kernel was intended.
+    fault: the device's error, in one line, if one kernel was intended.
     """
 
     runs: str
@@ -44,7 +44,7 @@ class Manner:
 
 @dataclass(frozen=True)
 class TensorRow:
-    """A tensor of a node. shape: None where it is known only at run time; size_bytes is then 0."""
+    """A tensor of a node. shape: None if known only at run time; size_bytes is then 0."""
 
     tensor: int
     name: str
@@ -60,9 +60,9 @@ class TensorRow:
 
 @dataclass(frozen=True)
 class NodeRow:
-    """One node of the model as loaded. ``reason`` says why the CPU runs it, or why it need not run. kernels: what is
-    launched for it: a file, and the function in it if that has another name. Empty for a node that is fused into
-    another one, or that moves no data. into: that other node, its subgraph and position.
+    """One node of the model as loaded. reason: why the CPU runs it, or why it need not run. kernels: the kernels
+    launched for it, as a file, and its function if that has another name; empty if the node is fused into another, or
+    moves no data. into: the node that it is fused into, as subgraph and position.
     """
 
     subgraph: int
@@ -81,7 +81,7 @@ class NodeRow:
 class PartitionRow:
     """One region on the device: its nodes, launches per invoke, arena size and arithmetic operations.
 
-    arena_bytes: with the inputs that runs overwrite, once a run has needed memory for them beside the caller's.
+    arena_bytes: includes copies of the inputs that runs overwrite, once a run has needed any.
     Launches and operations within a loop count once. manner: whether it is one kernel or queued, and why. loops: how
     each loop runs, as text. kernels: those of its nodes, without duplicates.
     """
@@ -100,9 +100,8 @@ class PartitionRow:
 
 @dataclass(frozen=True)
 class LaunchTime:
-    """How long a launch took on the device, and when it was queued and started, counted from when the region's
-    first launch was queued. runs: how often it ran; the times are then those of all runs together, and the start is
-    that of the first.
+    """How long a launch took on the device, and when it was queued and started, relative to the queuing of the region's
+    first launch. runs: how often it ran; the duration is then the total, and the start that of the first run.
     """
 
     duration_ms: float
@@ -115,8 +114,8 @@ class LaunchTime:
 class KernelRow:
     """Device time of one launch in the last invoke (only with ``profile=True``).
 
-    queued_ms, start_ms, runs: those of its ``LaunchTime``. size_bytes: of the memory that the launch is given. tiled:
-    the tile of a GPU's product.
+    queued_ms, start_ms, runs: see ``LaunchTime``. size_bytes: the total size of its memory arguments. tiled: the tile
+    of a GPU's matrix product.
     """
 
     partition: int
@@ -135,7 +134,7 @@ class KernelRow:
 
 @dataclass(frozen=True)
 class CopyRow:
-    """A copy of a region's inputs to the device, or of its outputs back, with the wait for them (``profile=True``).
+    """A copy of a region's inputs to the device, or of its outputs back, including the wait (``profile=True``).
 
     start_ms: since the region began to run, on the host.
     """
@@ -149,8 +148,8 @@ class CopyRow:
 
 @dataclass(frozen=True)
 class WarmUp:
-    """How far preparing in the background is: ``compiled`` of the ``files`` of a region, in ``seconds``. ready: whether
-    the device runs the model. cpu_invokes: how many invokes the CPU has run until then.
+    """The progress of a background build: ``compiled`` of the ``files`` of a region, in ``seconds``. ready: whether the
+    device runs the model. cpu_invokes: the number of invokes that the CPU ran before that.
     """
 
     compiled: int
@@ -174,11 +173,11 @@ class DelegationReport:
 
     build_s: seconds spent building programs and packing weights. cache_hits: programs loaded from the binary cache.
     phases: the parts of ``build_s``, in seconds by name (``delegate/progress.py``). kernels, copies: of the last
-    invoke, if times are measured. warm_up: of a model that is, or was, prepared in the background.
-    failures: device failures that sent a region, or the whole model, back to the CPU. passed_over: devices that could
-    not be used, with the reason. halves: what is computed in halves with ``precision="fp16"``. dynamic_range: how
-    products of float activations and integer weights quantize the activations, "" where there are none. ``warnings``
-    sums up everything that went wrong.
+    invoke, with ``profile=True``. warm_up: the progress of a background build.
+    failures: device failures that sent a region, or the whole model, back to the CPU. passed_over: unusable devices,
+    with the reason. halves: the use of half precision with ``precision="fp16"``. dynamic_range: how products of float
+    activations and integer weights quantize the activations, "" without such products. ``warnings`` sums up everything
+    that went wrong.
     """
 
     device: str
@@ -216,7 +215,7 @@ class DelegationReport:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The claimed nodes, the cost of the last invoke, and the manner of regions and loops, a line each."""
+        """The claimed nodes, the cost of the last invoke, and how regions and loops run, a line each."""
         manners = Counter(row.manner for row in self.partitions if not row.manner.fault)
         return (
             *(() if self.warm_up is None else (str(self.warm_up),)),
@@ -240,7 +239,7 @@ class DelegationReport:
 
     @property
     def _copies(self) -> str:
-        """The bytes that are only copied if a signature or tensors on the device are used."""
+        """The bytes copied on the device, and for signature calls; "" without any."""
         cost = self.counters
         more = f", {counted(cost.bytes_on_device, 'byte')} on the device" if cost.bytes_on_device else ""
         if not (cost.bytes_given or cost.bytes_returned):
@@ -284,7 +283,7 @@ class DelegationReport:
 
 
 def log(report: DelegationReport) -> None:
-    """Log which nodes were claimed, and for every other node why it was not."""
+    """Log how many nodes were claimed (INFO), and why each of the others was not (DEBUG)."""
     regions, programs = counted(len(report.partitions), "region"), counted(report.cache_hits, "program")
     claimed = f"{report.claimed} of {counted(len(report.nodes), 'node')} in {regions} on {report.device}"
     _LOG.info("%s, prepared in %.2f s, %s from the cache", claimed, report.build_s, programs)

@@ -9,7 +9,7 @@ from litecl.interpreter.graph import ABSENT, Model, TensorSpec
 
 
 def kernel_name(kernel: str, entry: str) -> str:
-    """Return a kernel's file (a user's without its folder), and the function in it if that has another name."""
+    """Return a kernel's file name, without its folder, and its function if that has another name."""
     file = Path(kernel).name
     return file if file == entry else f"{file}:{entry}"
 
@@ -21,10 +21,10 @@ def with_details(
     launched: Iterable[tuple[tuple[int, int], str]],
     merged: Mapping[tuple[int, int], tuple[int, int]],
 ) -> tuple[NodeRow, ...]:
-    """Return the rows with tensors, kernels, and the node in whose launch each is.
+    """Add tensors, kernels, and fusions to the rows.
 
-    specs: of a model's tensors, as far as they are known. launched: for every launch the node (subgraph and position)
-    that it belongs to, and its kernel. merged: nodes fused into another one, with that one.
+    specs: of the model's tensors, as far as known. launched: for every launch, its node (subgraph and position) and its
+    kernel. merged: fused nodes, each with the node that it is fused into.
     """
     kernels: dict[tuple[int, int], dict[str, None]] = {}
     for place, kernel in launched:

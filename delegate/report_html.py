@@ -6,7 +6,7 @@ from typing import Any
 from litecl.delegate.naming import counted
 from litecl.interpreter.html import block, folded, paragraph, table
 
-_OPEN_UP_TO = 60  # nodes: longer lists are folded
+_OPEN_UP_TO = 60  # nodes; longer lists start folded
 
 
 def html(report: Any) -> str:  # a DelegationReport, whose module imports this one

@@ -1,6 +1,6 @@
-"""A table that gives each row lines of its own where the terminal is too narrow for columns, and a console for it.
+"""A table that lists its cells line by line if the terminal is too narrow for columns, and a console for it.
 
-Names in it come from models: what would control the terminal is written out, and nothing is taken for markup.
+Names come from models, so control characters are escaped, and markup is ignored.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,14 +15,14 @@ from rich.text import Text
 
 from litecl.interpreter.visible import visible, visible_lines
 
-_NARROW = 60  # characters: wider terminals fold cells, and keep columns
+_NARROW = 60  # characters; wider terminals keep columns, and fold cells
 _UNBOUNDED = 10_000
 
 
 class FittingTable(Table):
-    """A table, or a line for each cell, its column and its value, where the table and 60 characters do not fit.
+    """A table; a terminal narrower than both the table and 60 characters gets a line per cell: column and value.
 
-    A cell that is a ``str`` is one line.
+    A ``str`` cell is one line.
     """
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
@@ -38,9 +38,9 @@ class FittingTable(Table):
             yield from self._lines(console, options.max_width)
 
     def _lines(self, console: Console, width: int) -> Iterator[Text]:
-        """Yield a line for each cell that holds anything, and an empty one after each row.
+        """Yield a line for each non-empty cell, and an empty line after each row.
 
-        A grid of rich's looks the same and takes three times as long.
+        rich's grid looks the same but takes three times as long.
         """
         columns = [(_text(column.header), [*column.cells]) for column in self.columns]
         named = min(max(header.cell_len for header, _ in columns), width // 2)
@@ -61,7 +61,7 @@ def _text(cell: RenderableType) -> Text:
 
 
 class PlainConsole(Console):
-    """A console that writes control characters out, wherever they come from, and takes nothing for markup or emoji."""
+    """A console that escapes all control characters, and ignores markup and emoji codes."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, **options)

@@ -25,7 +25,7 @@ def renderable(report: Any) -> Group:
 
 
 def _table(report: Any) -> FittingTable:
-    """Count nodes by operator, by where they run, and by reason."""
+    """Count nodes by operator, place and reason."""
     rows = Counter((row.op, row.claimed, row.reason) for row in report.nodes)
     table = FittingTable("operator", "nodes", "where", "reason")
     device, cpu = Text("device", "green"), Text("CPU", "yellow")

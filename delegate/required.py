@@ -1,11 +1,11 @@
-"""The condition that a device runs every node of a model."""
+"""Requires that the device runs every node of a model."""
 
 from litecl.delegate.report import DelegationReport
 from litecl.interpreter.errors import DelegateError
 
 
 def require_all(asked_by: str, report: DelegationReport | None) -> None:
-    """Raise DelegateError, which begins with who asks, if the CPU runs a node. report: None means it runs all."""
+    """Raise DelegateError, prefixed with ``asked_by``, if the CPU runs a node. report: None means that it runs all."""
     if report is None:
         raise DelegateError(f"{asked_by}: the CPU was selected (--cpu)")
     left = [row for row in report.nodes if not row.claimed]

@@ -1,7 +1,7 @@
-"""The facts of a device for lowerings: a ``CpuTarget`` (delegate/cpu) or a ``GpuTarget`` (delegate/gpu).
+"""The properties of a device that a lowering may use: a ``CpuTarget`` (delegate/cpu) or a ``GpuTarget`` (delegate/gpu).
 
-They differ in how they distribute work. No code asks for the kind of a target: it answers for itself, and
-where there are two ways, an operator's lowerings for one, ``either`` picks the one for this kind of device.
+They differ in how they distribute work. No code tests the kind of a target: its methods decide, and ``either`` picks
+between two alternatives, such as an operator's lowerings.
 """
 
 from abc import ABC, abstractmethod
@@ -18,18 +18,18 @@ from litecl.interpreter.dataclass import dataclass
 _Way = TypeVar("_Way")
 Macros = dict[str, str | int | float]
 TilesByWidth = Mapping[int, Sequence[TileShape]]
-"""Tiles of a work-item by the width of its vectors."""
+"""Tiles of a work-item by vector width."""
 
 PLAIN = Schedule()
-"""The schedule of kernels that have no other."""
+"""The schedule of kernels without one of their own."""
 _ONE_ROW = (TileShape(1, 1, 1.0),)
 
 
 @dataclass(frozen=True, eq=False)
 class Matrices:
-    """``count`` matrices of ``rows`` x ``columns`` elements of ``size_bytes``, of the type ``bits``, to be transposed.
+    """``count`` matrices to transpose, of ``rows`` x ``columns`` elements of ``size_bytes``, of OpenCL type ``bits``.
 
-    memory: source, destination and the table of the dimensions around them; sizes: what follows (transpose.cl).
+    memory: source, destination and the table of the dimensions around them; sizes: the next arguments (transpose.cl).
     """
 
     count: int
@@ -43,13 +43,13 @@ class Matrices:
 
 @dataclass(frozen=True)
 class Target(ABC):
-    """The properties of a device that a lowering may know.
+    """The device properties that a lowering may use.
 
-    vector_width: elements that kernels load and store at once, VW: floats in a register of a CPU, 4 on a GPU.
+    vector_width: elements per load and store, the macro VW: floats in a register of a CPU, 4 on a GPU.
     compute_units: how many work-groups run at once. float64: whether kernels can compute in float64.
-    max_work_group_size, local_mem_bytes: the most work-items of a group, and the memory that they share.
-    half_weights: whether weights of products are fp16, and what a GPU's unit multiplies; all else is in float32.
-    tuning: what was measured on the device.
+    max_work_group_size, local_mem_bytes: the largest work-group, and its local memory.
+    half_weights: whether weights of products, and operands of a GPU's matrix unit, are fp16; all else is float32.
+    tuning: the device's measured settings.
     """
 
     vector_width: int
@@ -62,98 +62,97 @@ class Target(ABC):
 
     @abstractmethod
     def either(self, cpu: _Way, gpu: _Way) -> _Way:
-        """Return that of two ways which is for this kind of device."""
+        """Return the alternative for this kind of device."""
 
     @property
     @abstractmethod
     def lanes(self) -> int:
-        """Floats that one work-item computes at once: a vector of a CPU; one on a GPU, whose lanes are work-items."""
+        """The floats that one work-item computes at once: a vector on a CPU; 1 on a GPU, whose lanes are work-items."""
 
     @property
     @abstractmethod
     def memory(self) -> Literal["host", "integrated", "own"]:
-        """Where a device's memory is: it is the host's, or the host's as a GPU uses it, or the GPU's own."""
+        """The device's memory: a CPU's ("host"), a GPU's that is shared with the host, or a GPU's own."""
 
     @property
     @abstractmethod
     def macros(self) -> Macros:
-        """The macros that all kernels are compiled with."""
+        """The macros for all kernels."""
 
     @property
     def in_halves(self) -> str:
-        """The arithmetic in halves, in a line; "" without any."""
+        """Describe the use of half precision in one line; "" without any."""
         return "fp16: large weights are halves, arithmetic is in float32" if self.half_weights else ""
 
     @abstractmethod
     def schedule(self, kernel: str) -> Schedule:
-        """Return the schedule of a kernel file: the one that was tuned, or else the default for this device."""
+        """Return the schedule of a kernel file: the tuned one, or else the default for this device."""
 
     @property
     def apart(self) -> "Target":
-        """The same device for launches whose work-items need nothing of each other."""
+        """The same device for launches with independent work-items, which use no local memory."""
         return self
 
     @abstractmethod
     def group_size(self, kernel: str) -> int:
-        """Return the work-items of a group."""
+        """Return the work-items of a kernel's group."""
 
     @abstractmethod
     def grid(self, kernel: str, counts: tuple[int, ...], shares: tuple[int, ...], order: tuple[int, ...] = ()) -> Grid:
-        """Return a launch (see ``Grid``) whose work-items need nothing of each other, in groups of the schedule's."""
+        """Return a launch (see ``Grid``) of independent work-items, in groups of the scheduled size."""
 
     @abstractmethod
     def chunks(self, kernel: str, n: int, step: int, work: int) -> Chunks:
-        """Distribute ``n`` items, of which a work-item handles ``step`` at once. work: the elements in an item."""
+        """Distribute ``n`` items; a work-item handles ``step`` at once. work: the elements of an item."""
 
     @abstractmethod
     def pixels(self, kernel: str, n: int, channels: int, work: int) -> Chunks:
-        """Distribute ``n`` pixels. work: operations on a pixel."""
+        """Distribute ``n`` pixels. work: the operations of a pixel."""
 
     @abstractmethod
     def pieces(self, kernel: str, lines: int) -> int:
-        """Return into how many pieces each of ``lines`` may be split, so that there are enough work-items."""
+        """Return how many pieces to split each of ``lines`` into, so that there are enough work-items."""
 
     @property
     def batches(self) -> Sequence[TileShape]:
-        """The rows of a batch that a work-item may compute at once, where they share weights."""
+        """The tiles of batch rows that a work-item may compute at once, sharing weights."""
         return _ONE_ROW
 
     @abstractmethod
     def tile_for(
         self, kernel: str, rows: int, columns: int, *, narrow: bool = False, among: TilesByWidth | None = None
     ) -> Tile:
-        """Return the tile with which a kernel computes a product of ``rows`` x ``columns`` with the least waste.
+        """Return the tile that computes a product of ``rows`` x ``columns`` with the least waste.
 
-        narrow: its vectors may be narrower than the device's, if there are few columns. among: tiles to choose from, in
-        place of those of any product.
+        narrow: allow vectors narrower than the device's, for few columns. among: the tiles to choose from; None means
+        those of any product.
         """
 
     def tile_across(self, columns: int, depth: int) -> Tile | None:
-        """Return the tile for one row of bytes times few ``columns``, if sums across vectors cost less than columns
-        that are computed in vain.
+        """Return the tile for one row of bytes times few ``columns``, if summing across vectors costs less than padding
+        the columns; else None.
         """
         return None
 
     @property
     def line_tiles(self) -> Mapping[str, TilesByWidth]:
-        """Tiles by kernel whose rows are pixels in one line of an image, which share what they read; none where that is
-        no gain.
+        """Tiles, by kernel, whose rows are adjacent pixels of an image line, which share reads; empty where that gains
+        nothing.
         """
         return {}
 
     @abstractmethod
     def product(self, kernel: str, tile: Tile, size: tuple[int, int, int], products: int = 1) -> Grid:
-        """Distribute so many products of ``size`` (rows, columns, depth), in dimensions of rows, columns and
-        products."""
+        """Distribute ``products`` of ``size`` (rows, columns, depth) over the dimensions rows, columns and products."""
 
     def gathered(self, kernel: str, tile: Tile, size: tuple[int, int, int], products: int = 1) -> Grid:
-        """Distribute the same to work-items each of which has memory for the rows that it gathers."""
+        """Distribute the same to work-items that need memory for the rows that each gathers."""
         return self.product(kernel, tile, size, products)
 
     @abstractmethod
     def special(self, **flags: bool) -> dict[str, int]:
-        """Return the macros of kernels for launches that need less than others, where such kernels are worth it."""
+        """Return macros that specialize a kernel for simpler launches; none where another build isn't worth it."""
 
     def transposed(self, matrices: Matrices) -> Launch | None:
-        """Return the launch that transposes matrices by way of a group's memory; None where there is no such way."""
+        """Return the launch that transposes matrices through local memory; None if the device can't."""
         return None

@@ -1,4 +1,4 @@
-"""Performance settings of a device, measured once and kept in the cache folder.
+"""Performance settings of a device, measured once and cached.
 
 They change a model's time, never its results. ``perf/tuning.py`` measures them.
 """
@@ -13,8 +13,8 @@ from litecl.delegate import disk
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError
 
-_VERSION = 3  # of the file; incremented when fields or kernels change so that older figures mislead
-_TILES_VERSION = 1  # of the tiles in it, that of the kernels of kernels_cl/local_tile.h
+_VERSION = 3  # of the file; increment it when changed fields or kernels invalidate older figures
+_TILES_VERSION = 1  # of the tiles in it; increment it with the kernels of kernels_cl/local_tile.h
 _MOST = 1e15
 _MOST_COUNT, _MOST_ROWS = 1 << 20, 32
 _LEAST_SHARE = 1e-3
@@ -28,7 +28,7 @@ def _check(name: str, value: Any, least: float, most: float, *, whole: bool = Fa
 
 @dataclass(frozen=True)
 class TileShape:
-    """A tile of a work-item: rows x vectors. share: of the device's peak that it reaches."""
+    """A tile of a work-item: rows x vectors. share: the fraction of the device's peak that it reaches."""
 
     rows: int
     vectors: int
@@ -42,18 +42,17 @@ class TileShape:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the work of a kernel is distributed (``delegate/kit/schedule.py``); operations are those of its inner loop.
+    """How to distribute a kernel's work (``delegate/kit/schedule.py``); operations are those of its inner loop.
 
     items_per_unit: work-items per compute unit of a CPU, so that units can take over from a delayed one; groups per
-        compute unit of a GPU, by which tiles are chosen (product_local).
-    items_alone: work-items with a single unit.
+        compute unit of a GPU, to choose tiles by (product_local).
+    items_alone: work-items with a single compute unit.
     least, most: the least and the most operations of a work-item.
     group: work-items of a GPU's group.
-    wide: the most of them along the first dimension.
-    pieces: the largest number of parts that a long row is split into.
-    near_bytes, far_bytes: memory that a work-item reads repeatedly and that should stay in the first-level and in the
-        second-level cache.
-    tiles: the possible tiles in registers; empty means those of the device's vector width.
+    wide: the most work-items of a group along the first dimension.
+    pieces: the most parts to split a long row into.
+    near_bytes, far_bytes: memory that a work-item reads repeatedly, to keep in the first- and second-level cache.
+    tiles: the register tiles to choose from; empty means those for the device's vector width.
     """
 
     items_per_unit: int = 4
@@ -77,18 +76,18 @@ class Schedule:
 
     @property
     def usual_rows(self) -> int:
-        """Rows of the tile that suits most shapes, which is the first; 0 without tiles."""
+        """Rows of the first tile, which suits most shapes; 0 without tiles."""
         return self.tiles[0].rows if self.tiles else 0
 
 
 @dataclass(frozen=True)
 class Products:
-    """Products for which a GPU's tile is chosen: ``slices`` of [rows, depth] times [depth, columns].
+    """Matrix products to choose a GPU's tile for: ``slices`` of [rows, depth] times [depth, columns].
 
-    reads: how operands lie: x as "rows" or "patches", or what is computed on the way. arithmetic: "fp32", "fp16" where
-    weights are stored as halves, "int8" (the depth is then counted in fours), or the name of what multiplies halves.
+    reads: how the kernel reads operands: x as "rows" or "patches", or computed on the way. arithmetic: "fp32", "fp16"
+    for weights in half precision, "int8" (the depth then counts fours), or the name of a unit that multiplies halves.
 
-    A depthwise convolution counts as well: slices are lines of its images, rows their pixels, the depth its taps.
+    Also describes a depthwise convolution: slices are lines of its images, rows their pixels, the depth its taps.
     """
 
     slices: int
@@ -99,15 +98,15 @@ class Products:
     arithmetic: str = "fp32"
 
     def __str__(self) -> str:
-        """Return the name under which their tile is kept."""
+        """Return the key of their tile in a ``Tuning``."""
         return f"{self.slices} x {self.rows} x {self.columns} x {self.depth} of {self.reads}, {self.arithmetic}"
 
 
 @dataclass(frozen=True)
 class GroupTile:
-    """A tile of a GPU's group: ``rows`` x ``columns``, of which a work-item adds up ``own_rows`` x ``own_columns``.
+    """A tile of a GPU's group: ``rows`` x ``columns``; each work-item accumulates ``own_rows`` x ``own_columns``.
 
-    parts: the number of groups that share out the depth.
+    parts: the number of groups that split the depth.
     """
 
     rows: int
@@ -121,7 +120,7 @@ class GroupTile:
             _check(f"{name} of a group's tile", value, 1, _MOST_COUNT, whole=True)
 
     def __str__(self) -> str:
-        """Return it for people."""
+        """Describe the tile for people."""
         parts = f", {self.parts} parts" if self.parts > 1 else ""
         return f"{self.rows}x{self.columns} by {self.own_rows}x{self.own_columns}{parts}"
 
@@ -131,8 +130,8 @@ Source = Literal["measured", "family", "estimate"]
 
 @dataclass(frozen=True)
 class Tiled:
-    """The tile of a launch. source: whether it was measured on the device, is chosen among the tiles of the family of
-    GPUs, or of all GPUs.
+    """The tile of a launch. source: whether it was measured on the device, or chosen from the tiles of its GPU family
+    ("family") or of all GPUs ("estimate").
     """
 
     products: Products
@@ -142,15 +141,15 @@ class Tiled:
 
 @dataclass(frozen=True)
 class Tuning:
-    """The settings of a device; the defaults are for unmeasured ones.
+    """The settings of a device; the defaults suit unmeasured ones.
 
-    winograd_channels: the number of channels (the smaller of input's and output's) from which a 3x3 convolution uses
-        Winograd's algorithm.
-    small_flops: arithmetic operations of a model below which the single-threaded device is used: an invoke ends before
-        a second thread has woken up.
-    schedules: schedules by kernel file, where the defaults are not the best.
-    float_speed, integer_speed: arithmetic operations per second in products of floats and of int8; 0 if unmeasured. Of
-        several OpenCL runtimes for a processor litecl uses the fastest.
+    winograd_channels: the channels (the smaller of input's and output's) from which a 3x3 convolution uses Winograd's
+        algorithm.
+    small_flops: a model with fewer arithmetic operations runs on a single thread: an invoke ends before a second thread
+        wakes up.
+    schedules: schedules by kernel file, where they beat the defaults.
+    float_speed, integer_speed: arithmetic operations per second in products of floats and of int8; 0 if unmeasured.
+        litecl uses a processor's fastest OpenCL runtime.
     tiles: measured tiles of a GPU's products, by the products as text (``Products``).
     """
 
@@ -168,8 +167,8 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Demand:
-    """The demands by which a device is chosen. num_threads: the user's; None leaves it to the choice. flops: arithmetic
-    operations of a model. integers: whether most of them are of integers.
+    """A model's demands on a device. num_threads: the user's; None leaves it to the back end. flops: the model's
+    arithmetic operations. integers: whether most of them yield integers.
     """
 
     num_threads: int | None = None
@@ -179,7 +178,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Timing:
-    """The timings that decided a choice: the best times of its candidates on one subject, in ms.
+    """The timings behind a choice: the best time of each candidate on one subject, in ms.
 
     choice: a setting of Tuning, or a kernel and a field of its schedule, as in ``gemm.most``.
     """
@@ -191,31 +190,31 @@ class Timing:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A tuning, and the timings that it follows from."""
+    """A tuning and the timings behind it."""
 
     tuning: Tuning
     timings: tuple[Timing, ...] = ()
 
 
 def load(directory: Path | None, identity: Sequence[str]) -> Tuning:
-    """Return the tuning of a device, or the defaults if none was measured. identity: the texts that identify it."""
+    """Return the tuning of a device, or the defaults if unmeasured. identity: see ``Identified``."""
     found = measurement(directory, identity)
     return Tuning() if found is None else found.tuning
 
 
 def measurement(directory: Path | None, identity: Sequence[str]) -> Measurement | None:
-    """Return the measurement of a device; None without a file that this version can use."""
+    """Return the measurement of a device; None if there is no file that this version can read."""
     if directory is None:
         return None
     content = disk.read(file_of(directory, identity))
     try:
         return None if content is None else _decoded(json.loads(content))
-    except Exception:  # the file may come from another program, or be incomplete
+    except Exception:  # another program's file, or an incomplete one
         return None
 
 
 def save(directory: Path, identity: Sequence[str], name: str, found: Measurement) -> None:
-    """Replace an earlier measurement. Of several processes that write, the last one wins.
+    """Save a measurement, replacing an earlier one. The last of several processes wins.
 
     name: of the device, for people who open the file.
     """
@@ -224,13 +223,13 @@ def save(directory: Path, identity: Sequence[str], name: str, found: Measurement
 
 
 def save_tiles(directory: Path, identity: Sequence[str], name: str, tiles: Mapping[str, GroupTile]) -> None:
-    """Keep tiles beside all else that was measured, also by other processes in the meantime."""
+    """Add tiles to the saved measurement, which other processes may have changed."""
     had = measurement(directory, identity) or Measurement(Tuning())
     save(directory, identity, name, replace(had, tuning=replace(had.tuning, tiles={**had.tuning.tiles, **tiles})))
 
 
 def file_of(directory: Path, identity: Sequence[str]) -> Path:
-    """Return the file of a device."""
+    """Return the tuning file of a device."""
     return directory / f"{disk.key('tuning', identity)}.json"
 
 

@@ -1,8 +1,8 @@
-"""Preparing a model in the background, while the CPU runs it: ``CLDelegate(warm_up="background")``.
+"""Prepares a model in the background while the CPU runs it: ``CLDelegate(warm_up="background")``.
 
-A thread builds the delegation; until then the model is the original one. It begins after the first answer, which it
-would hold up, or a moment later if none is asked for. It stops between programs if nobody waits for it any more: the
-interpreter was closed or given other shapes, or the process ends.
+A thread builds the delegation; until then the original model runs. The thread starts building after the first invoke,
+so as not to delay it, or after a moment without one. It stops between programs once nobody needs the result: the
+interpreter was closed or resized, or the process ends.
 """
 
 import os
@@ -21,17 +21,17 @@ from litecl.interpreter.graph import Model
 Made = Callable[[], CLDelegation]
 
 WARMING = "the device is warming up"  # the reason of every node until then
-_FIRST_S = 0.25  # how long a first answer is waited for
+_FIRST_S = 0.25  # how long to wait for the first invoke
 
 
 class _NotWanted(BaseException):
-    """Nobody waits for what is being built. It is no Exception, so that nothing takes it for a failure."""
+    """Raised in the thread once nobody needs the result. Not an Exception, so that no handler catches it."""
 
 
 class Warming(OnTheHost):
-    """The delegation of a model while another one is built, which takes over between two invokes.
+    """The delegation of a model until its successor is built, which takes over between two invokes.
 
-    made: makes a delegation that is not prepared yet. progress: the user's listener, called in the thread.
+    made: returns an unprepared delegation. progress: the user's listener, called in the thread.
     """
 
     def __init__(self, original: Model, made: Made, progress: Progress | None) -> None:
@@ -53,26 +53,26 @@ class Warming(OnTheHost):
             _build(*given)
 
     def successor(self, runs: int) -> CLDelegation | None:
-        """See ``Preliminary.successor``. Raises what building has raised: DelegateError if ``strict``."""
+        """See ``Preliminary.successor``. Raises the build's error: DelegateError if ``strict``."""
         self._runs = runs
         if runs:
             self._answered.set()
         if self._error is not None:
             raise self._error
         if self._built is None and self._process != os.getpid():
-            self._start()  # the thread stayed behind in the process that was forked
+            self._start()  # after a fork: the thread exists only in the parent
         if self._built is not None and self._built.warm_up is not None:
             self._built.warm_up = replace(self._built.warm_up, cpu_invokes=runs)
         return self._built
 
     def noted(self, step: BuildStep) -> None:
-        """Note a step, in the thread."""
+        """Record a step; called in the thread."""
         self._step = step
         if self._progress is not None:
             self._progress(step)
 
     def ended(self, built: CLDelegation, error: Exception | None) -> None:
-        """Note the end, in the thread."""
+        """Record the end of the build; called in the thread."""
         built.warm_up = replace(self._warm_up(), ready=True)
         self._error = error
         self._built = None if error else built
@@ -81,7 +81,7 @@ class Warming(OnTheHost):
         return WarmUp(self._step.done, self._step.total, self._runs, time.perf_counter() - self._start_s)
 
     def report(self) -> DelegationReport:
-        """Return how far it is: the CPU runs every node."""
+        """Report the build's progress; the CPU runs every node."""
         nodes = [(i, n, node) for i, graph in enumerate(self.model.subgraphs) for n, node in enumerate(graph.nodes)]
         return DelegationReport(
             device="none",
@@ -96,7 +96,7 @@ class Warming(OnTheHost):
 
 
 def _build(waiting: "weakref.ref[Warming]", delegation: CLDelegation, answered: threading.Event) -> None:
-    """Prepare a delegation, as long as somebody waits for it."""
+    """Prepare a delegation, as long as somebody needs it."""
 
     def noted(step: BuildStep) -> None:
         warming = waiting()
@@ -111,7 +111,7 @@ def _build(waiting: "weakref.ref[Warming]", delegation: CLDelegation, answered: 
             delegation.prepare()
     except _NotWanted:
         return
-    except Exception as raised:  # for whoever invokes next
+    except Exception as raised:  # raised by the next invoke
         error = raised
     if (warming := waiting()) is not None:
         warming.ended(delegation, error)

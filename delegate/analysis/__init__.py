@@ -1,3 +1,1 @@
-"""Facts that follow from a Model alone: loops, lists, cost. Nothing here knows a device, an operator's kernel or
-a plan.
-"""
+"""Facts about a Model alone: loops, lists, cost. Nothing here depends on devices, kernels or plans."""

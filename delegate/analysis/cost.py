@@ -1,4 +1,4 @@
-"""A rough count of a model's arithmetic, by which a device is chosen."""
+"""A rough estimate of a model's arithmetic, to choose a device by."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ def work_flops(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> float:
 
 
 def mostly_integers(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> bool:
-    """Return whether more of the operations that ``work_flops`` estimates have integers for results than floats."""
+    """Return whether most of the operations that ``work_flops`` estimates yield quantized integers."""
     nodes = [(node, known) for graph, known in zip(model.subgraphs, specs, strict=True) for node in graph.nodes]
     rows = [
         (node_flops(node.inputs, node.outputs, known), known[node.outputs[0]]) for node, known in nodes if node.outputs
@@ -25,10 +25,10 @@ def mostly_integers(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> bool
 
 
 def node_flops(inputs: Sequence[int], outputs: Sequence[int], known: Sequence[TensorSpec]) -> float:
-    """Estimate the operations of a node from its tensors' numbers and the specs of all tensors.
+    """Estimate the operations of a node from its tensor indices and the specs of all tensors.
 
-    With a constant of rank 2 or more it does two operations for each weight and output position (output elements over
-    the largest constant's output channels), else one for each output element.
+    With constants of rank 2 or more: two operations per element of the largest one and output position (output elements
+    over output channels). Otherwise: one per output element.
     """
     results = [known[t] for t in outputs if known[t].shape is not None]
     weights = [

@@ -1,12 +1,12 @@
-"""A model in which variables are values like any others: subgraphs take them as inputs and return them as outputs.
+"""Rewrites a model so that variables are plain values: subgraphs take them as inputs and return them as outputs.
 
-A node that reads a resource variable reads a tensor, the variable's value at that place; one that assigns to it says
-which tensor is the value from there on. A node that runs a subgraph hands it the variables that are used in it, and
-gets those that are assigned. The same holds of variable tensors of subgraphs that nodes run. So what plans a region
-sees no order but that of values, and a variable in the body of a loop is a loop variable.
+READ_VARIABLE reads a tensor, the variable's value at that point; ASSIGN_VARIABLE names the tensor that is the value
+from there on. A node that runs a subgraph passes in the variables used there, and gets back the assigned ones. The same
+goes for variable tensors of such subgraphs. So planning sees only data dependencies, and a variable in the body of a
+loop is a loop variable.
 
-Nodes keep their positions, and tensors that were there their numbers. A region that begins after a variable was
-assigned elsewhere finds its value in the state store, under the tensor that ``stored`` names.
+Nodes keep their positions, and existing tensors their numbers. A region that begins after a variable was assigned
+elsewhere reads its value from the state store, as the tensor that ``stored`` names.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,12 +27,11 @@ Written = tuple[tuple[VariableKey, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class Explicit:
-    """A model whose variables are explicit, and what is known of its tensors.
+    """A model whose variables are explicit, with the specs of its tensors.
 
-    stored: by subgraph, the tensors that are values of variables as the state store has them, with the variable.
-    written: by subgraph and position of a node, the variables that it gives another value, and the tensors that have
-    it. results: by subgraph, the outputs that a caller on the CPU gets. refused: nodes (subgraph, position) that cannot
-    be part of a region, and why.
+    stored: by subgraph, the tensors whose values come from the state store, with the variable. written: by subgraph and
+    node position, the variables that the node changes, each with the tensor of its new value. results: by subgraph, the
+    outputs for a caller on the CPU. refused: nodes (subgraph, position) that cannot be part of a region, and why.
     """
 
     model: Model
@@ -44,7 +43,7 @@ class Explicit:
 
 
 def explicit(model: Model, specs: Specs) -> Explicit:
-    """Return a model with its variables explicit, as far as nodes agree on their types and shapes."""
+    """Make those variables explicit on whose type and shape all nodes agree."""
     uses = _Uses(model, specs)
     graphs = [_Rewriting(i, uses).rewritten() for i in range(len(model.subgraphs))]
     return Explicit(
@@ -58,11 +57,11 @@ def explicit(model: Model, specs: Specs) -> Explicit:
 
 
 class _Uses:
-    """The values that each subgraph takes and returns besides its own inputs and outputs.
+    """The variables that each subgraph takes and returns besides its own inputs and outputs.
 
-    taken: the variables that are used in it or in subgraphs that it runs. assigned: those that may get another value.
-    returned: those that it returns, which for the body of a loop are all that it takes. handles: positions of inputs,
-    and of outputs, that are handles of known variables and so are no values.
+    taken: the variables used in it, or in subgraphs that it runs. assigned: those that it may change. returned: those
+    that it returns; a loop's body returns all that it takes. handles: positions of inputs, and of outputs, that are
+    handles of known variables rather than values.
     """
 
     def __init__(self, model: Model, specs: Specs) -> None:
@@ -86,7 +85,7 @@ class _Uses:
                     self.refused[index, position] = reason
 
     def variable(self, index: int, node: Node) -> str | None:
-        """Return the variable that a node reads or assigns, None where it does neither, or nodes do not agree on it."""
+        """Return the variable that a node reads or assigns; None for other nodes, and if nodes disagree on its spec."""
         if node.op not in (READ_VARIABLE, ASSIGN_VARIABLE) or not node.inputs or index not in self.running:
             return None
         data = self.specs[index][node.inputs[0]].data
@@ -94,7 +93,7 @@ class _Uses:
         return name if name in self.variables else None
 
     def spec(self, key: VariableKey) -> TensorSpec:
-        """Return the type and shape of a variable, and of a tensor the quantization that its first value follows."""
+        """Return the spec of a variable's values; a variable tensor keeps its quantization, for its first value."""
         if isinstance(key, str):
             return replace(self.variables[key], data=None, name=key, is_variable=False)
         return replace(self.specs[key[0]][key[1]], data=None, is_variable=False)
@@ -110,7 +109,7 @@ class _Uses:
             self.assigned[index] |= {key for key in states if key[1] in updated_by(node)}
 
     def _spread(self) -> None:
-        """Follow variables to whatever runs a subgraph, until nothing changes."""
+        """Propagate variables from subgraphs to the nodes that run them, until nothing changes."""
         size = -1
         while size != (size := sum(len(keys) for sets in (self.taken, self.assigned, self.returned) for keys in sets)):
             for index in self.running:
@@ -120,7 +119,7 @@ class _Uses:
 
     def _spread_node(self, index: int, node: Node) -> None:
         callees = callees_of(node)
-        if node.op is CALL_ONCE:  # it takes nothing, but what it assigns is another value from there on
+        if node.op is CALL_ONCE:  # it takes none, but changes those that it assigns
             self.taken[index] |= self.assigned[callees[0]]
             self.assigned[index] |= self.assigned[callees[0]]
         if not callees or node.op is CALL_ONCE:
@@ -167,7 +166,7 @@ class _Graph:
 
 
 class _Rewriting:
-    """One subgraph on its way. current: the tensor that has the value of each variable."""
+    """The rewriting of one subgraph. current: the tensor with each variable's current value."""
 
     def __init__(self, index: int, uses: _Uses) -> None:
         self._index, self._uses = index, uses
@@ -178,7 +177,7 @@ class _Rewriting:
         self._current: dict[VariableKey, int] = {}
 
     def rewritten(self) -> _Graph:
-        """Return the subgraph, itself where it uses no variable."""
+        """Return the rewritten subgraph."""
         uses, source, made = self._uses, self._source, self._made
         given = [self._first(key) for key in _in_order(uses.taken[self._index])]
         nodes = tuple(self._node(position, node) for position, node in enumerate(source.nodes))
@@ -197,7 +196,7 @@ class _Rewriting:
         return self._current[key]
 
     def _another(self, key: VariableKey) -> int:
-        """Return a new tensor for a value of a variable, which the state store has where no region makes it."""
+        """Add a tensor for a value of a variable, to read from the state store unless a region computes it."""
         spec = self._uses.spec(key)
         self._tensors.append(spec)
         self._made.specs.append(spec)
@@ -208,7 +207,7 @@ class _Rewriting:
         uses = self._uses
         if (name := uses.variable(self._index, node)) is not None:
             return self._read(node, name) if node.op is READ_VARIABLE else self._assign(position, node, name)
-        if node.op is CALL_ONCE:  # what it assigns is in the state store, wherever it runs
+        if node.op is CALL_ONCE:  # it assigns in the state store, wherever it runs
             self._current |= {key: self._another(key) for key in uses.assigned[callees_of(node)[0]]}
             return node
         if callees_of(node) and self._index in uses.running:
@@ -229,7 +228,7 @@ class _Rewriting:
         if value not in self._updated:
             self._write(position, {name: value})
             return replace(node, inputs=(value,))
-        copy = self._another(name)  # of what a node may update later
+        copy = self._another(name)  # a later node may update the value in place
         self._write(position, {name: copy})
         return replace(node, inputs=(value,), outputs=(copy,))
 
@@ -246,7 +245,7 @@ class _Rewriting:
 
 
 def _in_order(keys: set[VariableKey]) -> list[VariableKey]:
-    """Return variables in an order that is the same wherever they are handed over."""
+    """Return variables in the order in which callers and subgraphs pass them."""
     return sorted(keys, key=lambda key: (isinstance(key, str), key))
 
 

@@ -1,9 +1,9 @@
-"""Finds writes of list elements as TensorFlow's converter makes them, and turns them into updates that keep the list's
-shape.
+"""Replaces TensorList writes, as TensorFlow's converter emits them, with updates that keep the list's shape.
 
-A TensorList is a tensor, and writing ``item`` at index ``i`` builds a new one: ``CONCATENATION(SLICE(list, 0, i), item,
-SLICE(list, i + 1, -1))``. The sizes of the pieces change at every step, so the shape of the result is known only at run
-time. The equivalent ``DYNAMIC_UPDATE_SLICE(list, item, (i, 0, ...))`` replaces it.
+The converter lowers a TensorList to a tensor, and a write of ``item`` at index ``i`` to
+``CONCATENATION(SLICE(list, 0, i), item, SLICE(list, i + 1, -1))``. The slices' sizes change at every step, so the shape
+of the result is known only at run time. The equivalent ``DYNAMIC_UPDATE_SLICE(list, item, (i, 0, ...))`` has a static
+shape.
 """
 
 from collections import Counter
@@ -28,24 +28,23 @@ Specs = Sequence[Sequence[TensorSpec]]
 
 
 def with_lists_in_place(model: Model, specs: Specs, entries: Mapping[int, Sequence[Shape]]) -> tuple[Model, Specs]:
-    """Return the model with all such writes replaced, and the specs of its tensors then; the same model if there is
-    none.
+    """Replace all list writes, and return the model with its tensors' new specs; the same model if there are none.
 
-    A write may be recognizable only once another is replaced, whose list then keeps its shape. entries: shapes of the
-    inputs of entry subgraphs.
+    Repeats, as a replaced write gives its list a static shape, which may reveal others. entries: input shapes of entry
+    subgraphs.
     """
     variables = agreed(model, specs, running(model))
     while (changed := update_lists_in_place(model, specs)) is not model:
         try:
             model, specs = changed, propagate(changed, entries, lambda name, spec: variables.get(name) is not None)
-        except LiteclError:  # pieces that do not fit together, which only a run of the loop would show
+        except LiteclError:  # slices that don't fit together, which only running the loop would show
             break
     return model, specs
 
 
 def update_lists_in_place(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> Model:
-    """Return the model with such writes replaced, node by node: positions stay, and so do pieces that are no longer
-    read. The model itself if there is none.
+    """Replace list writes node by node: nodes keep their positions, and slices that nothing reads any longer remain.
+    Return the same model if there are none.
     """
     graphs = tuple(_graph(graph, known) for graph, known in zip(model.subgraphs, specs, strict=True))
     changed = any(new is not old for new, old in zip(graphs, model.subgraphs, strict=True))
@@ -53,9 +52,9 @@ def update_lists_in_place(model: Model, specs: Sequence[Sequence[TensorSpec]]) -
 
 
 def learned(graph: Subgraph, loaded: Sequence[TensorSpec], planned: Sequence[TensorSpec]) -> tuple[Node, ...]:
-    """Return a node that provides values known in the model as planned but not as loaded; None if there are none.
+    """Return the node, if any, that provides the values known in the planned model but not in the loaded one.
 
-    Nothing else computes them: no region, and not the CPU, as their nodes count as folded.
+    Nothing else computes them: their nodes count as folded.
     """
     made = [t for node in graph.nodes for t in node.outputs if loaded[t].data is None]
     values = {t: value for t in made if (value := planned[t].data) is not None}
@@ -78,7 +77,7 @@ def _graph(graph: Subgraph, specs: Sequence[TensorSpec]) -> Subgraph:
 
 
 class _Writes:
-    """One subgraph, searched from the nodes that might complete a write."""
+    """Searches one subgraph for list writes."""
 
     def __init__(self, graph: Subgraph, specs: Sequence[TensorSpec]) -> None:
         self._graph, self._specs = graph, specs
@@ -86,8 +85,8 @@ class _Writes:
         self._readers = Counter([*(t for node in graph.nodes for t in node.inputs), *graph.outputs])
 
     def find(self, joined: int) -> tuple[int, int, tuple[int, int]] | None:
-        """Return the position of the node, that of the SLICE of the elements before, and the two parts of the write's
-        position.
+        """Match a write that ends at node ``joined``; return that node, the SLICE of the elements before, and the two
+        tensors that make up the write's start indices; None if there is no match.
         """
         node = self._graph.nodes[joined]
         if node.op is not CONCATENATION or len(node.inputs) != 3 or node.options.axis != 0:
@@ -109,14 +108,14 @@ class _Writes:
         return node if node is not None and node.op is op else None
 
     def _parts(self, tensor: int, rest: int) -> tuple[int, int] | None:
-        """Return the two tensors that a position concatenates: an index, then constants that are all ``rest``."""
+        """Return the two tensors that start indices or sizes concatenate: an index, and constants equal to ``rest``."""
         node = self._made_by(tensor, CONCATENATION)
         if node is None or len(node.inputs) != 2 or not self._is(node.inputs[1], rest):
             return None
         return node.inputs[0], node.inputs[1]
 
     def _follows(self, following: int, index: int) -> bool:
-        """Return whether one index is the other plus 1."""
+        """Return whether ``following`` is ``index`` + 1."""
         node = self._made_by(self._scalar(following), ADD)
         if node is None:
             return False
@@ -124,7 +123,7 @@ class _Writes:
         return len(terms) == 1 and self._is(terms[0], 1)
 
     def _scalar(self, tensor: int) -> int:
-        """Return a one-element tensor without the axes that were added to it."""
+        """Return a one-element tensor before any RESHAPE or EXPAND_DIMS."""
         node = self._made_by(tensor, RESHAPE) or self._made_by(tensor, EXPAND_DIMS)
         return tensor if node is None else self._scalar(node.inputs[0])
 

@@ -1,4 +1,4 @@
-"""The variables of a loop and how often it runs, found from its body alone."""
+"""How each variable of a loop is stored, and how often the loop runs, by static analysis."""
 
 from collections.abc import Collection, Sequence
 from enum import Enum
@@ -16,7 +16,7 @@ from litecl.interpreter.ops.strided_slice import STRIDED_SLICE
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE
 from litecl.interpreter.schema import ActivationFunctionType
 
-# Operators whose result never shares memory with what they read.
+# Operators whose result never shares memory with their inputs.
 _READERS = (GATHER, GATHER_ND, SLICE, STRIDED_SLICE)
 
 
@@ -31,8 +31,8 @@ class Kind(Enum):
 def live_nodes(
     graph: Subgraph, nodes: Sequence[int] | None = None, kept: Collection[int] | None = None
 ) -> tuple[int, ...]:
-    """Return the nodes on which outputs or effects depend, in order. nodes, kept: those that run, and what is read
-    afterwards; all nodes, and the outputs, by default.
+    """Return, in order, the nodes that ``kept`` tensors or side effects depend on. nodes: the candidates, all by
+    default. kept: the tensors read afterwards, the outputs by default.
     """
     needed = set(graph.outputs if kept is None else kept)
     live: list[int] = []
@@ -45,13 +45,13 @@ def live_nodes(
 
 
 def _acts(node: Node) -> bool:
-    """Return whether a node does more than compute its outputs."""
+    """Return whether a node has side effects."""
     return not node.outputs or (isinstance(node.op, Op) and (bool(node.op.states) or not node.op.pure))
 
 
 def in_place(graph: Subgraph, nodes: Sequence[int], kept: Collection[int], owned: Collection[int]) -> set[int]:
-    """Return the DYNAMIC_UPDATE_SLICE nodes whose tensor's old value is not needed, so that they may write into it.
-    kept: tensors that are read after the nodes have run. owned: inputs of the subgraph that may be overwritten.
+    """Return the DYNAMIC_UPDATE_SLICE nodes that may write into their operand, as nothing needs its old value.
+    kept: tensors read after the nodes have run. owned: inputs of the subgraph that may be overwritten.
     """
     result: set[int] = set()
     read = origins(graph, nodes)
@@ -75,7 +75,7 @@ def in_place(graph: Subgraph, nodes: Sequence[int], kept: Collection[int], owned
 
 
 def origins(graph: Subgraph, nodes: Sequence[int]) -> dict[int, int]:
-    """Return, for each tensor that one of the nodes reads of an explicit variable, the tensor that is its value."""
+    """Map the outputs of READ_VARIABLE nodes to the tensors that hold the variables' values."""
     found: dict[int, int] = {}
     for node in (graph.nodes[i] for i in nodes):
         if node.op is READ_VARIABLE:
@@ -84,7 +84,7 @@ def origins(graph: Subgraph, nodes: Sequence[int]) -> dict[int, int]:
 
 
 def _only_names(node: Node) -> bool:
-    """Return whether a node computes nothing: another tensor is the same value, or a variable has it from there on."""
+    """Return whether a node only names a value: it reads or assigns an explicit variable without a copy."""
     return node.op is READ_VARIABLE or (node.op is ASSIGN_VARIABLE and not node.outputs)
 
 
@@ -112,10 +112,10 @@ def kinds(body: Subgraph) -> list[Kind]:
 def trip_count(
     node: Node, model: Model, caller: Sequence[TensorSpec], specs: Sequence[Sequence[TensorSpec]]
 ) -> int | None:
-    """Return how often a WHILE runs, if it counts from one constant to another; None if that cannot be seen.
+    """Return the trip count of a WHILE that counts from one constant to another; None if it isn't static.
 
-    The condition must be ``i < n``, or several such joined by LOGICAL_AND, and the body must add a constant to every
-    such i.
+    The condition must be ``i < n``, or several of these joined by LOGICAL_AND, and the body must add a constant to
+    every such ``i``.
     """
     condition, body = node.options.cond_subgraph_index, node.options.body_subgraph_index
     graph = model.subgraphs[condition]
@@ -128,9 +128,7 @@ def trip_count(
 
 
 def _comparisons(graph: Subgraph, tensor: int, specs: Sequence[TensorSpec]) -> list[tuple[int, int] | None]:
-    """Return the variable (its position) and the limit of every ``i < n`` that a condition consists of; None for any
-    other condition.
-    """
+    """Split a condition into its ``i < n`` terms: the variable's position, and the limit; None for any other term."""
     maker = next((node for node in graph.nodes if tensor in node.outputs), None)
     if maker is not None and maker.op is LOGICAL_AND:
         return [found for t in maker.inputs for found in _comparisons(graph, t, specs)]

@@ -1,1 +1,1 @@
-"""The protocols of a back end, and the code that runs plans through them: nothing here knows OpenCL."""
+"""The protocols of a back end, and the code that runs plans through them, without OpenCL."""

@@ -10,14 +10,14 @@ _LOG = logging.getLogger("litecl")
 
 
 def read(folder: Path | None, key: str) -> bytes | None:
-    """Return what was kept, or None where there is nothing that can be trusted."""
+    """Return a cached program, or None if it is missing or untrusted."""
     return None if folder is None else disk.read_sealed(folder / f"{key}.bin")
 
 
 def keep(folder: Path | None, key: str, content: bytes) -> bool:
-    """Write a program to the cache, and see that the folder does not grow too large; return whether that was possible.
+    """Write a program to the cache, and trim the folder to its limit; return whether the write succeeded.
 
-    A folder that cannot be written is reported once. folder: None keeps nothing.
+    Warns once about a folder that cannot be written. folder: None keeps nothing.
     """
     if folder is None or not content:
         return False

@@ -1,4 +1,4 @@
-"""The places of a region's inputs and outputs: its arena, memory of its own, and buffers that outlive a run."""
+"""The memory of a region's inputs and outputs: its arena, separate allocations, and buffers that outlive a run."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -16,8 +16,9 @@ _NOTHING: Mapping[Operand, Buffer] = {}
 
 @dataclass(frozen=True)
 class Places:
-    """The buffers of runs. placed: what lies in them. used: the same by tensor. sources: buffers to be copied before a
-    run, by where the copies lie, which a run overwrites. is_seen: whether arrays go into a buffer, of an output.
+    """The buffers of runs. placed: buffers by the operand in them. used: buffers by tensor. sources: buffers to copy
+    before each run, by the overwritten operand that gets the copy. is_seen: whether an input array is copied into an
+    output's buffer.
     """
 
     placed: Mapping[Operand, Buffer] = field(default_factory=dict)
@@ -29,9 +30,9 @@ class Places:
 class Binding:
     """The buffers of one execution.
 
-    alone: the memory of inputs and outputs that have one of their own, which may be a buffer. updated: for each input
-    that runs overwrite (``plan.apart``), the outputs that are then in its place. tensors: all of these. places: those
-    of the runs that follow.
+    alone: inputs and outputs that share memory with no other, and so may lie in a buffer. updated: for each input that
+    runs overwrite (``plan.apart``), the outputs that take its place. tensors: all of these. places: the buffers of the
+    following runs.
     """
 
     def __init__(self, plan: Plan, execution: Execution, device: Device) -> None:
@@ -42,7 +43,7 @@ class Binding:
         self.updated = {operand: self._results(operand) for operand in plan.inputs if operand in plan.apart}
         self._givers = {o: t for t, o in zip(plan.region.inputs, plan.inputs, strict=True) if o in plan.apart}
         self.tensors = {*self.alone, *self._givers.values(), *(t for results in self.updated.values() for t in results)}
-        self._own: dict[Operand, Buffer] = {}  # of what lies apart, once a run has needed it
+        self._own: dict[Operand, Buffer] = {}  # for operands apart, allocated on demand
         self._placed = _NOTHING
         self.places = Places()
         self._asked: Mapping[int, Buffer] = {}
@@ -50,24 +51,24 @@ class Binding:
 
     @property
     def own_bytes(self) -> int:
-        """The bytes that it has allocated."""
+        """The bytes allocated here, for operands apart."""
         return sum(buffer.size_bytes for buffer in self._own.values())
 
     @property
     def way(self) -> frozenset[Operand]:
-        """The inputs and outputs in buffers that would else be in the arena: a back end may build launches for them."""
+        """The operands in buffers that would otherwise lie in the arena; a back end may build launches for this set."""
         return frozenset(self._placed) - self._plan.apart
 
     @property
     def overwrites(self) -> bool:
-        """True if a run writes over an input that was given, in its buffer."""
+        """True if a run overwrites an input in the caller's own buffer."""
         return any(self._placed.get(o) is self.places.used.get(t) is not None for o, t in self._givers.items())
 
     def use(self, buffers: Mapping[int, Buffer]) -> bool:
-        """Let inputs and outputs lie in buffers in the runs that follow, as ``places`` says; the others lie elsewhere.
+        """Place inputs and outputs in buffers for the following runs, as ``places`` then says.
 
-        An input that is overwritten lies where the output lies that takes its place, and is copied there first unless
-        that is its own buffer. Return whether these are others than the last ones, as they are for another object.
+        An overwritten input lies in the buffer of the output that takes its place, and is copied there first unless it
+        is the same buffer. Return whether the buffers changed; another mapping object counts as a change.
         """
         is_new = bool(buffers) and buffers is not self._asked
         if is_new:
@@ -78,7 +79,7 @@ class Binding:
         return is_new
 
     def prepare(self) -> bool:
-        """Give memory to what lies apart and is in no buffer; return whether something now lies elsewhere."""
+        """Allocate memory for operands apart without a buffer; return whether any operand moved."""
         missing = [operand for operand in self.updated if operand not in self._placed]
         if not missing:
             return False
@@ -90,14 +91,14 @@ class Binding:
         return True
 
     def fill(self) -> int:
-        """Queue copies of inputs to where they are overwritten; return how many bytes these are."""
+        """Queue copies of inputs into the memory that runs overwrite; return the bytes."""
         for operand, buffer in self.places.sources.items():
             assert self._taker is not None
             self._taker.fill(operand, buffer)
         return sum(operand.size_bytes for operand in self.places.sources)
 
     def view(self, operand: Operand) -> Array | None:
-        """Return an input's or output's memory as the host sees it, None where it does not."""
+        """Return the memory of an input or output as a host array, None if the host can't access it."""
         root, start = self._plan.place(operand)
         if root not in self._plan.apart:
             return self._execution.memory.view(operand)
@@ -138,7 +139,7 @@ class Binding:
         }
 
     def _results(self, root: Operand) -> list[int]:
-        """Return the outputs that are all of some memory."""
+        """Return the outputs that fill an operand's memory exactly."""
         outputs = zip(self._plan.region.outputs, self._plan.outputs, strict=True)
         size = root.size_bytes
         return [t for t, o in outputs if self._plan.place(o) == (root, 0) and o.size_bytes == size]

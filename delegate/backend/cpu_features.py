@@ -1,11 +1,11 @@
-"""The instruction sets of the processor, as this very process sees them."""
+"""The instruction sets of the processor, as this process sees them."""
 
 from collections.abc import Mapping
 from importlib import import_module
 
 
 def seen_by_numpy() -> Mapping[str, bool]:
-    """Return, for the features that numpy knows, whether the processor has them; empty if numpy does not tell."""
+    """Return whether the processor has each feature that numpy detects; empty if numpy doesn't report any."""
     try:
         module = import_module("numpy._core._multiarray_umath")
     except ImportError:  # before numpy 2

@@ -1,4 +1,4 @@
-"""Runs of a region whose arrays alias the device's memory: only kernels run."""
+"""Runs a region whose arrays alias the device's memory: only kernels run, without copies."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -13,13 +13,13 @@ Values = dict[int, dict[int, Array]]
 
 
 class Direct:
-    """The runs of a program, each in the shortest way that is known by then (``InPlace``).
+    """Runs a program, in the shortest way known so far (``InPlace``).
 
-    first: until what was built is saved, a run is like any other, and tells what every run costs. guarded: then only
-    kernels are run, by one thread at a time, as they may fail, between states that are put in their places. alone: once
-    the execution has found a way that cannot fail, that is all; or, with states, while nobody else stores any.
+    first: until the program is saved, a full run, which also measures the cost of every run. guarded: then only
+    kernels, which may fail, under the program's lock, after restoring states. alone: once the execution has a function
+    that cannot fail, just that; with states, only while nobody else has stored any.
 
-    initialise: gives variables that have none their first values. failed: see ``InPlace``.
+    initialise: gives variables without a value their first. failed: see ``InPlace``.
     """
 
     def __init__(
@@ -37,16 +37,16 @@ class Direct:
         self._values: Values = {program.plan.region.subgraph: values}
         self._kept = program.kept & values.keys()  # their memory is not lent, so they are copied
         self._variables, self._counters, self._states = variables, counters, program.states
-        self._number = -1 - program.partition  # differs from the executor's numbers of invokes
+        self._number = -1 - program.partition  # differs from the executor's invoke numbers
         self._cost = Counters(invocation=self._number)
         self._has_states = bool(program.states)
 
     def costs(self, counters: Counters) -> None:
-        """Let every run cost what another one has."""
+        """Copy the cost of every run from the counters of an earlier one."""
         vars(self._cost).update({**vars(counters), "invocation": self._number})
 
     def run(self) -> Values:
-        """Run the program, and return the wanted values, which may be the same objects each time."""
+        """Run the program and return the outputs, which may be the same objects each time."""
         if self._program.saved:
             self._guarded()
         else:
@@ -87,7 +87,7 @@ class Direct:
                 self.run = made  # type: ignore[method-assign]
 
     def _alone(self) -> Callable[[], Values]:
-        """Return what takes the place of ``run``, and holds no attributes: the smallest regions take 0.2 us."""
+        """Return a replacement for ``run`` without attribute lookups: the smallest regions take 0.2 us."""
         run_plan, counters, number = self._run_plan, self._counters, self._number
         values, kept, cost = self._values, self._kept, vars(self._cost)
 
@@ -103,7 +103,7 @@ class Direct:
         return copied if kept else run
 
     def _turning(self, turns: tuple[AtOnce, AtOnce]) -> Callable[[], Values]:
-        """Return the same for a program with states, which others may store between runs."""
+        """Return the same for a program with states, which others may change between runs."""
         counters, number, values, kept, cost = self._counters, self._number, self._values, self._kept, vars(self._cost)
         states, variables, guarded, sent = self._states, self._variables, self._guarded, self._cost.bytes_to_device
 
@@ -121,12 +121,12 @@ class Direct:
         return run
 
     def _count(self) -> None:
-        """Note what every run costs, as found in the first one."""
+        """Count the cost of a run, as measured in the first."""
         vars(self._counters).update(vars(self._cost))
 
 
 def _copied(values: Values, kept: Collection[int]) -> Values:
-    """Return values with copies of the tensors whose memory is not lent."""
+    """Return the values, with copies of the ``kept`` tensors, whose memory is not lent."""
     return {s: {t: view.copy() if t in kept else view for t, view in of.items()} for s, of in values.items()}
 
 
@@ -139,9 +139,9 @@ def direct(
     initialise: Callable[[], None] | None,
     failed: Callable[[Exception], None],
 ) -> Direct | None:
-    """Return the runs of a program if nothing but kernels has to be run; else None.
+    """Return the direct runs of a program if a run takes nothing but kernels; else None.
 
-    inputs: what every run reads; outputs: the wanted tensors, which are copied unless their memory is lent.
+    inputs: the arrays that every run reads; outputs: the wanted tensors, copied unless their memory is lent.
     """
     run_plan, views = program.at_once, program.output_memory()
     if run_plan is None or not views.keys() >= {*outputs} or not program.reads(inputs):
@@ -153,9 +153,9 @@ def direct(
 def on_buffers(
     program: Program, inputs: Mapping[int, Array], counters: Counters, failed: Callable[[Exception], None]
 ) -> Direct | None:
-    """Return the runs of a program on the buffers that it uses now, if nothing but kernels has to be run; else None.
+    """Return the direct runs of a program on its current buffers, if a run takes nothing but kernels; else None.
 
-    inputs: what every run reads that is in no buffer. counters: of the last run, which was like those to come.
+    inputs: the arrays of inputs outside buffers. counters: the cost of the last run, which later runs repeat.
     """
     run_plan, views, buffers = program.at_once_on_buffers, program.output_memory(), program.buffers
     region, memory = program.plan.region, program.input_memory()

@@ -20,7 +20,7 @@ def no_host_memory(doing: str) -> OutOfDeviceMemory:
 
 @contextmanager
 def host_memory(doing: str) -> Iterator[None]:
-    """Raise a MemoryError as OutOfDeviceMemory, and what else the system refuses as DelegateError."""
+    """Convert MemoryError to OutOfDeviceMemory, and other refusals of the system to DelegateError."""
     try:
         yield
     except MemoryError as error:
@@ -32,10 +32,10 @@ def host_memory(doing: str) -> Iterator[None]:
 
 
 def place(subgraph: int, node: int) -> str:
-    """Return a loop's position as text."""
+    """Return a loop's position as text, for errors and reports."""
     return f"WHILE (subgraph {subgraph}, node {node})"
 
 
 def too_many_iterations(loop: Loop, most: int) -> ModelError:
-    """Return the error to raise for a loop that does not end."""
+    """Return the error to raise for a loop past its limit of iterations."""
     return ModelError(f"more than {most} iterations (max_loop_iterations)", operator=place(loop.subgraph, loop.node))

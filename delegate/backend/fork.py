@@ -1,9 +1,9 @@
-"""Devices in a forked process: those of a runtime work only if they need no threads of their own.
+"""Devices in a forked process: those of a runtime work only without threads of their own.
 
-The threads of a device's runtime do not exist in the child, and a child that waits for one waits forever. A device that
-runs kernels in the calling thread still works in the child, but only if no thread was inside the runtime at the fork:
-locks held by that thread stay locked. So every user of a runtime holds a lock of its own during calls and registers
-here. So does whoever uses none, since no thread of the parent's goes on in the child with what it has locked.
+A runtime's threads do not exist in the child, which would wait for them forever. A device that runs kernels in the
+calling thread still works, but only if no thread was inside the runtime at the fork: that thread's locks stay locked.
+So every user of a runtime holds a lock of its own during calls, and registers here. Users without a runtime register
+too, since a lock that another thread of the parent held would stay locked in the child.
 """
 
 import os
@@ -15,12 +15,12 @@ from weakref import WeakSet
 
 from litecl.interpreter.errors import DelegateError
 
-_SETTLE_S = 0.1  # for a runtime's threads to clean up after what they have just finished
+_SETTLE_S = 0.1  # for a runtime's threads to clean up after a run
 _TASKS = Path("/proc/self/task")
 
 
 class Needs(Protocol):
-    """The needs of a device: see ``Identified`` in delegate/backend/protocols.py."""
+    """A device's needs; see ``Identified`` in delegate/backend/protocols.py."""
 
     @property
     def needs_runtime(self) -> bool: ...
@@ -30,9 +30,9 @@ class Needs(Protocol):
 
 
 class User(Protocol):
-    """Holds ``lock`` while it is at work. needs_runtime: whether it calls a runtime, with locks of its own.
-    needs_threads: whether that has threads of its own, so that it is useless in a forked child. In a process that has
-    lost it, taking the lock raises DelegateError.
+    """Holds ``lock`` while at work. needs_runtime: whether it calls a runtime, which has locks of its own.
+    needs_threads: whether that runtime has threads of its own, so that the user is lost in a forked child. There,
+    taking the lock raises DelegateError.
     """
 
     lock: Any
@@ -41,7 +41,7 @@ class User(Protocol):
 
 
 class _LostLock:
-    """Replaces the lock of a user whose device is gone."""
+    """Replaces the lock of a user whose device is lost."""
 
     def __enter__(self) -> None:
         raise lost_error("this device")
@@ -57,14 +57,14 @@ class _Process:
         self.users: WeakSet[User] = WeakSet()
         self.lock = threading.RLock()  # of users
         self.opened = False  # whether a runtime has been used
-        self.forked = False  # whether that was before the fork that made this process
-        self.disturbed = False  # a thread was inside a runtime at the fork
-        self._users: list[User] = []  # at a fork: all users, and those that were not inside a runtime
-        self._held: list[User] = []
+        self.forked = False  # whether this process was forked after that
+        self.disturbed = False  # whether a thread was inside a runtime at the fork
+        self._users: list[User] = []  # at a fork: all users
+        self._held: list[User] = []  # and those that were idle, whose locks the fork holds
         self._busy = False
 
     def before(self) -> None:
-        """Take the locks that are free, so that no call begins until the process is forked."""
+        """Take the free locks, so that no call begins until the process has forked."""
         self.lock.acquire()
         self._users = list(self.users)
         self._held = [user for user in self._users if user.lock.acquire(blocking=False)]
@@ -79,8 +79,8 @@ class _Process:
         self.lock.release()
 
     def in_child(self) -> None:
-        """Drop users that cannot work in the child; their locks then raise an error. A section is not lost with the
-        thread that was in it: what it does is done anew.
+        """Drop users that cannot work in the child, and replace their locks with ones that raise. A busy ``Section`` is
+        not lost: it gets a new lock, and its work is redone.
         """
         self.forked |= self.opened
         self.disturbed |= self.opened and self._busy
@@ -100,14 +100,14 @@ class _Process:
         self.lock = threading.RLock()
 
     def lost(self, user: "Needs") -> bool:
-        """Return whether a device is gone."""
+        """Return whether a device is lost."""
         return self.forked and user.needs_runtime and (user.needs_threads or self.disturbed)
 
 
 def _settled() -> bool:
     """Wait until only Python's threads are running; return whether that happened in time.
 
-    The runtime's threads then hold no lock. Python's threads hold the lock of a user while they are inside OpenCL.
+    The runtime's threads then hold no lock; Python's threads hold a user's lock while inside OpenCL.
     """
     ours = {str(thread.native_id) for thread in threading.enumerate()}
     end_s = time.monotonic() + _SETTLE_S
@@ -123,7 +123,7 @@ def _tasks() -> list[Path]:
 
 
 def _runs(task: Path) -> bool:
-    """Return whether a thread runs other than litecl's helpers, which lock nothing (kernels_cl/crew.c)."""
+    """Return whether a thread is running, except litecl's helpers, which take no locks (kernels_cl/crew.c)."""
     try:
         before, _, after = (task / "stat").read_text(errors="replace", encoding="utf-8").rpartition(")")
         return after.split()[0] == "R" and "(litecl" not in before
@@ -141,8 +141,8 @@ if hasattr(os, "register_at_fork"):
 
 
 class Section:
-    """A section for one thread at a time, under ``lock``, which a handler of signals may enter again. needs_runtime:
-    whether a runtime is used there.
+    """A critical section under ``lock``, which is reentrant for signal handlers. needs_runtime: whether it calls a
+    runtime.
     """
 
     needs_threads = False
@@ -154,7 +154,7 @@ class Section:
 
 
 def opened() -> None:
-    """Must be called before a runtime is first used."""
+    """Record that this process uses a runtime; call it before the first use."""
     _process.opened = True
 
 
@@ -165,12 +165,12 @@ def register(user: User) -> None:
 
 
 def lost(device: Needs) -> bool:
-    """Return whether a device is gone because the process was forked after a runtime had been opened."""
+    """Return whether a device is lost because the process was forked after a runtime was opened."""
     return _process.lost(device)
 
 
 def lost_error(name: str) -> DelegateError:
-    """Return the error to raise for a device that is gone."""
+    """Return the error to raise for a lost device."""
     return DelegateError(
         f"{name} does not work in a process forked after devices were opened: start processes with the method "
         "'spawn' or 'forkserver', or open no device before the fork"

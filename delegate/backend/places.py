@@ -1,4 +1,4 @@
-"""The memory layout of a plan: constants one after another, and everything else in the arena."""
+"""The memory layout of a plan: constants one after another, everything else in the arena."""
 
 import ctypes
 import sys
@@ -16,9 +16,9 @@ _WORTH_RETURNING = 4 << 20  # bytes
 
 
 class Places:
-    """The places of one plan. alignment: of every constant, in bytes.
+    """The memory layout of one plan. alignment: of every constant, in bytes.
 
-    constants: offset and size, in bytes, of everything that is constant. constant_bytes: of all constants.
+    constants: the offset and size of each, in bytes. constant_bytes: of all constants.
     """
 
     def __init__(self, plan: Plan, alignment: int) -> None:
@@ -38,11 +38,11 @@ class Places:
             self.constants[root] = self._arrays[id(data)][1], data.nbytes
 
     def root(self, arg: Any) -> tuple[Any, int]:
-        """Return what has memory of its own and contains an argument, and the offset in bytes."""
+        """Return the owner of an argument's memory, and the argument's offset in it, in bytes."""
         return self._plan.place(arg) if isinstance(arg, Operand) else (arg, 0)
 
     def released(self) -> Iterator[tuple[Array, int]]:
-        """Yield every constant and its offset, once, to be copied: what only the device needs is let go of."""
+        """Yield every constant and its offset, once, and release each ``Const`` as the caller copies it."""
         for constant in self.constants:
             if isinstance(constant, Const):
                 constant.data = None
@@ -57,9 +57,7 @@ class Places:
                 let_go = 0
 
     def start(self, root: Any, swapped: Collection[int] = ()) -> int:
-        """Return where something that has a place of its own begins in the arena. swapped: loops whose sets have
-        changed places.
-        """
+        """Return the arena offset of a root operand or scratch. swapped: the loops whose sets are swapped."""
         plan = self._plan
         if root not in plan.slots:
             return plan.arena.offsets[root]
@@ -68,8 +66,8 @@ class Places:
         return plan.arena.offsets[slot.sets] + slot.offset + second * slot.set_bytes
 
     def address(self, arg: Arg) -> int:
-        """Return where region.cl finds something: an offset, and above its bits the shift that is added to it
-        (region.h). For a loop variable that is the offset of its loop's first set.
+        """Return an argument's address as region.cl encodes it: an offset, and in the upper bits the index of the shift
+        to add (region.h). A loop variable's offset is that in its loop's first set.
         """
         plan, (root, start) = self._plan, self.root(arg)
         if root in self.constants:
@@ -82,12 +80,12 @@ class Places:
 
 
 def _return_memory() -> None:
-    """Return to the system the memory that glibc has been given back and would keep for reuse."""
-    with suppress(OSError):  # what cannot be asked for it keeps it
+    """Make glibc return freed memory to the system."""
+    with suppress(OSError):  # best effort
         if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
             trim(0)
 
 
 def part_of(memory: Array, start: int, operand: Operand) -> Array:
-    """Return an operand in memory that the host sees. start: in bytes."""
+    """Return an operand's view of host-visible memory. start: in bytes."""
     return memory[start : start + operand.size_bytes].view(operand.spec.dtype).reshape(operand.shape)

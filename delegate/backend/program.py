@@ -1,7 +1,7 @@
-"""A plan bound to a device, and its run: copies in, launches, copies out, states.
+"""A plan bound to a device, and its runs: copies in, launches, copies out, states.
 
-A region has an execution of its own, with memory and a queue, and shares the device with other regions. So one thread
-at a time may run it, while others run other regions. Waiting for the device lets other threads run.
+A region has its own execution, with memory and a queue, and shares the device with other regions. So one thread at a
+time may run it, while others run other regions. Waiting for the device lets other threads run.
 """
 
 import threading
@@ -26,17 +26,17 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.run.variables import Variables
 
-_NOWHERE: Array = np.empty(0)  # of outputs that lie in buffers, where nobody reads them here
+_NOWHERE: Array = np.empty(0)  # stands for outputs in buffers
 
 
 class Program:
     """One region on one device.
 
-    Building it allocates memory, uploads constants and builds kernels; raises KernelBuildError or OutOfDeviceMemory.
-    lock: held while a thread builds or runs it. binding: where inputs and outputs lie. is_bounded: whether a run may
-    end early, at a loop's limit. saved: whether what was built is, as it is after a run. timed: whether copies are.
-    copied: the times and the bytes of the last run's (seconds at which it began, at which inputs, launches and outputs
-    were done, and bytes to and from).
+    Allocates memory, uploads constants and builds kernels; raises KernelBuildError or OutOfDeviceMemory.
+    lock: held while a thread builds or runs it. binding: the memory of inputs and outputs. is_bounded: whether a run
+    may end early, at a loop's limit. saved: whether the built kernels are saved, which the first run does. timed:
+    whether to time copies. copied: of the last run, the times (s) of its start and of the end of inputs, launches and
+    outputs, then the bytes copied to and from the device.
     """
 
     def __init__(self, plan: Plan, device: Device, partition: int, options: CLOptions) -> None:
@@ -64,7 +64,7 @@ class Program:
         self.constant_parts: Mapping[int, int] = parts
 
     def _find_memory(self) -> None:
-        """Find where inputs and outputs lie, as far as the host sees them."""
+        """Look up the host views of inputs and outputs."""
         plan, view = self.plan, self.binding.view
         self._views = [view(operand) for operand in plan.inputs]
         self._results = [view(operand) for operand in plan.outputs]
@@ -74,14 +74,14 @@ class Program:
     def run(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
         """Run the region and return its outputs.
 
-        Raises DelegateError, with variables as before, and NotAsPlanned where variables have no value that fits.
+        Raises DelegateError, with variables as before, and NotAsPlanned if a variable's value doesn't fit the plan.
         """
         outputs = self.run_without_keeping(inputs, variables, counters)
-        self.states.keep(variables)  # last of all: an interrupt before this leaves all states as they were
+        self.states.keep(variables)  # last: an interrupt before this leaves all states as they were
         return outputs
 
     def run_without_keeping(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
-        """Run the region, all but telling the store of new states."""
+        """Run the region without storing its new states."""
         with self.lock:
             run = self._run_amply if self.needs_runtime else self._run
             outputs = run(inputs, variables, counters)
@@ -110,11 +110,11 @@ class Program:
     _run_amply = on_ample_stack(_run)
 
     def _run_timed(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
-        """Do the same, and note how long copies took."""
+        """Run the same, and time copies."""
         start_s, sent, received = time.perf_counter(), counters.bytes_to_device, counters.bytes_to_host
         self._upload(inputs, counters)
         self.states.restore(variables, counters)
-        copied_s = start_s if counters.bytes_to_device == sent else time.perf_counter()  # asking takes 40 to 150 ns
+        copied_s = start_s if counters.bytes_to_device == sent else time.perf_counter()  # reading it takes 40 to 150 ns
         self._began = True
         self._execution.run(counters)
         queued_s = time.perf_counter()
@@ -125,7 +125,7 @@ class Program:
 
     @property
     def copies(self) -> list[CopyRow]:
-        """The copies of the last run, if times are taken."""
+        """The copies of the last run, if timed."""
         if not self.copied:
             return []
         start_s, copied_s, queued_s, end_s, sent, received = self.copied
@@ -134,39 +134,39 @@ class Program:
 
     @property
     def at_once(self) -> AtOnce | None:
-        """Return the execution's function that runs the region, None where that is not all that a run takes."""
+        """Return the execution's function that runs the region; None if it has none."""
         return self._execution.at_once
 
     @property
     def at_once_on_buffers(self) -> AtOnce | None:
-        """Return the same for the buffers in use."""
+        """Return the same for the current buffers."""
         takes = isinstance(self._execution, TakesBuffers) and self._execution.at_once_on_buffers
         return self._execution.at_once if takes else None
 
     @property
     def inputs(self) -> list[Array]:
-        """Return the memory of the region's inputs that the host can access."""
+        """Return the host views of the region's inputs."""
         return [view for view in self._views if view is not None]
 
     def reads(self, inputs: Sequence[Array | None]) -> bool:
-        """Return whether arrays are the memory of all inputs."""
+        """Return whether the arrays are the host views of all inputs."""
         return all(a is b for a, b in zip(inputs, self._views, strict=True))
 
     def output_memory(self) -> dict[int, Array]:
-        """Return the memory of the region's outputs, by tensor, as far as the host can access it."""
+        """Return the host views of the region's outputs, by tensor, as far as there are any."""
         results = zip(self.plan.region.outputs, self._results, strict=True)
         return {tensor: view for tensor, view in results if view is not None}
 
     @property
     def kept(self) -> Set[int]:
-        """Return the outputs that the host sees and whose memory is not lent."""
+        """Return the outputs with a host view whose memory is not lent."""
         outputs = enumerate(zip(self.plan.region.outputs, self._results, strict=True))
         return {tensor for i, (tensor, view) in outputs if view is not None and i not in self._lent}
 
     def abandon(self, error: BaseException) -> NoReturn:
-        """Wait for what was queued before an error or interrupt, as its memory is about to be used again; raise it."""
+        """After an error or interrupt, wait for queued commands, whose memory is about to be reused; then raise it."""
         self.states.forget()
-        for _ in range(2):  # waiting, too, may be what failed
+        for _ in range(2):  # the wait itself may fail, too
             with suppress(DelegateError):
                 self._finish()
                 break
@@ -175,14 +175,12 @@ class Program:
         raise error
 
     def input_memory(self) -> dict[int, Array]:
-        """Return the memory of the region's inputs, by tensor, as far as the host can access it and no run writes to
-        it: these are not copied.
-        """
+        """Return the host views of inputs that no run overwrites, by tensor: arrays there need no copy."""
         views = zip(self.plan.region.inputs, self._views, strict=True)
         return {t: view for t, view in views if view is not None and t not in self.plan.overwritten}
 
     def lend(self, tensors: Collection[int]) -> None:
-        """Let ``run`` return the device's own memory for some outputs, which the next run overwrites."""
+        """Let ``run`` return views of device memory for these outputs, which the next run overwrites."""
         inputs = zip(self.plan.region.inputs, self.plan.inputs, strict=True)
         written_between_runs = {self.plan.root(o) for t, o in inputs if t not in self.plan.overwritten}
         written_between_runs |= {state.before for state in self.plan.states}
@@ -218,20 +216,20 @@ class Program:
 
     @property
     def buffers(self) -> Mapping[int, Buffer]:
-        """The buffers in which inputs and outputs lie, by tensor, while the arena does not have them."""
+        """The buffers that hold inputs and outputs, by tensor."""
         return self.binding.places.used
 
     @property
     def has_overwritten(self) -> bool:
-        """True if the last run may have written over an input in a buffer."""
+        """True if the last run may have overwritten an input in the caller's buffer."""
         return self._began and self.binding.overwrites
 
     def use(self, buffers: Mapping[int, Buffer]) -> Collection[int]:
-        """Let inputs and outputs lie in buffers in the runs that follow; return those that do."""
+        """Place inputs and outputs in buffers for the following runs; return the tensors that lie in one."""
         with self.lock:
             if self.binding.use(buffers) and self.binding.way not in self._ways:
                 self._ways.add(self.binding.way)
-                self.saved = False  # what was built for it is to be saved too
+                self.saved = False  # the next run may build kernels to save
             if self.binding.places.is_seen:
                 self._find_memory()
         return self.binding.places.used.keys()
@@ -243,14 +241,14 @@ class Program:
                 continue
             if view is None:
                 self._execution.memory.upload(self.plan.inputs[i], value)
-            else:  # nothing is pending: every run ends with all of its commands finished
+            else:  # nothing is pending: a run ends only once all of its commands have finished
                 view[...] = value
             counters.bytes_to_device += value.nbytes
         counters.bytes_on_device += self.binding.fill()
 
     def _apart(self, inputs: Sequence[Array]) -> list[Array]:
-        """Return inputs none of which changes while others are copied: what the last run has left in memory that it
-        overwrites may be given again, in the same place or in another one.
+        """Copy inputs that the upload of others would overwrite: the caller may pass arrays in memory that runs
+        overwrite, as the same input or as another.
         """
         found = list(inputs)
         places = [(start, start + view.nbytes) for view, start in self._overwritten.values()]
@@ -266,7 +264,7 @@ class Program:
         return found
 
     def _download(self, counters: Counters) -> list[Array]:
-        """Return the outputs once everything has finished: copies, except for memory that is lent."""
+        """Finish the run and return its outputs: copies, except where memory is lent."""
         buffers, seen = self.buffers, zip(self.plan.region.outputs, self._results, strict=True)
         outputs: list[Any] = [_NOWHERE if tensor in buffers else view for tensor, view in seen]
         copied = [i for i, view in enumerate(outputs) if view is not None and i not in self._lent]

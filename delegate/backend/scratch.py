@@ -1,8 +1,8 @@
-"""Temporary folders of a process; a later process removes those of processes that were killed.
+"""Temporary folders of a process; a later process removes those of killed processes.
 
-A folder holds a file that its process keeps locked, with the name of the machine. Only a folder with such a file, of
-this user and this machine, that nobody has locked is removed: a process number may be another process's by then, and
-other machines, whose locks may not be seen here, may share the parent folder.
+A folder holds a file with the machine's name, which its process keeps locked. A later process removes only folders of
+its own user and machine whose file isn't locked: process ids may be reused, and machines that share the parent folder
+may not see each other's locks.
 """
 
 import importlib.util
@@ -20,29 +20,29 @@ from pathlib import Path
 
 from litecl.interpreter.whole_files import surely
 
-BUILD = "litecl-build-"  # the prefix of folders of compilers, and of libraries while they are loaded
-LOCK = "in_use"  # the name of the file
-_NEW_S = 60.0  # so lately made it may not be locked yet
-_LOCKS = importlib.util.find_spec("fcntl") is not None  # not on Windows, where nobody can tell which are in use
+BUILD = "litecl-build-"  # the prefix of folders for compilers, and for libraries while they are loaded
+LOCK = "in_use"  # the name of the locked file
+_NEW_S = 60.0  # a folder this new may not be locked yet
+_LOCKS = importlib.util.find_spec("fcntl") is not None  # False on Windows, where folders in use can't be told apart
 _MOST_NAME = 1024  # bytes
 
 
 @contextmanager
 def temporary(parent: Path, prefix: str) -> Iterator[Path]:
-    """Make a folder for this user alone, and remove it at the end. Raises OSError."""
+    """Create a folder for this user alone, and remove it at the end. Raises OSError."""
     folder, lock = parent / f"{prefix}{os.urandom(8).hex()}", None
-    try:  # before there is a folder: Ctrl-C may come at any time
+    try:  # enclose mkdir: Ctrl-C may come at any time
         folder.mkdir(mode=0o700)
-        lock = _locked(folder)  # without a lock it stays if this process is killed
+        lock = _locked(folder)  # without a lock, the folder outlives a killed process
         yield folder
     finally:
         if lock is not None:
-            os.close(lock)  # Windows removes no file that is open
+            os.close(lock)  # Windows can't remove an open file
         surely(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
 def kept(parent: Path, prefix: str) -> tuple[str, int]:
-    """Make a folder for this user alone; return it and the open file that keeps it. Raises OSError without locks."""
+    """Create a folder for this user alone; return it and the open file that keeps it. Raises OSError without locks."""
     folder = tempfile.mkdtemp(prefix=prefix, dir=parent)
     lock = _locked(Path(folder))
     if lock is None:
@@ -52,7 +52,7 @@ def kept(parent: Path, prefix: str) -> tuple[str, int]:
 
 
 def remove_left(parent: Path, prefix: str) -> None:
-    """Remove folders of that prefix whose processes were killed, but on Windows."""
+    """Remove folders with this prefix whose processes were killed; on Windows, none."""
     named = re.compile(rf"{re.escape(prefix)}[0-9A-Za-z_]+")
     with suppress(OSError):
         for path in parent.iterdir() if _LOCKS else ():
@@ -62,7 +62,7 @@ def remove_left(parent: Path, prefix: str) -> None:
 
 
 def remove_unused(folder: Path) -> None:
-    """Remove a folder of this module's, unless it is in use. Raises OSError."""
+    """Remove a folder that this module created, unless it is in use. Raises OSError."""
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or (hasattr(os, "geteuid") and status.st_uid != os.geteuid()):
         return
@@ -76,18 +76,18 @@ def remove_unused(folder: Path) -> None:
 
 
 def _locked(folder: Path) -> int | None:
-    """Return a new file of a folder, locked until it is closed by all who have it; None where nothing can be locked."""
+    """Create a folder's lock file, locked until every holder closes it; return None if it can't be locked."""
     with suppress(OSError):
         file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         if _has_locked(file):
-            os.write(file, _machine())  # from now on others may ask for the lock
+            os.write(file, _machine())  # others try the lock only from now on
             return file
         os.close(file)
     return None
 
 
 def _has_locked(file: int) -> bool:
-    """Return whether a file could be locked, as all can where there are no locks."""
+    """Lock a file; return whether that succeeded. Without locks, it always does."""
     if not _LOCKS:
         return True
     import fcntl

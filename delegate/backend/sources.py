@@ -16,8 +16,8 @@ _INCLUDE = re.compile(r'#include (?:"(\w+\.h)"|<(\w+)>)')
 
 
 def source_of(name: str) -> str:
-    """Return a kernel file with every header and shared record in place of its #include, and correct line numbers.
-    litecl's own files are read once; a user's, which have absolute paths, may change. Raises KernelBuildError.
+    """Return a kernel file with headers and shared records inlined in place of #include, and correct line numbers.
+    Caches litecl's own files, but not a user's, which have absolute paths and may change. Raises KernelBuildError.
     """
     return _expanded(name) if is_users(name) else _own(name)
 
@@ -45,7 +45,7 @@ def _included(file: str | None, shared: str | None) -> str:
 
 
 def name_of(source: str) -> str:
-    """Return the kernel file that a source was made from."""
+    """Return the kernel file that a source was expanded from."""
     found = re.findall(r'#line 1 "((?:[^"\\\n]|\\.)+\.cl)"', source)
     return re.sub(r"\\(.)", r"\1", found[-1]) if found else "a program"
 

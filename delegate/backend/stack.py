@@ -1,7 +1,7 @@
-"""A thread with a large stack for a runtime, which compiles, and may run kernels, in the calling thread.
+"""Calls functions on a stack large enough for a runtime, which compiles, and may run kernels, in the calling thread.
 
-PoCL needs 256 KiB. A thread may have less (``threading.stack_size``, servers that make threads by themselves): such a
-thread waits while another one, made for the call, does what it asks for.
+PoCL needs 256 KiB. A thread may have less (``threading.stack_size``, servers that create their own threads): it then
+waits while another thread, started for the call, makes it.
 """
 
 import ctypes
@@ -15,33 +15,33 @@ from typing import ParamSpec, TypeVar
 
 from litecl.interpreter.errors import DelegateError
 
-_LEAST_BYTES = 512 << 10  # what a runtime takes, and what the calls before it do
-_AMPLE_BYTES = 8 << 20  # as threads have unless somebody says otherwise
-_starting = threading.Lock()  # the size of the next thread's stack is one for the process
+_LEAST_BYTES = 512 << 10  # for a runtime and its callers
+_AMPLE_BYTES = 8 << 20  # the usual default
+_starting = threading.Lock()  # threading.stack_size applies to the whole process
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
 class _Stack(threading.local):
-    """The known facts of the calling thread's stack: none at first."""
+    """Facts about the calling thread's stack, unknown at first."""
 
     ample: bool = False
 
 
 stack = _Stack()
-"""``stack.ample`` tells, in as little time as can be, that ``ample`` need not be asked."""
+"""``stack.ample`` is the fast check: if True, skip calling ``ample``."""
 
 
 def ample() -> bool:
-    """Return whether the calling thread's stack is large enough; so it is where the system cannot be asked."""
+    """Return whether the calling thread's stack is large enough; True if its size is unknown."""
     size = _size_bytes() if sys.platform == "linux" else None
     stack.ample = size is None or size >= _LEAST_BYTES
     return stack.ample
 
 
 def on_ample_stack(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Return a function that does the same, on a stack that is large enough. It must be called before a lock is taken
-    that it takes as well: another thread may run it. Raises DelegateError where no thread can be started.
+    """Decorate a function to run on a large enough stack, perhaps in another thread: the caller must hold no lock that
+    it takes. Raises DelegateError if no thread can be started.
     """
 
     @functools.wraps(function)
@@ -56,7 +56,7 @@ def on_ample_stack(function: Callable[_Arguments, _Result]) -> Callable[_Argumen
 def elsewhere(
     function: Callable[_Arguments, _Result], *arguments: _Arguments.args, **keywords: _Arguments.kwargs
 ) -> _Result:
-    """Call a function in a thread with an ample stack, in the same context; return or raise what it does."""
+    """Call a function in a new thread with an ample stack, in the same context; return or raise what it does."""
     results, errors, context = list[_Result](), list[BaseException](), copy_context()
 
     def run() -> None:
@@ -76,7 +76,7 @@ def elsewhere(
             threading.stack_size(before)
     try:
         thread.join()
-    except BaseException:  # Ctrl-C: nothing may go on that uses what the caller is about to use again
+    except BaseException:  # Ctrl-C: the caller is about to reuse what the thread still uses
         thread.join()
         raise
     if errors:
@@ -85,7 +85,7 @@ def elsewhere(
 
 
 def _size_bytes() -> int | None:
-    """Return the size of the calling thread's stack; None if that cannot be found out."""
+    """Return the size of the calling thread's stack; None if unknown."""
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
         own = library.pthread_self

@@ -1,4 +1,4 @@
-"""Variables with their newest values on a device: each alone, and those of a region together."""
+"""Variables whose newest values are on a device: single ones, and all those of a region."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ from litecl.interpreter.run.variables import Held, VariableKey, Variables
 
 
 class DeviceState:
-    """Holds a variable in the memory of an execution, where ``operand`` lies in one of its two turns."""
+    """Holds a variable in an execution's memory, at the place of ``operand`` in one of its two turns."""
 
     def __init__(self, execution: Execution, operand: Operand, device: Device, turned: bool) -> None:
         self._execution, self._operand, self._device, self._turned = execution, operand, device, turned
@@ -30,13 +30,13 @@ class DeviceState:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Return the type of its elements."""
+        """Return the element type."""
         return self._operand.spec.dtype
 
     def fetch(self) -> Array:
-        """Read the newest value, which exists nowhere else: a failed read is tried once more.
+        """Read the newest value. As no other copy exists, retry a failed read once.
 
-        Raises DelegateError, after which the value is still in device memory, or lost with the device.
+        Raises DelegateError; the value is then still in device memory, or lost with the device.
         """
         if self._view is not None:
             return self._view.copy()
@@ -48,9 +48,9 @@ class DeviceState:
             return self._read()
 
     def take(self, value: "Array | Held", other: "DeviceState") -> int:
-        """Copy a value into the memory; return how many bytes come from the host.
+        """Copy a value into this memory; return the bytes that come from the host.
 
-        other: of the same state of the same execution, in the other turn.
+        other: the same state of the same execution, in the other turn.
         """
         if value is other and self._view is None:
             self._execution.memory.copy(self._operand, self._turned)
@@ -78,14 +78,14 @@ class DeviceState:
 
 
 class NotAsPlanned(Exception):
-    """A variable has no value, or none of the type and shape that a region was planned for: the CPU is to run it."""
+    """Raised if a variable has no value, or not the planned type and shape. The CPU then runs the region."""
 
 
 class States:
-    """The variables of a region, each in two places that change turns: a run reads the one and writes the other.
+    """The variables of a region, double-buffered: a run reads one place and writes the other, and then they swap.
 
-    Those that no run changes have one place, and stay in the store as they are. turned: which of the two is read.
-    seen: how often the store had been written to when all states were where they are read.
+    Variables that no run changes have one place, and also stay in the store. turned: which of the two places is read.
+    seen: the store's ``changes`` when all states were last in the places to read.
     """
 
     def __init__(self, execution: Execution, states: Sequence[State], device: Device) -> None:
@@ -105,7 +105,7 @@ class States:
         return len(self._states)
 
     def restore(self, variables: Variables, counters: Counters) -> None:
-        """Put every state where a run reads it. Raises NotAsPlanned where that cannot be."""
+        """Put every state where a run reads it. Raises NotAsPlanned if a value doesn't fit."""
         if self._changed[0]:
             self._execution.turn(self.turned)
         if variables.unchanged(self.seen):
@@ -118,7 +118,7 @@ class States:
         self.seen = variables.changes
 
     def _take(self, state: State, here: DeviceState, there: DeviceState, variables: Variables) -> int:
-        """Copy a state to where it is read, from the store or from its other place; return how many bytes came."""
+        """Copy a state to where it is read, from the store or its other place; return the bytes from the host."""
         key, spec = state.key, state.before.spec
         if variables.newest(key) is None and isinstance(key, tuple):
             variables.get(key, spec)
@@ -130,19 +130,19 @@ class States:
         copied = here.take(value, there)
         if value is there:
             variables.move({key: here})
-        elif state.after is None and isinstance(value, np.ndarray):  # others may change behind this name
+        elif state.after is None and isinstance(value, np.ndarray):  # a holder's content may change
             self._uploaded[key] = value
         return copied
 
     def forget(self) -> None:
-        """Forget what was copied, by a run that has failed."""
+        """Forget what a failed run copied."""
         self.seen = -1
         self._uploaded.clear()
 
     def keep(self, variables: Variables) -> None:
-        """Tell the store that the newest values are those that the last run has written; the places change turns.
+        """Tell the store that the last run wrote the newest values; swap the places.
 
-        Nothing is called behind the store (``Variables.update``), here or in those that call this last of all.
+        Nothing is called after ``Variables.update``, neither here nor by callers, so that no interrupt comes between.
         """
         if newest := self._changed[not self.turned]:
             variables.update(newest)

@@ -1,4 +1,4 @@
-"""Times of a region's steps, which its function measures by the processor's cycle counter (region.cl)."""
+"""Times of a region's steps, which its function measures with the processor's cycle counter (region.cl)."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ from litecl.interpreter.graph import Array
 
 
 class StepTimes:
-    """The times of one region's steps, as its function lays them out behind its progress.
+    """The times of one region's steps, as its function lays them out after its progress.
 
-    workers: how many write stamps; 1 writes none. seen: the times and stamps, 8 bytes each.
+    workers: how many write stamps; a single one writes none. seen: the times and stamps, 8 bytes each.
     """
 
     def __init__(self, program: RegionProgram, workers: int) -> None:
@@ -23,7 +23,7 @@ class StepTimes:
 
     @property
     def times_bytes(self) -> int:
-        """The size of the times alone, which precede the stamps."""
+        """The size of the times, which precede the stamps."""
         return 8 * self._rows * len(StepTime)
 
     @property
@@ -32,9 +32,9 @@ class StepTimes:
         return self.times_bytes + 8 * self._workers * (self._program.places + 1)
 
     def found(self, cycle_s: float) -> list[tuple[Work, LaunchTime]]:
-        """Return the times of launches in the last run, in the order of the table; none if there was no run.
+        """Return the times of the last run's launches, in table order; none without a run.
 
-        cycle_s: how long a cycle of the counter takes.
+        cycle_s: the duration of a counter cycle.
         """
         stamps = self.seen[self.times_bytes // 8 :].reshape(self._workers, self._program.places + 1)
         times = self.seen[: self.times_bytes // 8].reshape(self._rows, len(StepTime))
@@ -51,7 +51,7 @@ class StepTimes:
         return found
 
     def _step(self, position: int, times: Array, ends: list[int]) -> tuple[int, int, int]:
-        """Return when an entry first began, how many cycles it took, and how often it ran."""
+        """Return an entry's first start, its cycles, and its number of runs."""
         place = self._program.works[position].place
         if self._solo or not self._is_outermost(position):
             first, cycles, runs, measured = times[position].tolist()
@@ -59,15 +59,15 @@ class StepTimes:
         return ends[place], ends[place + 1] - ends[place], 1
 
     def _is_outermost(self, position: int) -> bool:
-        """Return whether all workers come to an entry: then it is alone at its place."""
+        """Return whether all workers reach an entry: no other entry then has its place."""
         works = self._program.works
         beside = (works[i].place for i in (position - 1, position + 1) if 0 <= i < len(works))
         return all(place != works[position].place for place in beside)
 
 
 def _ends(stamps: Array) -> list[int]:
-    """Return when the first worker began, and when each place was first found to be done; zeros of one worker. A helper
-    that came late or left early has not seen all.
+    """Return when the first worker began, and when one first saw each place done; zeros for a single worker. Helpers
+    that come late or leave early miss some.
     """
     seen = np.where(stamps == 0, np.iinfo(np.int64).max, stamps).min(axis=0)
     return [int(t) for t in np.maximum.accumulate(seen % np.iinfo(np.int64).max)]

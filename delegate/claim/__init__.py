@@ -1,1 +1,1 @@
-"""The nodes that go to the device, and the reasons of the others. Pure functions of data."""
+"""Chooses the nodes that run on the device, with reasons for the others. Pure functions of data."""

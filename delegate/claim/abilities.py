@@ -1,4 +1,4 @@
-"""Reasons not to run a kernel on a device: needs of the kernel that the device does not meet."""
+"""Reasons not to run a kernel on a device: requirements that the device does not meet."""
 
 from collections.abc import Sequence
 from math import prod
@@ -16,8 +16,8 @@ def beyond(
     *,
     is_users: bool,
 ) -> str | None:
-    """Return what a kernel needs of a device that it does not have, or None. is_users: whether the kernel is a user's:
-    the groups of litecl's own follow from the device.
+    """Return the requirement of a kernel that a device does not meet, or None. is_users: whether the kernel is a
+    user's; litecl's own size their groups to the device.
     """
     if not target.float64 and cl_op.float64(node.options, inputs, outputs):
         return "its kernel computes in float64, and the device does not"
@@ -32,7 +32,7 @@ def beyond(
 def _launches(
     cl_op: ClOp, node: Node, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec], target: Target
 ) -> list[Launch]:
-    """Return the launches of a node; none where its lowering fails, which is told when a region is planned."""
+    """Lower a node and return its launches; none if its lowering fails, which planning reports."""
     states = [spec for position in cl_op.op.states if (spec := inputs[position]) is not None]
     given = [None if spec is None else Operand(spec) for spec in inputs]
     call = Call(node.options, given, [Operand(spec) for spec in (*outputs, *states)], target)
@@ -43,7 +43,7 @@ def _launches(
 
 
 def _too_large(launch: Launch, target: Target) -> str | None:
-    """Return why a device cannot run the groups of a launch: they have too many work-items, or too much memory."""
+    """Return why a device cannot run a launch's groups: too many work-items or too much local memory; else None."""
     size, most, memory = prod(launch.local_size), target.max_work_group_size, launch.local_bytes
     if launch.waits and size > most:
         return f"its kernel {launch.entry} has groups of {size} work-items, and the device runs at most {most}"

@@ -1,4 +1,4 @@
-"""Reasons not to run WHILE, IF or a call on the device, and the subgraphs that they reach. Pure functions of data."""
+"""Reasons not to run control flow, calls or variable operators on the device. Pure functions of data."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,10 +13,10 @@ from litecl.interpreter.run.shapes import propagate
 from litecl.interpreter.schema import TensorType
 
 CONTROL_OPS = (IF, WHILE, CALL, STABLEHLO_COMPOSITE)
-"""Control nodes that may be absorbed into a region, with all the subgraphs that they reach."""
+"""Control operators that a region may absorb, with all subgraphs that they reach."""
 
 VARIABLE_OPS = (READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE)
-"""The operators that move variables, for which regions need no launch."""
+"""The operators that only move variables; they need no launch in a region."""
 
 FOLDED = "constant: computed at preparation"
 
@@ -25,9 +25,9 @@ WhyNot = Callable[[int, int], str | None]
 
 
 def refusal(index: int, position: int, source: Explicit, why_not: WhyNot) -> str | None:
-    """Return why a control node of subgraph ``index`` stays on the CPU, None where the device runs all that it reaches.
+    """Return why a control node of subgraph ``index`` stays on the CPU; None if the device runs everything it reaches.
 
-    why_not: the same of any node, by its subgraph and position.
+    why_not: returns the same for any node, by its subgraph and position.
     """
     model, specs = source.model, source.specs
     node = model.subgraphs[index].nodes[position]
@@ -49,7 +49,7 @@ def refusal(index: int, position: int, source: Explicit, why_not: WhyNot) -> str
 
 
 def _subgraph(index: int, model: Model, specs: Specs, why_not: WhyNot) -> str | None:
-    """Return why a subgraph cannot be absorbed: one of its nodes that stays on the CPU, or keeps a variable."""
+    """Return why a region cannot absorb a subgraph: a node that stays on the CPU, or a CALL_ONCE; None if it can."""
     graph = model.subgraphs[index]
     for position in live_nodes(graph):
         node, reason = graph.nodes[position], why_not(index, position)
@@ -62,7 +62,7 @@ def _subgraph(index: int, model: Model, specs: Specs, why_not: WhyNot) -> str | 
 
 
 def _variable(node: Node, specs: Sequence[TensorSpec]) -> str | None:
-    """Return why a variable is none that is explicit: then the node has a handle yet."""
+    """Return why a node's variable isn't explicit: its input is then still a handle. None if it is explicit."""
     spec = specs[node.inputs[0]]
     if spec.type != TensorType.RESOURCE:
         return None
@@ -73,7 +73,7 @@ def _variable(node: Node, specs: Sequence[TensorSpec]) -> str | None:
 
 
 def _initialiser(index: int, position: int, source: Explicit) -> str | None:
-    """Return why variables cannot get their first values before a region runs, which the host sees to."""
+    """Return why the host cannot give variables their first values before a region runs; None if it can."""
     model, specs = source.model, source.specs
     nodes = model.subgraphs[index].nodes
     name, first = nodes[position].op.name, callees_of(nodes[position])[0]
@@ -104,7 +104,7 @@ def _condition(index: int, node: Node, model: Model, specs: Specs) -> str | None
 
 
 def _shapes(index: int, node: Node, model: Model, specs: Specs) -> str | None:
-    """Return which of a node's operands and results is not static; None if all are."""
+    """Return which operand or result of a node has no static shape, or differs between branches; else None."""
     for position, tensor in enumerate(node.inputs):
         if tensor == ABSENT or specs[index][tensor].shape is None:
             return f"input {position} has a shape that is known only at run time"
@@ -124,7 +124,7 @@ def _shapes(index: int, node: Node, model: Model, specs: Specs) -> str | None:
 
 
 def _loop_shapes(index: int, node: Node, model: Model, specs: Specs) -> str | None:
-    """Return a refusal for the first loop variable whose shape or type an iteration changes."""
+    """Return the first loop variable whose shape or type an iteration changes; None if there is none."""
     body = callees_of(node)[1]
     graph = model.subgraphs[body]
     given = [specs[index][t] for t in node.inputs]
@@ -141,7 +141,7 @@ def _loop_shapes(index: int, node: Node, model: Model, specs: Specs) -> str | No
 
 
 def _arguments(index: int, node: Node, given: Sequence[int], model: Model, specs: Specs) -> str | None:
-    """Refuse a subgraph that several nodes run with different shapes."""
+    """Return why a callee doesn't take these arguments: several shapes, or another type; None if it does."""
     for callee in callees_of(node):
         for position, (tensor, inner) in enumerate(zip(given, model.subgraphs[callee].inputs, strict=True)):
             outer, known = specs[index][tensor], specs[callee][inner]
@@ -153,7 +153,7 @@ def _arguments(index: int, node: Node, given: Sequence[int], model: Model, specs
 
 
 def _after_one_iteration(body: int, given: Sequence[TensorSpec], model: Model) -> list[Shape | None]:
-    """Return the shapes that the first iteration gives the loop variables, as far as they are known."""
+    """Return the loop variables' shapes after the first iteration, None where unknown."""
     graph: Subgraph = model.subgraphs[body]
     try:
         specs = propagate(model, {body: [spec.static_shape for spec in given]})[body]

@@ -1,4 +1,4 @@
-"""The nodes that ``keep_float`` names, which compute in float32 whatever the precision of the others."""
+"""The nodes that ``keep_float`` names, which compute in float32 at any precision."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -8,13 +8,13 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Model, reached
 
 Place = tuple[int, int]
-"""A subgraph, and the position of a node in it."""
+"""A node, by its subgraph and its position there."""
 
 
 def kept_in_float(model: Model, asked: Collection[KeptNode]) -> frozenset[Place]:
-    """Return the nodes that are named by a result, or by their place; of a node that runs subgraphs, their nodes too.
+    """Return the nodes asked for by result or by place, with all nodes of the subgraphs that they reach.
 
-    Raises DelegateError for what names no node.
+    Raises DelegateError for a name or place without a node.
     """
     named = _by_result(model) if any(isinstance(each, str) for each in asked) else {}
     places = {place for each in asked for place in _places(model, named, each)}

@@ -26,13 +26,13 @@ WarmUpMode = Literal["block", "background"]
 KeptNode = str | int | tuple[int, int]
 """A node by the name of a result, by its position in subgraph 0, or by (subgraph, position)."""
 
-_NUMBERS = (int, int | None)  # types of options that count something
+_NUMBERS = (int, int | None)  # types of numeric options
 
 
 def _flag(flag: str, help_: str, file: str = "DIR") -> dict[str, str]:
-    """Return metadata that makes an option a flag of the command ``litecl`` too; its annotation gives the type.
+    """Return metadata that makes an option a flag of the command ``litecl``, too; its annotation gives the type.
 
-    file: the command's name of a path.
+    file: the placeholder for a path.
     """
     return {"flag": flag, "help": help_, "file": file}
 
@@ -41,54 +41,53 @@ def _flag(flag: str, help_: str, file: str = "DIR") -> dict[str, str]:
 class CLOptions:
     """The keywords of ``CLDelegate``, declared here only: checked and frozen, with flags for the command.
 
-    device: its index in ``litecl devices``, its name, part of exactly one name, a pyopencl Device, a Context of
-        one, in which models then run, or a device of your back end. Part of a platform's name ("pocl") picks the device
-        of it that suits the model. None prefers a GPU, discrete over integrated, then the processor ("native"), then
-        another OpenCL device. A name that matches no device, or several, raises DeviceNotFound. Without any device a
-        warning says what to install.
-    num_threads: on the processor, 1 is the calling thread; N adds N - 1 helper threads (docs/threads.md). None is one
-        thread for models with little arithmetic, and all for others. For an OpenCL device of the processor it is a
-        limit, if the device can be partitioned.
+    device: its index in ``litecl devices``, its name, part of exactly one name, a pyopencl Device, a pyopencl Context
+        of one device for models to run in, or a device of your back end. Part of a platform's name ("pocl") picks that
+        platform's device for the model. None prefers a GPU, discrete over integrated, then the processor ("native"),
+        then another OpenCL device. A name that matches no device, or several, raises DeviceNotFound. Without any device
+        a warning says what to install.
+    num_threads: on the processor, 1 is the calling thread; N adds N - 1 helper threads (docs/threads.md). None uses one
+        thread for models with little arithmetic, and all for others. Limits an OpenCL device of the processor, if that
+        can be partitioned.
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
         LSTMs in half precision, except those for Winograd's algorithm. Arithmetic is float32.
     dynamic_range: how products of float activations and integer weights quantize the activations, on the device and on
-        the CPU. "asymmetric" gives every row a zero point, as XNNPACK, LiteRT's default, does; "reference" is LiteRT's
+        the CPU. "asymmetric" gives every row a zero point, like XNNPACK, LiteRT's default; "reference" follows LiteRT's
         reference kernels, whose rows are symmetric unless the file says otherwise (docs/quantization.md).
-    keep_float: nodes that compute in float32 with precision="fp16" too, with float32 weights: names of their results,
-        positions in subgraph 0, or (subgraph, node) pairs. A loop's or branch's name keeps all that it runs; a kernel
-        that computes several nodes keeps all of them if it keeps one. Raises DelegateError for what names no node.
+    keep_float: nodes that compute in float32, with float32 weights, even with precision="fp16": names of their results,
+        positions in subgraph 0, or (subgraph, node) pairs. A loop or branch includes all nodes that it runs; a fused
+        kernel stays in float32 if any of its nodes does. Raises DelegateError for a name or position without a node.
         ``litecl bisect --fp16`` proposes a list.
     max_delegated_partitions: keep at most this many regions, the largest; None keeps all.
     min_nodes_per_partition: leave smaller regions to the CPU.
     allow_ops, deny_ops: operator names.
     deny_nodes: node positions of subgraph 0, or (subgraph, node) pairs.
-    cache_dir: where litecl makes its folder of program binaries and tunings, ``litecl-cache``, beside any other files:
-        "auto" is ``~/.cache/litecl`` (``XDG_CACHE_HOME``, or the system's folder), None caches nothing. A folder that
-        belongs to others, or that others can write to, isn't used; a warning says so.
+    cache_dir: where litecl puts ``litecl-cache``, its folder of program binaries and tunings, beside any other files.
+        "auto" is ``~/.cache/litecl`` (``XDG_CACHE_HOME``, or the system's folder), None caches nothing. litecl warns
+        about, and doesn't use, a ``litecl-cache`` that belongs to others or that others can write to.
     compiler: the clang, 16 or newer, to use instead of the one that litecl finds (docs/native.md). The device is then
         "native".
-    compile_timeout: seconds that "native" waits for its compiler to make one file, before it ends the compiler and
+    compile_timeout: seconds that "native" gives its compiler for one file; past it, litecl stops the compiler and
         leaves the region to the CPU, with a warning. None waits without end.
-    programs: a pack made by ``litecl compile --for``, with the programs of models for machines without a compiler
+    programs: a pack of compiled programs from ``litecl compile --for``, for machines without a compiler
         (docs/native.md). The device is then "native". A pack that is damaged, or for another machine, model or version
         of litecl, is a device failure.
-    tuning: None uses what ``litecl devices --tuning`` measured on the device, or else the defaults.
+    tuning: None uses the device's measurement by ``litecl devices --tuning``, or else the defaults.
     profile: measure the device time of every launch, within a region's kernel if the device can.
-    strict: raise DelegateError if the device fails, instead of leaving the region to the CPU, or to a queue if it
-        cannot be linked. Refusing an operator is not a failure.
-    max_loop_iterations: the limit of a WHILE on the device each time it runs; past it, ModelError is raised and
-        variables are as they were before. None sets no limit. On a CPU device a loop runs within one kernel, which
+    strict: raise DelegateError if the device fails, instead of leaving the region to the CPU, or queueing its launches
+        if it cannot be linked. Refusing an operator is not a failure.
+    max_loop_iterations: the most iterations of a WHILE on the device each time it runs; more raise ModelError, and
+        leave variables as they were before. None sets no limit. On a CPU device a loop runs within one kernel, which
         cannot be interrupted; queued loops, as on a GPU, respond to Ctrl-C.
-    queue_loops: queue the iterations of loops, and launches one by one, on a CPU device too.
+    queue_loops: queue loops' iterations and launches one by one, even on a CPU device.
     dump_passes: a folder for the text of every region after each planning pass, with a folder per region
         (``region0``).
-    custom_ops: your device operators, for the records given to ``Interpreter(custom_ops=...)``. Their launches
-        name a kernel file by its absolute path, without ``.cl``, which is written like litecl's own.
-    warm_up: "block" prepares a model when tensors are allocated. "background" prepares it in a thread: meanwhile the
-        CPU runs the model, and the device takes over between two invokes; the report says since when. With a limit of
-        memory or time it is "block".
-    progress: called with a ``BuildStep`` before each file is compiled, and when all files of a region are. It is not
-        pickled.
+    custom_ops: your device operators, for the records given to ``Interpreter(custom_ops=...)``. Their launches name a
+        kernel file by its absolute path, without ``.cl``; write it like litecl's own.
+    warm_up: "block" prepares a model when allocating tensors. "background" prepares it in a thread: meanwhile the CPU
+        runs the model, and the device takes over between two invokes; the report says since when. A memory or time
+        limit implies "block".
+    progress: called with a ``BuildStep`` before each file is compiled, and once all files of a region are. Not pickled.
     """
 
     device: object = field(
@@ -160,13 +159,13 @@ class CLOptions:
             _check_names(name, getattr(self, name) or (), {cl_op.op.name for cl_op in self.custom_ops})
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the options to pickle: the progress callback stays in this process."""
+        """Return the options to pickle, without the progress callback. Raises DelegateError for a device object."""
         if self.device is not None and not isinstance(self.device, int | str):
             raise DelegateError(f"a delegate for {self.device} cannot be pickled: use the name or index of its device")
         return {item.name: getattr(self, item.name) for item in fields(self)} | {"progress": None}
 
     def on(self, target: _Target) -> _Target:
-        """Return what lowerings may know of a device under these options."""
+        """Return a target adapted to these options."""
         return replace(target, half_weights=self.precision == "fp16")
 
     def why_denied(self, op: str, place: tuple[int, int]) -> str | None:
@@ -179,15 +178,15 @@ class CLOptions:
 
     @cached_property
     def cl_ops(self) -> Mapping[Op, DeviceOp]:
-        """The device operators: litecl's, and those of the user."""
+        """The device operators: litecl's, and the user's."""
         own: dict[Op, DeviceOp] = {cl_op.op: cl_op for cl_op in self.custom_ops}
-        return ChainMap(own, CL_OPS)  # type: ignore[arg-type]  # which is only read
+        return ChainMap(own, CL_OPS)  # type: ignore[arg-type]  # CL_OPS is only read
 
 
 def _check_names(option: str, names: Collection[str], customs: Collection[str]) -> None:
-    """Raise DelegateError for a name that no operator has, with similar names.
+    """Raise DelegateError for an unknown operator name, and suggest similar ones.
 
-    A name that resembles none, and is not in capitals, may belong to a custom operator of a future model.
+    Accepts names that resemble none and aren't all capitals: they may be custom operators of a future model.
     """
     for name in sorted({*names}.difference(BUILTIN_OPERATORS, customs)):
         if name in CUSTOMS:
@@ -210,14 +209,14 @@ def _kept(nodes: Any) -> frozenset[KeptNode]:
 
 
 def _listed(option: str, nodes: Any) -> Collection[Any]:
-    """Raises DelegateError for what is no collection, or one of letters."""
+    """Return nodes as a collection. Raises DelegateError for a string, and for anything but a collection."""
     if nodes is not None and (isinstance(nodes, str) or not isinstance(nodes, Collection)):
         raise DelegateError(f"{option}: expected a list, got {nodes!r:.100}")
     return nodes or ()
 
 
 def _pair(option: str, node: Any) -> tuple[int, int]:
-    """Raises DelegateError for what is no place of a node."""
+    """Return a node as (subgraph, position). Raises DelegateError for anything else."""
     try:
         subgraph, position = node if isinstance(node, Collection) else (0, node)
         return operator.index(subgraph), operator.index(position)

@@ -1,4 +1,4 @@
-"""The nodes that go to the device, their regions, and the reasons of the others. A pure function of data."""
+"""Partitions a subgraph into regions for the device, with reasons for the other nodes. A pure function of data."""
 
 import heapq
 from collections.abc import Collection, Mapping, Sequence
@@ -21,15 +21,15 @@ _DEVICE_TYPES = frozenset(
         *(TensorType.INT8, TensorType.UINT8, TensorType.INT16),
     }
 )
-_COMPLEX = frozenset({TensorType.COMPLEX64})  # of records that say so
-# Constants that a lowering rewrites may be of these types too.
+_COMPLEX = frozenset({TensorType.COMPLEX64})  # only for records with ``of_complex``
+# Constants may have these types too, as lowerings unpack them.
 _CONSTANT_TYPES = _DEVICE_TYPES | {TensorType.INT4, TensorType.INT2}
 
 
 @dataclass(frozen=True)
 class RegionVariable:
-    """A variable that a region uses. before: the tensor that is its value when the region begins, None where no node
-    reads that; after: the one that is its value when the region ends, None where it is the same.
+    """A variable that a region uses. before: the tensor of its value when the region begins, None if no node reads it;
+    after: the tensor of its value when the region ends, None if unchanged.
     """
 
     key: VariableKey
@@ -39,9 +39,9 @@ class RegionVariable:
 
 @dataclass(frozen=True)
 class Region:
-    """Nodes of one subgraph that run on the device together: node positions in running order, tensors in and out.
+    """Nodes of one subgraph that run on the device together. nodes: their positions in execution order.
 
-    variables: what it uses of the state store, which is neither among its inputs nor among its outputs.
+    variables: the region's variables in the state store, which are neither inputs nor outputs.
     """
 
     subgraph: int
@@ -53,7 +53,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Partitioning:
-    """The regions of one subgraph, and the reason for every node outside them."""
+    """The regions of one subgraph, and the reason why each other node is in none."""
 
     regions: tuple[Region, ...]
     reasons: dict[int, str]
@@ -68,9 +68,9 @@ def partition(
     preserve: bool = False,
     target: Target | None = None,
 ) -> Partitioning:
-    """Partition one subgraph. With ``preserve``, every tensor that a region computes is one of its outputs.
+    """Partition one subgraph. With ``preserve``, a region outputs every tensor that it computes.
 
-    target: what is known of the device; one that runs every kernel if it is None.
+    target: the device; None assumes one that runs every kernel.
     """
     graph = source.model.subgraphs[index]
     reasons = {
@@ -96,7 +96,7 @@ def why_not(
     preserve: bool = False,
     target: Target | None = None,
 ) -> str | None:
-    """The reason why a node stays on the CPU, or None if the device takes it."""
+    """Return why a node stays on the CPU, or None if the device takes it."""
     node, known = source.model.subgraphs[index].nodes[position], source.specs[index]
     inputs, outputs = [None if t == ABSENT else known[t] for t in node.inputs], [known[t] for t in node.outputs]
     if outputs and all(spec.data is not None for spec in outputs) and not acts(source.model, node):
@@ -122,7 +122,7 @@ def why_not(
 def _unfit(
     inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec], more: frozenset[TensorType] = frozenset()
 ) -> str | None:
-    """Return why no kernel takes tensors. more: types that this one takes besides the usual ones."""
+    """Return why no kernel supports these tensors, or None. more: types that this kernel supports in addition."""
     for kind, specs in (("input", inputs), ("output", outputs)):
         for i, spec in enumerate(specs):
             if spec is None:
@@ -131,7 +131,7 @@ def _unfit(
                 return f"{kind} {i} has a shape that is known only at run time"
             if spec.type not in (_DEVICE_TYPES if spec.data is None else _CONSTANT_TYPES) | more:
                 return f"{kind} {i} has type {spec.type.name}"
-            if spec.size == 0 and spec.data is None:  # an empty constant gives a shape or axes
+            if spec.size == 0 and spec.data is None:  # an empty constant may be a shape or axes
                 return f"{kind} {i} has no elements"
             if spec.size >= 2**31:
                 return f"{kind} {i} has {spec.size} elements, more than a kernel counts"
@@ -144,7 +144,7 @@ def _refusal(cl_op: ClOp, node: Node, inputs: Sequence[TensorSpec | None], outpu
 
 
 def _dependencies(graph: Subgraph, folded: Collection[int]) -> list[set[int]]:
-    """The nodes that each node must follow: producers of its inputs, and side effects in their order."""
+    """Return the nodes that each node must follow: producers of its inputs, and side effects in order."""
     producer: dict[int, int] = {}
     readers: dict[int, set[int]] = {}
     result: list[set[int]] = []
@@ -154,7 +154,7 @@ def _dependencies(graph: Subgraph, folded: Collection[int]) -> list[set[int]]:
         if i not in folded and (isinstance(node.op, ControlOp) or not node.op.pure):
             follows |= set() if previous_effect is None else {previous_effect}
             previous_effect = i
-        for tensor in updated_by(node):  # updated in place: readers of the old value come before, of the new one after
+        for tensor in updated_by(node):  # in place: after readers of the old value, before readers of the new one
             follows |= readers.get(tensor, set())
             producer[tensor] = i
         for tensor in node.inputs:
@@ -165,7 +165,7 @@ def _dependencies(graph: Subgraph, folded: Collection[int]) -> list[set[int]]:
 
 
 def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
-    """Split nodes into runs on one side each, in an order that respects dependencies, as few as a greedy search finds.
+    """Split nodes into runs, each on one side, in an order that respects dependencies; greedily minimize their number.
 
     Like TFLite's epochs (graph_info.cc): the first ready node sets the side, then every ready node of that side joins.
     Folded nodes belong to neither side: they never run.
@@ -196,13 +196,13 @@ def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
 
 
 def _without_work(graph: Subgraph, candidates: Sequence[tuple[int, ...]]) -> list[tuple[tuple[int, ...], str]]:
-    """The candidate regions that only move variables, with the reason why they are none."""
+    """Return the candidate regions that only move variables, with the reason to reject them."""
     idle = [run for run in candidates if all(graph.nodes[i].op in VARIABLE_OPS for i in run)]
     return [(run, "nothing is computed beside it on the device") for run in idle]
 
 
 def _too_small(candidates: Sequence[tuple[int, ...]], options: CLOptions) -> list[tuple[tuple[int, ...], str]]:
-    """Return the candidate regions that the options rule out, with the reason."""
+    """Return the candidate regions that the options reject, with the reason."""
     least, most = options.min_nodes_per_partition, options.max_delegated_partitions
     small = [run for run in candidates if len(run) < least]
     dropped = [(run, f"a partition of {len(run)} nodes, min_nodes_per_partition is {least}") for run in small]
@@ -213,7 +213,7 @@ def _too_small(candidates: Sequence[tuple[int, ...]], options: CLOptions) -> lis
 
 
 def _readers(graph: Subgraph, results: Sequence[int]) -> dict[int, list[int]]:
-    """The nodes that read each tensor; one past the last node represents the subgraph, which reads its results."""
+    """Return the nodes that read each tensor; the index past the last node is the subgraph, which reads its results."""
     readers: dict[int, list[int]] = {}
     for i, node in enumerate(graph.nodes):
         for tensor in node.inputs:

@@ -1,4 +1,4 @@
-"""The delegate's options as strings, as TFLite passes them to a delegate that it loads."""
+"""Parses the delegate's options from strings, as TFLite passes them to a delegate that it loads."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -15,9 +15,7 @@ _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 def parsed(options: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return keywords of ``CLDelegate``. Raises DelegateError for one that is unknown or cannot be given as a
-    string.
-    """
+    """Return keywords of ``CLDelegate``. Raises DelegateError for an unknown option or an invalid value."""
     return {str(name): _value(str(name), value) for name, value in options.items()}
 
 
@@ -77,7 +75,7 @@ _KINDS: dict[Any, Callable[[str], Any]] = {
 
 
 def _parser(hint: Any) -> Callable[[str], Any] | None:
-    """Return how to read an option of a type from a string; None if it cannot be given as one."""
+    """Return the parser for an option's type; None if it has no string form."""
     if get_origin(hint) is Literal:
         return str
     kinds = get_args(hint) or (hint,)
