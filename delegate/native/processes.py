@@ -65,7 +65,7 @@ class _Running:
         return made
 
     def at_work(self) -> bool:
-        """Return whether it is running. Raises KernelBuildError with its messages and exit status if it failed, and
+        """Return whether it is running. Raises KernelBuildError with its messages and exit status or signal, and
         CompilerTimeout if it has finished no file for too long.
         """
         if self.process.returncode is None:

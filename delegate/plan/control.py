@@ -130,7 +130,7 @@ def _variable(initial: Operand) -> Operand:
 
 
 def _leave(values: Values, node: RegionNode, value: Operand, result: Operand) -> list[Part]:
-    """Return the steps for a loop's result: a copy if it lies in one of two sets, as only run time tells which."""
+    """Return the steps for a loop's result: a copy if it is in a set, as only run time decides which of the two."""
     if value in values.planning.slots:
         return [values.copy(node.position, value, result)]
     return values.assign(node.position, value, result)

@@ -237,7 +237,7 @@ class _Tables:
         return len(self.works) - 1
 
     def _under(self, code: Control, predicate: Operand, to: int = 0) -> int:
-        """Add an entry that jumps if the predicate holds; return its position."""
+        """Add an entry that jumps depending on the predicate; return its position."""
         entry = self._control(code, to=to)
         self.args.append(self._address(predicate))
         return entry

@@ -91,7 +91,7 @@ class Programs:
         macros = {name: 1 for name, given in asked.items() if given}
         main = File("region.cl", self._options("region", macros), before=region.functions_macro)
         files = [*(self._part(*part) for part in region.variants.items()), main]
-        texts = (text for file in files for text in (file.source, *file.options))  # long: not kept for a build
+        texts = (text for file in files for text in (file.source, *file.options))  # long, so not kept
         key = self._key("region", texts)
         with self.lock:
             self._built[key] = self._built.get(key) or self._made(key, lambda: self._linked(key, files))
