@@ -1,4 +1,4 @@
-"""The back end itself: one device, the processor, if there is a compiler for it."""
+"""The native back end: one device, the processor, if there is a compiler for it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,14 +23,14 @@ from litecl.interpreter.errors import DeviceNotFound
 
 _NAME = "native"
 _WIDTHS = (("__AVX512F__", 16), ("__AVX__", 8), ("__SSE2__", 4), ("__ARM_NEON", 4))  # floats in a register
-_IN_TURNS = frozenset({"__znver4__"})  # whose vectors of 16 floats take two turns
+_IN_TURNS = frozenset({"__znver4__"})  # they execute a vector of 16 floats in two passes
 
-_LOCAL_BYTES = 1 << 15  # of a work-item, which is a group of its own: on the stack of its thread
+_LOCAL_BYTES = 1 << 15  # of a work-item, its own group, on the stack of its thread
 
 
 @dataclass(frozen=True)
 class NativeFound:
-    """The processor, by a compiler. threads: how many share the work of a region."""
+    """The processor, with a compiler for it. threads: the number that share a region's work."""
 
     compiler: Compiler
     threads: int = 1
@@ -72,17 +72,17 @@ class NativeFound:
         return NativeDevice(self, directory)
 
     def libraries(self, directory: Path | None) -> Libraries:
-        """Return the libraries of regions. directory: where they are cached, or None."""
+        """Return the regions' libraries. directory: their cache, or None."""
         return Libraries(self.compiler, self.macros, directory)
 
     @property
     def macros(self) -> Defines:
-        """Return the macros of all kernels."""
+        """Return the macros defined for all kernels."""
         return {"VW": self.target().vector_width}
 
 
 class NativeDevice:
-    """The processor, opened: see ``Device`` in delegate/backend/protocols.py."""
+    """The opened processor; see ``Device`` in delegate/backend/protocols.py."""
 
     alignment = ALIGNMENT
     needs_runtime = needs_threads = False
@@ -111,15 +111,15 @@ class NativeDevice:
         return isinstance(buffer, HostBuffer)
 
     def check(self) -> None:
-        """Nothing can be known to fail."""
+        """Do nothing: no failure can be foreseen."""
 
     def save(self) -> None:
-        """All was saved when it was compiled."""
+        """Do nothing: compiled files are cached at once."""
 
 
 @dataclass(frozen=True)
 class Native:
-    """The back end. named: the user's compiler."""
+    """The back end. named: the path of the user's compiler, or None to find one."""
 
     named: Path | None = None
 
@@ -135,8 +135,9 @@ class Native:
         directory: Path | None = None,
         platform: str = "",
     ) -> Iterator[FoundDevice]:
-        """Yield the processor, with as many threads as are wanted or suit a model; nothing where a platform is asked
-        for. Raises DeviceNotFound where there is no compiler for it.
+        """Yield the processor, with the threads asked for or suitable for the model; nothing if a platform is given.
+
+        Raises DeviceNotFound if no compiler is installed.
         """
         if platform:
             return

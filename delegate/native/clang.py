@@ -1,7 +1,6 @@
-"""A compiler: a clang, which runs in processes of its own.
+"""The compiler: clang, run in child processes.
 
-A child process can be ended at any time, and needs nothing of the thread that waits for it: neither its stack nor its
-address space.
+A child process can be killed at any time, and uses neither the stack nor the address space of the waiting thread.
 """
 
 import re
@@ -26,7 +25,7 @@ _OPENCL = (
     "-Xclang",
     "-cl-ext=+cl_khr_fp64,+__cl_clang_function_pointers",
 )
-# Kernels are written in vectors, and say what to unroll and inline: more passes take longer, and make few faster.
+# Kernels are written with vectors and explicit unrolling and inlining: more passes cost time and speed up few.
 _OPTIMISED = ("-O1", "-fvectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-fno-math-errno", "-ffp-contract=on")
 _COMMON = (*_OPTIMISED, "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-w")
 _LANGUAGES = {".cl": _OPENCL, ".c": ("-x", "c", "-ffreestanding")}
@@ -36,7 +35,7 @@ _MACRO = "-D"
 
 @dataclass(frozen=True)
 class Unit:
-    """A source to compile. name: of the file, whose ending tells the language. options: its macros, and others."""
+    """A source to compile. name: of the file; its suffix selects the language. options: macros and other options."""
 
     name: str
     source: str
@@ -44,18 +43,18 @@ class Unit:
 
     @property
     def suffix(self) -> str:
-        """Return the ending of its name."""
+        """Return the file suffix."""
         return Path(self.name).suffix
 
     @property
     def text(self) -> str:
-        """Return its source with its macros, as a process compiles sources that have different ones."""
+        """Return the source with its macros as #defines: one process compiles sources with different macros."""
         macros = (option.removeprefix(_MACRO) for option in self.options if option.startswith(_MACRO))
         return "".join(f"#define {macro.replace('=', ' ', 1)}\n" for macro in macros) + self.source
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Return its options other than macros."""
+        """Return the options that define no macro."""
         return tuple(option for option in self.options if not option.startswith(_MACRO))
 
     def __str__(self) -> str:
@@ -64,8 +63,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Facts:
-    """A compiler's description of itself and its target: its version, the processor's name, the macros that it
-    defines."""
+    """A compiler's version, the name of its target processor, and the macros that it predefines for it."""
 
     version: str
     processor: str
@@ -74,10 +72,10 @@ class Facts:
 
 @dataclass(frozen=True)
 class Compiler:
-    """A compiler of C and OpenCL C. command: what runs clang. source: where it comes from, for people.
+    """A compiler of C and OpenCL C. command: runs clang. source: its origin, for people.
 
-    linker: what runs a linker as ld; clang's own if empty. target: options that say for which processor. told: what it
-    has said of itself before.
+    linker: a command with ld's options; empty to link with clang. target: options that select the processor. told:
+    cached facts, if any.
     """
 
     command: tuple[str, ...]
@@ -88,7 +86,7 @@ class Compiler:
 
     @cached_property
     def facts(self) -> Facts:
-        """Return what it says of itself and its target. Raises KernelBuildError."""
+        """Return the facts about the compiler and its target. Raises KernelBuildError."""
         if self.told is not None:
             return self.told
         macros, said = run((*self.command, *self.target, "-dM", "-E", "-v", "-x", "c", "-"))
@@ -102,28 +100,28 @@ class Compiler:
 
     @property
     def version(self) -> str:
-        """Return the first line of what it says of itself. Raises KernelBuildError."""
+        """Return the first line of ``clang -v``. Raises KernelBuildError."""
         return self.facts.version
 
     @property
     def major(self) -> int:
-        """Return its version's first number; 0 if it tells none."""
+        """Return the major version; 0 if unknown."""
         found = re.search(r"clang version (\d+)", self.version)
         return int(found[1]) if found else 0
 
     @property
     def macros(self) -> Mapping[str, str]:
-        """Return the macros that it defines for the target. Raises KernelBuildError."""
+        """Return the macros predefined for the target. Raises KernelBuildError."""
         return self.facts.macros
 
     @property
     def processor(self) -> str:
-        """Return the name of the processor that it compiles for."""
+        """Return the name of the target processor."""
         return self.facts.processor
 
     @cached_property
     def identity(self) -> tuple[str, ...]:
-        """Return what its results depend on: version, options, target, and the processor as it takes it to be."""
+        """Return everything that its output depends on: version, options, target, and predefined macros."""
         return self.version, *OPTIONS, *self.target, *sorted(f"{name}={value}" for name, value in self.macros.items())
 
     def compile(self, units: Sequence[Unit]) -> list[bytes]:
@@ -132,9 +130,9 @@ class Compiler:
         return [made[number] for number in range(len(units))]
 
     def compiled(self, units: Sequence[Unit]) -> Generator[tuple[int, bytes], None, None]:
-        """Yield the number of each source and its object file as soon as it is done; several are compiled at a time.
+        """Compile sources in parallel; yield the index of each and its object file as soon as it is done.
 
-        Raises KernelBuildError with the compiler's messages. Whatever ends this, no process is left.
+        Raises KernelBuildError with the compiler's messages. No process survives, however this ends.
         """
         with folder() as place:
             tasks = [
@@ -147,11 +145,11 @@ class Compiler:
                 yield number, paths[number].read_bytes()
 
     def link(self, objects: Sequence[bytes]) -> bytes:
-        """Return the shared library that object files make up. Raises KernelBuildError."""
+        """Link object files into a shared library. Raises KernelBuildError."""
         return self._linked(objects, "-shared")
 
     def program(self, objects: Sequence[bytes]) -> bytes:
-        """Return the program that object files make up, with no library. Raises KernelBuildError."""
+        """Link object files into a static executable without libraries. Raises KernelBuildError."""
         return self._linked(objects, "-static")
 
     def _linked(self, objects: Sequence[bytes], how: str) -> bytes:
@@ -162,10 +160,10 @@ class Compiler:
             return made.read_bytes()
 
     def _task(self, units: Mapping[int, Unit], place: Path) -> Task:
-        """Return the command that compiles sources of one language and with the same options but for macros.
+        """Return the command that compiles sources of one language and with the same options except macros.
 
-        Asked to check the syntax, clang's driver names no file for the object: each then lies beside its source. It
-        passes its own source, the last one, on behind the others.
+        With -fsyntax-only, clang's driver names no output file, so each object is written next to its source. The
+        driver appends its own source, the last one, to the others.
         """
         sources = {number: _source(place / str(number), unit) for number, unit in units.items()}
         *others, last = map(str, sources.values())
@@ -179,7 +177,7 @@ class Compiler:
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """Make a folder of this process's own. Raises KernelBuildError where there is none to write to."""
+    """Make a temporary folder for this process. Raises KernelBuildError if none is writable."""
     try:
         parent = Path(tempfile.gettempdir())
         _tidied(parent)
@@ -191,7 +189,7 @@ def folder() -> Iterator[Path]:
 
 @cache
 def _tidied(parent: Path) -> None:
-    """Remove what killed processes have left there, once."""
+    """Remove the folders that killed processes left, once."""
     scratch.remove_left(parent, scratch.BUILD)
 
 
@@ -204,7 +202,7 @@ def written(objects: Sequence[bytes], place: Path) -> list[str]:
 
 
 def _alike(units: Sequence[Unit]) -> Iterable[list[int]]:
-    """Return the numbers of units that one process can compile together."""
+    """Group the indices of units that one process can compile together."""
     alike = dict[tuple[str, tuple[str, ...]], list[int]]()
     for number, unit in enumerate(units):
         alike.setdefault((unit.suffix, unit.others), []).append(number)
@@ -212,7 +210,7 @@ def _alike(units: Sequence[Unit]) -> Iterable[list[int]]:
 
 
 def _source(place: Path, unit: Unit) -> Path:
-    """Write a source to a folder; return its path. It has the same name always, as objects have that name too."""
+    """Write a source to a new folder; return its path. The name is fixed, as objects contain it."""
     place.mkdir()
     path = place / f"source{unit.suffix}"
     path.write_text(unit.text, encoding="utf-8")

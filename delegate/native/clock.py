@@ -1,16 +1,16 @@
-"""The processor's counter of cycles, by which a region's function measures its own steps."""
+"""The processor's cycle counter, with which a region's function times its own steps."""
 
 import ctypes
 import time
 from functools import cache
 
-_APART_S = 0.03  # between two readings of the counter: a microsecond of doubt is then a part in ten thousand
+_APART_S = 0.03  # between two readings, so that an error of a microsecond is less than one part in ten thousand
 _READINGS = 7
 
 
 @cache
 def cycle_s(library: ctypes.CDLL) -> float:
-    """Return how long a cycle takes, in seconds. library: that of helpers (kernels_cl/crew.c)."""
+    """Return the duration of a counter cycle in seconds. library: the crew's (kernels_cl/crew.c)."""
     library.read_clock.restype = ctypes.c_longlong
     before_s, before = _read(library)
     time.sleep(_APART_S)
@@ -19,7 +19,7 @@ def cycle_s(library: ctypes.CDLL) -> float:
 
 
 def _read(library: ctypes.CDLL) -> tuple[float, int]:
-    """Return a time of the host's and what the counter said then, of the readings the one that took least."""
+    """Return a host time and the counter at that time, from the fastest of several readings."""
     best = (float("inf"), 0.0, 0)
     for _ in range(_READINGS):
         start_s = time.perf_counter()

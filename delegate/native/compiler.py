@@ -1,4 +1,4 @@
-"""The compiler of this machine: the clang that the package ``ziglang`` holds, or one on the path."""
+"""This machine's compiler: the clang in the package ``ziglang``, or one on the PATH."""
 
 import importlib.util
 import platform
@@ -13,7 +13,7 @@ from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.kinds import known
 from litecl.interpreter.errors import KernelBuildError
 
-_OLDEST = 16  # of clang's versions: it has all builtins that kernels use
+_OLDEST = 16  # the first clang with all builtins that kernels use
 _X86 = ("x86_64", "amd64", "i386", "i686")
 OF_ZIGLANG = "of ziglang"
 MISSING = "no compiler for the processor: pip install ziglang, or install clang 16 or newer"
@@ -21,9 +21,9 @@ MISSING = "no compiler for the processor: pip install ziglang, or install clang 
 
 @cache
 def found(directory: Path | None = None) -> Compiler | None:
-    """Return the compiler for this machine: of ``ziglang`` if it is installed, else the path's; None without any.
+    """Return the compiler for this machine: ``ziglang``'s if installed, else one on the PATH, else None.
 
-    Its target has no instruction that the processor does not run. directory: where facts about it are kept, or None.
+    Its target is checked: the processor runs all of its instructions. directory: the cache of facts about it, or None.
     """
     for compiler in _installed():
         checked = probe.checked(compiler, directory)
@@ -34,7 +34,7 @@ def found(directory: Path | None = None) -> Compiler | None:
 
 @cache
 def named(path: Path, directory: Path | None = None) -> Compiler:
-    """Return a user's compiler. directory: as for ``found``. Raises KernelBuildError if it does not suit."""
+    """Return a user's compiler. directory: as for ``found``. Raises KernelBuildError if it is too old or no clang."""
     checked = probe.checked(Compiler((str(path),), str(path), (), native_target()), directory)
     if checked.major < _OLDEST:
         raise KernelBuildError(f"compiler {path}: expected clang {_OLDEST} or newer, got {checked.version!r}")
@@ -49,13 +49,13 @@ def _suits(compiler: Compiler) -> bool:
 
 
 def _installed() -> Iterator[Compiler]:
-    """Yield compilers for the very processor, the best one first."""
+    """Yield the installed compilers, targeting this processor, the preferred one first."""
     spec, target, kind = importlib.util.find_spec("ziglang"), native_target(), known()
     if spec is not None and spec.origin is not None:
         zig = Path(spec.origin).parent / ("zig.exe" if sys.platform == "win32" else "zig")
         if zig.is_file() and (kind is not None or sys.platform != "win32"):
             yield linking.of_zig(str(zig), OF_ZIGLANG, sys.platform, kind.architecture if kind else "", target)
-    if sys.platform == "win32":  # any other links by a linker of Visual Studio's
+    if sys.platform == "win32":  # any other clang needs Visual Studio's linker
         return
     for name in ("clang", *(f"clang-{version}" for version in range(30, _OLDEST - 1, -1))):
         path = shutil.which(name)
@@ -64,7 +64,7 @@ def _installed() -> Iterator[Compiler]:
 
 
 def native_target() -> tuple[str, ...]:
-    """Return the options with which clang compiles for the processor that it runs on."""
+    """Return clang's options to compile for the processor that it runs on."""
     native = "-march=native" if platform.machine().lower() in _X86 else "-mcpu=native"
     kind = known()
     return (native,) if kind is None or kind.system == "linux" else ("-target", kind.triple, native)

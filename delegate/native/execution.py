@@ -1,4 +1,4 @@
-"""A plan as a function of a shared library, which the host calls: for all launches at once, or one by one."""
+"""A plan as a function in a shared library. The host calls it once for all launches, or once per launch."""
 
 import ctypes
 import sys
@@ -30,16 +30,14 @@ from litecl.interpreter.buffers import Buffer, HostBuffer, aligned
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Array
 
-_SHORT_S = 2e-6  # from here on threads that release Python's lock get more done than one
-_FREE, _LOCKED = ctypes.CFUNCTYPE(None), ctypes.PYFUNCTYPE(None)  # a function that releases the lock, or holds it
+_SHORT_S = 2e-6  # above this, threads that release the GIL get more done than one
+_FREE, _LOCKED = ctypes.CFUNCTYPE(None), ctypes.PYFUNCTYPE(None)  # release or hold the GIL during a call
 _HAS_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
-_GATE = aligned(RegionSize.LINE_BYTES)  # of all threads, before Python's lock: in a cache line of its own
+_GATE = aligned(RegionSize.LINE_BYTES)  # where threads wait before taking the GIL; in its own cache line
 
 
 class NativeExecution:
-    """See ``Execution`` in delegate/backend/protocols.py. pool: has the constants. workers: how many threads share the
-    work.
-    """
+    """See ``Execution`` in delegate/backend/protocols.py. pool: of the constants. workers: the number of threads."""
 
     def __init__(self, plan: Plan, libraries: Libraries, pool: ConstantPool, workers: int, options: CLOptions) -> None:
         reason = _why_stepped(plan, options)
@@ -55,7 +53,7 @@ class NativeExecution:
             self._shifts = self._first_shifts()
             self._buffers: Mapping[Operand, Buffer] = {}
             self._asked: Mapping[Operand, Buffer] | None = None
-            self._moved = self._outside[0].copy()  # shifts for what was last asked for
+            self._moved = self._outside[0].copy()  # shifts for the buffers last passed to use()
             self._call: AtOnce = _nothing  # the function expects at least one entry
             if program.works:
                 self._record = self._prepare(program, libraries, workers)
@@ -67,7 +65,7 @@ class NativeExecution:
                     self._call = self._tried if may_be_short(plan) and _HAS_LOCK else self._freely()
 
     def _prepare(self, program: RegionProgram, libraries: Libraries, workers: int) -> Array:
-        """Make the tables that the function reads, and the function with its argument, which is returned."""
+        """Build the function's tables and bind it to its argument; return the argument (``NativeCall``)."""
         library = libraries.region(program, workers, timed=self._step_times is not None)
         works, args = packed(Entry, program.works), program.args
         progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (workers + 1) * program.places)
@@ -100,7 +98,7 @@ class NativeExecution:
                 helpers.lead,
                 _address(library, "work_along"),
             )
-        # The function keeps none of what it is told the addresses of.
+        # The function holds only addresses; this keeps the objects alive.
         self._held: tuple[object, ...] = (library, call, *tables.values())
         self._address = address = _address(library, "run_region")
         argument = ctypes.c_void_p.from_param(call.ctypes.data)
@@ -108,13 +106,13 @@ class NativeExecution:
         return call
 
     def _freely(self) -> AtOnce:
-        """Return the function that releases Python's lock, and waits at the gate before it takes it again."""
+        """Return the function that releases the GIL, and waits at the gate before it takes it again."""
         if _HAS_LOCK:
             self._record[NativeCall.GATE] = _GATE.ctypes.data
         return self._free
 
     def _first_shifts(self) -> Array:
-        """Return region.cl's shifts at the beginning: every loop, and the region itself, reads its first set."""
+        """Return region.cl's initial shifts: every loop, and the region itself, reads its first set."""
         turns = slice(Shift.SETS + 2 * self._plan.turns, Shift.SETS + 2 * self._plan.turns + 2)
         shifts = aligned(8 * (turns.stop + len(self.memory.shifts))).view(np.uint64)
         shifts[Shift.CONSTANTS] = (self.memory.base - self.memory.arena.ctypes.data) % (1 << 64)
@@ -125,7 +123,7 @@ class NativeExecution:
         return shifts
 
     def _each_turn(self, kind: Any) -> tuple[AtOnce, AtOnce] | None:
-        """Return the function with tables of its own for each order of the states; None without states."""
+        """Return the function for each order of the states' two sets, each with its own tables; None without states."""
         if not self._plan.states:
             return None
         return self._with_sets(kind, self._turns[False]), self._with_sets(kind, self._turns[True])
@@ -163,7 +161,7 @@ class NativeExecution:
         self._sets[...] = self._turns[turned]
 
     def run(self, counters: Counters) -> None:
-        """Run the region, and count it."""
+        """Run the region and count its launches."""
         if self._stepped is not None:
             counters.kernel_launches += self._stepped.run()
             return
@@ -173,7 +171,7 @@ class NativeExecution:
 
     @property
     def at_once(self) -> AtOnce | None:
-        """Return a function that runs the region, unless the host decides how many launches that takes."""
+        """Return a function that runs the region; None if it runs launch by launch and has control flow."""
         if self._stepped is not None and self._plan.control:
             return None
         return self._run_plan if self._limited_loops else self._call
@@ -190,7 +188,7 @@ class NativeExecution:
         return faster
 
     def _tried(self) -> Faster | None:
-        """Run with Python's lock held or without it; return which of the two is better once that is known."""
+        """Run with the GIL held or released, as trials decide; return the better function once they are over."""
         self._trials.call(self._free, self._locked)
         if self._trials.short is None:
             return None
@@ -205,14 +203,14 @@ class NativeExecution:
             raise too_many_iterations(self._plan.loops[number - 1], self._most)
 
     def finish(self) -> None:
-        """Nothing is under way after a run."""
+        """Do nothing: runs are synchronous."""
 
     def loop(self, loop: Loop) -> str:
         """Describe how a loop runs."""
         return self._stepped.loop(loop) if self._stepped is not None else "in the region's kernel"
 
     def times(self) -> Sequence[tuple[Work, LaunchTime]]:
-        """Return the times of steps that the function has measured; none unless it was asked to."""
+        """Return the step times of the last run; none unless the plan is profiled."""
         if self._stepped is not None:
             return self._stepped.times()
         if self._step_times is None:
@@ -232,7 +230,7 @@ def _nothing() -> Faster | None:
 
 
 def program_of(plan: Plan, memory: NativeMemory, options: CLOptions) -> RegionProgram:
-    """Return the program of a plan. Raises KernelBuildError if it cannot be one function."""
+    """Return a plan's program. Raises KernelBuildError if one function can't run it."""
     program = region_program(plan.steps, memory.address, options.max_loop_iterations, has_local=True)
     if program is None:
         raise KernelBuildError("a launch has groups of several work-items, or arguments that cannot be passed")
@@ -240,7 +238,7 @@ def program_of(plan: Plan, memory: NativeMemory, options: CLOptions) -> RegionPr
 
 
 def _why_stepped(plan: Plan, options: CLOptions) -> str:
-    """Return why a region's launches are run one by one; empty if the function runs them all."""
+    """Return why the host runs launches one by one; empty if one call runs them all."""
     if options.queue_loops:
         return "queue_loops=True"
     if limits.timed() and may_be_long(plan.steps):

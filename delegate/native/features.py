@@ -1,7 +1,7 @@
-"""The instructions that a processor may have beyond its kind's, and whether this machine's has them.
+"""The instruction set extensions beyond the base of a kind of machine, and whether this machine's processor has them.
 
-A compiler says by its macros which ones it may use. Those that no C code is compiled to (encryption, random numbers,
-instructions for systems) do not matter. Features in neither list are refused: nothing on a board could check them.
+A compiler's macros say which ones it may use. Those that compilers don't generate from C code (encryption, random
+numbers, system instructions) are ignored. Unlisted features are refused, as a board could not check them.
 """
 
 import ctypes
@@ -13,8 +13,8 @@ from pathlib import Path
 from litecl.delegate.backend.cpu_features import seen_by_numpy
 from litecl.interpreter.errors import DelegateError
 
-# Macros of clang's, with the name by which Linux lists the feature in /proc/cpuinfo, and numpy's if it knows it. Every
-# processor with AVX2 has the four that older versions of numpy do not know.
+# clang's macros, with the feature's name in /proc/cpuinfo and numpy's name, if any. Every processor with AVX2 has BMI,
+# BMI2, LZCNT and MOVBE, for which older versions of numpy have no name.
 _X86 = {
     "__SSE3__": ("pni", "SSE3"),
     "__SSSE3__": ("ssse3", "SSSE3"),
@@ -49,8 +49,8 @@ _X86 = {
     "__AVXNECONVERT__": ("avx_ne_convert", ""),
     "__GFNI__": ("gfni", ""),
 }
-# The same for ARM: the vector and the bit of the processor's capabilities in Linux, and the feature's name in macOS.
-_CAPS, _MORE_CAPS = 16, 26  # as getauxval numbers them
+# The same for ARM: the auxiliary vector's entry and bit in Linux, and the feature's name in macOS.
+_CAPS, _MORE_CAPS = 16, 26  # AT_HWCAP and AT_HWCAP2 of getauxval
 _ARM64 = {
     "__ARM_FEATURE_CRC32": (_CAPS, 7, "FEAT_CRC32"),
     "__ARM_FEATURE_ATOMICS": (_CAPS, 8, "FEAT_LSE"),
@@ -86,7 +86,7 @@ _CHECKED: Mapping[str, Collection[str]] = {
     "riscv64": _RISCV,
 }
 _PREFIXES = {"x86_64": "__", "aarch64": "__ARM_", "armv7": "__ARM_", "riscv64": "__riscv_"}
-# Further features of named processors.
+# Macros of other features of named processors, which may be ignored.
 _NOT_COMPILED_TO = {
     "x86_64": r"__(ADX|AES|AMX_\w+|AVX512VP2INTERSECT|CLDEMOTE|CLFLUSHOPT|CLWB|CLZERO|ENQCMD|FSGSBASE|HRESET|INVPCID|"
     r"AVX10_1(_512)?|KL|LAHF_SAHF|MOVDIR64B|MOVDIRI|MOVRS|MWAITX|PCLMUL|PCONFIG|PKU|PREFETCHI|PRFCHW|PTWRITE|RDPID|RDPRU|RDRND|"
@@ -103,7 +103,7 @@ _NOT_COMPILED_TO = {
 def required(architecture: str, macros: Mapping[str, str], base: Mapping[str, str]) -> tuple[str, ...]:
     """Return the features that a compiler may use, as macros. base: the macros for the kind's oldest processor.
 
-    Raises DelegateError for one that no board could be asked for.
+    Raises DelegateError for features that a board can't check.
     """
     checked, ignored = _CHECKED[architecture], re.compile(_NOT_COMPILED_TO[architecture])
     added = [name for name, value in macros.items() if base.get(name) != value and name not in checked]
@@ -114,12 +114,12 @@ def required(architecture: str, macros: Mapping[str, str], base: Mapping[str, st
 
 
 def known(architecture: str) -> list[str]:
-    """Return the features of an architecture, as macros, that a machine can be asked for."""
+    """Return the features of an architecture, as macros, that ``missing`` can check."""
     return list(_CHECKED[architecture])
 
 
 def missing(architecture: str, features: Collection[str]) -> list[str]:
-    """Return those features, as macros, that this machine's processor does not have, as far as can be told."""
+    """Return those features, as macros, that this machine's processor lacks or doesn't report."""
     has = _x86() if architecture == "x86_64" else _others(architecture)
     return [name for name in features if not has(name)]
 
@@ -135,7 +135,7 @@ def _x86() -> Callable[[str], bool]:
 
 
 def _flags() -> frozenset[str]:
-    """Return what Linux lists; nothing elsewhere."""
+    """Return the flags in /proc/cpuinfo; empty outside Linux."""
     try:
         text = Path("/proc/cpuinfo").read_text(errors="replace", encoding="utf-8")
     except OSError:
@@ -146,7 +146,7 @@ def _flags() -> frozenset[str]:
 
 def _others(architecture: str) -> Callable[[str], bool]:
     table: Mapping[str, tuple[int, int, str]] = {"aarch64": _ARM64, "armv7": _ARM32, "riscv64": _RISCV}[architecture]
-    if sys.platform == "win32":  # which is not asked
+    if sys.platform == "win32":  # no check there
         return lambda name: False
     is_macos, system = sys.platform == "darwin", ctypes.CDLL(None)
 

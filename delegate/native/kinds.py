@@ -1,4 +1,4 @@
-"""The kinds of machines that libraries can be made for, and this machine's kind."""
+"""The kinds of machines that litecl can compile for, and this machine's kind."""
 
 import platform
 import sys
@@ -14,9 +14,9 @@ HOST, NATIVE = "host", "native"  # this machine, and its processor
 class Kind:
     """A system and an architecture.
 
-    triple: as clang calls it. system: of ``sys.platform``. machines: what ``platform.machine()`` may say, in lower
-    case. bits: of a pointer. option: of clang, that takes a processor. base: the oldest processor of the kind.
-    examples: others.
+    triple: clang's name for it. system: its ``sys.platform``. machines: possible values of ``platform.machine()``, in
+    lower case. bits: of a pointer. option: clang's option that takes a processor. base: the oldest supported
+    processor. examples: other processors.
     """
 
     name: str
@@ -42,7 +42,7 @@ KINDS: Mapping[str, Kind] = {
     for kind in (
         Kind("x86_64-linux", "x86_64-linux-gnu", "linux", _X86, 64, "-march", "x86-64", _LEVELS),
         Kind("aarch64-linux", "aarch64-linux-gnu", "linux", _ARM64, 64, "-mcpu", "generic", _BOARDS),
-        # A system of 32 bits may run on a processor of 64. The base has NEON with fused products, and divides.
+        # A 32-bit system may run on a 64-bit processor. The base has NEON with fused multiply-add, and divides.
         Kind(
             *("armv7-linux", "arm-linux-gnueabihf", "linux", ("armv7l", "armv8l", *_ARM64), 32),
             *("-mcpu", "cortex-a7", ("cortex-a9", "cortex-a53", "cortex-a72")),
@@ -57,24 +57,24 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True)
 class Machine:
-    """A kind of machine, and the processor of the oldest one that is meant, as clang calls it."""
+    """A kind of machine, and the oldest processor to support, by clang's name."""
 
     kind: Kind
     processor: str
 
     @property
     def name(self) -> str:
-        """Return the name that ``machine`` takes."""
+        """Return the name that ``machine`` accepts."""
         return f"{self.kind.name}:{self.processor}"
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Return clang's options to compile for it."""
+        """Return clang's target options."""
         return "-target", self.kind.triple, f"{self.kind.option}={self.processor}"
 
 
 def machine(name: str) -> Machine:
-    """Return the machine of a name: KIND, KIND:PROCESSOR, or "host". Raises DelegateError."""
+    """Parse a machine's name: KIND, KIND:PROCESSOR, or "host". Raises DelegateError."""
     if name == HOST:
         return Machine(here(), NATIVE)
     kind, _, processor = name.partition(":")
@@ -85,7 +85,7 @@ def machine(name: str) -> Machine:
 
 
 def here() -> Kind:
-    """Return the kind of this machine. Raises DelegateError if it is none of these."""
+    """Return this machine's kind. Raises DelegateError if it is unsupported."""
     found = known()
     if found is None:
         raise DelegateError(f"libraries cannot be made for this machine: {described()}")
@@ -93,7 +93,7 @@ def here() -> Kind:
 
 
 def known() -> Kind | None:
-    """Return the kind of this machine; None if it is none of these."""
+    """Return this machine's kind; None if it is unsupported."""
     return next((kind for kind in KINDS.values() if is_here(kind)), None)
 
 

@@ -1,7 +1,7 @@
-"""Shared libraries of regions: compiled, kept in the cache object by object, and loaded.
+"""Shared libraries of regions: compiled, cached object by object, and loaded.
 
-An object is a kernel file with one set of macros, and what calls its functions: models that share kernels share
-objects.
+An object is a kernel file compiled with one set of macros, plus the callers of its functions. Models that share kernels
+share objects.
 """
 
 import ctypes
@@ -17,18 +17,18 @@ from litecl.delegate.native.loading import loaded
 from litecl.delegate.plan.region_program import RegionProgram
 from litecl.delegate.progress import logged, phase, slow, tell
 
-_MORE_PASSES = {"copy.cl"}  # rows that are short, and of no known step
+_MORE_PASSES = {"copy.cl"}  # its rows are short, with a stride unknown at compile time
 _PRELUDE, _CREW, _RUNTIME = "native.h", "crew.c", "runtime.c"
-# Functions that variants of kernels share, in files of their own, by the header that declares them: the macros of those
-# files.
+# Files of functions that kernel variants share, by their name (``NAME.h`` declares them, ``NAME.cl`` defines them): the
+# macros that each depends on.
 _SHARED = {"gather_patches": ("T", "WIDTH", "WORDS")}
 
 
 class Libraries:
-    """The libraries of one compiler. macros: of all kernels. directory: where objects are kept, or None.
+    """The libraries of one compiler. macros: defined for all kernels. directory: the cache of objects, or None.
 
-    loaded: how many objects and libraries came from the cache. origin: where libraries come from, for people, if not
-    from the compiler.
+    loaded: the number of objects and libraries read from the cache. origin: the source of the libraries, for people;
+    empty for the compiler.
     """
 
     origin = ""
@@ -36,19 +36,19 @@ class Libraries:
     def __init__(self, compiler: Compiler, macros: Defines, directory: Path | None) -> None:
         self._compiler, self._macros, self._directory = compiler, macros, directory
         self._libraries: dict[str, ctypes.CDLL] = {}
-        self._making = fork.Section(needs_runtime=False)  # one thread at a time compiles, for all who need it
+        self._making = fork.Section(needs_runtime=False)  # one thread at a time compiles; others wait for its result
         self.loaded = 0
 
     def region(self, program: RegionProgram, workers: int, *, timed: bool) -> ctypes.CDLL:
-        """Return the library with the function ``run_region`` and all that it calls. Raises KernelBuildError."""
+        """Return the library with ``run_region`` and everything that it calls. Raises KernelBuildError."""
         return self._library(self.region_units(program, workers, timed=timed))
 
     def crew(self) -> ctypes.CDLL:
-        """Return the library of helpers (kernels_cl/crew.c). Raises KernelBuildError."""
+        """Return the crew's library (kernels_cl/crew.c). Raises KernelBuildError."""
         return self._library(self.crew_units())
 
     def region_units(self, program: RegionProgram, workers: int, *, timed: bool) -> list[Unit]:
-        """Return the sources of a region's library, for one worker or for any other number."""
+        """Return the sources of a region's library, which are the same for any number of workers above one."""
         units = dict[Unit, None]()  # each once
         for variant, callers in program.variants.items():
             unit = self._unit(f"{variant.kernel}.cl", variant.macros, after=callers)
@@ -58,18 +58,18 @@ class Libraries:
         return [*units, self._unit("region.cl", macros), *self._runtime()]
 
     def _shared(self, unit: Unit, defines: Defines) -> Iterator[Unit]:
-        """Yield the files with functions that a kernel file declares, and calls."""
+        """Yield the files of shared functions whose header a kernel file includes."""
         for name, macros in _SHARED.items():
             if f'"{name}.h"' in unit.source and "PLAIN" not in defines:
                 own = {macro: value for macro, value in defines.items() if macro in (*macros, "LITECL_REGION")}
                 yield self._unit(f"{name}.cl", own)
 
     def crew_units(self) -> list[Unit]:
-        """Return the sources of the library of helpers."""
+        """Return the sources of the crew's library."""
         return [Unit(_CREW, source_of(_CREW)), *self._runtime()]
 
     def _runtime(self) -> list[Unit]:
-        """Return what stands in for a compiler's own library, where compiled code may need it."""
+        """Return the replacement of the compiler's runtime library, if compiled code may call it."""
         macros = self._compiler.macros
         has_all = "_WIN32" not in macros and not {"__aarch64__", "__F16C__"}.isdisjoint(macros)
         return [] if has_all else [Unit(_RUNTIME, source_of(_RUNTIME))]
@@ -80,7 +80,7 @@ class Libraries:
         return Unit(name, text, (*render({**macros, **self._macros}), *passes))
 
     def content(self, units: Sequence[Unit]) -> tuple[str, bytes]:
-        """Return a library's name, by what it is made from, and its bytes. Raises KernelBuildError."""
+        """Return a library's name, a hash of its inputs, and its bytes. Raises KernelBuildError."""
         keys, name = self._names(units)
         return name, self._content(units, keys, name)
 
@@ -103,7 +103,7 @@ class Libraries:
         return content
 
     def _objects(self, units: Sequence[Unit], keys: Sequence[str]) -> list[bytes]:
-        """Return object files, of which those are compiled that the cache does not have."""
+        """Return object files, compiling those that are not cached."""
         with phase("load"):
             objects = {key: self._kept(key) for key in keys}
         missing = {key: unit for key, unit in zip(keys, units, strict=True) if objects[key] is None}

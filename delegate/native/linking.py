@@ -1,4 +1,4 @@
-"""How ``ziglang`` links a shared library, for each system."""
+"""Linking a shared library with ``ziglang``, for each system."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from litecl.delegate.native.clang import Compiler
 from litecl.delegate.native.processes import run
 from litecl.interpreter.dataclass import dataclass
 
-# All that libraries for Windows import, by the library that has it: nothing else is in every process.
+# The functions that libraries for Windows import, by DLL: nothing else is present in every process.
 _WINDOWS = {
     "ucrtbase.dll": (
         *("memcpy", "memmove", "memset"),
@@ -21,9 +21,7 @@ _WINDOWS = {
 
 
 def of_zig(zig: str, source: str, system: str, architecture: str, options: tuple[str, ...]) -> Compiler:
-    """Return the compiler of ``ziglang`` with the linker for a system of ``sys.platform``. zig: its path. options: of
-    the target.
-    """
+    """Return ``ziglang``'s compiler for a system (``sys.platform``). zig: its path. options: the target's."""
     command = zig, "clang"
     if system == "win32":
         return ForWindows(command, source, (zig,), options)
@@ -35,7 +33,7 @@ def of_zig(zig: str, source: str, system: str, architecture: str, options: tuple
 
 @dataclass(frozen=True)
 class ForWindows(Compiler):
-    """A compiler of ``ziglang`` for Windows. linker: zig."""
+    """``ziglang``'s compiler for Windows. linker: zig."""
 
     def link(self, objects: Sequence[bytes]) -> bytes:
         """See ``Compiler.link``."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from litecl.delegate.backend import scratch
 from litecl.interpreter.errors import KernelBuildError
 
-_KEEPS = sys.platform == "win32"  # the files of loaded libraries, which cannot be removed there
+_KEEPS = sys.platform == "win32"  # Windows can't remove the file of a loaded library
 _PREFIX, _SUFFIX = "litecl-", ".dll" if _KEEPS else ".so"
 _SURELY_LOADED_S = 60.0
 NO_FOLDER = (
@@ -23,7 +23,7 @@ NO_FOLDER = (
 
 
 def loaded(content: bytes) -> ctypes.CDLL:
-    """Load a library from the very bytes that were checked, in a file that no other user can change.
+    """Load a library from verified bytes, by way of a file that no other user can change.
 
     Raises KernelBuildError.
     """
@@ -48,7 +48,7 @@ def _kept(content: bytes) -> ctypes.CDLL:
 
 @cache
 def _tidy() -> None:
-    """Remove what earlier processes have left. The system refuses that for a library which is loaded."""
+    """Remove files that earlier processes left. Windows refuses that while a library is loaded."""
     named = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}\{_SUFFIX}")  # as mkstemp names them
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*{_SUFFIX}"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The memory of a plan on the processor itself: numpy's, which kernels and host use in place."""
+"""The memory of a plan on the processor: numpy arrays, which kernels and host use in place."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -14,19 +14,19 @@ from litecl.delegate.plan.region_tables import RegionSize, Shift
 from litecl.interpreter.buffers import ALIGNMENT, LARGE_PAGE, HostBuffer, aligned
 from litecl.interpreter.graph import Array
 
-_SHARED_BYTES = 1 << 12  # of constants that are worth looking for, and that no kernel uses to count
-_MOVED_BYTES = 1 << 18  # of constants that are copied so that vectors of them lie in one line of a cache
-_CHUNK_BYTES = 1 << 24  # of memory that copies share
-_OWN_BYTES = 1 << 22  # of constants that stay in the memory that they have: numpy asks for large pages from here on
-_STEP = 1 << 20  # bytes that are compared at once
-_SAMPLE = 64  # bytes by which constants are told apart before they are compared whole
+_SHARED_BYTES = 1 << 12  # of constants worth sharing; no kernel uses larger ones as counters
+_MOVED_BYTES = 1 << 18  # up to here, constants are copied if that aligns them to cache lines
+_CHUNK_BYTES = 1 << 24  # of a chunk that copies share
+_OWN_BYTES = 1 << 22  # from here on constants may stay where they are: numpy requests huge pages for them
+_STEP = 1 << 20  # bytes compared at a time
+_SAMPLE = 64  # bytes in the key of a constant; only those with equal keys are compared whole
 
 
 class ConstantPool:
-    """The large constants of all regions, each in memory once: signatures and models share their weights.
+    """The large constants of all regions, each stored once: signatures and models share their weights.
 
-    Kernels only read them. The pool forgets those that no region holds any more. Copies lie one after another, so that
-    they share large pages (``aligned``).
+    Kernels only read them. The pool drops constants that no region holds any more. Copies are packed into chunks to
+    share huge pages (``aligned``).
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class ConstantPool:
         self._next = self._end = 0  # of the chunk, in bytes
 
     def held(self, data: Array) -> Array:
-        """Return the bytes of a constant, in memory that may have been there before, or in its own (``_is_apart``)."""
+        """Return a constant's bytes: an equal constant in the pool, the array itself (``_is_apart``), or a copy."""
         given = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
         key = given.size, given[:: max(1, given.size // _SAMPLE)].tobytes()
         with self._lock:
@@ -51,13 +51,13 @@ class ConstantPool:
         return found
 
     def _copied(self, given: Array) -> Array:
-        """Return a copy, in memory of its own if it fills large pages."""
+        """Return a copy, with its own allocation if it fills huge pages."""
         copy = aligned(given.size) if given.size >= LARGE_PAGE else self._taken(given.size)
         copy[...] = given
         return copy
 
     def _taken(self, size_bytes: int) -> Array:
-        """Return a part of the chunk, which lives as long as anybody holds one, or of a new chunk."""
+        """Allocate from the current chunk, or from a new one. A chunk lives as long as any part of it."""
         size, chunk = align(size_bytes, ALIGNMENT), self._chunk()
         if chunk is None or self._next + size > self._end:
             memory = aligned(_CHUNK_BYTES)
@@ -71,30 +71,28 @@ class ConstantPool:
 
 
 def _equal(a: Array, b: Array) -> bool:
-    """Return whether as many bytes are equal, without memory for as many results."""
+    """Compare bytes block by block, to save memory."""
     return all(np.array_equal(a[i : i + _STEP], b[i : i + _STEP]) for i in range(0, a.size, _STEP))
 
 
 def _is_apart(data: Array) -> bool:
-    """Return whether a large array lies in memory of its own where kernels may read it, as packing makes weights."""
+    """Return whether kernels may read a large array in place and it owns its allocation, like packed weights."""
     alone = isinstance(data.base, np.ndarray) and data.base.nbytes <= data.nbytes + LARGE_PAGE  # see ``aligned``
     return alone and data.nbytes >= _OWN_BYTES and _lies_well(data, ALIGNMENT)
 
 
 def _lies_well(data: Array, unit: int) -> bool:
-    """Return whether kernels may read an array where it is: its elements must not be apart, nor change. unit: a divisor
-    of its address.
-    """
+    """Return whether kernels may read an array in place: it must be contiguous, read-only, and aligned to ``unit``."""
     return data.flags.c_contiguous and not data.flags.writeable and data.ctypes.data % unit == 0
 
 
 class NativeMemory:
-    """An arena for what changes, and constants: large ones in a pool, or where the model has them, the others in one
+    """An arena for what changes, and constants: large ones in a pool or the model's own memory, small ones in one
     array. See ``Memory`` in delegate/backend/protocols.py.
 
-    base: the lowest address of a constant, from which their offsets count. constant_parts: the sizes of what is not the
-    model's own, by address. shifts: the numbers of the shifts (``Shift``) of what may lie in buffers, after those of
-    all sets.
+    base: the lowest address of a constant, to which their offsets are relative. constant_parts: the sizes of constants
+    outside the model's memory, by address. shifts: the indices of the shifts (``Shift``) of inputs and outputs that may
+    lie in buffers, after those of all sets.
     """
 
     def __init__(self, plan: Plan, pool: ConstantPool) -> None:
@@ -131,7 +129,7 @@ class NativeMemory:
         self.constant_bytes = sum(self.constant_parts.values())
 
     def address(self, arg: Arg) -> int:
-        """Return where region.cl finds something (``Places.address``)."""
+        """Return an argument's address for region.cl (``Places.address``)."""
         root, start = self._places.root(arg)
         if root in self.shifts:
             return (self._arena_offset(root) + start) | self.shifts[root] << RegionSize.OFFSET_BITS
@@ -140,18 +138,16 @@ class NativeMemory:
         return self._offsets[self._places.constants[root][0]] | Shift.CONSTANTS << RegionSize.OFFSET_BITS
 
     def _arena_offset(self, root: Operand) -> int:
-        """Return where a root lies in the arena; 0 for one that lies apart."""
+        """Return a root's offset in the arena; 0 if it lies apart."""
         return self._plan.arena.offsets.get(root, 0)
 
     def shift(self, root: Operand, buffer: HostBuffer) -> tuple[int, int]:
-        """Return the shift of something that lies in a buffer rather than in the arena, modulo 2^64, and before it its
-        position among those of ``shifts``.
-        """
+        """Return the index among ``shifts`` and the shift, modulo 2^64, that move a root from the arena to a buffer."""
         first = next(iter(self.shifts.values()))
         return self.shifts[root] - first, (buffer.address - self._address - self._arena_offset(root)) % (1 << 64)
 
     def view(self, operand: Operand, turned: bool = False) -> Array | None:
-        """Return an operand's memory as an array; None for a constant."""
+        """Return an operand's memory as an array; None for a constant or an operand that lies apart."""
         root, start = self._places.root(operand)
         if root not in self._plan.arena.offsets and root not in self._plan.slots:
             return None
@@ -164,7 +160,7 @@ class NativeMemory:
         view[...] = value
 
     def download(self, operand: Operand, into: Array, turned: bool = False) -> None:
-        """Copy an operand, which may be a constant."""
+        """Copy an operand, which may be a constant, to a host array."""
         view, (root, start) = self.view(operand, turned), self._places.root(operand)
         into[...] = part_of(self._constants[self._places.constants[root][0]], start, operand) if view is None else view
 

@@ -1,8 +1,8 @@
-"""A pack: one file with the libraries of models for machines that have no compiler (docs/native.md).
+"""A pack: one file with the compiled libraries of models, for machines without a compiler (docs/native.md).
 
-It is a ZIP file: ``manifest.json``, whose checksum is the file's comment, and libraries by the names that ``Libraries``
-gives them. The manifest has their checksums, and of each machine what its compiler says of itself, so that the same
-regions are planned, and the same names asked for, where no compiler is.
+It is a ZIP file with ``manifest.json``, whose checksum is the ZIP comment, and libraries under the names that
+``Libraries`` gives them. The manifest has their checksums and, for each machine, the facts about its compiler, so that
+a machine without one plans the same regions and looks up the same names.
 """
 
 import hashlib
@@ -29,9 +29,9 @@ from litecl.interpreter.whole_files import put
 
 _FORMAT = 2
 _MANIFEST, _FOLDER = "manifest.json", "libraries"
-_MOST_BYTES = 1 << 28  # of a manifest, or a library, unpacked
-_WHEN = (1980, 1, 1, 0, 0, 0)  # so that a pack made again is the same file
-# zipfile raises NotImplementedError for a method of compression that it does not know, RuntimeError for a password.
+_MOST_BYTES = 1 << 28  # of a manifest or a library, uncompressed
+_WHEN = (1980, 1, 1, 0, 0, 0)  # fixed, so that packs are reproducible
+# zipfile raises NotImplementedError for an unknown compression method, RuntimeError for an encrypted file.
 _FAULTS = (zipfile.BadZipFile, zlib.error, KeyError, NotImplementedError, RuntimeError, EOFError)
 
 _Digest = Annotated[str, Matching(r"[0-9a-f]{64}", "a SHA-256")]
@@ -42,8 +42,8 @@ _Threads = Annotated[tuple[Annotated[int, Within(1, 1 << 12)], ...], Within(1)]
 class Packed:
     """The libraries for one machine.
 
-    machine: its name (delegate/native/kinds.py). version, options, macros: of the compiler. processor: as it says.
-    features: those that it may use (features.py). libraries: the SHA-256 of each, by name.
+    machine: its name (delegate/native/kinds.py). version, options, macros: the compiler's. processor: the one that it
+    targets. features: the CPU features that it may use (features.py). libraries: the SHA-256 of each, by name.
     """
 
     machine: str
@@ -57,7 +57,7 @@ class Packed:
 
 @dataclass(frozen=True)
 class _Manifest:
-    """What ``manifest.json`` says; see ``Pack``."""
+    """The contents of ``manifest.json``; see ``Pack``."""
 
     format: Literal[2]
     kernels: _Digest
@@ -69,9 +69,9 @@ class _Manifest:
 
 @dataclass(frozen=True)
 class Pack:
-    """A pack, of which the manifest was read and checked. digest: its SHA-256. models: file names by their SHA-256.
+    """A pack with a checked manifest. digest: the manifest's SHA-256. models: file names by SHA-256.
 
-    threads: the numbers of threads that regions were planned for. dynamic_range: the option of that name.
+    threads: the thread counts that regions were planned for. dynamic_range: the option of that name.
     """
 
     path: Path
@@ -82,7 +82,7 @@ class Pack:
     machines: tuple[Packed, ...] = field(compare=False)
 
     def library(self, packed: Packed, name: str) -> bytes | None:
-        """Return the library of a name, None if there is none. Raises KernelBuildError for one that was damaged."""
+        """Return a library by name, or None. Raises KernelBuildError if it is damaged."""
         if name not in packed.libraries:
             return None
         try:
@@ -98,7 +98,7 @@ class Pack:
 
 
 def read(path: Path) -> Pack:
-    """Read a pack's manifest. Raises DelegateError for a file that is none, is damaged, or is of another litecl."""
+    """Read a pack's manifest. Raises DelegateError if the file is no pack, is damaged, or is of another litecl."""
     try:
         with open_regular(path) as packed_file, zipfile.ZipFile(packed_file) as file:
             text, sealed = _member(file, _MANIFEST), file.comment.decode(errors="replace")
@@ -117,7 +117,7 @@ def read(path: Path) -> Pack:
 
 
 def _member(file: zipfile.ZipFile, name: str) -> bytes:
-    """Return a member of a file. Raises RuntimeError for one that is too large."""
+    """Read a member of a ZIP file. Raises RuntimeError if it is too large."""
     if (size := file.getinfo(name).file_size) > _MOST_BYTES:
         raise RuntimeError(f"{name} has {size} bytes, expected at most {_MOST_BYTES}")
     return file.read(name)
@@ -125,7 +125,7 @@ def _member(file: zipfile.ZipFile, name: str) -> bytes:
 
 def _parsed(path: Path, digest: str, data: Any) -> Pack:
     format_, kernels = (data.get(name) if isinstance(data, dict) else None for name in ("format", "kernels"))
-    if isinstance(format_, int) and format_ != _FORMAT:  # whatever else another format has
+    if isinstance(format_, int) and format_ != _FORMAT:  # checked first: the rest may differ in another format
         raise DelegateError(f"{path}: expected a pack of format {_FORMAT}, got {format_}")
     if isinstance(kernels, str) and kernels != (own := kernels_digest()):
         raise DelegateError(
@@ -139,8 +139,8 @@ def _parsed(path: Path, digest: str, data: Any) -> Pack:
 
 
 def _check_machine(where: str, packed: Packed) -> None:
-    """Raise Misfit for a kind of machine that there is not, and for features that are not those of its compiler, by
-    which a processor would be given instructions that it lacks.
+    """Raise Misfit for an unknown kind of machine, and for features that don't match the compiler's macros: a processor
+    would then get instructions that it lacks.
     """
     kind = KINDS.get(packed.machine.partition(":")[0])
     if kind is None:
@@ -159,7 +159,7 @@ def write(
     libraries: Mapping[str, bytes],
     dynamic_range: DynamicRange,
 ) -> Pack:
-    """Write a pack. libraries: those of all machines, by name. Raises OSError, after which an earlier pack is whole."""
+    """Write a pack. libraries: of all machines, by name. Raises OSError; an existing pack then stays intact."""
     data = {
         "format": _FORMAT,
         "kernels": kernels_digest(),
@@ -185,7 +185,7 @@ def digests(libraries: Mapping[str, bytes], names: Collection[str]) -> dict[str,
 
 @cache
 def kernels_digest() -> str:
-    """Return the SHA-256 of litecl's kernel files, and of how they are compiled."""
+    """Return the SHA-256 of litecl's kernel files and compiler options."""
     digest = hashlib.sha256("\0".join(OPTIONS).encode())
     for path in sorted(Path(kernels_cl.__file__).parent.iterdir()):
         if path.suffix in (".c", ".cl", ".h"):

@@ -1,4 +1,4 @@
-"""The processor where no compiler is: libraries come from a pack (``CLDelegate(programs=...)``)."""
+"""The processor without a compiler: libraries come from a pack (``CLDelegate(programs=...)``)."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
@@ -18,7 +18,7 @@ from litecl.interpreter.errors import DelegateError, KernelBuildError
 
 
 class PackedLibraries(Libraries):
-    """The libraries of a pack for one machine."""
+    """A pack's libraries for one machine."""
 
     def __init__(self, found: "PackedFound") -> None:
         super().__init__(found.compiler, found.macros, None)
@@ -42,14 +42,14 @@ class PackedLibraries(Libraries):
 
 @dataclass(frozen=True)
 class PackedFound(NativeFound):
-    """The processor, with the libraries that a pack has for it."""
+    """The processor, with a pack's libraries for it."""
 
     pack: Pack = field(kw_only=True)
     packed: Packed = field(kw_only=True, compare=False)
 
     @property
     def identity(self) -> Sequence[str]:
-        """See ``Identified``. Nothing is measured for it, so that regions are planned as when the pack was made."""
+        """See ``Identified``. No tunings match it, so regions are planned as when the pack was made."""
         return self.name, str(self.pack.path), self.pack.digest, *self.compiler.identity
 
     def libraries(self, directory: Path | None) -> Libraries:
@@ -58,16 +58,16 @@ class PackedFound(NativeFound):
 
 
 def packed_device(programs: str | PathLike[str], demand: Demand) -> PackedFound:
-    """Return the processor with a pack, and with as many threads as are wanted or suit a model.
+    """Return the processor with a pack, and with the threads asked for or suitable for the model.
 
-    Raises DelegateError if the pack cannot be read, or is not for this machine.
+    Raises DelegateError if the pack can't be read or doesn't fit this machine.
     """
     found = pack.read(Path(programs))
     packed = _fitting(found, here(), features.missing)
     threads = processors()
     suitable = 1 if demand.flops < Tuning().small_flops else threads
     most = min(demand.num_threads or suitable, threads)
-    facts = Facts(packed.version, packed.processor, packed.macros)  # of the compiler, which is not there
+    facts = Facts(packed.version, packed.processor, packed.macros)  # of the compiler that made the pack
     made_by = Compiler((str(found.path), found.digest), f"of {found.path}", (), packed.options, told=facts)
     fitting = [n for n in found.threads if n <= most]
     if not fitting:
@@ -76,7 +76,7 @@ def packed_device(programs: str | PathLike[str], demand: Demand) -> PackedFound:
 
 
 def _fitting(found: Pack, kind: Kind, missing: Callable[[str, Collection[str]], list[str]]) -> Packed:
-    """Return what a pack has for a kind of machine: if several fit the processor, that which uses most of it."""
+    """Return the libraries for a kind of machine; if several fit the processor, those that use the most features."""
     of_kind = [packed for packed in found.machines if KINDS[packed.machine.partition(":")[0]] is kind]
     if not of_kind:
         names = ", ".join(packed.machine for packed in found.machines)

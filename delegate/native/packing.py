@@ -1,4 +1,4 @@
-"""Making the libraries of a pack: regions are planned for another machine, and nothing runs."""
+"""Compiles the libraries of a pack: regions are planned for another machine, and nothing runs."""
 
 from collections.abc import Sequence
 from dataclasses import field
@@ -23,7 +23,7 @@ from litecl.interpreter.errors import DelegateError
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A machine to make libraries for. made: the libraries, by name. directory: where objects are cached, or None."""
+    """A machine to compile for. made: the libraries, by name. directory: the cache of objects, or None."""
 
     machine: Machine
     compiler: Compiler
@@ -32,11 +32,11 @@ class Target:
     made: dict[str, bytes] = field(default_factory=dict)
 
     def device(self, threads: int) -> "PackingFound":
-        """Return a device for models whose regions are to be packed."""
+        """Return a device that compiles the regions bound to it."""
         return PackingFound(self.compiler, threads, target_=self)
 
     def packed(self) -> Packed:
-        """Return the libraries that have been made, with that of helpers. Raises KernelBuildError."""
+        """Return the compiled libraries, adding the crew's. Raises KernelBuildError."""
         libraries = Libraries(self.compiler, {}, self.directory)
         name, content = libraries.content(libraries.crew_units())
         self.made[name] = content
@@ -53,23 +53,23 @@ class Target:
 
 
 def target(machine: Machine, directory: Path | None) -> Target:
-    """Return what is needed to make libraries for a machine. Raises DelegateError if that cannot be."""
+    """Return the target for a machine. Raises DelegateError if litecl can't compile for it."""
     compiler, oldest = compiler_for(machine), compiler_for(Machine(machine.kind, machine.kind.base))
     needed = features.required(machine.kind.architecture, compiler.macros, oldest.macros)
-    if machine.kind.system == "darwin":  # all Macs have what the oldest has, and not all versions of macOS tell of it
+    if machine.kind.system == "darwin":  # every Mac has the oldest one's, which macOS may not report
         needed = tuple(name for name in needed if name not in oldest.macros)
     return Target(machine, compiler, needed, directory)
 
 
 @dataclass(frozen=True)
 class PackingFound(NativeFound):
-    """A machine that is planned for."""
+    """The machine to compile for, as a device."""
 
     target_: Target = field(kw_only=True)
 
     @property
     def identity(self) -> Sequence[str]:
-        """See ``Identified``: nothing is measured for it."""
+        """See ``Identified``. No tunings match it."""
         return self.name, "to be packed", *self.compiler.identity
 
     def open(self, *, profile: bool, directory: Path | None) -> "PackingDevice":
@@ -78,14 +78,14 @@ class PackingFound(NativeFound):
 
 
 class PackingDevice(NativeDevice):
-    """A device on which nothing runs: binding a plan makes its library."""
+    """A device that runs nothing: binding a plan compiles its library."""
 
     def __init__(self, found: PackingFound, target: Target) -> None:
         super().__init__(found, target.directory)
         self._made = target.made
 
     def bind(self, plan: Plan, options: CLOptions) -> "NotRun":  # type: ignore[override]
-        """Make a library. Raises KernelBuildError."""
+        """Compile a plan's library. Raises KernelBuildError."""
         memory = NativeMemory(plan, ConstantPool())
         program = program_of(plan, memory, options)
         if program.works:
@@ -108,15 +108,15 @@ class NotRun:
         return "in the region's kernel"
 
     def turn(self, turned: bool) -> None:
-        """Nothing is run."""
+        """Do nothing."""
 
     def run(self, counters: Counters) -> None:
         """Raise DelegateError."""
         raise DelegateError("a region packed for another machine does not run here")
 
     def finish(self) -> None:
-        """Nothing is run."""
+        """Do nothing."""
 
     def times(self) -> Sequence[tuple[Work, LaunchTime]]:
-        """Nothing is run."""
+        """Return nothing."""
         return []

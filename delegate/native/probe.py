@@ -1,7 +1,7 @@
-"""The target of a compiler, tried: emulators and masked processors promise instructions that they do not run.
+"""Tests a compiler's target: emulators and masked processors may report instructions that they don't run.
 
-A small program with one instruction of each set runs as a child. If it is killed, the next lower level of processors is
-tried. This is done once for a compiler and a processor, and kept on disk with the compiler's facts.
+A small program with one instruction of each set runs as a child process. If it dies of an illegal instruction, the next
+lower level of processors is tried. The result is cached on disk per compiler and processor, with the compiler's facts.
 """
 
 import json
@@ -25,7 +25,7 @@ from litecl.interpreter.errors import KernelBuildError
 
 _LOG = logging.getLogger("litecl")
 _PROGRAM = "probe.c"
-_LEVELS = {  # lower targets, by a macro of the architecture
+_LEVELS = {  # lower targets, by the architecture's macro
     "__x86_64__": tuple((f"-march={name}",) for name in ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")),
     "__aarch64__": (("-mcpu=generic",),),
 }
@@ -33,9 +33,9 @@ _LONGEST_S = 10.0
 
 
 def checked(compiler: Compiler, directory: Path | None) -> Compiler:
-    """Return a compiler whose target the processor runs. directory: where that is kept, or None.
+    """Return a compiler whose target this processor can run. directory: the cache of results, or None.
 
-    Raises nothing: a compiler that does not work is returned as it is, and says so when it is used.
+    Raises nothing: a broken compiler is returned unchanged, and fails when used.
     """
     path = _path(compiler, directory)
     if path is not None and (kept := _restored(compiler, disk.read_sealed(path))) is not None:
@@ -52,7 +52,7 @@ def checked(compiler: Compiler, directory: Path | None) -> Compiler:
 
 
 def _restored(compiler: Compiler, kept: bytes | None) -> Compiler | None:
-    """Return what was kept; None for nothing, or what another version of litecl wrote."""
+    """Return the cached compiler; None if there is none or another version of litecl wrote it."""
     if kept is None:
         return None
     with suppress(KeyError, TypeError, ValueError):
@@ -63,7 +63,7 @@ def _restored(compiler: Compiler, kept: bytes | None) -> Compiler | None:
 
 @cache
 def _tried(compiler: Compiler) -> Compiler:
-    """Return a compiler for its target, or for the highest lower level that runs. Raises KernelBuildError."""
+    """Return a compiler for its own target or the highest level that runs. Raises KernelBuildError."""
     if not (lacks := _lacks(compiler)):
         return compiler
     promised = compiler.processor
@@ -83,11 +83,11 @@ def _tried(compiler: Compiler) -> Compiler:
 
 
 def _lacks(compiler: Compiler) -> str:
-    """Return what the processor lacks of a compiler's target; empty if nothing is known to be missing."""
+    """Return the features of a compiler's target that the processor lacks; empty if none are known to be missing."""
     if sys.platform != "linux":
         return ""
     if "__x86_64__" in compiler.macros and (names := features.missing("x86_64", _x86_of(compiler))):
-        return ", ".join(names)  # to this very process: a child may run elsewhere than in its emulator
+        return ", ".join(names)  # checked in this process: a child may run outside its emulator
     return "" if _runs(compiler) else "an illegal instruction"
 
 
@@ -96,7 +96,7 @@ def _x86_of(compiler: Compiler) -> Sequence[str]:
 
 
 def _runs(compiler: Compiler) -> bool:
-    """Return whether a program with one instruction of each set ends; True where it cannot be made or started."""
+    """Return whether a program with one instruction of each set runs; True if it can't be tried."""
     if not compiler.macros.keys() & _LEVELS.keys():
         return True
     content = compiler.program(compiler.compile([Unit(_PROGRAM, source_of(_PROGRAM))]))
@@ -113,8 +113,8 @@ def _runs(compiler: Compiler) -> bool:
 
 
 def _path(compiler: Compiler, directory: Path | None) -> Path | None:
-    """Return where facts are kept, by the compiler's file, the processor, and the program that tries it; None where the
-    processor cannot be told from others.
+    """Return the cache file for a compiler, a processor and the probe's source; None if the processor can't be
+    identified.
     """
     if directory is None:
         return None
@@ -129,7 +129,7 @@ def _path(compiler: Compiler, directory: Path | None) -> Path | None:
 
 
 def _first_processor() -> str:
-    """Return what Linux says of the first processor, without its speed. Raises OSError elsewhere."""
+    """Return the first processor's lines in /proc/cpuinfo, without its speed. Raises OSError outside Linux."""
     with Path("/proc/cpuinfo").open(errors="replace", encoding="utf-8") as file:
         lines = file.read(1 << 13).partition("\n\n")[0].splitlines()
     return "\n".join(line for line in lines if not line.lower().startswith(("cpu mhz", "bogomips", "processor")))

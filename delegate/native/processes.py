@@ -1,6 +1,6 @@
-"""Compilers at work: child processes, as many at a time as there are processors, each of which makes several files.
+"""Compilers as child processes: one per processor at a time, each compiling several files.
 
-To start one takes about as long as to compile a short source.
+Starting one takes about as long as compiling a short source.
 """
 
 import os
@@ -17,20 +17,20 @@ from litecl.delegate.progress import patience
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import KernelBuildError
 
-NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # of Windows, where a child then hears no Ctrl-C either
-_MOST_TOGETHER = 8  # a larger share gains little, and the processors may not end at the same time
+NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # on Windows; it also shields the child from Ctrl-C
+_MOST_TOGETHER = 8  # files per process: more gain little, and processes may end at different times
 _POLL_S = 0.003
-_MOST_SAID = 10_000  # characters
-_REAP_S = 5.0  # a process that the system can't end by then stays
+_MOST_SAID = 10_000  # characters of a compiler's messages
+_REAP_S = 5.0  # a process that survives SIGKILL for this long is left behind
 
 
 class CompilerTimeout(KernelBuildError):
-    """A compiler that made no file in the time that it has."""
+    """A compiler finished no file within the time limit."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """A file that a compiler makes. source: what it is made from, for people."""
+    """An output file of a compiler. source: its source, for people."""
 
     number: int
     path: Path
@@ -39,7 +39,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Task:
-    """A command that makes files, one after the other. Each is there only once it is whole. log: for its messages."""
+    """A command that writes files one after another; a file appears when complete. log: the file for its messages."""
 
     command: tuple[str, ...]
     products: tuple[Product, ...]
@@ -48,7 +48,7 @@ class Task:
 
 @dataclass
 class _Running:
-    """A task at work. left: what it has not yet made. since_s: when it began, or made the latest file."""
+    """A running task. left: the files still missing. since_s: the time of its start or its latest file."""
 
     process: "subprocess.Popen[bytes]"
     log: Path
@@ -56,8 +56,8 @@ class _Running:
     since_s: float = field(default_factory=time.monotonic)
 
     def made(self) -> list[Product]:
-        """Return what has been made since this was last asked."""
-        self.process.poll()  # first: whatever is not there behind its end will never be
+        """Return the files finished since the last call."""
+        self.process.poll()  # first: a file missing after the process ended will never appear
         made = [product for product in self.left if os.access(product.path, os.R_OK)]
         self.left = [product for product in self.left if product not in made]
         if made:
@@ -65,8 +65,8 @@ class _Running:
         return made
 
     def at_work(self) -> bool:
-        """Return whether it goes on. Raises KernelBuildError if it has failed, with what it said or how it ended, and
-        CompilerTimeout if it has made nothing for too long.
+        """Return whether it is running. Raises KernelBuildError with its messages and exit status or signal, and
+        CompilerTimeout if it has finished no file for too long.
         """
         if self.process.returncode is None:
             most_s = patience().seconds
@@ -83,8 +83,8 @@ class _Running:
 
 
 def shares(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Deal out sources to processes, so that all processors are busy until the end; neighbours, which take about as
-    long, to different ones.
+    """Distribute sources over processes to keep all processors busy. Neighbours, which take about equally long, go to
+    different processes.
     """
     turns = -(-len(numbers) // (_MOST_TOGETHER * processors()))
     count = min(turns * processors(), len(numbers))
@@ -92,8 +92,8 @@ def shares(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def run_all(tasks: Sequence[Task]) -> Iterator[int]:
-    """Run tasks, as many at a time as there are processors, and yield the number of each file that is made; end all
-    of them if one fails, or at an interrupt.
+    """Run tasks, one per processor at a time, and yield the number of each finished file. Kill all of them if one fails
+    or at an interrupt.
     """
     waiting, running = list(tasks)[::-1], list[_Running]()
     try:
@@ -110,7 +110,7 @@ def run_all(tasks: Sequence[Task]) -> Iterator[int]:
 
 
 def run(command: Sequence[str]) -> tuple[str, str]:
-    """Return what a short command writes to stdout and stderr. Raises KernelBuildError, and CompilerTimeout."""
+    """Run a short command; return its stdout and stderr. Raises KernelBuildError and CompilerTimeout."""
     process = _process(command, subprocess.PIPE, subprocess.PIPE)
     try:
         said = process.communicate(timeout=patience().seconds)
@@ -126,8 +126,8 @@ def run(command: Sequence[str]) -> tuple[str, str]:
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:
-    """End a process of this module's, with those that it has started, and wait until it is gone."""
-    if process.poll() is None:  # its number can't be another's yet
+    """Kill a process that this module started, and its children, and wait for its end."""
+    if process.poll() is None:  # until it is reaped, its number can't be reused
         if hasattr(os, "killpg"):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -154,7 +154,7 @@ def _started(task: Task) -> _Running:
 
 
 def _process(command: Sequence[str], out: int | IO[bytes], err: int | IO[bytes]) -> "subprocess.Popen[bytes]":
-    """Start a command in a session of its own, so that all of it can be ended. Raises KernelBuildError."""
+    """Start a command in its own session, so that its children can be killed too. Raises KernelBuildError."""
     if (lost := patience().lost) is not None:
         raise CompilerTimeout(*lost.args)
     try:
@@ -171,5 +171,5 @@ def _process(command: Sequence[str], out: int | IO[bytes], err: int | IO[bytes])
 
 
 def processors() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""A region launch by launch: the host walks its table, as region.cl does, and so may stop between two launches."""
+"""A region launch by launch: the host walks its table, as region.cl does, and can stop between launches."""
 
 import ctypes
 import time
@@ -20,9 +20,10 @@ _OFFSET = (1 << RegionSize.OFFSET_BITS) - 1
 
 
 class Stepped:
-    """The launches of a region, each of which the region's function runs as a table of one entry.
+    """The launches of a region; the region's function runs each as a table of one entry.
 
-    call: what that function is called with. shifts: region.cl's. function: calls it. timed: whether to take times.
+    call: the function's argument (``NativeCall``). shifts: region.cl's. function: calls it. timed: whether to time
+    launches.
     """
 
     def __init__(
@@ -38,8 +39,8 @@ class Stepped:
         self._plan, self._program, self._call, self._shifts = plan, program, call, shifts
         self._function, self._timed = function, timed
         self._table: Array = packed(Entry, [replace(entry, place=0) for entry in program.works])
-        self._counts: dict[int, int] = {}  # of iterations, by the loop's number
-        self._times: dict[int, tuple[float, float, int]] = {}  # of launches: when first begun, how long, how often
+        self._counts: dict[int, int] = {}  # iterations, by loop number
+        self._times: dict[int, tuple[float, float, int]] = {}  # of launches: first start, total duration, runs
         call[NativeCall.COUNT] = 1
 
     def run(self) -> int:
@@ -66,9 +67,7 @@ class Stepped:
         return launches
 
     def times(self) -> Sequence[tuple[Work, LaunchTime]]:
-        """Return the times of launches in the last run, by the host's clock, in the order of the table; none if they
-        were not taken.
-        """
+        """Return the launch times of the last run, by the host's clock, in table order; none unless timed."""
         if not self._timed:
             return []
         begin_s = min((first_s for first_s, _, _ in self._times.values()), default=0.0)
@@ -101,7 +100,7 @@ class Stepped:
         self._counts[entry.loop] += 1
 
     def _jumps(self, entry: Entry) -> bool:
-        """Decide on a branch, or on another iteration, before which the time of the invoke may be over."""
+        """Return whether an entry of a branch or loop jumps. Raises LimitError if the invoke is out of time."""
         if entry.code == Control.UNLESS:
             return not self._holds(entry)
         limits.tick()

@@ -1,4 +1,4 @@
-"""Helpers: threads of this process that share the work of regions (kernels_cl/crew.c), one crew for all of them."""
+"""Helpers: threads that share the work of regions, one crew per process (kernels_cl/crew.c)."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ _crew: "Crew | None" = None
 
 @dataclass(frozen=True)
 class Crew:
-    """The functions of the crew's library. door, take, lead: addresses, for a region's function."""
+    """The crew's library. door, take, lead: addresses that a region's function needs."""
 
     library: ctypes.CDLL
     door: int
@@ -21,16 +21,16 @@ class Crew:
     lead: int
 
     def hire(self, count: int) -> int:
-        """Start threads up to a number, and return their number: fewer if the system refuses.
+        """Start helpers until there are ``count``; return their number, which is lower if the system refuses.
 
-        One thread at a time does: calls of the library let others run.
+        Locked, as a call of the library releases the GIL.
         """
         with _hiring.lock:
             return int(self.library.hire(count))
 
 
 def crew(libraries: Libraries) -> Crew:
-    """Return the crew of this process. Raises KernelBuildError."""
+    """Return this process's crew. Raises KernelBuildError."""
     global _crew
     with _hiring.lock:
         if _crew is None:
@@ -38,12 +38,12 @@ def crew(libraries: Libraries) -> Crew:
             library.door.restype = ctypes.c_void_p
             take, lead = (ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in ("take", "lead"))
             made = Crew(library, library.door(), take, lead)
-            _crew = _crew or made  # of a signal handler, which may have come in between
+            _crew = _crew or made  # a signal handler may have set it meanwhile
         return _crew
 
 
 def _forget() -> None:
-    """In a child of fork the threads do not exist: they are hired again when a region is next bound or run."""
+    """Reset the crew in a child of fork, which has no helpers; the next region bound or run hires them again."""
     if _crew is not None:
         _crew.library.forget()
 

@@ -1,4 +1,4 @@
-"""The OpenCL back end: every device of every platform, as ``delegate/backend/protocols.py`` asks for them."""
+"""The OpenCL back end: every device of every platform, per ``delegate/backend/protocols.py``."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ _ASKING = typed_errors("asking a device")
 
 @dataclass(frozen=True)
 class CLFoundDevice:
-    """A pyopencl Device that is not open yet. context: the user's, if models are to run in that."""
+    """A pyopencl Device that is not open yet. context: the user's context to use, if any."""
 
     device: Any
     context: Any = None
@@ -39,7 +39,7 @@ class CLFoundDevice:
     @property
     @_ASKING
     def name(self) -> str:
-        """Return the platform's name for it."""
+        """Return the device's name."""
         return str(self.device.name)
 
     @property
@@ -113,18 +113,18 @@ class CLDevice(opencl.Device):
 
 
 def _platform(device: Any) -> str:
-    """Return what a user may call a device's platform, such as "portable computing language ... pocl 3.0"."""
+    """Return a platform's name and version in lower case, such as "portable computing language ... pocl 3.0"."""
     return f"{device.platform.name} {device.platform.version}".lower()
 
 
 @dataclass(frozen=True)
 class OpenCL:
-    """The back end itself. gpus: for GPUs alone, or else for all other devices."""
+    """The back end. gpus: whether for GPUs alone or for all other devices."""
 
     gpus: bool
 
     def devices(self, directory: Path | None = None) -> list[FoundDevice]:
-        """Return every device of every platform. Raises DelegateError if there is no OpenCL at all, or no longer."""
+        """Return the back end's devices on every platform. Raises DelegateError if OpenCL is missing or lost."""
         return [CLFoundDevice(device) for device in opencl.devices(gpus=self.gpus)]
 
     def candidates(

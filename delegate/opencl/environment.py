@@ -14,23 +14,23 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.regular_files import is_trusted
 
 POCL = "Portable Computing Language"  # the name of its platform
-_POCL_DEVICES = "pthread basic"  # of all threads, and of the calling one
+_POCL_DEVICES = "pthread basic"  # the one with a thread pool, and the one that runs in the calling thread
 _ROOM_BYTES = 32 << 20  # more than PoCL writes for one program
 _NO_FOLDER = (
     "PoCL has no folder that it can write to, without which it shows no device or compiles nothing: set POCL_CACHE_DIR "
     "or TMPDIR to one (for a container: --tmpfs /tmp)"
 )
 
-# pyopencl reads this when it is imported, so this module is imported first. Its cache is a database in the home folder,
-# which may be read-only, damaged or locked, and saves nothing: litecl caches its programs itself.
+# pyopencl reads this on import, so this module is imported first. pyopencl's cache, a database in the home folder, may
+# be read-only, damaged or locked, and litecl doesn't need it: it caches programs itself.
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
 
 def set_environment() -> None:
-    """Make PoCL show its single-threaded device too, and give it a new folder, without which it shows no device at all.
+    """Make PoCL show its single-threaded device too, and give it a new cache folder, without which it shows no device.
 
-    A kernel is compiled once for all sizes of a launch, and not again at the first launch of each: litecl's kernels for
-    a CPU have groups of one work-item. Variables that a user has set are kept.
+    PoCL then compiles a kernel once, not for each launch size: litecl's kernels for a CPU have groups of one work-item.
+    Variables that a user has set are kept.
     """
     os.environ.setdefault("POCL_DEVICES", _POCL_DEVICES)
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
@@ -40,12 +40,12 @@ def set_environment() -> None:
 
 
 def names_devices() -> bool:
-    """Return whether a user says which devices PoCL is to have."""
+    """Return whether the user has chosen PoCL's devices."""
     return os.environ.get("POCL_DEVICES", _POCL_DEVICES) != _POCL_DEVICES
 
 
 def _pocl_folder() -> str | None:
-    """Return a new folder in the system's cache folder, or else in the temporary one; None without any."""
+    """Make a folder in the system's cache folder, or else in the temporary one; return None if neither is writable."""
     with suppress(OSError, DelegateError):
         parent = disk.pocl_folder()
         disk.make_private(parent)
@@ -59,7 +59,7 @@ def _pocl_folder() -> str | None:
 
 
 def check_room() -> None:
-    """Raise DelegateError if PoCL could not write what it compiles, as it would kill the process."""
+    """Raise DelegateError if there is no space for PoCL's compiled files: PoCL would kill the process."""
     try:
         where = Path(os.environ.get("POCL_CACHE_DIR") or tempfile.gettempdir())
     except OSError as error:
@@ -69,9 +69,9 @@ def check_room() -> None:
 
 
 def _has_room(where: Path) -> bool:
-    """Return whether there is enough disk space, and files may be that large; True if that cannot be determined."""
+    """Return whether disk space and the limit on file sizes suffice; True if that can't be determined."""
     try:
-        while not where.exists() and where != where.parent:  # the folder in which it would be created
+        while not where.exists() and where != where.parent:  # the existing folder that it would be created in
             where = where.parent
         return _longest_file() >= _ROOM_BYTES and shutil.disk_usage(where).free >= _ROOM_BYTES
     except OSError:
@@ -79,7 +79,7 @@ def _has_room(where: Path) -> bool:
 
 
 def _longest_file() -> int:
-    """Return the system's limit on the size of a file that this process writes, in bytes."""
+    """Return the system's limit on the size of files that this process writes, in bytes."""
     if sys.platform == "win32":
         return sys.maxsize
     import resource

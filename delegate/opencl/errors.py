@@ -1,4 +1,4 @@
-"""OpenCL's errors as litecl's."""
+"""Translates OpenCL's errors to litecl's."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _OUT_OF_MEMORY = {
 
 
 def typed(error: BaseException, doing: str, kind: type[DelegateError] = DelegateError) -> DelegateError:
-    """Return litecl's error, which says what was being done: OutOfDeviceMemory, or else one of the given kind."""
+    """Translate an error: OutOfDeviceMemory, or else an error of the given kind. doing: the context in its message."""
     if isinstance(error, MemoryError):
         return no_host_memory(doing)
     no_memory = isinstance(error, cl.MemoryError) or getattr(error, "code", None) in _OUT_OF_MEMORY
@@ -30,7 +30,7 @@ def typed(error: BaseException, doing: str, kind: type[DelegateError] = Delegate
 
 @contextmanager
 def typed_errors(doing: str) -> Iterator[None]:
-    """Raise OpenCL's errors, and a lack of memory, as litecl's, saying what was being done."""
+    """Raise OpenCL's errors and MemoryError as litecl's. doing: the context in the message."""
     try:
         yield
     except FAULTS as error:

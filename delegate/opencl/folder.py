@@ -1,8 +1,8 @@
-"""The folder in which PoCL compiles: a new one for each process.
+"""PoCL's cache folder: a new one for each process.
 
-PoCL trusts what it finds in its folder under a name that follows from the source: it aborts or crashes on a program
-(``program.bc``) or a kernel (``.so``) that was cut off or changed. So nothing that another process has left is read.
-Binaries outlive a process in litecl's cache, behind checksums; PoCL unpacks them here within milliseconds.
+PoCL trusts the files in its folder, named after the source: it aborts or crashes on a truncated or modified program
+(``program.bc``) or kernel (``.so``). So it never reads files of another process. Binaries outlive a process in litecl's
+cache, with checksums; PoCL unpacks them here within milliseconds.
 """
 
 import atexit
@@ -17,8 +17,9 @@ _made = set[str]()  # by this process, or by the one that it was forked from
 
 
 def made(parent: Path) -> str:
-    """Return a new folder for this process and its forked children; the last of them to end removes it.
-    Folders that killed processes have left there are removed too, but on Windows. Raises OSError.
+    """Make a folder for this process and its forked children; the last one to exit removes it.
+
+    Except on Windows, folders that killed processes left are removed too. Raises OSError.
     """
     folder, lock = scratch.kept(parent, _PREFIX)
     _made.add(folder)
@@ -28,7 +29,7 @@ def made(parent: Path) -> str:
 
 
 def is_of_another_process(folder: str) -> bool:
-    """Return whether a folder was made by a process that has started this one, and may end before it."""
+    """Return whether a folder belongs to a process that started this one, and may exit before it."""
     return Path(folder).name.startswith(_PREFIX) and folder not in _made
 
 

@@ -9,17 +9,15 @@ _OPTIONS = ("POCL_EXTRA_BUILD_FLAGS", "PYOPENCL_BUILD_OPTIONS")
 
 
 def features() -> frozenset[str]:
-    """Return the instruction sets that processor and system offer, by numpy's names, which asks ``cpuid``; empty if
-    unknown.
-    """
+    """Return the processor's instruction sets as numpy detects and names them (``cpuid``); empty if unknown."""
     return frozenset(name for name, there in seen_by_numpy().items() if there)
 
 
 def identity(device: Any) -> tuple[str, ...]:
     """Return texts about a pyopencl device that differ for any other platform, device, driver or processor.
 
-    Several kinds of virtual processors share a name, so their instruction sets are included, and so are options that a
-    user has every program compiled with.
+    Different virtual processors may share a name, so their instruction sets are included, and so are the user's build
+    options for all programs.
     """
     platform = device.platform
     named = (platform.name, platform.version, device.name, device.driver_version, device.version)

@@ -1,4 +1,4 @@
-"""Making kernel objects, of which nothing stays behind."""
+"""Creates kernel objects without leaking memory."""
 
 import linecache
 from typing import Any
@@ -11,8 +11,8 @@ _GENERATED = "<generated: 'pyopencl"
 def kernel_object(program: Any, entry: str) -> Any:
     """Return a new kernel of a program. Raises what pyopencl raises.
 
-    For every one of them pyopencl generates a function, whose source Python's ``linecache`` would keep for ever, under
-    a name that pyopencl counts up to: a process that makes many models would grow, and take ever longer for each.
+    For each kernel, pyopencl generates a function and leaves its source in Python's ``linecache``, under the first
+    unused number. Unless these entries are removed, every new kernel takes more memory and time.
     """
     kernel = cl.Kernel(program, entry)
     for name in [*linecache.cache]:

@@ -1,4 +1,4 @@
-"""OpenCL functions during which other Python threads run: pyopencl calls these with the interpreter's lock held."""
+"""OpenCL functions called without the GIL, so that other threads run meanwhile; pyopencl holds it for these."""
 
 import ctypes
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,7 @@ import pyopencl as cl
 
 
 def native(library: type[ctypes.CDLL], name: str) -> Any:
-    """Return the function in the library that pyopencl itself calls; None where it is not to be found by way of
-    pyopencl.
-    """
+    """Return a function of the OpenCL library that pyopencl is linked to; None if it can't be looked up."""
     try:
         function = library(cl._cl.__file__)[name]
     except (OSError, AttributeError):
@@ -32,9 +30,9 @@ _lookup = _that_returns_a_pointer("clGetExtensionFunctionAddressForPlatform")
 
 
 def extension_functions(device: Any, types: Mapping[str, tuple[Any, ...]]) -> Functions | None:
-    """Return functions of an extension of a pyopencl device's platform, by name; None where one is missing.
+    """Return a platform's extension functions, by name; None if one is missing. device: a pyopencl device.
 
-    types: of the result and the parameters of each.
+    types: the result and parameter types of each.
     """
     if _lookup is None:
         return None
@@ -50,7 +48,7 @@ _link, _program_info = _that_returns_a_pointer("clLinkProgram"), native(ctypes.C
 
 
 def linked(context: Any, objects: Sequence[Any], device: Any) -> Any:
-    """Return the program that compiled files make up. Raises cl.Error with the log."""
+    """Link compiled files into a program. Raises cl.Error with the log."""
     if _link is not None:
         programs = (ctypes.c_void_p * len(objects))(*(program.int_ptr for program in objects))
         devices, status = (ctypes.c_void_p * 1)(device.int_ptr), ctypes.c_int32()
@@ -62,7 +60,7 @@ def linked(context: Any, objects: Sequence[Any], device: Any) -> Any:
 
 
 def binary_of(program: Any) -> bytes:
-    """Return the binary of a program of one device; empty if the driver has none. PoCL compiles its kernels first."""
+    """Return the binary of a program for one device; empty if the driver has none. PoCL compiles all kernels first."""
     with suppress(cl.Error):
         if _program_info is not None:
             size, kind = ctypes.c_size_t(), ctypes.c_uint(cl.program_info.BINARY_SIZES)

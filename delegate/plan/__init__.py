@@ -1,1 +1,1 @@
-"""A region as a graph, which passes rewrite and the lowering turns into steps with memory assigned. Pure data."""
+"""A region as a graph, which passes rewrite and the lowering turns into steps with assigned memory. Pure data."""

@@ -1,4 +1,4 @@
-"""Activations, of one node or two, that alone read a tensor."""
+"""Finds activations, of one or two nodes, that are the only readers of a tensor."""
 
 from litecl.delegate.cl_op import Activation
 from litecl.delegate.kit.claims import fused_activation
@@ -12,7 +12,7 @@ _SWISH_OF = Pattern(MUL, [Any("x"), Pattern(LOGISTIC, [Any("x")])])
 
 
 def activation_after(graph: RegionGraph, tensor: int) -> tuple[Activation, tuple[RegionNode, ...]] | None:
-    """Return the activation that nodes apply to a tensor that nothing else reads, and these nodes."""
+    """Return the activation of a tensor and its nodes, if nothing else reads the tensor."""
     readers = graph.consumers(tensor)
     if tensor in graph.kept or any(reader.cl_op is None for reader in readers):
         return None
@@ -23,13 +23,13 @@ def activation_after(graph: RegionGraph, tensor: int) -> tuple[Activation, tuple
 
 
 def activation_of(node: RegionNode) -> Activation | None:
-    """Return the activation that a node computes, None if it computes something else."""
+    """Return the activation that a node computes; None if it computes anything else."""
     activates = None if node.cl_op is None else node.cl_op.activates
     return None if activates is None else activates(node.node.options)
 
 
 def _is_swish(graph: RegionGraph, sigmoid: RegionNode, product: RegionNode) -> bool:
-    """Return whether the readers of a tensor multiply it by its sigmoid."""
+    """Return whether two readers of a tensor compute its product with its sigmoid."""
     found = match_node(graph, _SWISH_OF, product)
     alone = found is not None and found.nodes[1] is sigmoid and graph.only_reader(sigmoid.outputs[0]) is product
     return alone and fused_activation(product.node.options) == NONE

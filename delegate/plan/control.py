@@ -1,9 +1,8 @@
-"""WHILE, IF and calls as steps: the subgraphs that they run are lowered inline at each use.
+"""Lowers WHILE, IF and calls: their subgraphs are lowered inline at each use.
 
-A loop variable that iterations compute anew is in one of two sets of memory: an iteration reads one and writes the
-other, and then they are swapped. A variable that no iteration changes is read where it is, and one that iterations
-update in part stays where it is, so nothing is copied between iterations unless the body passes on a tensor that it did
-not compute.
+A loop variable that iterations recompute lies in two sets of memory: an iteration reads one and writes the other, and
+then they are swapped. A variable that no iteration changes is read in place, and one that iterations update partially
+stays in place. So nothing is copied between iterations unless the body passes on a tensor that it did not compute.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Run(Protocol):
-    """Lowers nodes of another subgraph, given the operands of its inputs and of outputs with prescribed memory."""
+    """Lowers nodes of another subgraph. given: its inputs' operands. pinned: outputs' operands with decided memory."""
 
     def __call__(
         self,
@@ -38,7 +37,7 @@ class Run(Protocol):
         pinned: Mapping[int, Operand],
         owned: Sequence[int] = (),
     ) -> tuple[list[Part], Values]:
-        """Return the steps, and the operands of the tensors. owned: inputs that may be overwritten."""
+        """Return the steps and the tensors' operands. owned: inputs that may be overwritten."""
 
 
 def _while(values: Values, node: RegionNode, run: Run) -> list[Part]:
@@ -54,7 +53,7 @@ def _while(values: Values, node: RegionNode, run: Run) -> list[Part]:
 
 
 def _lstm(values: Values, node: RegionNode, loop: "LstmLoop", initial: Sequence[Operand], body: int) -> list[Part]:
-    """Run a loop that is an LSTM as one launch over all time steps. body: the subgraph that it stands for."""
+    """Lower a loop that is an LSTM over all time steps at once. body: its subgraph."""
     from litecl.delegate.recurrent import lstm_loop
 
     planning = values.planning
@@ -81,7 +80,7 @@ def _loop(values: Values, node: RegionNode, run: Run, initial: Sequence[Operand]
     planning.loops.append(values.graph.origins[node.position])
     ways = kinds(body)
     current, following = _variables(planning, number, initial, ways)
-    # Copies to and from the sets are next to the loop: what is often larger must not separate them from it.
+    # Copies to and from the sets are adjacent to the loop: other copies, often larger, must not separate them from it.
     changing = sorted(
         (j for j, kind in enumerate(ways) if kind != Kind.READ_ONLY), key=lambda j: ways[j] == Kind.SWAPPED
     )
@@ -110,7 +109,7 @@ def _loop(values: Values, node: RegionNode, run: Run, initial: Sequence[Operand]
 def _variables(
     planning: Planning, number: int, initial: Sequence[Operand], ways: Sequence[Kind]
 ) -> tuple[list[Operand], list[Operand]]:
-    """Return the operands from which an iteration reads each variable and to which it writes the new value."""
+    """Return the operands that an iteration reads variables from, and those that it writes new values to."""
     current = [x if kind == Kind.READ_ONLY else _variable(x) for x, kind in zip(initial, ways, strict=True)]
     following = [_variable(x) if kind == Kind.SWAPPED else x for x, kind in zip(current, ways, strict=True)]
     swapped = [j for j, kind in enumerate(ways) if kind == Kind.SWAPPED]
@@ -126,12 +125,12 @@ def _variables(
 
 
 def _variable(initial: Operand) -> Operand:
-    """Return the operand of a variable, which is not a constant even if it starts from one."""
+    """Return an operand for a variable, which is no constant even if its initial value is."""
     return Operand(replace(initial.spec, data=None))
 
 
 def _leave(values: Values, node: RegionNode, value: Operand, result: Operand) -> list[Part]:
-    """Return a loop's result, copied if it is in a set: which of the two is known only at run time."""
+    """Return the steps for a loop's result: a copy if it is in a set, as only run time decides which of the two."""
     if value in values.planning.slots:
         return [values.copy(node.position, value, result)]
     return values.assign(node.position, value, result)
@@ -150,7 +149,7 @@ def _call(values: Values, node: RegionNode, run: Run) -> list[Part]:
 
 
 def _same(values: Values, node: RegionNode, run: Run) -> list[Part]:
-    """The steps of a node that reads or assigns a variable, whose value is a tensor: one of the same value."""
+    """Return the steps of a node that reads or assigns a variable: the result equals the first input."""
     source = values.newest(node.inputs[0])
     return [
         part
@@ -161,7 +160,7 @@ def _same(values: Values, node: RegionNode, run: Run) -> list[Part]:
 
 
 def _callee(values: Values, node: RegionNode, run: Run, callee: int, arguments: Sequence[Operand]) -> list[Part]:
-    """Return the steps of a subgraph that writes its outputs to those of the node that runs it."""
+    """Return the steps of a callee, which writes the outputs of the node that runs it."""
     results = [values.operand(t) if values.is_needed(t) else None for t in node.outputs]
     return _steps(values, node, run, callee, _bound(values.planning.model.subgraphs[callee], arguments), results)
 
@@ -175,7 +174,7 @@ def _steps(
     results: Sequence[Operand | None],
     owned: Sequence[int] = (),
 ) -> list[Part]:
-    """Return the steps of a subgraph that writes its outputs to ``results``; None for an output that is not wanted."""
+    """Return the steps of a subgraph that writes its outputs to ``results``, None for unread ones."""
     inlined = values.planning.graph(subgraph)
     graph, specs = inlined.source, inlined.specs
     made = {t for inner in graph.nodes for t in inner.outputs if specs[t].data is None}
@@ -191,7 +190,7 @@ def _steps(
 
 
 def _bound(graph: Subgraph, operands: Sequence[Operand]) -> dict[int, Operand]:
-    """Return the inputs of a subgraph as operands."""
+    """Map a subgraph's inputs to operands."""
     return dict(zip(graph.inputs, operands, strict=True))
 
 
@@ -202,6 +201,6 @@ CONTROL_STEPS: dict[ControlOp, Callable[[Values, RegionNode, Run], list[Part]]] 
     STABLEHLO_COMPOSITE: _call,
     READ_VARIABLE: _same,
     ASSIGN_VARIABLE: _same,
-    CALL_ONCE: lambda values, node, run: [],  # the host sees to it, before the region runs
+    CALL_ONCE: lambda values, node, run: [],  # the host runs it before the region
 }
-"""The lowerings: functions of the operands, the node, and what lowers another subgraph."""
+"""Lowerings of control operators."""

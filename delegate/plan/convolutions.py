@@ -1,14 +1,14 @@
-"""1x1 convolutions of a region's graph, which fusions of a GPU build on."""
+"""1x1 convolutions in a region's graph, for fusions."""
 
 from litecl.delegate.ops import conv_2d
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 
 (POINTWISE,) = conv_2d.CL_OPS
-"""The kernel of convolutions of floats, of which the 1x1 ones are told by ``is_pointwise``."""
+"""The kernel of float convolutions; ``is_pointwise`` recognizes 1x1 ones."""
 
 
 def is_pointwise(graph: RegionGraph, node: RegionNode) -> bool:
-    """Return whether a convolution has one tap, a stride of 1, no groups, no zeros around it, and known weights."""
+    """Return whether a convolution has one tap, stride 1, no groups, no pads, and constant weights."""
     filter_, options = graph.value(node.inputs[1]), node.node.options
     if filter_ is None or not graph.are_constant(node.inputs[1:]) or node.pads != type(node.pads)():
         return False

@@ -1,4 +1,4 @@
-"""Writes a region's graphs to a file after each pass, to find a faulty pass."""
+"""Writes a region's graph to a file after each pass, to find a faulty pass."""
 
 from os import PathLike
 from pathlib import Path
@@ -27,5 +27,5 @@ class Dump:
 
 
 def dump_of(directory: str | PathLike[str] | None, region: int) -> Dump | None:
-    """Return a writer of one region into a folder of its own; one that writes nothing if no folder is given."""
+    """Return a ``Dump`` into a subfolder for one region; None if no folder is given."""
     return None if directory is None else Dump(Path(directory) / f"region{region}")

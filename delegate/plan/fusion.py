@@ -1,7 +1,7 @@
-"""Fusions over a region's graph: a pattern of nodes, a rule that makes one node of them, and the shared conditions.
+"""Fusions over a region's graph: a pattern of nodes, a rule that turns them into one, and the shared conditions.
 
-A rule says what one kernel can compute. All fusions share a condition, which is checked here: nothing else reads the
-tensors between the nodes, and their operands are still the same where the one node runs.
+A rule knows what one kernel can compute. The conditions that all fusions share are checked here: nothing else reads the
+tensors between the nodes, and the nodes' operands are unchanged where the fused node runs.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -11,11 +11,11 @@ from litecl.interpreter.match import Match, Pattern, match_node
 
 Found = Match[int, RegionNode]
 Rule = Callable[[RegionGraph, RegionNode], RegionNode | None]
-"""Returns a node with others fused into it, in the place of one of them; None where there is nothing to fuse."""
+"""Returns a fused node, at the place of one of its parts; None if there is nothing to fuse."""
 
 
 def matching(pattern: Pattern, whole: Callable[[RegionGraph, RegionNode, Found], RegionNode | None]) -> Rule:
-    """Return the rule for nodes of a pattern. whole: gets the last of them, and what the pattern's names are."""
+    """Return a rule for a pattern. whole: fuses a match, given its last node and the tensors by name."""
 
     def rule(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
         found = match_node(graph, pattern, node)
@@ -25,9 +25,9 @@ def matching(pattern: Pattern, whole: Callable[[RegionGraph, RegionNode, Found],
 
 
 def fuse(graph: RegionGraph, *rules: Rule) -> RegionGraph:
-    """Return a graph whose nodes are fused by the first rule that applies, as long as one does.
+    """Fuse each node by the first rule that applies, until none does.
 
-    Rules see the graph as it is given, and the node that they are asked about with what is fused into it so far.
+    Rules see the original graph, and the node with everything fused into it so far.
     """
     wholes: dict[int, RegionNode] = {}
     taken: set[int] = set()
@@ -42,7 +42,7 @@ def fuse(graph: RegionGraph, *rules: Rule) -> RegionGraph:
 
 
 def without_unread(before: RegionGraph, after: RegionGraph) -> RegionGraph:
-    """Return a graph after a pass without the nodes whose results were read before it, and are no more."""
+    """Drop the nodes whose results a pass left unread. before, after: the graph before and after the pass."""
     needed, nodes = set(after.kept), list[RegionNode]()
     for node in reversed(after.nodes):
         acts = node.cl_op is None or node.states or node.in_place
@@ -54,7 +54,7 @@ def without_unread(before: RegionGraph, after: RegionGraph) -> RegionGraph:
 
 
 def _fused(graph: RegionGraph, node: RegionNode, rules: Sequence[Rule], *others: Collection[int]) -> RegionNode | None:
-    """Return what the first rule makes of a node, of those whose result may be one node. others: what is fused."""
+    """Return the first valid fusion of a node. others: collections of nodes that other fusions use."""
     for rule in rules:
         whole = rule(graph, node)
         if whole is not None and may_be_one(graph, whole):
@@ -65,8 +65,8 @@ def _fused(graph: RegionGraph, node: RegionNode, rules: Sequence[Rule], *others:
 
 
 def may_be_one(graph: RegionGraph, whole: RegionNode) -> bool:
-    """Return whether the nodes that are fused into one may be: nothing else sees what is between them, and what they
-    read does not change on the way to where the one runs.
+    """Return whether a fused node is valid: nothing else reads the tensors between its parts, and what the parts read
+    is unchanged where it runs.
     """
     parts = [part for part in map(graph.at.get, (whole.at, *(part.at for part in whole.fused))) if part is not None]
     made = {tensor for part in parts for tensor in part.outputs}
@@ -83,7 +83,7 @@ def may_be_one(graph: RegionGraph, whole: RegionNode) -> bool:
 
 
 def _may_move(graph: RegionGraph, part: RegionNode, place: RegionNode, made: Collection[int]) -> bool:
-    """Return whether a part reads the same where the whole runs."""
+    """Return whether a part reads the same values at the place of the whole."""
     reads = [tensor for tensor in part.reads if tensor not in made]
     if part.at > place.at:
         return all(graph.is_there(tensor, place) for tensor in reads)

@@ -1,4 +1,4 @@
-"""One run of a subgraph as a graph: its nodes, and the findings of passes. Pure data."""
+"""One run of a subgraph as a graph: its nodes, and the results of passes. Pure data."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
@@ -21,9 +21,9 @@ _COMMUTATIVE = frozenset({ADD, MUL, MAXIMUM, MINIMUM})
 
 @dataclass(frozen=True)
 class ElementwiseStep:
-    """One step of a chain: its name in chain.cl, and the tensor that it takes besides the running value, if any.
+    """A step of a chain: its name in chain.cl, and the tensor that it combines with the running value, if any.
 
-    activation: the step itself, or, for a step that takes a tensor, a clamp that follows it.
+    activation: the step itself if it has no tensor, else a clamp after it.
     """
 
     name: str
@@ -33,9 +33,9 @@ class ElementwiseStep:
 
 @dataclass(frozen=True)
 class Place:
-    """The position of a tensor that is computed as a part of another: ``offset`` bytes from the beginning of ``whole``.
+    """The position of a tensor that is computed as part of another: ``offset`` bytes into ``whole``.
 
-    row_step: elements from one of its rows to the next, None if the tensor is dense.
+    row_step: the elements from one row to the next, None if the tensor is dense.
     """
 
     whole: int
@@ -45,14 +45,13 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class RegionNode:
-    """A node of the model with everything fused into it: the work of one call of a lowering.
+    """A node of the model with everything fused into it, lowered by one call.
 
-    position: of the node in the graph's source. at: of the node in running order. cl_op: the record of its kernel, None
-    for control operators. inputs, outputs: the tensors that the node reads and computes, with everything fused.
-    activation: applied to the result. residual: a tensor added before it. pads: zeros around the first
-    input. steps: of a chain that begins with the first input. in_place: whether the result may take the first
-    input's memory. fused: the nodes that are part of this one, in order. states: the variables that the node updates,
-    ABSENT if one is not given.
+    position: its index in the graph's source. at: its index in running order. cl_op: its kernel's record, None for
+    control operators. inputs, outputs: the tensors that the fused node reads and computes. activation: applied to the
+    result. residual: a tensor added before the activation. pads: zeros around the first input. steps: of a chain that
+    begins with the first input. in_place: whether the result may take the first input's memory. fused: the nodes that
+    are part of this one, in order. states: the variables that the node updates, ABSENT for missing ones.
     """
 
     position: int
@@ -71,33 +70,33 @@ class RegionNode:
 
     @cached_property
     def reads(self) -> tuple[int, ...]:
-        """Every tensor that the node reads, as often as it reads it."""
+        """The tensors that the node reads, with repetitions."""
         others = (self.residual, *(step.tensor for step in self.steps))
         return tuple(t for t in (*self.inputs, *others) if t is not None and t != ABSENT)
 
     @cached_property
     def positions(self) -> frozenset[int]:
-        """The positions of the node and of all that is fused into it."""
+        """The positions of the node and of those fused into it."""
         return frozenset(part.position for part in (self, *self.fused))
 
     @property
     def is_plain(self) -> bool:
-        """True if the node computes what its operator does, and nothing besides."""
+        """True if the node computes its operator and nothing else."""
         return not self.steps and (self.activation, self.residual, self.pads) == (NONE, None, _NO_PADS)
 
     @property
     def writes_rows(self) -> bool:
-        """True if the first output may be written row by row within a wider tensor."""
+        """True if the node can write its first output into rows of a wider tensor."""
         alone = self.cl_op is not None and self.cl_op.writes_rows and self.residual is None
         return bool(self.steps) or alone
 
     def reads_rows(self, tensor: int) -> bool:
-        """Return whether the node can read a tensor row by row within a wider one."""
+        """Return whether the node can read a tensor from rows of a wider one."""
         alone = self.cl_op is not None and self.cl_op.reads_rows and tensor != self.residual
         return bool(self.steps) or alone
 
     def followed_by(self, *nodes: "RegionNode", **changes: Any) -> "RegionNode":
-        """Return the node with later ones fused in that continue with its result. changes: of other fields."""
+        """Fuse later nodes, which continue with this one's result, into it. changes: of other fields."""
         outputs = (*nodes[-1].outputs, *self.outputs[1:])
         return replace(self, outputs=outputs, fused=self._fused_with(nodes), **changes)
 
@@ -109,13 +108,13 @@ class RegionNode:
         options: Any,
         outputs: Sequence[int] | None = None,
     ) -> "RegionNode":
-        """Return the node with others fused in, for a kernel that computes all of them. outputs: its own by default."""
+        """Fuse other nodes into this one, for a kernel that computes them all. outputs: this node's by default."""
         whole = Node(kernel.op, tuple(inputs), tuple(self.outputs if outputs is None else outputs), options)
         fused = self._fused_with(nodes)
         return replace(self, node=whole, cl_op=kernel, inputs=whole.inputs, outputs=whole.outputs, fused=fused)
 
     def _fused_with(self, nodes: Sequence["RegionNode"]) -> tuple["RegionNode", ...]:
-        """Return all that is fused, in order, once the node has others fused in, with what is fused into those."""
+        """Return all fused nodes, in order, after fusing others, including those already fused into them."""
         parts = (*self.fused, *(part for node in nodes for part in (node, *node.fused)))
         return tuple(sorted(parts, key=lambda part: part.at))
 
@@ -124,10 +123,10 @@ class RegionNode:
 class RegionGraph:
     """The nodes that run, in order, and the tensors between them.
 
-    subgraph: its number; source: the subgraph itself. kept: tensors that are read after the nodes have run. given:
-    tensors whose operand is decided: those that exist already, and results with prescribed memory. owned: given tensors
-    that may be overwritten. updated: tensors that nodes update in place. alignment: of positions, in bytes. origins: of
-    the source's nodes, in the model. places: positions of tensors within others.
+    subgraph: its index in the model. source: the subgraph itself. kept: the tensors read after the nodes have run.
+    given: the tensors with a decided operand: those that exist already, and results with prescribed memory. owned: the
+    given tensors that may be overwritten. updated: the tensors that nodes update in place. alignment: of positions, in
+    bytes. origins: the source's nodes in the model. places: the positions of tensors within others.
     """
 
     subgraph: int
@@ -153,7 +152,7 @@ class RegionGraph:
 
     @cached_property
     def at(self) -> Mapping[int, RegionNode]:
-        """The nodes by their numbers in running order."""
+        """The nodes by ``at``."""
         return {node.at: node for node in self.nodes}
 
     @cached_property
@@ -166,7 +165,7 @@ class RegionGraph:
 
     @cached_property
     def _overwritten(self) -> Mapping[int, Sequence[int]]:
-        """By tensor, the numbers of the nodes that write into its memory."""
+        """The nodes (``at``) that write into each tensor's memory."""
         numbers: dict[int, list[int]] = {}
         for node in self.nodes:
             if node.in_place:
@@ -174,15 +173,15 @@ class RegionGraph:
         return numbers
 
     def with_nodes(self, nodes: Sequence[RegionNode]) -> "RegionGraph":
-        """Return the graph with other nodes."""
+        """Return the graph with its nodes replaced."""
         return replace(self, nodes=tuple(nodes))
 
     def producer(self, tensor: int) -> RegionNode | None:
-        """Return the node that computes a tensor, None if none of the graph does."""
+        """Return the node that computes a tensor; None if none does."""
         return self._producers.get(tensor)
 
     def computed_before(self, tensor: int) -> Node | None:
-        """Return the node of the model whose result a constant is; None for any other tensor."""
+        """Return the model's node that computed a folded constant; None for any other tensor."""
         return None if self.value(tensor) is None else self._sources.get(tensor)
 
     def consumers(self, tensor: int) -> Sequence[RegionNode]:
@@ -198,24 +197,24 @@ class RegionGraph:
         return node.outputs
 
     def is_a(self, node: RegionNode, op: object) -> bool:
-        """Return whether a node is of an operator (``Op``), or of a kernel (``ClOp``), whatever is fused into it."""
+        """Return whether a node, fused or not, has this operator (``Op``) or kernel (``ClOp``)."""
         return not node.steps and op in (node.node.op, node.cl_op)
 
     def commutes(self, node: RegionNode) -> bool:
-        """Return whether the inputs of a node may change places."""
+        """Return whether a node's inputs may be swapped."""
         return node.node.op in _COMMUTATIVE
 
     def only_reader(self, tensor: int) -> RegionNode | None:
-        """Return the only reader of a tensor; None if there is another, or none."""
+        """Return the only reader of a tensor; None if there are more or none."""
         readers = self.consumers(tensor)
         return readers[0] if len(readers) == 1 and tensor not in self.kept else None
 
     def is_steady(self, tensor: int) -> bool:
-        """Return whether no node updates a tensor, so that it may be read earlier or later than the model says."""
+        """Return whether no node updates a tensor, so that reads of it may be moved."""
         return tensor not in self.updated
 
     def is_there(self, tensor: int, node: RegionNode) -> bool:
-        """Return whether a tensor is computed before a node and not changed afterwards."""
+        """Return whether a tensor is computed before a node and never updated."""
         maker = self.producer(tensor)
         return (maker is None or maker.at < node.at) and self.is_steady(tensor)
 
@@ -225,7 +224,7 @@ class RegionGraph:
         return not self.is_steady(tensor) or any(first.at < at < last.at for at in writes)
 
     def are_constant(self, tensors: Sequence[int]) -> bool:
-        """Return whether all tensors that are there are constants."""
+        """Return whether all tensors are constants or absent."""
         return all(t == ABSENT or self.value(t) is not None for t in tensors)
 
     def value(self, tensor: int) -> Array | None:
@@ -247,7 +246,7 @@ def region_graph(
     given: Mapping[int, Operand] | None = None,
     owned: Collection[int] = (),
 ) -> RegionGraph:
-    """Return the graph of nodes of a subgraph (positions in running order), with nothing fused."""
+    """Build the graph of a subgraph's nodes (positions in running order), with nothing fused."""
     source, specs = inner.source, inner.specs
     running = [i for i in nodes if not _is_folded(source.nodes[i], specs)]
     return RegionGraph(

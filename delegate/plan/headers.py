@@ -1,6 +1,6 @@
-"""The records and codes that kernel files include by name: ``#include <Geometry>``.
+"""The records and enums that kernel files include by name: ``#include <Geometry>``.
 
-A record that is named like its operator's module (``FooBar`` in ``delegate/ops/foo_bar.py``) needs no row.
+A record named after its operator's module (``FooBar`` in ``delegate/ops/foo_bar.py``) needs no row.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ class Peak(IntEnum):
     STREAMS = 8
 
 
-# By the module that declares them, which is imported when a kernel file includes one.
+# By declaring module, which is imported when a kernel file includes one of its names.
 _DECLARED: Mapping[str, str] = {
     "cpu.lines": "LineConvolution",
     "cpu.winograd": "Winograd",
@@ -60,7 +60,7 @@ NAMES = tuple(_MODULES)
 
 
 def shared(name: str) -> type:
-    """Return a record or codes. Raises KernelBuildError if there is none of that name."""
+    """Return a record or enum by name. Raises KernelBuildError if there is none."""
     own = f"ops.{snake(name)}"
     try:
         found: type = getattr(import_module(f"litecl.delegate.{_MODULES.get(name, own)}"), name)
@@ -71,5 +71,5 @@ def shared(name: str) -> type:
 
 @cache
 def header(name: str) -> str:
-    """Return the OpenCL C of a record or of codes. Raises KernelBuildError if there is none of that name."""
+    """Return the OpenCL C of a record or enum by name. Raises KernelBuildError if there is none."""
     return text(shared(name))

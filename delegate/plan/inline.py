@@ -1,7 +1,7 @@
-"""Calls and composites in a graph: the nodes of the subgraphs that they run stand in their place, for passes to see.
+"""Inlines calls and composites: the nodes of their subgraphs replace them, so that passes see them.
 
-A composite is then what its decomposition computes, whatever it is called. Passes find norms, rotations and attention
-in it by structure, and a composite whose decomposition does something else is never taken for what its name says.
+A composite is then its decomposition, whatever its name. Passes find norms, rotations and attention in it by structure,
+so a composite whose decomposition computes something else is never mistaken for what its name promises.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -21,10 +21,10 @@ Origin = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Inlined:
-    """A subgraph without the calls that can do without: tensors of what they ran follow its own.
+    """A subgraph with calls inlined where possible; the callees' tensors follow its own.
 
-    specs: of all tensors. origins: where each node comes from. positions: by node of the subgraph in the model, the
-    nodes in its place.
+    specs: of all tensors. origins: the origin of each node. positions: the nodes that replace each node of the model's
+    subgraph.
     """
 
     source: Subgraph
@@ -33,17 +33,15 @@ class Inlined:
     positions: Sequence[Sequence[int]]
 
     def live(self, nodes: Sequence[int], kept: Collection[int]) -> tuple[int, ...]:
-        """Return what runs for nodes of the subgraph in the model, without what nothing reads. kept: what is read
-        later.
-        """
+        """Return the live nodes that replace nodes of the model's subgraph. kept: the tensors read later."""
         running = [n for i in nodes for n in self.positions[i]]
         return live_nodes(self.source, running, kept)
 
 
 def inlined(model: Model, specs: Sequence[Specs], index: int, nodes: Collection[int] | None = None) -> Inlined:
-    """Return a subgraph with the nodes of others in place of calls.
+    """Return a subgraph with calls inlined.
 
-    specs: of the tensors of each subgraph. nodes: those that may be such calls, all by default.
+    specs: of each subgraph's tensors. nodes: the nodes that may be inlined, all by default.
     """
     graph = model.subgraphs[index]
     asked = range(len(graph.nodes)) if nodes is None else nodes
@@ -65,13 +63,13 @@ def inlined(model: Model, specs: Sequence[Specs], index: int, nodes: Collection[
 
 
 def as_it_is(graph: Subgraph, specs: Specs, index: int = 0) -> Inlined:
-    """Return a subgraph with all its nodes in their places."""
+    """Return a subgraph with nothing inlined."""
     origins = [(index, i) for i in range(len(graph.nodes))]
     return Inlined(graph, specs, origins, [(i,) for i in range(len(graph.nodes))])
 
 
 class _Building:
-    """A subgraph to which nodes are added."""
+    """A subgraph under construction."""
 
     def __init__(self, model: Model, specs: Sequence[Specs], index: int) -> None:
         self._model, self._specs = model, specs
@@ -81,7 +79,7 @@ class _Building:
         self.origins: list[Origin] = []
 
     def add(self, subgraph: int, position: int, place: Mapping[int, int]) -> None:
-        """Add a node of a subgraph, or what it runs in its place. place: the new number of every tensor."""
+        """Add a node of a subgraph, inlined if it is a plain call. place: the new index of every tensor."""
         node = self._model.subgraphs[subgraph].nodes[position]
         callee = callees_of(node)[0] if node.op in _CALLS else None
         if callee is None or not self._is_plain(callee, own := node.moved(place)):
@@ -93,12 +91,12 @@ class _Building:
             self.add(callee, i, inner)
 
     def keep(self, subgraph: int, position: int, place: Mapping[int, int]) -> None:
-        """Add a node of a subgraph as it is."""
+        """Add a node of a subgraph unchanged."""
         self.nodes.append(self._model.subgraphs[subgraph].nodes[position].moved(place))
         self.origins.append((subgraph, position))
 
     def _places(self, callee: int, node: Node) -> dict[int, int]:
-        """Return the numbers of a subgraph's tensors where a node runs it: its own are new ones."""
+        """Return the new indices of a callee's tensors. Its inputs and outputs are the call's."""
         graph, start = self._model.subgraphs[callee], len(self.tensors)
         place = {ABSENT: ABSENT} | {t: start + t for t in range(len(graph.tensors))}
         self.tensors += graph.tensors
@@ -108,8 +106,8 @@ class _Building:
         return place
 
     def _is_plain(self, callee: int, node: Node) -> bool:
-        """Return whether a subgraph's nodes compute a call's results: each of its own, of the same type, and of nothing
-        but its inputs.
+        """Return whether a call can be inlined: the callee computes all outputs, which are distinct, types and shapes
+        match, and it has no side effects or variables.
         """
         graph, specs = self._model.subgraphs[callee], self._specs[callee]
         made = {t for n in graph.nodes for t in n.outputs if specs[t].data is None}
@@ -120,12 +118,12 @@ class _Building:
 
 
 def _ends(graph: Subgraph, node: Node) -> list[tuple[int, int]]:
-    """Return the inputs and outputs of a subgraph with the tensors that a node gives it and gets."""
+    """Pair a callee's inputs and outputs with the call's."""
     return [*zip(graph.inputs, node.inputs, strict=True), *zip(graph.outputs, node.outputs, strict=True)]
 
 
 def _same(inner: TensorSpec, outer: TensorSpec) -> bool:
-    """Return whether a tensor is the same inside as outside, its quantization included."""
+    """Return whether a tensor has the same type, static shape and quantization in callee and caller."""
     a, b = inner.quantization, outer.quantization
     alike = a is b if a is None or b is None else a.same(b)
     return alike and inner.type == outer.type and inner.shape is not None and inner.shape == outer.shape

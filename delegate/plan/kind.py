@@ -1,4 +1,4 @@
-"""The parts of planning that depend on the kind of device: all others treat CPUs and GPUs alike."""
+"""The parts of planning that differ between CPUs and GPUs."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,10 +15,12 @@ Place = Callable[[Operand], tuple[Operand, int]]
 
 @dataclass(frozen=True)
 class Kind:
-    """fused: a graph after all passes, with an observer of them. narrowed: the planning of a loop's or a branch's
-    subgraph. gathered: a plan's steps, with where the variables of loops lie, and the operand that contains one.
-    run_cell: how cells run. lends: whether the host reads outputs where they are, so that they may not lie in the
-    memory of an input or a state, which it writes to between runs.
+    """Planning for a kind of device.
+
+    fused: runs all passes over a graph. narrowed: adapts the planning to a subgraph of a loop or a branch. gathered:
+    groups a plan's steps, given the slots of loop variables and the function that returns an operand's place. run_cell:
+    runs LSTM cells. lends: whether the host reads outputs in place: they must not share the memory of an input or a
+    state, which it writes to between runs.
     """
 
     fused: Callable[[RegionGraph, Observer | None], RegionGraph]

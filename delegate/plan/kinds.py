@@ -1,4 +1,4 @@
-"""How regions are planned for CPUs and for GPUs."""
+"""Selects how regions are planned: for CPUs or for GPUs."""
 
 from litecl.delegate.cl_op import Target
 from litecl.delegate.plan.kind import Kind
@@ -9,11 +9,11 @@ _CPU = Kind(fused, lambda planning, subgraph: planning, lambda steps, slots, pla
 
 
 def kind_of(target: Target) -> Kind:
-    """Return the kind of a device."""
+    """Return a target's kind."""
     return target.either(lambda: _CPU, _gpu)()
 
 
 def _gpu() -> Kind:
-    from litecl.delegate.plan.gpu.kind import GPU  # a process without one has no use for its passes
+    from litecl.delegate.plan.gpu.kind import GPU  # a process without a GPU needn't load its passes
 
     return GPU

@@ -1,4 +1,4 @@
-"""Turns a graph into steps: nodes are lowered in order, control operators with the subgraphs that they run."""
+"""Turns a graph into steps: lowers nodes in order, and control operators together with their subgraphs."""
 
 from litecl.delegate.cl_op import Call
 from litecl.delegate.ops.chain import Link, chain

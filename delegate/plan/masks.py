@@ -1,5 +1,5 @@
-"""Masks of attention whose rows come again and again: heads that share keys are rows of one product, and so exporters
-repeat the mask of a head for all of them, booleans by way of floats.
+"""Attention masks that repeat: heads that share keys are rows of one product, so exporters repeat a head's mask for
+all of them, booleans by way of floats.
 """
 
 import math
@@ -17,9 +17,9 @@ from litecl.interpreter.schema import TensorType
 
 
 def repeated(graph: RegionGraph, mask: int, reader: RegionNode) -> int:
-    """Return the tensor that a mask consists of, again and again; the mask itself where there is none.
+    """Return the tensor that a mask repeats, or else the mask itself.
 
-    reader: what reads the mask, and could read the tensor.
+    reader: the node that reads the mask, and would read the tensor.
     """
     whole, found = graph.specs[mask], mask
     for tensor in _origins(graph, mask):
@@ -34,7 +34,7 @@ def repeated(graph: RegionGraph, mask: int, reader: RegionNode) -> int:
 
 
 def _is_part(part: Shape, whole: Shape) -> bool:
-    """Return whether the rows of a tensor may be those of another, all of them once or more."""
+    """Return whether a tensor's shape is one repetition of ``whole``: the same rows, a divisor of their number."""
     if not 2 <= len(part) <= len(whole) or part[-1] != whole[-1]:
         return False
     alone = math.prod(part[:-2]) == math.prod(whole[:-2]) == 1
@@ -42,7 +42,7 @@ def _is_part(part: Shape, whole: Shape) -> bool:
 
 
 def _origins(graph: RegionGraph, tensor: int) -> Iterator[int]:
-    """Yield the tensors whose elements in order, once or more, are those of a tensor, as numbers or as booleans."""
+    """Yield the tensors whose elements, once or repeated in order, are a tensor's, as numbers or as booleans."""
     while (node := graph.producer(tensor)) is not None and node.is_plain:
         before = _before(graph, node)
         if before is None:
@@ -52,14 +52,14 @@ def _origins(graph: RegionGraph, tensor: int) -> Iterator[int]:
 
 
 def _before(graph: RegionGraph, node: RegionNode) -> int | None:
-    """Return the tensor whose elements a node only repeats, or gives another type; None if it does something else."""
+    """Return the tensor that a node only reshapes, repeats or casts; None if it does anything else."""
     first, op = node.inputs[0], node.node.op
     if op is RESHAPE:
         return first
     if op is CONCATENATION:
         ahead = graph.specs[first].static_shape[: node.node.options.axis]
         return first if set(node.inputs) == {first} and math.prod(ahead) == 1 else None
-    if op is CAST:  # of booleans, which are 0 and 1 as floats
+    if op is CAST:  # booleans become 0 and 1
         return first if graph.specs[first].type == TensorType.BOOL else None
     if op is NOT_EQUAL:
         zero = graph.value(node.inputs[1])

@@ -1,4 +1,4 @@
-"""Steps that may cost nothing: elements already in position, or that can be read where they are."""
+"""Steps that may be free: their elements are already in position, or can be read in place."""
 
 from litecl.delegate.cl_op import Alias, Move, Operand, Step
 from litecl.delegate.kit.claims import bits
@@ -10,7 +10,7 @@ from litecl.interpreter.graph import Array
 
 
 def settled(values: Values, node: RegionNode, step: Step) -> list[Part]:
-    """Return the works for a step of a lowering; none if it needs no launch."""
+    """Return the parts for a step of a lowering; none if it needs no launch."""
     if isinstance(step, Alias):
         if step.offset or step.output.spec.size < step.source.spec.size:
             values.planning.aliases[step.output] = Within(step.source, step.offset)
@@ -29,13 +29,13 @@ def settled(values: Values, node: RegionNode, step: Step) -> list[Part]:
 
 
 def _start(values: Values, operand: Operand, elements: Array) -> tuple[Operand, int]:
-    """Return the position of the first of some elements."""
+    """Return the position of a view's first element: the operand with the memory, and the offset in bytes."""
     root, start = values.planning.place(operand)
     return root, start + offset(elements) * operand.spec.dtype.itemsize
 
 
 def _may_read(values: Values, node: RegionNode, move: Move) -> bool:
-    """Return whether an operand may be part of another: contiguous, and not written to until it has been read."""
+    """Return whether ``into`` may be an alias of a part of ``source``: contiguous, aligned, and never overwritten."""
     source, into, graph = move.source, move.into, values.graph
     start = offset(move.at) * source.spec.dtype.itemsize
     if source.data is not None or values.has_place(into) or start % graph.alignment:

@@ -18,7 +18,7 @@ Observer = Callable[[str, RegionGraph], None]
 
 
 def seldom(module: str, name: str, operators: str) -> Pass:
-    """Return a pass whose module is imported for graphs with one of these operators: in others it finds nothing."""
+    """Return a pass whose module is imported only for graphs with one of these operators; others it leaves alone."""
     wanted = frozenset(operators.split())
 
     def run(graph: RegionGraph) -> RegionGraph:
@@ -50,9 +50,7 @@ PASSES: tuple[Pass, ...] = (
 
 
 def fused(graph: RegionGraph, observe: Observer | None = None, *, passes: Sequence[Pass] | None = None) -> RegionGraph:
-    """Return a graph after all passes. observe: called with the name of each and the graph after it. passes: those of
-    CPUs by default.
-    """
+    """Run all passes. observe: called with the name of each and the graph after it. passes: a CPU's by default."""
     told = observe or (lambda name, graph: None)
     told("claimed", graph)
     for run in PASSES if passes is None else passes:

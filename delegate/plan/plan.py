@@ -1,4 +1,4 @@
-"""A region as steps over operands, with memory assigned."""
+"""Plans a region: steps over operands, with assigned memory."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -35,14 +35,14 @@ from litecl.interpreter.op import Op
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything a runner needs to run a region.
+    """Everything that a runner needs to run a region.
 
-    ``works`` are all launches that ``steps`` consist of. ``aliases`` say where operands lie that have no memory of
-    their own. ``slots`` are the places of loop variables, and of states, that lie in a set of their loop. ``lstms`` are
-    the loops (subgraph and node) that run as an LSTM. ``arena`` gives offsets for all other operands and scratch but
-    constants, and for the sets; ``usages`` say when each is alive. ``merged`` maps nodes (subgraph and position) that
-    are fused into another one to that one. ``overwritten`` are the region's inputs whose memory a run writes to;
-    ``apart`` is that memory, which is not in the arena: whoever runs the region says where it is.
+    ``works`` are all launches of ``steps``. ``aliases`` are the positions of operands without memory of their own.
+    ``slots`` are the positions of loop variables and states that lie in their loop's sets. ``lstms`` are the loops
+    (subgraph and node) that run as an LSTM. ``arena`` has the offsets of the sets and of all other operands and scratch
+    except constants; ``usages`` are their lifetimes. ``merged`` maps nodes (subgraph and position) that are fused into
+    another one to that one. ``overwritten`` are the region's inputs whose memory a run writes to; ``apart`` are those
+    of their operands that are not in the arena: the caller of the region provides the memory.
     """
 
     region: Region
@@ -62,12 +62,12 @@ class Plan:
 
     @property
     def flops(self) -> int:
-        """Arithmetic operations of all launches, those of a loop's body counted once."""
+        """The arithmetic operations of all launches, counting a loop's body once."""
         return sum(work.launch.flops for work in self.works)
 
     @property
     def has_kernels_of_users(self) -> bool:
-        """Return whether it launches kernels of files that are not litecl's."""
+        """Return whether it launches users' kernels."""
         return any(work.launch.is_users for work in self.works)
 
     @property
@@ -82,7 +82,7 @@ class Plan:
 
     @property
     def turns(self) -> int:
-        """The number by which ``slots`` name the two sets in which states lie, beside those of loops."""
+        """The loop number that ``slots`` use for the states' two sets."""
         return len(self.loops)
 
     @property
@@ -109,10 +109,10 @@ def plan(
     owned: Collection[int] = (),
     in_float: Collection[tuple[int, int]] = (),
 ) -> Plan:
-    """Fuse and lower every node of a region of a model, with the subgraphs that it runs, and place its memory.
+    """Fuse and lower a region's nodes, with the subgraphs that they run, and assign memory.
 
-    observe: is called after every pass over every graph. owned: inputs that may be overwritten. in_float: nodes
-    (subgraph and position) that compute in float32 whatever the target's precision.
+    observe: called after every pass over every graph. owned: inputs that may be overwritten. in_float: nodes (subgraph
+    and position) that compute in float32 whatever the target's precision.
     """
     planning = Planning(source.model, source.specs, target, alignment, cl_ops, observe, in_float)
     planning.graphs[region.subgraph] = inlined(source.model, source.specs, region.subgraph, {*region.nodes})
@@ -151,9 +151,9 @@ def _run(
     owned: Collection[int] = (),
     kept: Collection[int] | None = None,
 ) -> tuple[list[Part], Values]:
-    """Return the steps of nodes of a subgraph without calls, and the operands of its tensors; see ``control.Run``.
+    """Return the steps of nodes of an inlined subgraph, and the operands of its tensors; see ``control.Run``.
 
-    kept: tensors that are read after the nodes have run; None means the subgraph's outputs.
+    kept: the tensors read after the nodes have run; None for a callee: its outputs.
     """
     if kept is None:
         planning = kind_of(planning.target).narrowed(planning, subgraph)
@@ -168,7 +168,7 @@ def _run(
 
 
 def _outputs(values: Values, region: Region, states: Sequence[State]) -> tuple[list[Operand], list[Part]]:
-    """Return the operands of what leaves a region, copies of what lies in memory that changes, and their launches."""
+    """Return the operands of a region's outputs, and copies for those whose memory may change before they are read."""
     planning = values.planning
     written = [state.before for state in states]
     written += [values.operand(t) for t in region.inputs if t not in values.overwritten]
@@ -184,7 +184,7 @@ def _outputs(values: Values, region: Region, states: Sequence[State]) -> tuple[l
 
 
 def _apart(unplaced: Plan) -> frozenset[Operand]:
-    """Return the inputs that are overwritten, but for those that lie in the memory of something else."""
+    """Return the overwritten inputs that have memory of their own."""
     inputs = zip(unplaced.region.inputs, unplaced.inputs, strict=True)
     found = {operand for tensor, operand in inputs if tensor in unplaced.overwritten}
     return frozenset(
@@ -193,8 +193,9 @@ def _apart(unplaced: Plan) -> frozenset[Operand]:
 
 
 def _usages(unplaced: Plan) -> list[Usage]:
-    """Return lifetimes in steps: of inputs and states the whole run, of outputs from their first write to its end.
-    A tensor that is computed before a loop and read in it lives as long as the loop: every iteration reads it.
+    """Return lifetimes in steps. Inputs and states live for the whole run, outputs from their first write to its end.
+
+    A tensor computed before a loop and read in it lives until the loop ends, as every iteration reads it.
     """
     numbered = _Numbering(unplaced)
     end = numbered.steps(unplaced.steps, 0)
@@ -210,7 +211,7 @@ def _usages(unplaced: Plan) -> list[Usage]:
 
 
 def _last(steps: Sequence[int], loops: Sequence[tuple[int, int]]) -> int:
-    """Return the last step at which something used at ``steps`` is alive. loops: inner ones first."""
+    """Return the end of a lifetime, given the steps of its uses. loops: inner ones first."""
     last = steps[-1]
     for start, end in loops:
         if steps[0] < start and any(start <= step <= end for step in steps):
@@ -219,8 +220,8 @@ def _last(steps: Sequence[int], loops: Sequence[tuple[int, int]]) -> int:
 
 
 class _Numbering:
-    """Numbers the steps of a plan in listed order. uses: the steps that name each thing that needs memory. loops: first
-    and last step of each, inner ones first.
+    """Numbers the steps of a plan in order. uses: the steps that use each memory. loops: the first and last step of
+    each, inner ones first.
     """
 
     def __init__(self, unplaced: Plan) -> None:
@@ -229,7 +230,7 @@ class _Numbering:
         self.loops: list[tuple[int, int]] = []
 
     def steps(self, steps: Steps, at: int) -> int:
-        """Number a sequence that begins at step ``at``; return the step after it."""
+        """Number a sequence from ``at`` on; return the next number."""
         for part in steps:
             if isinstance(part, Work):
                 for item in self._named(part):
@@ -264,7 +265,7 @@ class _Numbering:
                 yield item
 
     def memory(self, operand: Operand) -> Operand | Scratch | None:
-        """The memory that an operand needs: its sets, its root, or none for a constant."""
+        """Return the memory that an operand uses: its sets or its root; None for a constant."""
         root = self._plan.root(operand)
         if root in self._plan.slots:
             return self._plan.slots[root].sets

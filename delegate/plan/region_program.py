@@ -1,9 +1,8 @@
 """A whole plan as one kernel: the functions that it calls, and the tables that it executes. Pure data, no OpenCL.
 
-Launching a kernel takes microseconds and waking a second thread for it tens of them, as long as many operators run. So
-a CPU device runs a region as one launch of ``kernels_cl/region.cl``, whose workers stay awake from the first operator
-to the last. The program depends on which kernels a region uses, not on their shapes, so models of one kind share it in
-the cache.
+Launching a kernel takes microseconds, and waking a second thread for it tens of microseconds, as long as many operators
+run. So a CPU runs a region as one launch of ``kernels_cl/region.cl``, whose workers stay awake from the first operator
+to the last. The program depends on the kernels of a region, not on shapes, so similar models share it in the cache.
 """
 
 import hashlib
@@ -30,24 +29,24 @@ _SCALARS = {
 
 
 _LOCAL = "__local void *"
-_MOST = int(np.iinfo(np.int32).max)  # the largest count of iterations
+_MOST = int(np.iinfo(np.int32).max)  # the largest iteration count
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A kernel file built with one set of macros; ``suffix`` keeps its functions apart from those of other variants."""
+    """A kernel file built with one set of macros; ``suffix`` makes its functions' names unique."""
 
     kernel: str
     defines: tuple[tuple[str, str | int | float], ...]
 
     @property
     def suffix(self) -> str:
-        """A name that follows from the macros."""
+        """A hash of the kernel's name and macros."""
         return hashlib.sha256(repr((self.kernel, self.defines)).encode()).hexdigest()[:12]
 
     @property
     def is_users(self) -> bool:
-        """True if the kernel is a user's, which may ask for what OpenCL C knows of groups (kernels_cl/users.h)."""
+        """True if the kernel is a user's, which may use OpenCL's work-item functions (kernels_cl/users.h)."""
         return is_users(self.kernel)
 
     @property
@@ -58,7 +57,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Function:
-    """One entry of a variant, with the types of its parameters: None for a pointer to global memory, else a C type."""
+    """A function of a variant. parameters: their C types, None for a pointer to global memory."""
 
     variant: Variant
     entry: str
@@ -66,12 +65,12 @@ class Function:
 
     @property
     def name(self) -> str:
-        """The name, in the linked program, of the wrapper that unpacks arguments and calls this function."""
+        """The name of the wrapper that unpacks arguments and calls this function."""
         return f"call_{self.entry}_{self.variant.suffix}"
 
     @property
     def caller(self) -> str:
-        """The wrapper's source, appended to the kernel file so that both sides of the linker see the same types."""
+        """The wrapper's source, appended to the kernel file so that both are compiled with the same types."""
         count = len(self.parameters)
         given = ["item_0", "item_1", "item_2"]
         given += [f"SCALAR_int({count + d})" for d in range(3)] if self.variant.is_users else []
@@ -80,7 +79,7 @@ class Function:
 
     @property
     def guarded(self) -> str:
-        """A kernel, appended to the kernel file, that runs the function only if flags[flag] is not 0."""
+        """The source of a kernel, appended to the file, that runs the function only if flags[flag] is not 0."""
         types = ["__global void *" if t is None else t for t in self.parameters]
         declared = [f"{t} a{i}" for i, t in enumerate(types)]
         called = ", ".join(f"a{i}" for i in range(len(types)))
@@ -94,8 +93,8 @@ class Function:
 class RegionProgram:
     """The functions of a region, its entries and the arguments of its launches, in region.cl's layout.
 
-    places: the number of entries whose progress is counted: those that all workers reach. launches: the launches among
-    the entries, by position. own: the shifts of memory that the kernel gets as arguments of their own.
+    places: the number of entries that all workers reach, whose progress is counted. launches: the launches among the
+    entries, by position. own: the indices of the shifts of buffers that are extra arguments of the kernel.
     """
 
     functions: tuple[Function, ...]
@@ -107,7 +106,7 @@ class RegionProgram:
 
     @property
     def variants(self) -> dict[Variant, str]:
-        """The variants to compile, each once, with what is appended to their source."""
+        """The distinct variants to compile, with the callers to append to their source."""
         callers: dict[Variant, str] = {}
         for function in self.functions:
             callers[function.variant] = callers.get(function.variant, "") + function.caller
@@ -115,12 +114,12 @@ class RegionProgram:
 
     @property
     def is_straight(self) -> bool:
-        """True if it has launches alone, one after another."""
+        """True if it has only launches, without control flow."""
         return len(self.launches) == len(self.works)
 
     @property
     def functions_macro(self) -> str:
-        """The macros from which region.cl generates prototypes and calls, and arguments of their own."""
+        """The macros from which region.cl generates prototypes, calls, and extra arguments."""
         functions = "#define FUNCTIONS(F) " + " ".join(f"F({i}, {f.name})" for i, f in enumerate(self.functions)) + "\n"
         if not self.own:
             return functions
@@ -130,11 +129,11 @@ class RegionProgram:
 def region_program(
     steps: Steps, address: Callable[[Arg], int], most_iterations: int | None = None, *, has_local: bool = False
 ) -> RegionProgram | None:
-    """Return the program that runs steps one after another, or None if a launch has groups whose work-items wait for
-    each other, or a parameter of a type that it cannot pass.
+    """Return the program that runs steps one after another; None if a launch needs barriers, local memory without
+    ``has_local``, or a parameter of an unsupported type.
 
-    address: of every argument but scalars and local memory, as region.cl's POINTER reads it. most_iterations: of a loop
-    each time it runs. has_local: whether functions can be given local memory.
+    address: of every argument but scalars and local memory, as region.cl's POINTER reads it. most_iterations: the limit
+    each time a loop runs. has_local: whether functions can use local memory.
     """
     tables = _Tables(address, most_iterations)
     launches = [work.launch for work in works_of(steps)]
@@ -147,7 +146,7 @@ def region_program(
 
 
 class _Tables:
-    """The two tables as they grow, entry by entry. places: the number of entries whose progress region.cl counts."""
+    """The two tables under construction. places: the number of entries whose progress region.cl counts."""
 
     def __init__(self, address: Callable[[Arg], int], most_iterations: int | None) -> None:
         self._address, self._most = address, most_iterations
@@ -190,7 +189,7 @@ class _Tables:
         self._land(over)
 
     def _loop(self, loop: Loop) -> None:
-        """Add the body, then the decision on another iteration: a count that the model gives, or the condition."""
+        """Add a loop: the body, then a branch back by trip count or, if that is unknown, by the condition."""
         trips = loop.trips if loop.trips is not None and loop.trips <= _MOST else None
         counts = trips is not None or self._most is not None
         if counts:
@@ -226,7 +225,7 @@ class _Tables:
         self.args += (x, y, z) if function.variant.is_users else ()
 
     def _packed(self, arg: Arg) -> int:
-        """Return an argument as region.h unpacks it: of local memory its size."""
+        """Pack an argument for region.h; local memory is passed by its size."""
         if isinstance(arg, Local):
             return arg.size_bytes
         return _bits(arg) if isinstance(arg, np.generic) else self._address(arg)
@@ -238,7 +237,7 @@ class _Tables:
         return len(self.works) - 1
 
     def _under(self, code: Control, predicate: Operand, to: int = 0) -> int:
-        """Add an entry that jumps if the predicate holds; return its position."""
+        """Add an entry that jumps depending on the predicate; return its position."""
         entry = self._control(code, to=to)
         self.args.append(self._address(predicate))
         return entry
@@ -249,7 +248,7 @@ class _Tables:
 
 
 def function_of(launch: Launch) -> Function | None:
-    """Return the function that a launch calls; None if it has a parameter of a type that cannot be passed."""
+    """Return the function that a launch calls; None if a parameter's type can't be passed."""
     scalars = [arg.dtype for arg in launch.args if isinstance(arg, np.generic)]
     if any(dtype not in _SCALARS for dtype in scalars):
         return None
@@ -258,19 +257,19 @@ def function_of(launch: Launch) -> Function | None:
 
 
 def _type(arg: Arg) -> str | None:
-    """Return the C type of a parameter that is no pointer to global memory, and None for one that is."""
+    """Return the C type of a parameter; None for a pointer to global memory."""
     if isinstance(arg, Local):
         return _LOCAL
     return _SCALARS[arg.dtype] if isinstance(arg, np.generic) else None
 
 
 def _unpacked(kind: str | None, i: int) -> str:
-    """Return how a caller reads its i-th argument."""
+    """Return the expression that reads a caller's i-th argument."""
     if kind is None:
         return f"POINTER({i})"
     return f"LOCAL_MEMORY({i})" if kind == _LOCAL else f"SCALAR_{kind}({i})"
 
 
 def _bits(scalar: np.generic) -> int:
-    """Return a scalar's bits, widened with zeros."""
+    """Return a scalar's bits, zero-extended."""
     return int.from_bytes(scalar.tobytes(), "little")

@@ -1,4 +1,4 @@
-"""Data shared by the host and a whole region's kernel (kernels_cl/region.cl): a plan's table, and memory layouts."""
+"""Tables and memory layouts shared by the host and a region's kernel (kernels_cl/region.cl)."""
 
 from enum import IntEnum
 
@@ -6,12 +6,11 @@ from litecl.interpreter.dataclass import dataclass
 
 
 class Control(IntEnum):
-    """Codes of entries other than launches. The codes of launches are the numbers of their functions.
+    """Codes of control entries. The code of a launch is the index of its function.
 
-    BLOCK: everything up to the entry ``to``. JUMP: continue there. UNLESS, WHILE: do so if the boolean that the first
-    argument points to is false, or true. REPEAT: do so until ``loop`` has run ``times``. SWAP: swap the loop's two sets
-    of variables. START: the loop has not run yet. COUNT: it runs once more; the run ends if it has run ``times``
-    already.
+    BLOCK: starts a block that ends before entry ``to``. JUMP: jump to ``to``. UNLESS, WHILE: jump if the boolean that
+    the first argument points to is false, or true. REPEAT: jump until ``loop`` has run ``times``. SWAP: swap the loop's
+    two sets of variables. START: reset the loop's count. COUNT: increment it; the run ends if it is ``times`` already.
     """
 
     BLOCK = -1
@@ -28,8 +27,8 @@ class Control(IntEnum):
 class Entry:
     """An entry of the table: a launch, or a step of control flow, which uses ``to``, ``loop`` and ``times``.
 
-    size_0, size_1, size_2: a launch's work-items in three dimensions. first_arg: position of its first argument.
-    place: its index among the entries that all workers reach.
+    size_0, size_1, size_2: a launch's global size. first_arg: the index of the first argument. place: the index among
+    the entries that all workers reach.
     """
 
     code: int
@@ -44,8 +43,8 @@ class Entry:
 
 
 class StepTime(IntEnum):
-    """The times of an entry, by the processor's counter: when it first began, how many cycles those of its runs took
-    that were measured, how often it ran, and how many of these runs were measured.
+    """The times of an entry, by the processor's cycle counter: its first start, the total cycles of its measured runs,
+    the number of runs, and the number of measured ones.
     """
 
     FIRST = 0
@@ -55,7 +54,7 @@ class StepTime(IntEnum):
 
 
 class LaunchLine(IntEnum):
-    """Cache lines that tell workers waiting for a block about its launch. NUMBER is odd while others are written."""
+    """Cache lines that announce a block's launch to waiting workers. NUMBER is odd while the others are written."""
 
     NUMBER = 0
     ENTRY = 1
@@ -65,14 +64,12 @@ class LaunchLine(IntEnum):
 
 
 class NativeCall(IntEnum):
-    """The arguments of a region's function (kernels_cl/region_native.h), in units of 8 bytes: addresses, then
-    numbers.
+    """The arguments of a region's function (kernels_cl/region_native.h), in units of 8 bytes: addresses, then numbers.
 
-    FUNCTIONS: of the addresses of functions, by number. DOOR, TAKE, LEAD: of the crew (kernels_cl/crew.c), and ALONG:
-    of what its helpers call, unless there is one worker. TIMES: where the times of steps begin behind progress. NUMBER:
-    of the run, which the crew writes.
-    GATE: before Python's lock (kernels_cl/gate.h), or 0. MEASURED: whether runs find out if helpers pay. RUNS, ALONE,
-    TOGETHER: what they have found (kernels_cl/region_native.h).
+    FUNCTIONS: the table of functions' addresses. DOOR, TAKE, LEAD: the crew's (kernels_cl/crew.c), and ALONG: the
+    function that its helpers call; unused with one worker. TIMES: the index of the step times after PROGRESS. NUMBER:
+    the run's, which the crew writes. GATE: the gate before the GIL (kernels_cl/gate.h), or 0. MEASURED: whether runs
+    measure if helpers pay. RUNS, ALONE, TOGETHER: their measurements (kernels_cl/region_native.h).
     """
 
     ARENA = 0
@@ -98,9 +95,7 @@ class NativeCall(IntEnum):
 
 
 class Shift(IntEnum):
-    """The addend of an offset: nothing, the distance to the constants, or, from SETS on, to one of a loop's
-    two sets.
-    """
+    """The index of an offset's addend: 0, the distance to the constants, or, from SETS on, to a loop's two sets."""
 
     NONE = 0
     CONSTANTS = 1
@@ -108,16 +103,14 @@ class Shift(IntEnum):
 
 
 class Count(IntEnum):
-    """The number of the loop that ran too often plus 1, then how often each has run."""
+    """ENDLESS: the number of a loop that ran too often plus 1, or 0. LOOPS: loops' iteration counts from here on."""
 
     ENDLESS = 0
     LOOPS = 1
 
 
 class RegionSize(IntEnum):
-    """LINE_BYTES: the space for a counter that one worker writes. OFFSET_BITS: the bits of an address below its
-    shift.
-    """
+    """LINE_BYTES: the size of a cache line, one per counter. OFFSET_BITS: the bits of an address below its shift."""
 
     LINE_BYTES = 64
     OFFSET_BITS = 48
@@ -131,7 +124,7 @@ class LoopFlag(IntEnum):
 
 
 class BranchFlag(IntEnum):
-    """The state of a queued branch on the device: whether one side runs, and whether the other does."""
+    """The state of a queued branch on the device: whether each side runs."""
 
     THEN = 0
     OTHERWISE = 1

@@ -1,7 +1,7 @@
-"""The state-store variables that a region uses, and the memory of their values.
+"""The state store's variables that a region uses, and the memory of their values.
 
-A variable that the region gives another value lies in two sets, as the variables of a loop do: a run reads one and
-writes the other, and when it has ended well they change places. So a run that fails leaves the old values.
+A variable that the region assigns has two copies in memory, in two sets, like a loop variable: a run reads one and
+writes the other, and after a successful run they are swapped. A failed run therefore keeps the old values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ Operands = Mapping[int, Operand]
 
 
 def places(planning: Planning, region: Region) -> tuple[Operands, Operands]:
-    """Return the operands of what a region finds of its variables, and of what its nodes can leave in its place."""
+    """Return the operands of the variables' old values, and of the new values that the region's nodes compute."""
     graph, specs = planning.model.subgraphs[region.subgraph], planning.specs[region.subgraph]
     nodes = [graph.nodes[i] for i in region.nodes]
     updated = {t for node in nodes for t in updated_by(node)}
@@ -28,9 +28,9 @@ def places(planning: Planning, region: Region) -> tuple[Operands, Operands]:
 
 
 def states(values: Values, region: Region, before: Operands) -> tuple[tuple[State, ...], list[Part]]:
-    """Return the states of a region that is lowered, and copies of new values that lie elsewhere.
+    """Return the states of a lowered region, and the copies of new values that lie elsewhere.
 
-    before: what the region finds, by tensor.
+    before: the operands of old values, by tensor.
     """
     found: list[State] = []
     copies: list[Part] = []
@@ -47,7 +47,7 @@ def states(values: Values, region: Region, before: Operands) -> tuple[tuple[Stat
 
 
 def _before(variable: RegionVariable, before: Operands, after: Operand | None) -> Operand:
-    """Return where a variable's value lies when a region begins, for it to lie there even if no node reads it."""
+    """Return the operand of a variable's old value, which needs memory even if no node reads it."""
     if variable.before is not None:
         return before[variable.before]
     assert after is not None
@@ -55,7 +55,7 @@ def _before(variable: RegionVariable, before: Operands, after: Operand | None) -
 
 
 def _place(planning: Planning, found: Sequence[State]) -> None:
-    """Give every state that changes a place in both sets."""
+    """Assign each changing state a slot in both sets."""
     offsets, end = {}, 0
     changing = [state for state in found if state.after is not None]
     for state in changing:

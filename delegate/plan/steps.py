@@ -6,13 +6,13 @@ from litecl.delegate.cl_op import Const, Launch, Operand, Scratch
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.run.variables import VariableKey
 
-# Iterations of a loop that one kernel may run even if the time of an invoke is limited.
+# Trip count up to which one kernel may run a loop even if the invoke's time is limited.
 _SURELY_SHORT = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A launch, and the node (its position in its subgraph) that it belongs to."""
+    """A launch, and its node (a position in its subgraph)."""
 
     node: int
     launch: Launch
@@ -20,7 +20,7 @@ class Work:
 
     @property
     def size_bytes(self) -> int:
-        """Return the bytes of all memory that the launch is given, each part once: the least that it moves."""
+        """Return the size of all distinct memory arguments: a lower bound on the bytes that the launch moves."""
         return sum(arg.size_bytes for arg in {*self.launch.args} if isinstance(arg, Operand | Const | Scratch))
 
 
@@ -39,9 +39,8 @@ class Branch:
 class Loop:
     """Runs ``condition``, and as long as the predicate holds then ``body`` and ``condition`` again.
 
-    number: of the loop within its plan. swaps: whether the loop has two sets of variables (``Slot``) that are swapped
-    after every iteration. trips: the number of iterations, if the model determines it: then the condition is not
-    needed.
+    number: of the loop within its plan. swaps: whether the loop has two sets of variables (``Slot``), swapped after
+    every iteration. trips: the trip count if the model determines it; the condition is then unused.
     """
 
     node: int
@@ -63,7 +62,7 @@ class Within:
 
 
 def place_of(operand: Operand, aliases: Mapping[Operand, Within]) -> tuple[Operand, int]:
-    """Return the operand with memory of its own that contains one, and the offset in bytes."""
+    """Follow aliases to the operand with memory of its own; return it and the offset in bytes."""
     offset = 0
     while operand in aliases:
         within = aliases[operand]
@@ -73,10 +72,11 @@ def place_of(operand: Operand, aliases: Mapping[Operand, Within]) -> tuple[Opera
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """The place of a loop variable: ``offset`` bytes into one of the two sets that ``sets`` consists of.
+    """The position of a loop variable: ``offset`` bytes into one of the two halves of ``sets``.
 
-    set_bytes: of each set. written: False in the set that an iteration reads, True in the one that it writes. loop: its
-    number; the whole region counts as one more loop, of which every run is an iteration, and states are its variables.
+    set_bytes: the size of each set. written: False for the set that an iteration reads, True for the one that it
+    writes. loop: its number; the region itself counts as one more loop, whose iterations are runs and whose variables
+    are states.
     """
 
     sets: Scratch
@@ -88,10 +88,10 @@ class Slot:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A variable of the state store: where the region reads it, and where it leaves the new value, None if it has none.
+    """A variable of the state store. before: its old value. after: its new value, None if the region doesn't write it.
 
-    before and after lie in two sets, like a loop's, which change places after every run that ends well. read: whether
-    the region reads the variable before it has written it.
+    before and after lie in two sets, like a loop's, which are swapped after every successful run. read: whether the
+    region reads the variable before it writes it.
     """
 
     key: VariableKey
@@ -112,7 +112,7 @@ Steps = Sequence[Part]
 
 
 def works_of(steps: Steps) -> Iterator[Work]:
-    """Yield every launch, once each, in listed order."""
+    """Yield every launch once, in order."""
     for part in steps:
         if isinstance(part, Work):
             yield part
@@ -122,7 +122,7 @@ def works_of(steps: Steps) -> Iterator[Work]:
 
 
 def control_of(steps: Steps) -> Iterator[Branch | Loop]:
-    """Yield every branch and loop, an inner one after the one around it."""
+    """Yield every branch and loop, outer ones first."""
     for part in steps:
         if not isinstance(part, Work):
             if not isinstance(part, OneGroup):
@@ -142,12 +142,12 @@ def groups_of(steps: Steps) -> Iterator[OneGroup]:
 
 
 def inside(part: Branch | Loop | OneGroup) -> tuple[Steps, ...]:
-    """Return the sequences that a part consists of."""
+    """Return a part's sequences of steps."""
     if isinstance(part, OneGroup):
         return (part.steps,)
     return (part.then, part.otherwise) if isinstance(part, Branch) else (part.condition, part.body)
 
 
 def may_be_long(steps: Steps) -> bool:
-    """Return whether steps hold a loop whose iterations are unknown or many, which the time of an invoke may end."""
+    """Return whether any loop has an unknown or large trip count, so that a time limit may have to end it."""
     return any(loop.trips is None or loop.trips > _SURELY_SHORT for loop in control_of(steps) if isinstance(loop, Loop))

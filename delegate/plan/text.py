@@ -1,4 +1,4 @@
-"""A region's graph as text, one node a line, to see what a pass did."""
+"""A region's graph as text, one node per line, to show the effect of a pass."""
 
 from collections.abc import Iterator
 
@@ -8,9 +8,7 @@ from litecl.interpreter.graph import ABSENT, Shape
 
 
 def describe(graph: RegionGraph) -> str:
-    """Return a graph as text: tensors by their number, ``#`` before the positions of the nodes that a line stands
-    for.
-    """
+    """Return a graph as text: ``%`` marks tensors by number, ``#`` the positions of the nodes fused into a line."""
     inputs = sorted(t for t in graph.readers if graph.value(t) is None and graph.producer(t) is None)
     lines = [f"subgraph {graph.subgraph}({', '.join(_tensor(graph, t) for t in inputs)})"]
     lines += [f"  {line}" for node in graph.nodes for line in _node(graph, node)]
@@ -26,13 +24,13 @@ def _node(graph: RegionGraph, node: RegionNode) -> Iterator[str]:
 
 
 def _origin(graph: RegionGraph, position: int) -> str:
-    """Return where a node comes from: its position, after the subgraph that a call ran."""
+    """Return a node's origin: its position, after the subgraph if it was inlined."""
     subgraph, node = graph.origins[position]
     return f"#{node}" if subgraph == graph.subgraph else f"#{subgraph}:{node}"
 
 
 def _fused(graph: RegionGraph, node: RegionNode) -> Iterator[str]:
-    """Yield what passes have found about a node."""
+    """Yield what passes have added to a node."""
     yield from (_step(graph, step) for step in node.steps)
     if node.pads != Pads():
         yield f"pads {node.pads.top} {node.pads.bottom} {node.pads.left} {node.pads.right}"

@@ -1,4 +1,4 @@
-"""The operands of the tensors of one run of a subgraph, and their memory once it is decided."""
+"""The operands of a subgraph's tensors in one run, and their memory once it is decided."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -19,12 +19,13 @@ from litecl.interpreter.schema import TensorType
 
 @dataclass
 class Planning:
-    """A plan under construction: what it is made for, and what all runs of subgraphs have found about their operands.
+    """A plan under construction: its model and target, and the operands' memory in all runs of subgraphs.
 
-    observe: called with the name of every pass and the graph after it. aliases: positions of operands without memory of
-    their own. slots: positions of loop variables. lstms, loops: loops (subgraph and node) that run as an LSTM, and the
-    others, by number. merged: nodes fused into another one, with that one. graphs: subgraphs without calls. in_float:
-    nodes (subgraph and position) that compute in float32 whatever the target's precision.
+    observe: called with the name of every pass and the graph after it. aliases: the positions of operands without
+    memory of their own. slots: the positions of loop variables and states. lstms, loops: the loops (subgraph and node)
+    that run as an LSTM, and the others, by number. merged: nodes fused into another one, with that one. graphs:
+    subgraphs with calls inlined. in_float: nodes (subgraph and position) that compute in float32 whatever the target's
+    precision.
     """
 
     model: Model
@@ -42,32 +43,33 @@ class Planning:
     graphs: dict[int, Inlined] = field(default_factory=dict)
 
     def graph(self, subgraph: int) -> Inlined:
-        """Return a subgraph as its nodes are planned."""
+        """Return a subgraph with calls inlined."""
         if subgraph not in self.graphs:
             self.graphs[subgraph] = inlined(self.model, self.specs, subgraph)
         return self.graphs[subgraph]
 
     def target_of(self, origins: Iterable[Origin]) -> Target:
-        """Return the device as nodes that one launch computes see it: without halves if one of them does without."""
+        """Return the target for fused nodes: without half weights if one of them must compute in float32."""
         if any(origin in self.in_float for origin in origins):
             return replace(self.target, half_weights=False)
         return self.target
 
     def place(self, operand: Operand) -> tuple[Operand, int]:
-        """Return the operand whose memory contains one, and the offset in bytes."""
+        """Return the operand whose memory contains this one, and the offset in bytes."""
         return place_of(operand, self.aliases)
 
 
 class Values:
-    """The operands of a graph's tensors, each made once: where a pass has put it, or with memory of its own. pinned:
-    operands that tensors must end up in. overwritten: tensors that a node overwrites in place.
+    """The operands of a graph's tensors, each created once: at the position that a pass assigned, or with own memory.
+
+    pinned: the operands with prescribed memory. overwritten: the tensors that a node overwrites in place.
     """
 
     def __init__(self, planning: Planning, graph: RegionGraph, pinned: Collection[Operand]) -> None:
         self.planning, self.graph = planning, graph
         self.pinned = set(pinned)
         self._operands = dict(graph.given)
-        self._newest: dict[int, Operand] = {}  # variable tensors that a node of this run has updated
+        self._newest: dict[int, Operand] = {}  # the values of variable tensors that nodes of this run have updated
         read = origins(graph.source, [node.position for node in graph.nodes])
         written = {read.get(node.inputs[0], node.inputs[0]) for node in graph.nodes if node.in_place}
         self.overwritten = written | {t for t, origin in read.items() if origin in written}
@@ -86,11 +88,11 @@ class Values:
         return self._newest.get(tensor) or self.operand(tensor)
 
     def inputs(self, node: RegionNode) -> list[Operand | None]:
-        """Return what a node reads, None if it is absent."""
+        """Return a node's input operands, None for absent ones."""
         return [None if t == ABSENT else self.newest(t) for t in node.inputs]
 
     def outputs(self, node: RegionNode) -> list[Operand]:
-        """Return what a node writes: its outputs, and the new values of the variables that it updates."""
+        """Return a node's output operands, then the new values of the variables that it updates."""
         if node.in_place:
             self._operands.setdefault(node.outputs[0], self.newest(node.inputs[0]))
         return [*(self.operand(t) for t in node.outputs), *(self._state(t) for t in node.states)]
@@ -103,7 +105,7 @@ class Values:
         return after
 
     def work(self, position: int, launch: Launch) -> Work:
-        """Return the work of a launch on behalf of a node: the records that it is given become constants."""
+        """Return a node's launch as work, its record arguments replaced by constants."""
         subgraph, node = self.graph.origins[position]
         return Work(node, with_constants(launch), subgraph)
 
@@ -112,13 +114,13 @@ class Values:
         return tensor in self.graph.kept or tensor in self.graph.readers
 
     def copy(self, position: int, source: Operand, into: Operand) -> Work:
-        """Return the work that copies a whole tensor for a node."""
+        """Return a node's work that copies a whole tensor."""
         flat = view((source.spec.size,))
         launch = copy(source, flat, into, flat, bits(source.spec), self.planning.target)
         return self.work(position, launch)
 
     def assign(self, position: int, source: Operand, into: Operand) -> list[Part]:
-        """Make one operand the value of another: an alias, or a copy if its memory is already decided."""
+        """Give ``into`` the value of ``source``: as an alias, or by a copy if its memory is already decided."""
         if self.planning.place(source) == self.planning.place(into):
             return []
         if self.has_place(into):
@@ -127,5 +129,5 @@ class Values:
         return []
 
     def has_place(self, operand: Operand) -> bool:
-        """Return whether it is settled where an operand lies."""
+        """Return whether an operand's memory is decided."""
         return operand in self.pinned or operand in self.planning.aliases

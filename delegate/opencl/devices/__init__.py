@@ -1,1 +1,1 @@
-"""OpenCL devices: finding, choosing and opening them, and their programs."""
+"""Finds, chooses and opens OpenCL devices, and builds their programs."""

@@ -1,4 +1,4 @@
-"""An OpenCL device: choosing one, and what a region needs from it. Data that threads share is locked."""
+"""Chooses and opens OpenCL devices, and provides regions with queues and buffers. Shared data is locked."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
@@ -28,17 +28,18 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array
 
-# PoCL's device that runs in the calling thread, and the one that uses every core, each before and from version 4.
+# PoCL's device that runs in the calling thread, and the one that uses all cores: names before version 4, and since.
 _SINGLE, _ALL = ("basic", "cpu-minimal"), ("pthread", "cpu")
-_NO_PLATFORM = "PLATFORM_NOT_FOUND"  # the loader's words where no driver is installed
+_NO_PLATFORM = "PLATFORM_NOT_FOUND"  # the ICD loader's error if no driver is installed
 _sub_devices: dict[tuple[int, int], Any] = {}
 _listing = fork.Section()  # one thread at a time lists devices, opens them and makes sub-devices
 
 
 @on_ample_stack
 def devices(*, gpus: bool | None = None) -> list[Any]:
-    """Return every OpenCL device of every platform, or only GPUs, or all others. Raises DelegateError if there is no
-    OpenCL at all, or no longer.
+    """Return every OpenCL device of every platform, or only GPUs, or all but GPUs.
+
+    Raises DelegateError if OpenCL is missing or lost.
     """
     with _listing.lock:
         set_environment()
@@ -55,7 +56,7 @@ def devices(*, gpus: bool | None = None) -> list[Any]:
 
 
 def _devices_of(platform: Any, gpus: bool | None) -> list[Any]:
-    """Return a platform's devices. PoCL, which starts threads when asked for them, has GPUs only if a user says so."""
+    """Return a platform's devices. PoCL has GPUs only if the user chose its devices; asking starts threads."""
     if gpus and platform.name == POCL and not names_devices():
         return []
     return list(platform.get_devices())
@@ -67,7 +68,7 @@ def is_gpu(device: Any) -> bool:
 
 
 def gpus(found: Sequence[Any]) -> list[Any]:
-    """Return GPUs in order of preference: those with memory of their own first."""
+    """Return GPUs in order of preference, discrete ones first."""
     kept = [device for device in found if not fork.lost(_Needs(needs_threads(device)))]
     return sorted(kept or found, key=lambda gpu: bool(gpu.host_unified_memory))
 
@@ -75,10 +76,10 @@ def gpus(found: Sequence[Any]) -> list[Any]:
 def processors(
     found: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None = None
 ) -> Iterator[Any]:
-    """Yield the processor's device that suits a model, then those to try if it cannot be used.
+    """Yield the device that suits a model, CPUs first, then alternatives.
 
-    demand: of the model. tuned: the tuning of a device. directory: where facts about devices are cached. Raises
-    DelegateError if there is none.
+    demand: the model's. tuned: returns a device's tuning. directory: the cache of facts about devices. Raises
+    DelegateError if there is no device.
     """
     left = list(found)
     if not left:
@@ -92,14 +93,14 @@ def processors(
 
 
 class _Needs(NamedTuple):
-    """The needs of a device, for fork.py."""
+    """A device's needs, for fork.py."""
 
     needs_threads: bool
     needs_runtime: bool = True
 
 
 def _cpu(cpus: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None) -> Any:
-    """Return the device of the best runtime; for one thread one that has no others, of another runtime if need be."""
+    """Return the device of the best runtime; for one thread a single-threaded one, of another runtime if need be."""
     found = preferred(cpus, demand, tuned, directory)
     several = (device for device in found if device.name.startswith(_ALL) and not device.name.startswith(_SINGLE))
     chosen = next(several, found[0])
@@ -111,8 +112,9 @@ def _cpu(cpus: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], di
 
 
 def _part_of(device: Any, num_threads: int | None) -> Any:
-    """Return the device, or for fewer threads than it has a sub-device, made once, since each has its own programs. A
-    device that cannot be partitioned (PoCL 7.1's) is used whole.
+    """Return the device, or a sub-device for fewer threads, created once, since each has its own programs.
+
+    A device that can't be partitioned (PoCL 7.1's) is used whole.
     """
     if num_threads is None or not 1 < num_threads < device.max_compute_units:
         return device
@@ -132,8 +134,9 @@ def needs_threads(device: Any) -> bool:
 
 
 def target_of(device: Any, directory: Path | None = None) -> Target:
-    """Return what a lowering may know of a device. directory: where facts about it are cached. Raises KernelBuildError
-    if the device's compiler cannot build anything.
+    """Return the device properties that a lowering may use. directory: the cache of facts about devices.
+
+    Raises KernelBuildError if the device's compiler doesn't work.
     """
     able = capabilities(device, directory)
     of_both = device.max_compute_units, able.float64, device.max_work_group_size, device.local_mem_size
@@ -143,14 +146,14 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
 
 
 def _has_fine_grained_svm(device: Any) -> bool:
-    """Return whether the host may read and write device memory in place; before OpenCL 2.0 devices cannot tell."""
+    """Return whether the driver reports fine-grained shared memory; before OpenCL 2.0 it can't."""
     if int(device.version.split()[1].split(".")[0]) < 2:
         return False
     return bool(device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
 
 
 class _SharedBytes:
-    """Memory that numpy wraps in an array, kept as long as the array lives."""
+    """An SVM allocation as an array, kept alive by it."""
 
     def __init__(self, allocation: Any, size_bytes: int) -> None:
         self._allocation = allocation
@@ -166,9 +169,8 @@ class _SharedBytes:
 class Device:
     """A device with its context, a queue and programs. Models share the context and programs, but not queues.
 
-    cache_dir: where program binaries are kept, or None for nowhere. given: the user's context, to be used.
-    alignment: of a sub-buffer's origin, in bytes. has_svm: whether its driver says that the host may read and write
-    some of its memory in place. Raises DelegateError.
+    cache_dir: the cache of program binaries, or None. given: the user's context to use, if any. alignment: of a
+    sub-buffer's origin, in bytes. has_svm: whether the driver reports fine-grained shared memory. Raises DelegateError.
     """
 
     device: Any
@@ -208,21 +210,21 @@ class Device:
 
     @property
     def shares_memory(self) -> bool:
-        """Return whether it is a CPU whose memory the host reads and writes in place."""
+        """Return whether the device is a CPU whose memory the host accesses in place."""
         return self.target.memory == "host" and self.has_svm
 
     @property
     def is_integrated(self) -> bool:
-        """Return whether it is a GPU whose memory is the host's."""
+        """Return whether the device is a GPU that uses the host's memory."""
         return self.target.memory == "integrated"
 
     @property
     def has_own_memory(self) -> bool:
-        """Return whether it is a GPU whose memory is not the host's."""
+        """Return whether the device is a GPU with its own memory."""
         return self.target.memory == "own"
 
     def with_own_queue(self) -> "Device":
-        """Return the same device with a queue for one region, which need not wait for the work of others."""
+        """Return the same device with a new queue, so that a region doesn't wait for others."""
         other = copy.copy(self)
         other.queue = self._new_queue()
         return other
@@ -232,11 +234,11 @@ class Device:
         return cl.CommandQueue(self.context, self.device, properties=flags)
 
     def shared_buffer(self, size_bytes: int) -> tuple[Any, Array | None]:
-        """Allocate device memory; return it, and as host bytes if the device shares it. Raises OutOfDeviceMemory."""
+        """Allocate device memory; return it and its host view, None if it isn't shared. Raises OutOfDeviceMemory."""
         return self.svm_buffer(size_bytes) if self.shares_memory else (self.buffer(size_bytes), None)
 
     def svm_buffer(self, size_bytes: int) -> tuple[Any, Array]:
-        """Allocate fine-grained shared virtual memory; return it, and as host bytes. Raises OutOfDeviceMemory."""
+        """Allocate fine-grained shared virtual memory; return it and its host view. Raises OutOfDeviceMemory."""
         flags = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
         with typed_errors(f"allocating {size_bytes} bytes"):
             shared = cl.SVMAllocation(self.context, max(1, size_bytes), self.alignment, flags)

@@ -1,4 +1,4 @@
-"""Building OpenCL programs for one device, with a cache of their binaries on disk."""
+"""Builds OpenCL programs for one device, and caches their binaries on disk."""
 
 import threading
 import warnings
@@ -26,7 +26,7 @@ _TRIES = 3
 
 
 class File(NamedTuple):
-    """A kernel file to compile. options: its macros. before, after: other parts of its text."""
+    """A kernel file to compile. options: its macros. before, after: text around the file's."""
 
     name: str
     options: tuple[str, ...]
@@ -35,13 +35,14 @@ class File(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The whole text."""
+        """The complete source text."""
         return self.before + source_of(self.name) + self.after
 
 
 class Programs:
-    """The programs of one context, built by one thread at a time. ``macros`` are defined for all of them. Each distinct
-    program is kept once, as long as the process lives. cache_dir: where binaries are kept, or None.
+    """The programs of one context, built by one thread at a time and each kept once.
+
+    macros: defined for all programs. cache_dir: the cache of binaries, or None.
     """
 
     needs_runtime, needs_threads = True, False
@@ -54,7 +55,7 @@ class Programs:
         self._identity = identity(device)
         self._is_pocl = device.platform.name == POCL
         self.cache_hits = 0
-        self.lock: Any = threading.RLock()  # a handler of signals may need a program while one is being built
+        self.lock: Any = threading.RLock()  # reentrant: a signal handler may need a program during a build
         fork.register(self)
 
     def kernel(self, name: str, entry: str, defines: Defines) -> Any:
@@ -62,7 +63,7 @@ class Programs:
         return self._kernel(name, entry, source_of(f"{name}.cl"), self._options(name, defines))
 
     def guarded_kernel(self, launch: Launch) -> Any:
-        """Return a kernel with two extra arguments, flags and an index: it does nothing while flags[index] is 0."""
+        """Return a kernel with two extra arguments, flags and an index, that does nothing if flags[index] is 0."""
         function = function_of(launch)
         if function is None:
             raise KernelBuildError(f"{launch.entry} has arguments that cannot be passed on")
@@ -72,7 +73,7 @@ class Programs:
 
     def _kernel(self, name: str, entry: str, source: str, options: tuple[str, ...]) -> Any:
         key = self._key(name, (source, *options))
-        if key not in self._built:  # what is built is returned without a lock, even while something else is being built
+        if key not in self._built:  # no lock if built, even during another build
             with self.lock:
                 self._built[key] = self._built.get(key) or self._made(key, lambda: self._build(key, source, options))
         program = self._built[key]
@@ -90,14 +91,14 @@ class Programs:
         macros = {name: 1 for name, given in asked.items() if given}
         main = File("region.cl", self._options("region", macros), before=region.functions_macro)
         files = [*(self._part(*part) for part in region.variants.items()), main]
-        texts = (text for file in files for text in (file.source, *file.options))  # long: made again only to build
+        texts = (text for file in files for text in (file.source, *file.options))  # long, so not kept
         key = self._key("region", texts)
         with self.lock:
             self._built[key] = self._built.get(key) or self._made(key, lambda: self._linked(key, files))
         return kernel_object(self._built[key], "run")
 
     def _made(self, key: str, build: Callable[[], Any]) -> Any:
-        """Return a program from the cache, or else built, if the driver has disk space for what it writes."""
+        """Load a program from the cache or build it. Raises DelegateError if the driver lacks disk space."""
         self.check_room()
         with phase("load"):
             loaded = self.load(key)
@@ -107,7 +108,7 @@ class Programs:
             return build()
 
     def load(self, key: str) -> Any:
-        """Return a program from the cache, or None if there is none that this driver accepts."""
+        """Load a program from the cache; return None if it is missing or the driver rejects it."""
         binary = binaries.read(self._cache_dir, key)
         if binary is None:
             return None
@@ -122,14 +123,12 @@ class Programs:
         return cl.Program(self._context, [self._device], [binary]).build(cache_dir=False)
 
     def check_room(self) -> None:
-        """Raise DelegateError if the driver has no disk space for what it is about to compile or unpack. PoCL compiles
-        a kernel at its first launch.
-        """
+        """Raise DelegateError if the driver lacks disk space to compile or unpack; PoCL compiles at a first launch."""
         if self._is_pocl:
             check_room()
 
     def save(self) -> None:
-        """Write new binaries to the cache; call after a first run, when the driver has finished its kernels.
+        """Write new binaries to the cache; call after a first run, when the driver has compiled all kernels.
 
         A driver that returns no binary is not an error: the next process builds the program again.
         """
@@ -142,11 +141,11 @@ class Programs:
                 binaries.keep(self._cache_dir, key, binary_of(self._built[key]))
 
     def _finished(self, key: str, program: Any) -> Any:
-        """Return a program that is machine code, and write it to the cache; for PoCL a copy made of its binary.
+        """Return a program, for PoCL one that is machine code and cached.
 
-        PoCL compiles a kernel when it is first launched, or when its binary is asked for: so it is asked here, and a
-        program made of the binary has nothing left to compile. Other drivers may finish kernels in a first run: their
-        binaries are left to ``save``.
+        PoCL compiles kernels at their first launch or when asked for the binary. So the binary is requested here, and
+        a program created from it has nothing left to compile. Other drivers may finish kernels in a first run, so
+        ``save`` writes their binaries.
         """
         if not self._is_pocl:
             self._unsaved.add(key)
@@ -171,11 +170,11 @@ class Programs:
         return program
 
     def _part(self, variant: Variant, callers: str) -> File:
-        """Return a kernel file whose kernels become functions, with what calls them."""
+        """Return a kernel file whose kernels become functions, followed by their callers."""
         return File(f"{variant.kernel}.cl", self._options(variant.kernel, variant.macros), after=callers)
 
     def _options(self, kernel: str, defines: Defines) -> tuple[str, ...]:
-        """Return the options to compile a kernel file with."""
+        """Return the build options of a kernel file."""
         return render({**defines, **self._macros})
 
     def _linked(self, key: str, files: Sequence[File]) -> Any:
@@ -191,19 +190,18 @@ class Programs:
         return program
 
     def _object(self, source: str, options: tuple[str, ...]) -> Any:
-        """Return a compiled file of a program to be linked; kept, because other regions use the same files."""
+        """Compile a file for linking, or return it if another region has compiled it."""
         key = self._key("object", (source, *options))
         if key not in self._objects:
             doing, program = f"compiling {name_of(source)} for {self._device.name}", cl.Program(self._context, source)
             with warnings.catch_warnings(), logged(doing), _build_errors(source, options, self._device, program):
-                warnings.simplefilter("ignore")  # pyopencl warns that it cannot cache these: litecl does
+                warnings.simplefilter("ignore")  # pyopencl warns that it can't cache these
                 self._objects[key] = self._tried(lambda: program.compile(list(options), [self._device]))
         return self._objects[key]
 
     def _tried(self, build: Callable[[], Any]) -> Any:
-        """Return what is built. Processes that share a folder of PoCL's, if a user says so, and build the same program
-        at the same time, remove its file before they replace it: whoever misses it fails silently, and may try
-        again.
+        """Build, with retries on PoCL: if the user shares its folder among processes, one that builds the same program
+        at the same time removes a file before it replaces it. A build that misses the file fails without a message.
         """
         for _ in range(_TRIES - 1 if self._is_pocl else 0):
             with suppress(cl.Error):
@@ -217,12 +215,13 @@ class Programs:
 
 @contextmanager
 def _build_errors(source: str, options: Sequence[str], device: Any, compiled: Any = None) -> Iterator[None]:
-    """Turn OpenCL's errors into litecl's, with the file, the options and the build log, which pyopencl's error has but
-    for a program that is only compiled.
+    """Translate OpenCL's errors, adding the file, the options and the build log.
+
+    compiled: a program that is compiled but not linked, whose log pyopencl's error lacks.
     """
     try:
         yield
-    except (cl.Error, OSError) as error:  # pyopencl writes source that does not build to a file
+    except (cl.Error, OSError) as error:  # OSError: pyopencl writes source that fails to build to a file
         log = ""
         with suppress(cl.Error):
             log = compiled.get_build_info(device, cl.program_build_info.LOG) if compiled is not None else ""

@@ -1,4 +1,4 @@
-"""Which of several OpenCL runtimes for one processor is taken: the fastest, measured or expected."""
+"""Chooses among several OpenCL runtimes for one processor: the fastest, as measured or expected."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,11 +13,10 @@ from litecl.interpreter.errors import KernelBuildError
 def preferred(
     cpus: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None
 ) -> Sequence[Any]:
-    """Return the CPU devices of one runtime, which may have several, such as PoCL for one thread and for all.
+    """Return the CPU devices of the preferred runtime; PoCL has one for a single thread and one for all threads.
 
-    The one that ``litecl devices --tuning`` found the fastest for such models, if all were measured. Else the one whose
-    compiler uses the widest vectors, then one that multiplies bytes by one instruction, then PoCL, which compiles in a
-    fraction of the time that Intel's takes.
+    If ``litecl devices --tuning`` measured every runtime, the fastest for such models wins. Otherwise the order is:
+    widest vectors, then byte dot products in one instruction, then PoCL, which compiles much faster than Intel's.
     """
     runtimes: dict[Any, list[Any]] = {}
     for device in cpus:
@@ -32,12 +31,12 @@ def preferred(
 
 
 def builds(device: Any, directory: Path | None) -> bool:
-    """Return whether a device's compiler builds anything."""
+    """Return whether a device's compiler works."""
     return _expected(device, directory)[0] > 0
 
 
 def _expected(device: Any, directory: Path | None) -> tuple[int, bool, bool]:
-    """Return what a compiler uses of the processor; little if it builds nothing."""
+    """Return a device's rank by what its compiler uses of the processor; lowest if the compiler doesn't work."""
     is_pocl = device.platform.name == POCL
     try:
         able = capabilities(device, directory)

@@ -1,1 +1,1 @@
-"""The memory of plans on a device: buffers, shared and mapped memory, copies, and the user's memory."""
+"""The memory of plans on a device: buffers, shared and mapped memory, copies, and users' buffers."""

@@ -19,17 +19,17 @@ from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_tables import RegionSize, Shift
 from litecl.interpreter.graph import Array
 
-_HOSTS = "the host's memory"  # what ``Memory.own`` knows it by
+_HOSTS = "the host's memory"  # its key in ``Memory.own``
 
 
 class Memory:
     """An arena for what changes, and one buffer for all constants.
 
-    host: the arena as the host sees it, if they share memory.
-    own: buffers in which something lies rather than in the arena: an integrated GPU has inputs and outputs in host
-    memory, which kernels may reach more slowly than the arena. users: those of them that other ones may replace: a
-    user's, and of what lies apart (``plan.apart``), which have one for all until ``use`` gives each its own.
-    under_way: events of transfers, kept until the queue has finished: dropping one means waiting with the GIL held.
+    host: the host's view of the arena, if they share memory. own: the buffers used instead of the arena: an integrated
+    GPU has inputs and outputs in host memory, which kernels may access more slowly than the arena. users: those of them
+    that may be replaced: the user's, and those of operands that lie apart (``plan.apart``), which share one until
+    ``use`` gives each its own. under_way: events of transfers, kept until the queue has finished, as dropping one waits
+    with the GIL held.
     """
 
     def __init__(self, plan: Plan, device: Device) -> None:
@@ -38,7 +38,7 @@ class Memory:
         self.under_way: list[Any] = []
         self.own: dict[Any, CLUserBuffer] = {}
         self.users: dict[Any, CLUserBuffer] = {}
-        self._within: dict[Any, tuple[Any, int]] = {}  # where something lies in a buffer of its own
+        self._within: dict[Any, tuple[Any, int]] = {}  # operands in own buffers: the buffer's key, and the offset
         self._seen: Array | None = None
         self.arena, self.host = device.shared_buffer(plan.arena.size_bytes)
         if plan.apart:
@@ -62,19 +62,19 @@ class Memory:
         )
 
     def with_own(self, buffers: Mapping[Operand, CLUserBuffer]) -> "Memory":
-        """Return the same memory with some operands in the user's buffers."""
+        """Return a copy with some operands in the user's buffers."""
         other = copy.copy(self)
         other.use(buffers)
         return other
 
     def use(self, buffers: Mapping[Operand, CLUserBuffer]) -> None:
-        """Let the same operands, or some in memory that has none yet, lie in other buffers of the user."""
+        """Place operands in the user's buffers: the same ones as before, or any if there were none."""
         self.users = dict(buffers)
         self.own = {**self.own, **buffers}
         self._within = {**self._within, **{root: (root, 0) for root in buffers}}
 
     def fill(self, operand: Operand, source: CLUserBuffer) -> None:
-        """Queue a copy of a buffer to where an operand lies."""
+        """Queue a copy of a buffer to an operand's memory."""
         try:
             part = source.part(0, operand.size_bytes)
             self.under_way.append(cl.enqueue_copy(self._device.queue, self.buffer(operand), part))
@@ -83,12 +83,12 @@ class Memory:
 
     @property
     def own_shifts(self) -> range:
-        """Return where region.cl finds the shifts of the user's buffers: after those of all sets."""
+        """Return the indices of own buffers' shifts in region.cl, after those of all sets."""
         first = Shift.SETS + 2 * (self._turns + 1)
         return range(first, first + len(self.own))
 
     def region_address(self, arg: Arg) -> int:
-        """Return where region.cl finds something: see ``Places.address``; what has its own buffer has a shift."""
+        """Return an argument's address for region.cl (``Places.address``), with a shift if it has its own buffer."""
         root, start = self._places.root(arg)
         if root not in self._within:
             return self._places.address(arg)
@@ -96,10 +96,7 @@ class Memory:
         return (at + start) | self.own_shifts[[*self.own].index(key)] << RegionSize.OFFSET_BITS
 
     def argument(self, arg: Arg, swapped: Collection[int] = ()) -> Any:
-        """Return a kernel's argument: a scalar, a group's memory, or a sub-buffer.
-
-        swapped: loops whose sets have changed places.
-        """
+        """Return a kernel's argument: a scalar, local memory or a sub-buffer. swapped: loops with swapped sets."""
         if isinstance(arg, np.generic):
             return arg
         if isinstance(arg, Local):
@@ -111,7 +108,7 @@ class Memory:
         return self.buffer(arg, swapped)
 
     def buffer(self, item: Any, swapped: Collection[int] = ()) -> Any:
-        """Return the part of the arena that an operand or scratch memory occupies."""
+        """Return the sub-buffer of an operand or scratch memory, in the arena or its own buffer."""
         root, start = self._places.root(item)
         if root in self._within:
             key, at = self._within[root]
@@ -119,7 +116,7 @@ class Memory:
         return self.arena.get_sub_region(self._places.start(root, swapped) + start, max(1, item.size_bytes))
 
     def view(self, operand: Operand, turned: bool = False) -> Array | None:
-        """An operand's memory as the host sees it, if device and host share the arena."""
+        """Return the host's view of an operand's memory; None if it isn't shared."""
         root, offset = self._places.root(operand)
         if self._seen is not None and root in self._within:
             return part_of(self._seen, self._within[root][1] + offset, operand)
@@ -129,7 +126,7 @@ class Memory:
         return part_of(self.host, start, operand)
 
     def upload(self, operand: Operand, value: Array, turned: bool = False) -> None:
-        """Move an array from the host, at once or by a copy that is queued."""
+        """Move an array from the host, at once or by queueing a copy."""
         place = operand, turned
         try:
             self._transfers.upload(place, self._copied.get(place) or self.argument(operand), value)
@@ -137,7 +134,7 @@ class Memory:
             raise typed(error, f"transferring {operand.spec.name!r}") from error
 
     def download(self, operand: Operand, into: Array, turned: bool = False) -> None:
-        """Queue what moves an operand to the host."""
+        """Queue a transfer of an operand to the host; ``landed`` completes it."""
         place = operand, turned
         try:
             self._transfers.download(place, self._copied.get(place) or self.argument(operand), into)
@@ -145,7 +142,7 @@ class Memory:
             raise typed(error, f"transferring {operand.spec.name!r}") from error
 
     def landed(self) -> None:
-        """Let go of transfers that have ended."""
+        """Complete the transfers that the queue has finished."""
         self.under_way.clear()
         try:
             self._transfers.land()
@@ -160,18 +157,18 @@ class Memory:
             raise typed(error, f"copying {state.spec.name!r}") from error
 
     def is_own(self, arg: Arg) -> bool:
-        """Return whether something lies in a user's buffer."""
+        """Return whether an argument lies in a replaceable buffer (``users``)."""
         return self._places.root(arg)[0] in self.users
 
     def _stays(self, operand: Operand) -> bool:
-        """Return whether an operand always lies in the same place: not what lies apart."""
+        """Return whether an operand's place is fixed: it doesn't lie apart."""
         return self._places.root(operand)[0] not in self._plan.apart
 
     def _swapped(self, turned: bool) -> Collection[int]:
         return (self._turns,) if turned else ()
 
     def loops_of(self, arg: Arg) -> set[int]:
-        """Return the loop whose sets contain something; None if none does."""
+        """Return the number of the loop whose sets contain an argument, as a set; empty if none does."""
         root, _ = self._places.root(arg)
         return {self._plan.slots[root].loop} if root in self._plan.slots else set()
 
@@ -190,5 +187,5 @@ class Memory:
     def _send(self) -> None:
         """Copy constants to the device."""
         for data, offset in self._places.released():
-            if data.nbytes:  # OpenCL before 2.1 refuses to copy nothing
+            if data.nbytes:  # OpenCL before 2.1 rejects empty copies
                 cl.enqueue_copy(self._device.queue, self.constants, np.ascontiguousarray(data), dst_offset=offset)

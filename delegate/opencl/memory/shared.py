@@ -1,6 +1,6 @@
-"""Host memory that an integrated GPU uses.
+"""Host memory for an integrated GPU.
 
-Memory that its driver calls shared is tried with kernels first, because the driver may keep copies.
+Memory that the driver reports as shared is tested with kernels first, as the driver may keep copies.
 """
 
 from contextlib import suppress
@@ -16,13 +16,14 @@ from litecl.delegate.report import summary, warn
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
 
-_PREDICATES = (1, 0, 1, 1, 0)  # of runs, one after another
+_PREDICATES = (1, 0, 1, 1, 0)  # of consecutive runs
 _probed: dict[int, bool] = {}  # by device
 
 
 def host_memory(device: Device, size_bytes: int) -> tuple[Any, Array | None]:
-    """Allocate host memory for an integrated GPU; return it, and as host bytes if both see it at any time, or
-    else None: the host must map it. Raises OutOfDeviceMemory.
+    """Allocate host memory for an integrated GPU; return it and its host view, or None if the host must map it.
+
+    Raises OutOfDeviceMemory.
     """
     if device.has_svm and _is_shared(device):
         return device.svm_buffer(size_bytes)
@@ -30,7 +31,7 @@ def host_memory(device: Device, size_bytes: int) -> tuple[Any, Array | None]:
 
 
 def _is_shared(device: Device) -> bool:
-    """Return whether a GPU's shared memory is. An error is tried once more, and is then taken for a no."""
+    """Return whether a GPU's shared memory works. After an error, retry once; a second error means no."""
     key = device.device.int_ptr
     if key not in _probed:
         with suppress(DelegateError, *FAULTS):
@@ -45,8 +46,8 @@ def _is_shared(device: Device) -> bool:
 
 
 def _is_right(device: Device) -> bool:
-    """Return whether branches are decided by predicates that the host writes, in flags that it reads. All lie in parts
-    of one buffer, as inputs and outputs do.
+    """Return whether a kernel sees predicates that the host writes, and the host the flags that the kernel writes. They
+    are parts of one buffer, like inputs and outputs.
     """
     apart = device.alignment
     buffer, host = device.svm_buffer(2 * apart)

@@ -1,7 +1,7 @@
-"""Page-locked host memory, through which a GPU with memory of its own gets inputs and gives outputs.
+"""Page-locked host memory, through which inputs and outputs pass to and from a GPU with its own memory.
 
-A driver copies other memory by way of page-locked memory of its own, or locks it anew for every copy, and a call that
-is not to wait may wait for that. Large arrays are left to it: it moves one piece while it copies the next.
+A driver stages pageable memory itself or locks it for every copy, so that a non-blocking call may block. Large arrays
+are left to the driver, which overlaps staging and transfer.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,10 +21,9 @@ _LINE = 64  # bytes
 
 
 class Staging:
-    """A part of one buffer, mapped as long as this lives, for each of some copies that are not large.
+    """A permanently mapped buffer, with a part for each copy that isn't large.
 
-    copies: what is copied, by anything hashable, with its size in bytes. Where a driver has no such memory all is left
-    to it.
+    copies: a hashable key for each copy, and its size in bytes. If the driver has no such memory, nothing is staged.
     """
 
     def __init__(self, device: Device, copies: Iterable[tuple[Any, int]]) -> None:
@@ -50,7 +49,7 @@ class Staging:
             start += align(size, _LINE)
 
     def sent(self, key: Any, value: Array) -> Array:
-        """Return what to copy to the device in place of an array: a copy of it, if it is not large."""
+        """Return the array to copy to the device: a staged copy of ``value``, or ``value`` itself."""
         part = self._parts.get(key)
         if part is None:
             return value
@@ -58,7 +57,7 @@ class Staging:
         return part
 
     def received(self, key: Any, into: Array) -> Array:
-        """Return what to copy to from the device in place of an array, which has it after ``land``."""
+        """Return the array to copy to from the device. ``land`` then moves staged data to ``into``."""
         part = self._parts.get(key)
         if part is None:
             return into
@@ -66,7 +65,7 @@ class Staging:
         return part
 
     def land(self) -> None:
-        """Copy what has arrived to where it is wanted."""
+        """Copy received data from the staging buffer to its destinations."""
         for into, part in self._pending:
             into.reshape(-1).view(np.uint8)[...] = part
         self._pending.clear()

@@ -1,7 +1,7 @@
-"""How inputs, outputs and states that the host does not see get to a device and back: by copies, or by mapping.
+"""Moves inputs, outputs and states in memory that isn't shared to a device and back: by copies, or by mapping.
 
-An integrated GPU's memory is the host's, so no command copies: the host maps a buffer and moves what is in it. Kernels
-may not use what is mapped, so an input is unmapped as soon as it has been written, and an output when it has been read.
+An integrated GPU uses the host's memory, so the host maps a buffer and reads or writes it instead of queueing copies.
+Kernels may not use a mapped buffer, so it is unmapped as soon as an input is written or an output read.
 """
 
 from collections.abc import Iterable
@@ -16,21 +16,21 @@ from litecl.interpreter.graph import Array
 
 
 class Transfers(Protocol):
-    """Both ways raise what pyopencl raises. key: what is moved, as it is known to staging. buffer: where it lies."""
+    """A way to move arrays. Raises what pyopencl raises. key: staging's key. buffer: the device's memory."""
 
     def upload(self, key: Any, buffer: Any, value: Array) -> None:
-        """Move an array to the device, before the commands that follow."""
+        """Move an array to the device before the commands that follow."""
 
     def download(self, key: Any, buffer: Any, into: Array) -> None:
-        """Queue what ``land`` needs to move a buffer to the host."""
+        """Queue a buffer's transfer to the host, which ``land`` completes."""
 
     def land(self) -> None:
-        """End what the queue has done its part of."""
+        """Complete the downloads that the queue has finished."""
 
 
 class Copies:
-    """Copies by the driver, small ones by way of page-locked memory. under_way: gets their events. staged: what is,
-    with its size in bytes.
+    """Copies by the driver, small ones through page-locked memory. under_way: receives their events. staged: keys and
+    sizes in bytes.
     """
 
     def __init__(self, device: Device, under_way: list[Any], staged: Iterable[tuple[Any, int]]) -> None:
@@ -50,13 +50,11 @@ class Copies:
 
 
 _Mapped = tuple[Array, Any, Any]
-"""The host's array, the mapping, and the event after which the host may read it."""
+"""The mapped array, the mapping, and the event after which the host may access it."""
 
 
 class Mappings:
-    """Buffers that the host maps, and unmaps; pyopencl unmaps what an error leaves mapped. under_way: gets the events
-    of those that are to be read.
-    """
+    """Transfers by mapping buffers; pyopencl unmaps them after an error. under_way: receives the downloads' events."""
 
     def __init__(self, device: Device, under_way: list[Any]) -> None:
         self._queue, self._under_way = device.queue, under_way
@@ -68,7 +66,7 @@ class Mappings:
             return
         seen, mapping, event = self._mapped(buffer, value, cl.map_flags.WRITE_INVALIDATE_REGION)
         try:
-            event.wait()  # unlike a map that blocks, this lets other threads run
+            event.wait()  # unlike a blocking map, this releases the GIL
             seen[...] = value
         finally:
             mapping.release(self._queue)
@@ -78,7 +76,7 @@ class Mappings:
         if not into.nbytes:
             return
         mapped = self._mapped(buffer, into, cl.map_flags.READ)
-        self._under_way.append(mapped[-1])  # first, so that what is pending ends in any case
+        self._under_way.append(mapped[-1])  # first, so that ``land`` follows in any case
         self._pending.append((into, mapped))
 
     def land(self) -> None:
@@ -89,6 +87,6 @@ class Mappings:
             mapping.release(self._queue)
 
     def _mapped(self, buffer: Any, like: Array, flags: int) -> _Mapped:
-        """Queue the mapping of the beginning of a buffer, as an array of the same shape and type as another one."""
+        """Queue a mapping of the start of a buffer, as an array of the shape and type of ``like``."""
         seen, event = cl.enqueue_map_buffer(self._queue, buffer, flags, 0, like.shape, like.dtype, is_blocking=False)
         return seen, seen.base, event

@@ -1,4 +1,4 @@
-"""Buffers that a user has allocated with pyopencl, and those of tensors that stay on a device."""
+"""Buffers that a user allocated with pyopencl, and those of device tensors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +16,7 @@ from litecl.interpreter.graph import Array
 
 @dataclass(frozen=True)
 class CLUserBuffer:
-    """A ``pyopencl.Buffer``, which may be a part of another one. host: its bytes, if host and device share them."""
+    """A ``pyopencl.Buffer``, possibly a sub-buffer. host: its bytes, if host and device share them."""
 
     buffer: Any
     host: Array | None = field(default=None, compare=False)
@@ -28,18 +28,18 @@ class CLUserBuffer:
 
     @property
     def start(self) -> int:
-        """Return where it begins in the buffer that it is a part of; else 0."""
+        """Return a sub-buffer's offset in bytes; else 0."""
         return int(self.buffer.offset)
 
     @property
     def whole(self) -> Any:
-        """Return the buffer that it is a part of, or else itself."""
-        with suppress(cl.LogicError):  # Intel's runtime names what is no buffer where one lies in shared memory
+        """Return a sub-buffer's parent; else the buffer itself."""
+        with suppress(cl.LogicError):  # Intel's runtime returns no buffer for one in shared memory
             return self.buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT) or self.buffer
         return self.buffer
 
     def part(self, start: int, size_bytes: int) -> Any:
-        """Return a part as a kernel's argument. OpenCL knows no parts of parts."""
+        """Return a part as a kernel's argument. OpenCL has no sub-buffers of sub-buffers."""
         if (start, size_bytes) == (0, self.size_bytes):
             return self.buffer
         return self.whole.get_sub_region(self.start + start, size_bytes)
@@ -68,7 +68,7 @@ class CLUserBuffer:
 
     @contextmanager
     def _queue(self, doing: str) -> Iterator[Any]:
-        """Yield a queue of the buffer's own context: that of a model may be of another device."""
+        """Yield a queue in the buffer's context, as the model may use another one."""
         with typed_errors(f"{doing} a buffer"):
             context = self.buffer.context
             yield cl.CommandQueue(context, context.devices[0])

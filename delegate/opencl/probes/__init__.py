@@ -1,1 +1,1 @@
-"""A device's description of itself, and the abilities that its compiler was found to have."""
+"""Device properties: those that drivers report, and compilers' capabilities, which are probed."""

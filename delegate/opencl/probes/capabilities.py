@@ -1,7 +1,7 @@
-"""The capabilities of a device's compiler: probed by a kernel of a few lines, and cached on disk.
+"""The capabilities of a device's compiler, probed by a small kernel and cached on disk.
 
-A driver may report processor features that its compiler does not use. Vectors wider than the registers that the
-compiler knows are not just slow: functions compiled separately then disagree on how such vectors are passed.
+A driver may report processor features that its compiler does not use. Vectors wider than the compiler's registers are
+not just slow: separately compiled functions then disagree on how such vectors are passed.
 """
 
 import json
@@ -24,7 +24,7 @@ from litecl.delegate.opencl.kernel_objects import kernel_object
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import KernelBuildError
 
-_VERSION = 9  # of the file; incremented when the probe asks for more
+_VERSION = 9  # of the file format; incremented when the probe changes
 _MACROS = (
     *("__SSE2__", "__AVX__", "__AVX2__", "__FMA__", "__F16C__"),
     *("__AVX512F__", "__AVX512BW__", "__AVX512VL__", "__AVX512VNNI__"),
@@ -35,10 +35,10 @@ _WIDEST = 16
 
 
 class _Feature(NamedTuple):
-    """A feature that kernels do without if a compiler rejects it, or its result is wrong.
+    """A feature that kernels do without if a compiler rejects it or computes a wrong result.
 
-    before, statement: of a kernel that needs it. options: to compile that with. right: what then holds. there: whether
-    to ask a device for it at all.
+    before, statement: code of a kernel that uses it, before the kernel and in it. options: the kernel's build options.
+    right: a condition that holds afterwards. there: whether to probe a device for it.
     """
 
     statement: str
@@ -49,11 +49,11 @@ class _Feature(NamedTuple):
 
 
 class _WrongResultError(Exception):
-    """A probe that was built, and computed something else than it is to."""
+    """A probe was built, but computed a wrong result."""
 
 
 _DOTS = "cl_khr_integer_dot_product"
-_DOT_VENDORS = ("nvidia", "advanced micro devices", "amd")  # whose compilers have an instruction without an extension
+_DOT_VENDORS = ("nvidia", "advanced micro devices", "amd")  # their compilers have dot products without the extension
 
 
 def _may_have_dots(device: Any) -> bool:
@@ -62,9 +62,9 @@ def _may_have_dots(device: Any) -> bool:
 
 _ONLY_X86 = "\n#if !defined(__x86_64__) || !defined(__linux__)\n#error\n#endif\n"
 _FEATURES = {
-    # Instructions that region.cl uses directly. A compiler that defines the macros may still reject assembly.
+    # Instructions that region.cl uses directly. A compiler that defines the macros may still reject them.
     "assembly": _Feature(_ONLY_X86 + '__asm__ volatile("pause" : : "i"(0), "i"(0), "i"(0)); __builtin_ia32_pause();\n'),
-    # 3 + (-128)(-128) + (-1)(1) + 127(-128) + 2 * 5, of numbers that the compiler does not know; and with 128 and 255.
+    # 3 + (-128)(-128) + (-1)(1) + 127(-128) + 2 * 5, of values unknown at compile time; unsigned, with 128 and 255.
     "dots": _Feature(
         "out[3] = add_dot(3 + out[4], 0x027fff80 ^ out[5], 0x05800180 ^ out[6]);\n"
         "if (add_unsigned_dot(3 + out[4], 0x027fff80 ^ out[5], 0x05800180 ^ out[6]) != -32372) out[3] = 0;\n",
@@ -75,14 +75,13 @@ _FEATURES = {
     ),
 }
 _known: dict[str, "Capabilities"] = {}
-_contexts: dict[int, Any] = {}  # those of probes, by device
+_contexts: dict[int, Any] = {}  # the probes' contexts, by device
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """The capabilities of a device's compiler. macros: those it defines among the ones that matter here. assembly:
-    whether it accepts x86-64 assembly. dots: whether one instruction multiplies four bytes by four and adds up
-    (``kernels_cl/dots.h``).
+    """The capabilities of a device's compiler. macros: the probed ones (``_MACROS``) that it defines. assembly: whether
+    it accepts x86-64 assembly. dots: whether it has dot products of four bytes (``kernels_cl/dots.h``).
     """
 
     macros: frozenset[str]
@@ -96,13 +95,13 @@ class Capabilities:
 
     @property
     def multiplies_bytes(self) -> bool:
-        """Return whether one instruction multiplies bytes and adds the products up."""
+        """Return whether one instruction multiplies bytes and accumulates the products."""
         return "__AVX512VNNI__" in self.macros
 
     def vector_width(self, reported: int) -> int:
-        """Return the number of floats in a vector that the compiler keeps in one register.
+        """Return the number of floats in one of the compiler's vector registers, at least 4.
 
-        reported: the device's own figure, used if no macro tells the compiler's registers, or if it is smaller.
+        reported: the device's own figure, used if it is smaller or no macro gives the registers' width.
         """
         known = next((width for macro, width in _WIDTHS if macro in self.macros), _WIDEST)
         return max(4, min(known, reported))
@@ -110,8 +109,9 @@ class Capabilities:
 
 @on_ample_stack
 def capabilities(device: Any, directory: Path | None = None) -> Capabilities:
-    """Return those of a pyopencl device, probed once. directory: where they are cached. Raises KernelBuildError if the
-    device cannot build anything.
+    """Return the capabilities of a pyopencl device, probed once. directory: their cache, or None.
+
+    Raises KernelBuildError if the device can't build or run a kernel.
     """
     key = disk.key("capabilities", identity(device))
     if key not in _known:
@@ -131,7 +131,7 @@ def _encoded(device: Any, found: Capabilities) -> bytes:
 
 
 def _load(path: Path | None) -> Capabilities | None:
-    """Return the cached capabilities, if the file is intact."""
+    """Return the cached capabilities; None unless the file is intact and of this version."""
     kept = None if path is None else disk.read(path)
     if kept is None:
         return None
@@ -141,7 +141,7 @@ def _load(path: Path | None) -> Capabilities | None:
         if content["version"] != _VERSION or not all(isinstance(there, bool) for there in features.values()):
             return None
         found = Capabilities(frozenset(content["macros"]), **features)
-    except Exception:  # the file may come from another program, or be incomplete
+    except Exception:  # the file may be incomplete or of another program
         return None
     return found if found.macros <= {*_MACROS} else None
 
@@ -150,11 +150,11 @@ _REFUSALS = (
     cl.status_code.BUILD_PROGRAM_FAILURE,
     cl.status_code.COMPILE_PROGRAM_FAILURE,
     cl.status_code.LINK_PROGRAM_FAILURE,
-)  # a compiler's final verdict on a source
+)  # a compiler rejected the source: a retry can't help
 
 
 def _ask(device: Any) -> Capabilities:
-    """Run the probe: first with all features, then, as this compiler rejects one, with each of them alone."""
+    """Probe all features at once; if that fails, probe each alone."""
     names = [name for name, feature in _FEATURES.items() if feature.there(device)]
     try:
         if device.platform.name == POCL:
@@ -163,7 +163,7 @@ def _ask(device: Any) -> Capabilities:
     except _WrongResultError:
         pass
     except cl.Error as error:
-        if error.code not in _REFUSALS:  # a failure that may pass must not be cached
+        if error.code not in _REFUSALS:  # such a failure may be transient: retry before caching
             with suppress(cl.Error):
                 return _made(_probe(device, names), dict.fromkeys(names, True))
     try:
@@ -180,7 +180,7 @@ def _made(macros: frozenset[str], features: Mapping[str, Any]) -> Capabilities:
 
 
 def _accepts(device: Any, name: str) -> bool:
-    """Return whether a compiler accepts a feature, and is right. Raises cl.Error."""
+    """Return whether a compiler accepts a feature and computes it correctly. Raises cl.Error."""
     try:
         _probe(device, (name,))
     except _WrongResultError:
@@ -193,7 +193,7 @@ def _accepts(device: Any, name: str) -> bool:
 
 
 def _probe(device: Any, names: Sequence[str]) -> frozenset[str]:
-    """Run a kernel that uses some features, and writes which macros are defined. Raises cl.Error and
+    """Run a kernel that uses some features; return the macros that are defined. Raises cl.Error and
     _WrongResultError.
     """
     features = [_FEATURES[name] for name in names]
@@ -219,5 +219,5 @@ def _probe(device: Any, names: Sequence[str]) -> frozenset[str]:
 
 
 def context_of(device: Any) -> Any:
-    """Return a new context: the probe's, for whoever asks first, as PoCL reads its library of functions for each."""
+    """Return a context of a device; the first call reuses the probe's, as PoCL reads its builtin library for each."""
     return _contexts.pop(device.int_ptr, None) or cl.Context([device])

@@ -1,4 +1,4 @@
-"""The properties of a GPU, by what its driver says of it."""
+"""The properties of a GPU, as its driver reports them."""
 
 import ctypes
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 from litecl.delegate.gpu.properties import Gpu, Vendor
 from litecl.delegate.opencl.unlocked import native
 
-# Fragments of vendors' names, and the work-items that run in lockstep where the driver does not say how many.
+# Fragments of vendors' names, with the vendor and the default number of work-items that run in lockstep.
 _VENDORS: Mapping[str, tuple[Vendor, int]] = {
     "nvidia": ("nvidia", 32),
     "advanced micro devices": ("amd", 64),
@@ -17,14 +17,15 @@ _VENDORS: Mapping[str, tuple[Vendor, int]] = {
     "qualcomm": ("qualcomm", 64),
 }
 _SUBGROUPS = {"nvidia": "warp_size_nv", "amd": "wavefront_width_amd"}
-_SIZES_INTEL, _MOST_SIZES = 0x4108, 8  # CL_DEVICE_SUB_GROUP_SIZES_INTEL, which pyopencl does not know
+_SIZES_INTEL, _MOST_SIZES = 0x4108, 8  # CL_DEVICE_SUB_GROUP_SIZES_INTEL, which pyopencl lacks
 _device_info = native(ctypes.CDLL, "clGetDeviceInfo")
 _EXTENSION_SIZES = "cl_intel_required_subgroup_size"
 
 
 def gpu_of(device: Any) -> Gpu:
-    """Return the properties of a pyopencl device that is a GPU; a feature that its driver does not report counts as
-    missing. Dot products of bytes are probed (``capabilities``).
+    """Return the properties of a GPU, a pyopencl device. Unreported features count as missing.
+
+    Dot products of bytes are probed instead (``capabilities``).
     """
     found = (of for fragment, of in _VENDORS.items() if fragment in device.vendor.lower())
     vendor, subgroup = next(found, ("other", 32))
@@ -36,7 +37,7 @@ def gpu_of(device: Any) -> Gpu:
 
 
 def _fewest(device: Any) -> int:
-    """Return the fewest work-items that an Intel GPU runs in lockstep; 0 where its driver does not tell."""
+    """Return an Intel GPU's smallest sub-group size; 0 if its driver doesn't report it."""
     sizes, size = (ctypes.c_size_t * _MOST_SIZES)(), ctypes.c_size_t()
     if _device_info is None or _EXTENSION_SIZES not in device.extensions.split():
         return 0
@@ -46,8 +47,8 @@ def _fewest(device: Any) -> int:
 
 
 def _asked(device: Any, name: str, otherwise: int) -> int:
-    """Return what a driver's extension tells, if it does."""
+    """Return a property of a driver's extension, or else the default."""
     try:
         return int(getattr(device, name)) or otherwise
-    except Exception:  # pyopencl's errors of many kinds, for what a driver does not know
+    except Exception:  # pyopencl raises various errors for unknown properties
         return otherwise

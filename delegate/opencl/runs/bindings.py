@@ -1,4 +1,4 @@
-"""Kernels with arguments for the launches of a queue, made when first needed."""
+"""Kernels with arguments for queued launches, made when first needed."""
 
 from collections.abc import Collection
 
@@ -16,10 +16,10 @@ from litecl.delegate.plan.steps import Loop, OneGroup, Part, Work, control_of, g
 
 
 class Bindings:
-    """The kernels of a plan. guard, wherever it is passed: the position of the flag without which a kernel does
-    nothing, or None. swapped: the loops whose two sets are swapped.
+    """The kernels of a plan. In all methods, guard: the position of the flag that a kernel depends on, or None.
+    swapped: the loops whose two sets are swapped.
 
-    flags: those of branches and loops, on the device. in_groups: the loops that one group runs. counts: how often.
+    flags: of branches and loops, on the device. in_groups: the loops that one group runs. counts: their iterations.
     """
 
     def __init__(self, plan: Plan, device: Device, memory: Memory, counts: LoopCounts, *, one_by_one: bool) -> None:
@@ -35,15 +35,15 @@ class Bindings:
 
     @property
     def has_groups(self) -> bool:
-        """Return whether one group runs a part of the plan."""
+        """Return whether one group runs some part of the plan."""
         return bool(self._groups)
 
     def is_group(self, part: Part) -> bool:
-        """Return whether one group runs a part of the plan, in one launch."""
+        """Return whether one group runs this part, in one launch."""
         return id(part) in self._groups
 
     def of(self, part: Work | OneGroup, guard: int | None, swapped: Collection[int]) -> BoundKernel:
-        """Return the kernel of a launch."""
+        """Return the kernel of a launch, bound to its arguments."""
         sets = frozenset(self._sets_of(part).intersection(swapped)) if swapped else frozenset[int]()
         key = id(part), guard, sets
         if key not in self._bound:
@@ -56,7 +56,7 @@ class Bindings:
     def control(
         self, entry: str, places: tuple[int, ...], predicate: Operand | None, swapped: Collection[int]
     ) -> BoundKernel:
-        """Return one of control.cl's kernels. places: of flags."""
+        """Return one of control.cl's kernels. places: the positions of flags."""
         sets = frozenset[int]() if predicate is None else frozenset(self._memory.loops_of(predicate) & {*swapped})
         key = entry, places, id(predicate), sets
         if key not in self._controls:
@@ -67,7 +67,7 @@ class Bindings:
         return self._controls[key]
 
     def renew(self) -> None:
-        """Pass the memory's own buffers, which are others than before."""
+        """Rebind arguments after the memory's buffers have changed."""
         works = {id(work): work for work in self._plan.works}
         self._bound = {key: bound for key, bound in self._bound.items() if key[0] in works}  # groups are bound anew
         self._controls.clear()
@@ -90,7 +90,7 @@ class Bindings:
             return BoundKernel(queue, kernel, arguments, *sizes, may_be_short=self._may_be_short)
 
     def _sets_of(self, part: Work | OneGroup) -> set[int]:
-        """Return the loops whose sets a launch reads or writes, and that it does not swap itself."""
+        """Return the loops whose sets a launch reads or writes but does not swap itself."""
         if isinstance(part, OneGroup):
             return self._groups[id(part)].around
         return {loop for arg in part.launch.args for loop in self._memory.loops_of(arg)}

@@ -1,4 +1,4 @@
-"""A plan bound to an OpenCL device: its memory, its queue, and its launches as one kernel or queued one by one."""
+"""A plan bound to an OpenCL device: its memory, its queue, and its launches, as one kernel or queued one by one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, cast
@@ -20,7 +20,7 @@ from litecl.interpreter import limits
 from litecl.interpreter.buffers import Buffer
 from litecl.interpreter.errors import KernelBuildError
 
-# With fewer launches than this a program of its own does not pay, unless it saves them.
+# With fewer launches, a program for the region pays only if it has control flow.
 _REGION_LAUNCHES = 4
 _NOT_A_CPU = "the device is not a CPU"
 
@@ -43,11 +43,10 @@ class Launches(Protocol):
 
 
 class CLExecution:
-    """A plan with memory and a queue of its own. ``run`` and ``finish`` are the runner's own methods, to save a
-    call.
+    """A plan with its own memory and queue. ``run`` and others are bound to the runner's methods, to save a call.
 
-    memory: with the buffers in use. There is another way to run the plan, made when first needed, for every set of
-    operands that lie in buffers rather than in the arena.
+    memory: with the buffers in use. Every set of operands in buffers rather than the arena has its own runner, made
+    when first used.
     """
 
     at_once_on_buffers = False
@@ -89,13 +88,13 @@ class CLExecution:
         return self._launches.loop(loop)
 
     def times(self) -> Sequence[tuple[Work, LaunchTime]]:
-        """Return device times from events."""
+        """Return the launch times from events."""
         with typed_errors("reading the times of launches"):
             return self._launches.times()
 
 
 def _launches(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Launches, Manner]:
-    """Bind a plan to one kernel, or to a queue if that is better or the runtime cannot link (not if ``strict``)."""
+    """Bind a plan to one kernel, or to a queue if that is better or linking fails (an error if ``strict``)."""
     return device.target.either(_on_cpu, _on_gpu)(plan, device, memory, options)
 
 
@@ -110,7 +109,7 @@ def _on_cpu(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> t
 
 
 def _on_gpu(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Launches, Manner]:
-    """Bind a plan to a queue, with kernels for small loops where there are some."""
+    """Bind a plan to a queue, with one kernel for each group of small loops."""
     has_groups, most = next(groups_of(plan.steps), None) is not None, options.max_loop_iterations
     manner = Manner("queued", _why_queued(plan, device, options) if has_groups else _NOT_A_CPU)
     if not manner.reason:
@@ -122,12 +121,12 @@ def _on_gpu(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> t
 
 
 def _shares_memory(plan: Plan) -> bool:
-    """Return whether a user's kernel, on a CPU, needs more of a group than a region's kernel has."""
+    """Return whether a launch needs barriers or local memory, which a CPU's region kernel lacks."""
     return any(work.launch.waits or work.launch.local_bytes for work in plan.works)
 
 
 def _why_queued(plan: Plan, device: Device, options: CLOptions, *, shares_memory: bool = False) -> str:
-    """Return why launches are queued one by one; empty if a kernel runs all of them, or those of small loops."""
+    """Return why launches are queued one by one; empty if a kernel may run all of them or those of small loops."""
     reasons = (
         (device.profile, "profile=True, and launches have times of their own"),
         (options.queue_loops, "queue_loops=True"),
@@ -139,7 +138,7 @@ def _why_queued(plan: Plan, device: Device, options: CLOptions, *, shares_memory
 
 
 def _unlinked(error: KernelBuildError, options: CLOptions) -> Manner:
-    """Return how a plan runs that could not be linked. Raises the error if ``strict``."""
+    """Return the manner of a plan that could not be linked. Raises the error if ``strict``."""
     if options.strict:
         raise error
-    return Manner("queued", "it could not be linked", summary(error))  # a kernel that does not build fails below too
+    return Manner("queued", "it could not be linked", summary(error))  # if a kernel doesn't build, queueing fails too

@@ -22,7 +22,7 @@ from litecl.interpreter.graph import Array
 
 
 class LoopCounts:
-    """How often the loops of a plan have run, counted by its groups. most: iterations of one, or None."""
+    """The iteration counts of a plan's loops, written by its groups. most: the limit per loop, or None."""
 
     def __init__(self, plan: Plan, device: Device, most: int | None) -> None:
         self._plan, self._device, self.most = plan, device, most
@@ -31,7 +31,7 @@ class LoopCounts:
         cl.enqueue_copy(device.queue, self.buffer, self._zeros)
 
     def check(self, counters: Counters) -> None:
-        """Wait, if iterations are limited; raise ModelError if a loop ran too often."""
+        """If iterations are limited, wait for the counts; raise ModelError if a loop ran too often."""
         if self.most is None:
             return
         counts = np.empty_like(self._zeros)
@@ -43,9 +43,9 @@ class LoopCounts:
 
 
 class GroupKernel:
-    """The kernel of one part of a plan. Raises KernelBuildError where the runtime cannot link it.
+    """The kernel of one part of a plan. Raises KernelBuildError if the runtime can't link it.
 
-    around: the loops whose sets it uses and that run around it, or the region itself.
+    around: the enclosing loops, or the region itself, whose sets it uses.
     """
 
     def __init__(self, part: OneGroup, plan: Plan, device: Device, memory: Memory, counts: LoopCounts) -> None:
@@ -62,7 +62,7 @@ class GroupKernel:
         self._after = [counts.buffer, np.int32(len(program.works))]
 
     def bound(self, swapped: Collection[int], flags: Any, guard: int | None) -> BoundKernel:
-        """Return the kernel for sets that have been swapped, and a flag without which it does nothing."""
+        """Return the kernel for these swapped sets. guard: the position of the flag that it depends on, or None."""
         device = self._device
         kernel = device.programs.region_kernel(self._program, group=True)
         shifts = _uploaded(device, self._shifts(swapped))
@@ -72,7 +72,7 @@ class GroupKernel:
         return BoundKernel(device.queue, kernel, arguments, size, size)
 
     def _shifts(self, swapped: Collection[int]) -> Array:
-        """Return region.cl's shifts at the beginning. Those of its own loops the kernel keeps from run to run."""
+        """Return region.cl's initial shifts. The kernel keeps those of its own loops from run to run."""
         shifts = np.zeros(Shift.SETS + 2 * self._plan.turns + 2 + len(self._memory.own), np.uint64)
         for slot in self._plan.slots.values():
             shifts[Shift.SETS + 2 * slot.loop + (slot.loop not in swapped)] = slot.set_bytes
@@ -80,7 +80,7 @@ class GroupKernel:
 
 
 def _group_size(kernel: Any, device: Device) -> int:
-    """Return the work-items of the group: as many as the schedule asks for, if the kernel's registers allow it."""
+    """Return the group's size: the schedule's, or less if the kernel needs many registers; a power of 2."""
     most: int = kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device.device)
     return 1 << (min(most, device.target.group_size("region")).bit_length() - 1)
 

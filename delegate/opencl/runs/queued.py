@@ -1,9 +1,9 @@
 """Launches one by one in an in-order queue: for GPUs, for runtimes that cannot link, and for profiling.
 
-Launches that depend on a predicate are queued too, as kernels that first check a flag on the device. So iterations of a
-loop are queued ahead, more each time, and the host reads the flag once for all of them, while the device is busy with
-the next ones. If the model says how often a loop runs, exactly that many iterations are queued and there is no flag.
-Loops that one group runs are a single launch, unless all launches are to be queued one by one.
+Launches that depend on a predicate are queued too, as kernels that first check a flag on the device. So the host queues
+several iterations of a loop ahead, more each time, and reads the flag once for all of them, while the device is busy
+with the next ones. If the model determines the trip count, exactly that many iterations are queued without a flag.
+Loops that one group runs are a single launch, unless all launches are queued one by one.
 """
 
 import time
@@ -31,16 +31,16 @@ from litecl.interpreter import limits
 from litecl.interpreter.graph import Array
 
 _MOST_AHEAD = 16  # iterations queued between two checks of the flag
-_LONG_S = 0.1  # most time for queued iterations, beyond which fewer are queued, so that Ctrl-C soon takes effect
-_MARK_AFTER = 64  # iterations of a loop of known length, of which the device is at most twice as many behind
+_LONG_S = 0.1  # if queued iterations take longer, fewer are queued, so that Ctrl-C soon takes effect
+_MARK_AFTER = 64  # iterations of a counted loop; the host is at most twice as many ahead of the device
 
 _State = tuple[Array, Any]
-"""A loop's flag and count, and the event after which they are there."""
+"""A loop's flag and count, and the event that signals their arrival."""
 
 
 class QueuedLaunches:
-    """A plan's launches, bound to kernels when first needed. swapped, wherever it is passed, are the loops whose two
-    sets are swapped.
+    """A plan's launches, bound to kernels when first needed. In all methods, swapped are the loops whose two sets are
+    swapped.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class QueuedLaunches:
             self._kernels.of(part, guard, ())
 
     def run(self, counters: Counters) -> None:
-        """Queue everything; wait only for the flags of loops."""
+        """Queue all launches; wait only for loops' flags."""
         self._counters = counters
         self._mark = None
         self._events = []
@@ -70,13 +70,13 @@ class QueuedLaunches:
             raise typed(error, RUNNING) from error
 
     def check(self, counters: Counters) -> None:
-        """Raise ModelError if a loop that a group runs has run too often; wait for that if iterations are limited."""
+        """If iterations are limited, wait for the loops that groups run; raise ModelError if one ran too often."""
         if self._kernels.has_groups:
             self._counts.check(counters)
 
     @property
     def at_once(self) -> AtOnce | None:
-        """Return a function that runs all launches, if queueing one runs it and none depends on a predicate."""
+        """Return a function that runs all launches, if queueing a launch runs it and none depends on a predicate."""
         if self._device.needs_threads or self._device.profile or self._plan.control:
             return None
         works = list(self._plan.works)
@@ -98,11 +98,11 @@ class QueuedLaunches:
         self._turned = turned
 
     def _at_first(self, turned: bool) -> set[int]:
-        """Return the sets that have changed places before a run."""
+        """Return the sets that are swapped when a run starts."""
         return {self._turns} if turned else set()
 
     def loop(self, loop: Loop) -> str:
-        """Describe how a loop is run."""
+        """Describe how a loop runs."""
         if loop.number in self._kernels.in_groups:
             return "in one launch, by one group"
         if loop.trips is None:
@@ -110,7 +110,7 @@ class QueuedLaunches:
         return f"queued, exactly {loop.trips} iterations"
 
     def times(self) -> list[tuple[Work, LaunchTime]]:
-        """Return the time of each launch by its event."""
+        """Return the time of each launch, from its event."""
         times = [(work, event.profile) for work, event in self._events]
         first = min((taken.queued for _, taken in times), default=0)
         return [
@@ -136,7 +136,7 @@ class QueuedLaunches:
         return found
 
     def _within(self, loop: Loop, guard: int | None) -> int | None:
-        """Return the flag that launches in a loop depend on. guard: that of the loop."""
+        """Return the flag that launches in a loop depend on. guard: the flag that the loop itself depends on."""
         return guard if loop.trips is not None else self._flag[id(loop)] + LoopFlag.GOES_ON
 
     def _steps(self, steps: Steps, guard: int | None, swapped: set[int]) -> None:
@@ -167,7 +167,7 @@ class QueuedLaunches:
                 limits.tick()
 
     def _iteration(self, loop: Loop, guard: int | None, swapped: set[int]) -> None:
-        """Queue an iteration: the body, and before it the condition if the model does not say how often it runs."""
+        """Queue an iteration: the condition, unless the trip count is known, and the body."""
         if loop.trips is None:
             self._steps(loop.condition, guard, swapped)
             self._control("decide_loop", (self._flag[id(loop)],), loop.predicate, swapped)
@@ -175,7 +175,7 @@ class QueuedLaunches:
         swapped ^= {loop.number}
 
     def _keep_close(self) -> None:
-        """Wait until the device is at most as far behind as it was at the last call."""
+        """Wait until the device has reached the queue's end as of the last call."""
         queue, before = self._device.queue, self._mark
         self._mark = cl.enqueue_marker(queue)
         queue.flush()
@@ -192,7 +192,7 @@ class QueuedLaunches:
                 self._iteration(loop, self._within(loop, guard), swapped)
             state, newest = newest, self._state(flag)
             if state is None:
-                continue  # nothing is waited for before more is queued
+                continue  # queue more before waiting
             goes_on, count = self._read(state)
             if self._most is not None and count > self._most:
                 raise too_many_iterations(loop, self._most)
@@ -205,7 +205,7 @@ class QueuedLaunches:
             swapped.add(loop.number)
 
     def _state(self, flag: int) -> _State:
-        """Queue a copy of a loop's state, as it is after what has been queued so far."""
+        """Queue a copy of a loop's state after all launches queued so far."""
         values = np.empty(2, np.int32)
         copied = cl.enqueue_copy(
             self._device.queue, values, self._kernels.flags, src_offset=4 * flag, is_blocking=False
@@ -215,7 +215,7 @@ class QueuedLaunches:
         return values, copied
 
     def _read(self, state: _State) -> tuple[bool, int]:
-        """Wait for a copy; return the loop's flag and how often its body has run."""
+        """Wait for a copy; return the loop's flag and iteration count."""
         values, copied = state
         copied.wait()
         self._counters.host_syncs += 1
@@ -237,6 +237,6 @@ class QueuedLaunches:
     def _control(
         self, entry: str, places: tuple[int, ...], predicate: Operand | None = None, swapped: Collection[int] = ()
     ) -> None:
-        """Queue one of control.cl's kernels. places: of flags."""
+        """Queue one of control.cl's kernels. places: the positions of flags."""
         self._counters.kernel_launches += 1
         self._kernels.control(entry, places, predicate, swapped).enqueue()

@@ -1,4 +1,4 @@
-"""A plan of a CPU as one kernel, whose groups run its launches in turn (kernels_cl/region.cl)."""
+"""A plan for a CPU as one kernel, whose groups run the launches in turn (kernels_cl/region.cl)."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,12 +23,12 @@ from litecl.delegate.report import Counters, LaunchTime
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Array
 
-# Groups per thread: a runtime may hand them out in batches, and every thread must get one.
+# Groups per thread, as a runtime may assign them in batches, and every thread must get one.
 _GROUPS_PER_UNIT = 4
 
 
 class RegionKernel:
-    """All launches in one kernel, whose groups are the workers that share them."""
+    """All launches in one kernel. Its groups are the workers that share each launch."""
 
     def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
         program = region_program(plan.steps, memory.region_address, most_iterations)
@@ -54,7 +54,7 @@ class RegionKernel:
         )
 
     def _shared(self, size_bytes: int) -> tuple[Any, Array | None]:
-        """Allocate device memory of zeros; return it, and as the host sees it."""
+        """Allocate zeroed device memory; return it and the host's view, None if memory isn't shared."""
         buffer, seen = self._device.shared_buffer(size_bytes)
         if seen is not None:
             seen.fill(0)
@@ -63,7 +63,7 @@ class RegionKernel:
         return buffer, seen
 
     def renew(self) -> None:
-        """Pass the memory's own buffers, which are others than before."""
+        """Rebind arguments after the memory's buffers have changed."""
         for i, own in enumerate(self._memory.own.values()):
             self._kernel.set_argument(self._first_own + i, own.buffer)
 
@@ -79,7 +79,7 @@ class RegionKernel:
             raise typed(error, RUNNING) from error
 
     def run(self, counters: Counters) -> None:
-        """Clear the counters and queue the kernel."""
+        """Clear the progress counters and queue the kernel."""
         try:
             if self._groups > 1:
                 cl.enqueue_fill_buffer(self._device.queue, self._progress, np.int32(0), 0, self._progress_bytes)
@@ -93,8 +93,8 @@ class RegionKernel:
 
     @property
     def at_once(self) -> AtOnce | None:
-        """Return a function that runs the region, if queueing a kernel runs it and the host can read the loops'
-        counters.
+        """Return a function that runs the region, if queueing a kernel runs it and the host can read the loop counters
+        in place.
         """
         return self._launch if self._runs_at_once and self._shares_counts else None
 
@@ -111,11 +111,11 @@ class RegionKernel:
         return "in the region's kernel"
 
     def times(self) -> list[tuple[Work, LaunchTime]]:
-        """Return nothing: a kernel has no times of its launches."""
+        """Return nothing: the kernel's launches aren't timed."""
         return []
 
     def _prepare_shifts(self) -> Any:
-        """Return region.cl's shifts at the beginning: every loop, and the region itself, reads its first set."""
+        """Return region.cl's initial shifts: every loop, and the region itself, reads its first set."""
         turns = slice(Shift.SETS + 2 * self._plan.turns, Shift.SETS + 2 * self._plan.turns + 2)
         shifts = np.zeros(turns.stop + len(self._memory.own), np.uint64)
         for slot in self._plan.slots.values():
@@ -127,7 +127,7 @@ class RegionKernel:
         return self._shifts
 
     def _prepare_counts(self) -> None:
-        """Allocate the counters of loops, which the host reads in place or by a copy."""
+        """Allocate the loop counters, which the host reads in place or copies."""
         zeros = np.zeros(Count.LOOPS + len(self._plan.loops), np.int32)
         self._counts_buffer, shared = self._shared(zeros.nbytes)
         self._counts = zeros if shared is None else shared.view(np.int32)

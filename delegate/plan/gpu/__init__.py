@@ -1,1 +1,1 @@
-"""Parts of plans for GPUs alone: loops that one group runs, and estimates of launches from a GPU's peaks."""
+"""Planning for GPUs alone: their passes, and loops and branches that one group runs."""

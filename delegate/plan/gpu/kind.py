@@ -1,4 +1,4 @@
-"""How regions are planned for GPUs."""
+"""Planning for GPUs."""
 
 from functools import partial
 

@@ -1,7 +1,7 @@
-"""Small loops and branches on a GPU: one work-group runs all of their launches, one after another, in one launch.
+"""Small loops and branches on a GPU: one work-group runs all of their launches in one launch.
 
-Between two launches a group waits at a barrier, some dozen cycles; a queue takes microseconds. So what is too small to
-keep a GPU busy is better done by one of its units than queued.
+Between two of them, the group waits at a barrier for dozens of cycles; queueing takes microseconds. So one compute unit
+runs work that is too small to keep the GPU busy.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,20 +17,20 @@ from litecl.delegate.plan.values import Planning
 from litecl.interpreter.graph import callees_of
 from litecl.interpreter.op import ControlOp
 
-# A unit of a GPU does this much in about the time that a queue takes from one launch to the next.
+# A compute unit takes about as long for this as a queue from one launch to the next.
 _MOST_ITEMS, _MOST_FLOPS = 1 << 13, 2e5
 
 
 def narrowed(planning: Planning, subgraph: int) -> Planning:
-    """Return the planning of a loop's or a branch's subgraph: for a GPU without local memory if all of it is small, as
-    work-items that wait for each other cannot take turns with others.
+    """Adapt the planning to a loop's or a branch's subgraph: if it is small, launches mustn't use local memory, as
+    work-items that wait for each other can't run in turns.
     """
     small = _is_small(planning, subgraph)
     return replace(planning, target=planning.target.apart) if small else planning
 
 
 def _is_small(planning: Planning, subgraph: int) -> bool:
-    """Return whether every node of a subgraph, and of those that it runs, is."""
+    """Return whether all nodes of a subgraph and of its callees are small."""
     graph, specs = planning.model.subgraphs[subgraph], planning.specs[subgraph]
     for node in graph.nodes:
         if isinstance(node.op, ControlOp):
@@ -42,10 +42,9 @@ def _is_small(planning: Planning, subgraph: int) -> bool:
 
 
 def gathered(steps: Steps, slots: Mapping[Operand, Slot], place: Place) -> Steps:
-    """Return steps in which one group runs the loops and branches that are small, with the small launches around them;
-    also within larger ones.
+    """Group small loops and branches with the small launches around them, for one work-group; also within larger ones.
 
-    slots, place: where the variables of loops lie, and the operand that contains one, as in a plan.
+    slots, place: the plan's positions of loop variables, and its function that returns an operand's place.
     """
     users: dict[int, list[Work]] = {}
     for work in works_of(steps):
@@ -83,7 +82,7 @@ def _is_light(work: Work) -> bool:
 
 
 def _is_closed(parts: Steps, users: Mapping[int, Collection[Work]]) -> bool:
-    """Return whether nothing else uses the sets of the loops in these parts: which one is newest only they know."""
+    """Return whether nothing else uses the sets of the loops in these parts, which alone know the current one."""
     own = set(works_of(parts))
     loops = [part for part in control_of(parts) if isinstance(part, Loop)]
     return all(own.issuperset(users.get(loop.number, ())) for loop in loops)

@@ -1,1 +1,1 @@
-"""Passes over a region's graph: each is a function from graph to graph, and lowers nothing."""
+"""Passes over a region's graph: functions from graph to graph, which lower nothing."""

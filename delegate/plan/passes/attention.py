@@ -1,4 +1,4 @@
-"""Attention: two products with a softmax between them are one node, whose scores are never stored."""
+"""Fuses attention: two products with a softmax between them become one node, which never stores the scores."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,8 +39,8 @@ _OF_TWO = Pattern(
 
 
 def attention(graph: RegionGraph) -> RegionGraph:
-    """Fuse BATCH_MATMUL of floats, a scale, a mask that is added or that chooses, SOFTMAX and BATCH_MATMUL; also where
-    keys and values are in two tensors.
+    """Fuse BATCH_MATMUL of floats, a scale, a mask (added or selecting), SOFTMAX and BATCH_MATMUL; also with keys and
+    values in two tensors each.
     """
     rules = matching(_ATTENTION, _attention), matching(_OF_TWO, _of_two)
     return without_unread(graph, fuse(graph, *rules))
@@ -48,9 +48,9 @@ def attention(graph: RegionGraph) -> RegionGraph:
 
 @dataclass(frozen=True)
 class _Scores:
-    """The effect of the nodes after a product on its result, a tensor. seen: its dimensions before the last two.
+    """The scores after some nodes: ``tensor``, and what the nodes applied. seen: its dimensions before the last two.
 
-    shown, fill: as of ``AttentionOptions``.
+    shown, fill: see ``AttentionOptions``.
     """
 
     tensor: int
@@ -61,22 +61,22 @@ class _Scores:
     fill: float = 0.0
 
     def options(self, batch: Shape, *, keys_in_rows: bool, values_in_rows: bool) -> AttentionOptions:
-        """Return the options of the attention that has these scores."""
+        """Return the options of attention with these scores."""
         return AttentionOptions(
             self.scale, keys_in_rows, values_in_rows, batch, self.seen, shown=self.shown, fill=self.fill
         )
 
     def masks(self, graph: RegionGraph, reader: RegionNode) -> tuple[int, ...]:
-        """Return the mask as inputs that follow the others."""
+        """Return the mask as further inputs."""
         return () if self.mask is None else (repeated(graph, self.mask, reader),)
 
 
 def _attention(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode | None:
-    """Return the node for two products and what is between them; None if no kernel computes just that."""
+    """Return the node for two products and the nodes between them; None if no kernel computes exactly that."""
     *between, first = found.nodes[1:]
     scores = _scores(graph, first, between[::-1])
     operands = (found["queries"], found["keys"], found["values"])
-    constant = any(graph.value(t) is not None for t in operands)  # which would be packed beforehand
+    constant = any(graph.value(t) is not None for t in operands)  # it would be packed in advance
     if scores is None or constant or first.node.options.adj_x or last.node.options.adj_x:
         return None
     batch, in_rows = _shape(graph, first.outputs[0])[:-2], first.node.options.adj_y
@@ -86,7 +86,7 @@ def _attention(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode
 
 
 def _of_two(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode | None:
-    """Return the node for products with two tensors of keys, one softmax, and products with two of values."""
+    """Return the node for attention with two tensors of keys, one softmax, and two of values; else None."""
     joined, softmax = (graph.producer(found[name]) for name in ("joined", "weights"))
     values = None if joined is None else _values(graph, found, joined)
     if joined is None or softmax is None or values is None or not last.is_plain:
@@ -104,8 +104,8 @@ def _of_two(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode | 
 
 
 def _values(graph: RegionGraph, found: Found, joined: RegionNode) -> tuple[int, int] | None:
-    """Return the values of the first and of the second keys; None if weights are cut elsewhere than scores are joined,
-    or if operands broadcast.
+    """Return the values for the first and the second keys; None if weights are not sliced where scores are joined, or
+    if operands broadcast.
     """
     *batch, rows, _ = whole = _shape(graph, found["joined"])
     first, second = (_shape(graph, t) for t in joined.inputs)
@@ -126,7 +126,7 @@ def _values(graph: RegionGraph, found: Found, joined: RegionNode) -> tuple[int, 
 
 
 def _scores(graph: RegionGraph, first: RegionNode, nodes: Sequence[RegionNode]) -> _Scores | None:
-    """Return what nodes, each a reader of the one before, do to the result of a product; None if it is unknown."""
+    """Return the scores after a sequence of nodes that follows a product; None if a node is unsupported."""
     batch = _shape(graph, first.outputs[0])[:-2]
     scores: _Scores | None = _Scores(first.outputs[0], seen=batch)
     for node in nodes:
@@ -137,7 +137,7 @@ def _scores(graph: RegionGraph, first: RegionNode, nodes: Sequence[RegionNode]) 
 def _next(graph: RegionGraph, scores: _Scores, node: RegionNode, batch: Shape) -> _Scores | None:
     before, after = _shape(graph, scores.tensor), _shape(graph, node.outputs[0])
     then, op = replace(scores, tensor=node.outputs[0]), node.node.op
-    if op is RESHAPE:  # which groups products in another way
+    if op is RESHAPE:  # regroups products
         return replace(then, seen=after[:-2]) if len(after) > 1 and before[-2:] == after[-2:] else None
     if before != after or not node.is_plain:
         return None
@@ -150,7 +150,7 @@ def _next(graph: RegionGraph, scores: _Scores, node: RegionNode, batch: Shape) -
     if len(set(node.inputs)) != 2:
         return None
     (other,) = set(node.inputs) - {scores.tensor}
-    if op is ADD:  # the mask broadcasts to what it is added to
+    if op is ADD:  # the mask broadcasts to the scores
         return replace(then, mask=other) if scores.seen == batch else None
     number = graph.value(other)
     if number is None or number.size != 1 or (op is DIV and node.inputs[0] != scores.tensor):
@@ -160,7 +160,7 @@ def _next(graph: RegionGraph, scores: _Scores, node: RegionNode, batch: Shape) -
 
 
 def _chosen(graph: RegionGraph, then: _Scores, node: RegionNode, scores: int) -> _Scores | None:
-    """Return what a node makes of scores that puts one number in place of some of them."""
+    """Return the scores after a node that replaces some of them by one number; else None."""
     condition, *choices = node.inputs
     if choices.count(scores) != 1 or condition == scores:
         return None

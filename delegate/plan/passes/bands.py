@@ -1,5 +1,5 @@
-"""Large results between a convolution, a depthwise one that alone reads it, and the 1x1 one after that, on a CPU: the
-three run band by band of rows, so that what lies between them stays in the second-level cache.
+"""Fuses a convolution, a depthwise and a 1x1 one with large results between them, on a CPU: they run by bands of rows,
+so that the results between them stay in the second-level cache.
 """
 
 from math import prod
@@ -15,14 +15,12 @@ from litecl.interpreter.match import Any, Constant, Pattern
 (_DEPTHWISE,) = depthwise_conv_2d.CL_OPS
 _CONVOLUTION = Pattern(POINTWISE, [Any("image"), Constant("filter"), ...])
 _BANDED = Pattern(POINTWISE, [Pattern(_DEPTHWISE, [_CONVOLUTION, Constant("taps"), ...]), ...])
-_LEAST_BYTES = 1 << 20  # of the first result: a smaller one stays in the cache anyway
+_LEAST_BYTES = 1 << 20  # of the first result; a smaller one stays in the cache anyway
 _MOST_WEIGHTS = 1 << 15  # elements of a filter, which is packed for every band
 
 
 def bands(graph: RegionGraph) -> RegionGraph:
-    """Fuse three convolutions of floats of which the second is depthwise and the last a 1x1 one, if their image is
-    large.
-    """
+    """Fuse a convolution, a depthwise and a 1x1 convolution of floats, if the first one's result is large."""
     return fuse(graph, matching(_BANDED, _banded))
 
 
@@ -46,8 +44,9 @@ def _banded(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | 
 
 
 def _are_large(shapes: list[Shape], alignment: int) -> bool:
-    """Return whether single images have so large a first result, and rows that may lie where others end. shapes: of
-    the image and the three results.
+    """Return whether images are single and wider than 1, the first result is large, and all rows are aligned.
+
+    shapes: of the image and the three results.
     """
     rows = (prod(shape[2:]) for shape in shapes)
     alone = all(shape[0] == 1 and shape[2] > 1 for shape in shapes)
@@ -55,7 +54,7 @@ def _are_large(shapes: list[Shape], alignment: int) -> bool:
 
 
 def _is_direct(graph: RegionGraph, node: RegionNode) -> bool:
-    """Return whether rows of a convolution cost the same in bands: it is a 1x1 one, or one by lines with strides."""
+    """Return whether a convolution costs the same in bands: it is a 1x1 one, or one with strides, by lines."""
     filter_, options = graph.value(node.inputs[1]), node.node.options
     if filter_ is None or filter_.size > _MOST_WEIGHTS:
         return False
@@ -64,7 +63,7 @@ def _is_direct(graph: RegionGraph, node: RegionNode) -> bool:
 
 
 def _has_one_filter(graph: RegionGraph, depthwise: RegionNode) -> bool:
-    """Return whether a depthwise convolution has one filter for each channel."""
+    """Return whether a depthwise convolution has a channel multiplier of 1."""
     filter_ = graph.value(depthwise.inputs[1])
     if filter_ is None or filter_.shape[3] != graph.specs[depthwise.inputs[0]].static_shape[-1]:
         return False
@@ -72,5 +71,5 @@ def _has_one_filter(graph: RegionGraph, depthwise: RegionNode) -> bool:
 
 
 def _sees(node: RegionNode, filter_: Array) -> bool:
-    """Return whether every window of a convolution reaches a row of its image."""
+    """Return whether every window of a convolution covers a row of its image."""
     return bool(max(node.pads.top, node.pads.bottom) < filter_.shape[1])

@@ -1,4 +1,4 @@
-"""Element-wise operators one after another: one launch of a kernel that applies a table of steps."""
+"""Fuses consecutive element-wise operators into one launch of a kernel that applies a table of steps."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ def chains(graph: RegionGraph) -> RegionGraph:
 
 
 def _chained(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
-    """Return the chain that begins with a node, as long as it can be; None if nothing can follow it."""
+    """Return the longest chain that begins with a node; None if nothing can follow it."""
     if node.steps:
         return None
     starts = ((x, _steps(graph, node, node, x)) for x in node.inputs)
@@ -38,7 +38,7 @@ def _chained(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
 def _following(
     graph: RegionGraph, first: RegionNode, last: RegionNode, steps: Steps
 ) -> tuple[Sequence[RegionNode], Steps] | None:
-    """Return the nodes that can continue a chain after its last one, and all steps including theirs."""
+    """Return the nodes that continue a chain after its last one, and all steps including theirs; else None."""
     y = last.outputs[0]
     if (following := activation_after(graph, y)) is not None:
         activation, nodes = following
@@ -52,7 +52,7 @@ def _following(
 
 
 def _steps(graph: RegionGraph, first: RegionNode, node: RegionNode, x: int) -> Steps | None:
-    """Return the steps of a node that reads ``x``, if they can be computed at the position of ``first``."""
+    """Return the steps of a node that reads ``x``; None if they can't be computed in the place of ``first``."""
     cl_op = node.cl_op
     if cl_op is None or ABSENT in node.inputs or not (cl_op.chains or cl_op.activates):
         return None
@@ -69,7 +69,7 @@ def _steps(graph: RegionGraph, first: RegionNode, node: RegionNode, x: int) -> S
 
 
 def _activated(steps: Steps, activation: Activation) -> Steps:
-    """Return steps followed by an activation, which is merged into the last one if it is a clamp."""
+    """Append an activation to steps; a clamp is merged into the last step if that takes a tensor."""
     if activation == NONE:
         return steps
     last = steps[-1] if steps else None
@@ -79,6 +79,6 @@ def _activated(steps: Steps, activation: Activation) -> Steps:
 
 
 def _arrays(graph: RegionGraph, steps: Sequence[ElementwiseStep]) -> set[int]:
-    """Return the tensors that the kernel reads besides the first, except single known numbers."""
+    """Return the tensors that the kernel reads besides the first, except constant scalars."""
     values = {step.tensor: graph.value(step.tensor) for step in steps if step.tensor is not None}
     return {tensor for tensor, value in values.items() if value is None or value.size != 1}

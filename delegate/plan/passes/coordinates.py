@@ -1,4 +1,4 @@
-"""Updates at a position of which all but one coordinate are constants: they read that one instead of the position."""
+"""Simplifies updates at a position with only one non-constant coordinate: they read that coordinate."""
 
 from litecl.delegate.kit.claims import integers
 from litecl.delegate.ops.slice import UPDATE_ALONG, UpdateOptions
@@ -10,7 +10,7 @@ from litecl.interpreter.ops.pack import PACK
 
 
 def coordinates(graph: RegionGraph) -> RegionGraph:
-    """Let DYNAMIC_UPDATE_SLICE do without the CONCATENATION or PACK that makes a position, as of a cache's new keys."""
+    """Drop the CONCATENATION or PACK of a DYNAMIC_UPDATE_SLICE's position, such as a KV cache's."""
     return without_unread(graph, fuse(graph, _along))
 
 

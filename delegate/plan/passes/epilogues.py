@@ -1,4 +1,4 @@
-"""Residual additions and activations after a producer: part of it, if its kernel supports them."""
+"""Fuses residual additions and activations into their producer, if its kernel supports them."""
 
 from functools import partial
 
@@ -14,13 +14,13 @@ _SUM = Pattern(ADD, [Any("result"), Any("addend")])
 
 
 def epilogues(graph: RegionGraph) -> RegionGraph:
-    """Fuse residual additions and activations into the nodes whose results they continue."""
-    places = joins(graph).places  # a product reads its residual as dense memory, not in rows of a wider tensor
+    """Fuse residual additions and activations into the producers of their inputs."""
+    places = joins(graph).places  # kernels read residuals as dense memory, not as rows of a wider tensor
     return fuse(graph, partial(_with_residual, places), _with_activation)
 
 
 def _is_open(graph: RegionGraph, node: RegionNode) -> bool:
-    """Return whether something may be fused after a result; additions to integers have scales of their own."""
+    """Return whether a node can take an epilogue; additions of integers have scales of their own."""
     return graph.specs[node.outputs[0]].type == TensorType.FLOAT32 and node.activation == NONE
 
 
@@ -32,7 +32,7 @@ def _with_activation(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
 
 
 def _with_residual(places: Places, graph: RegionGraph, node: RegionNode) -> RegionNode | None:
-    """Fuse the addition of a tensor of the same shape, if it is computed before a node runs."""
+    """Fuse the addition of a tensor of the same shape and type."""
     if node.cl_op is None or not node.cl_op.fuses_residual or node.residual is not None or not _is_open(graph, node):
         return None
     result = node.outputs[0]

@@ -1,4 +1,4 @@
-"""Channel gates (squeeze-and-excite) become part of the 1x1 convolution after them, on a GPU."""
+"""Fuses channel gates (squeeze-and-excite) into the 1x1 convolution after them, on a GPU."""
 
 from litecl.delegate.ops.gated_conv_2d import GATED, GatedOptions
 from litecl.delegate.plan.convolutions import POINTWISE, is_pointwise
@@ -8,11 +8,11 @@ from litecl.interpreter.match import Any, Pattern
 from litecl.interpreter.ops.binary import MUL
 
 _GATED = Pattern(POINTWISE, [Pattern(MUL, [Any("a"), Any("b")], name="gated"), ...])
-_VECTOR = 4  # channels that are loaded at once
+_VECTOR = 4  # channels per load
 
 
 def gates(graph: RegionGraph) -> RegionGraph:
-    """Fuse the multiplication of an image's channels into the 1x1 convolution that alone reads the result."""
+    """Fuse the multiplication of an image's channels into the 1x1 convolution that is its only reader."""
     return fuse(graph, matching(_GATED, _gated))
 
 
@@ -25,7 +25,7 @@ def _gated(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | N
 
 
 def _operands(graph: RegionGraph, found: Found) -> tuple[int, int] | None:
-    """Return the image and the gates that are multiplied, of one image; None if it is something else."""
+    """Return a product's operands as (image, gates), for a batch of 1; None if it is anything else."""
     out = graph.specs[found["gated"]].static_shape
     by_shape = {graph.specs[t].static_shape: t for t in (found["a"], found["b"])}
     image, gate = by_shape.get(out), by_shape.get((1, 1, 1, *out[-1:]))

@@ -1,4 +1,4 @@
-"""Attention on a GPU reads words in the layers' order, with all heads of a word side by side."""
+"""Fuses transpositions around attention, on a GPU: it accesses words in the layers' order, with heads side by side."""
 
 from dataclasses import replace
 from functools import partial
@@ -16,12 +16,12 @@ _TURNED = Pattern(TRANSPOSE, [Any("x"), Constant("turn")])
 
 
 def heads(graph: RegionGraph) -> RegionGraph:
-    """Fuse transpositions before and after attention that leave the elements of a word beside each other."""
+    """Fuse transpositions before and after attention that keep the elements of a word contiguous."""
     return fuse(graph, *(_operand(position) for position in (_QUERIES, _KEYS, _VALUES)), _result)
 
 
 def _operand(position: int) -> Rule:
-    """Return the rule that attention reads what an operand is the transpose of."""
+    """Return the rule that fuses an operand's transposition."""
     others = [Any(str(i)) for i in range(position)]
     return matching(Pattern(ATTENTION, [*others, _TURNED, ...]), partial(_read, position))
 
@@ -34,7 +34,7 @@ def _read(position: int, graph: RegionGraph, node: RegionNode, found: Found) -> 
 
 
 def _result(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
-    """Return attention that writes the transpose of its result, where alone that is read."""
+    """Fuse the transposition of the result, if it is the only reader."""
     reader = graph.only_reader(node.outputs[0]) if node.cl_op is ATTENTION else None
     if reader is None or not graph.is_a(reader, TRANSPOSE):
         return None
@@ -43,13 +43,13 @@ def _result(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
 
 
 def _inner(options: AttentionOptions, position: int) -> int | None:
-    """Return the dimension of an operand that must stay beside the next element's: of a word's elements."""
+    """Return the dimension of an operand that must stay contiguous, a word's elements; None if unsupported."""
     values = -1 if options.values_in_rows else None
     return {_QUERIES: -1, _KEYS: -1 if options.keys_in_rows else -2, _VALUES: values}[position]
 
 
 def _turn(graph: RegionGraph, permutation: int, inner: int | None) -> tuple[int, ...]:
-    """Return a permutation, if it is one that makes the last dimension the ``inner`` one."""
+    """Return a permutation if it moves the last dimension to ``inner``; else ()."""
     axes = graph.value(permutation)
     if axes is None or inner is None:
         return ()
@@ -59,7 +59,7 @@ def _turn(graph: RegionGraph, permutation: int, inner: int | None) -> tuple[int,
 
 
 def _with_turn(options: AttentionOptions, position: int, turn: tuple[int, ...]) -> AttentionOptions | None:
-    """Return the options with a permutation, unless it is none or there is one already."""
+    """Set a permutation in the options; return None if it is empty or one is set already."""
     turns = [*options.turns]
     if not turn or turns[position]:
         return None

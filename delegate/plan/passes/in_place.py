@@ -1,4 +1,4 @@
-"""Partial updates of tensors whose old value is not needed: they write into its memory."""
+"""Lets partial updates overwrite tensors whose old value is not needed."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from litecl.delegate.plan.graph import RegionGraph
 
 
 def in_place(graph: RegionGraph) -> RegionGraph:
-    """Mark the nodes that may write into their first input."""
+    """Mark the nodes that may overwrite their first input."""
     positions = [node.position for node in graph.nodes]
     found = loop_variables.in_place(graph.source, positions, graph.kept, graph.owned)
     nodes = (replace(node, in_place=True) if node.position in found else node for node in graph.nodes)

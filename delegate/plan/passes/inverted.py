@@ -1,4 +1,4 @@
-"""Inverted residuals, on a GPU: a 1x1 convolution, a depthwise one that alone reads it, and the 1x1 one after that."""
+"""Fuses inverted residuals, on a GPU: a 1x1, a depthwise and a 1x1 convolution, one after another."""
 
 from math import prod
 
@@ -11,13 +11,13 @@ from litecl.interpreter.graph import ABSENT
 from litecl.interpreter.match import Any, Pattern
 
 _INVERTED = Pattern(SEPARABLE, [Pattern(POINTWISE, [Any("image"), ...]), ...])
-# Every tile computes what it sees of the first convolution, so a large one is better done once.
+# Every tile recomputes its part of the first convolution, which only pays for a small one.
 _MOST_HIDDEN = 1 << 20
 _CLAMP = "CLAMP"
 
 
 def inverted(graph: RegionGraph) -> RegionGraph:
-    """Fuse the 1x1 convolution before a depthwise convolution, where that is part of another, if images are small."""
+    """Fuse a 1x1 convolution with a small result into its only reader, a separable one (see ``separable``)."""
     return fuse(graph, matching(_INVERTED, _inverted))
 
 

@@ -1,4 +1,4 @@
-"""Tensors that need no memory of their own: the inputs of a join are computed directly in its result."""
+"""Places the inputs of joins within the result, so that they are computed there."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,8 +20,8 @@ _RENAMING = (RESHAPE, SQUEEZE, EXPAND_DIMS)
 def joins(graph: RegionGraph) -> RegionGraph:
     """Assign tensors positions within the results of CONCATENATION, PACK and RESHAPE.
 
-    A tensor may be part of a result if a sub-buffer can start there, and if it is contiguous, or its rows are at a
-    distance that everything that writes or reads the tensor supports.
+    A tensor may be part of a result if its offset is aligned, and if it is contiguous or all nodes that write or read
+    it support rows of a wider tensor.
     """
     places: dict[int, Place] = {}
     views: dict[RegionNode, Sequence[Array]] = {}
@@ -29,7 +29,7 @@ def joins(graph: RegionGraph) -> RegionGraph:
         for reader in graph.consumers(tensor):
             if reader.cl_op is None or reader.cl_op.joins is None or _is_only_renamed(graph, tensor, reader, places):
                 continue
-            if reader not in views:  # a result gets its position before its parts
+            if reader not in views:  # a result is placed before its parts
                 views[reader] = _views(graph, reader, places)
             place = _place(graph, tensor, reader, views[reader], rows)
             if place is not None and (
@@ -41,8 +41,8 @@ def joins(graph: RegionGraph) -> RegionGraph:
 
 
 def _tensors(graph: RegionGraph) -> Iterator[tuple[int, bool]]:
-    """Yield the tensors that may be anywhere, results before their parts, and whether they may be in rows of a
-    wider tensor.
+    """Yield the tensors without a decided position, results before their parts, and whether they may be rows of a wider
+    tensor.
     """
     for node in reversed(graph.nodes):
         for i, tensor in enumerate(node.outputs):
@@ -54,7 +54,7 @@ def _tensors(graph: RegionGraph) -> Iterator[tuple[int, bool]]:
 
 
 def _is_slow(graph: RegionGraph, node: RegionNode) -> bool:
-    """Return whether a chain takes longer row by row than all rows at once and a copy do: it starts anew in each."""
+    """Return whether a chain has short rows, so that writing them apart is slower than a dense result and a copy."""
     return bool(node.steps) and graph.specs[node.outputs[0]].static_shape[-1:] < (_SHORT_ROW,)
 
 
@@ -64,21 +64,21 @@ def _is_free(graph: RegionGraph, tensor: int) -> bool:
 
 
 def _is_only_renamed(graph: RegionGraph, tensor: int, reader: RegionNode, places: Places) -> bool:
-    """Return whether a result is best left to be where the tensor is, which may be part of what its maker reads."""
+    """Return whether a result had better be an alias of the tensor, whose producer may alias its own input."""
     (whole,) = reader.outputs
     free = whole not in places and whole not in graph.kept and _is_free(graph, whole)
     return free and reader.node.op in _RENAMING and graph.producer(tensor) is not None
 
 
 def _is_settled(graph: RegionGraph, tensor: int, places: Places) -> bool:
-    """Return whether a tensor is in memory that is decided, such as a state's, which a caller does not write to."""
+    """Return whether a tensor lies in decided memory, such as a state's, which a caller does not write to."""
     while tensor in places:
         tensor = places[tensor].whole
     return tensor in graph.given
 
 
 def _views(graph: RegionGraph, node: RegionNode, places: Places) -> Sequence[Array]:
-    """Return the positions of a node's inputs in its output, as views of the output."""
+    """Return a node's inputs as views of its output."""
     assert node.cl_op is not None
     assert node.cl_op.joins is not None
     (whole,) = node.outputs
@@ -92,7 +92,7 @@ def _place(graph: RegionGraph, tensor: int, reader: RegionNode, views: Sequence[
     if reader.inputs.count(tensor) > 1 or position >= len(views):
         return None
     if spec.quantization is not None and alike(graph.specs[whole], spec):
-        return None  # it is rescaled while it is copied
+        return None  # it must be requantized, so it is copied
     view = views[position]
     step, start = row_step(view), offset(view) * spec.dtype.itemsize
     if step is None or start % graph.alignment:
@@ -103,6 +103,6 @@ def _place(graph: RegionGraph, tensor: int, reader: RegionNode, views: Sequence[
 
 
 def _all_read_rows(graph: RegionGraph, tensor: int) -> bool:
-    """Return whether every reader of a tensor can read it within a wider one."""
+    """Return whether every reader of a float tensor can read it as rows of a wider one."""
     known = graph.specs[tensor].type == TensorType.FLOAT32 and tensor not in graph.kept
     return known and all(node.reads_rows(tensor) for node in graph.consumers(tensor))

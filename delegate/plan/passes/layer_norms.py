@@ -1,8 +1,8 @@
-"""Layer norms and RMS norms: the nodes that normalise rows become one node, layer norms on a GPU only.
+"""Fuses layer norms and RMS norms: the nodes that normalise rows become one node, layer norms on a GPU only.
 
-Files have them in many forms, such as ``(x - m) r``, ``x r + (beta - m r)`` or ``x r + (-m r + beta)``, so what nodes
-compute is followed as sums of multiples of x, of the mean m, and of these times the inverse deviation r. In an RMS norm
-r is of the mean of squares, and there is no m.
+Files have them in many forms, such as ``(x - m) r``, ``x r + (beta - m r)`` or ``x r + (-m r + beta)``. So the pass
+tracks nodes' results as linear combinations of x, the mean m, and these times the inverse deviation r. In an RMS norm,
+r is the inverse root of the mean of squares, and there is no m.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE
 from litecl.interpreter.schema import TensorType
 
 _Sum = Mapping[str, Array]
-"""Multiples of x, m, r, xr, mr and 1: a number for every element of a row, or one for all."""
+"""The coefficients of x, m, r, xr, mr and 1: one per element of a row, or one for all."""
 
 _ZERO, _ONE = np.zeros(1, np.float32), np.ones(1, np.float32)
 _X, _M, _SQUARES, _VARIANCE, _SHIFTED, _ROOT = ({name: _ONE} for name in ("x", "m", "d2", "v", "v+", "1/r"))
@@ -31,19 +31,19 @@ _TIMES_R = {"x": "xr", "m": "mr", "1": "r"}
 
 
 def layer_norms(graph: RegionGraph) -> RegionGraph:
-    """Fuse the nodes from the mean of rows on to what the rows are in the end, those of RMS norms too."""
+    """Fuse the nodes of layer norms, from the mean to the result, and those of RMS norms."""
     return fuse(graph, _norm, _rms_norm)
 
 
 def rms_norms(graph: RegionGraph) -> RegionGraph:
-    """Fuse the nodes from the mean of the squares of rows on to what the rows are in the end."""
+    """Fuse the nodes of RMS norms, from the mean of squares to the result."""
     return fuse(graph, _rms_norm)
 
 
 @dataclass
 class _Known:
-    """The facts of a row's tensors. kernel: of the norm that they may be part of. flat: tensors of a number for each
-    row that are no columns. epsilon: the addend of the variance.
+    """The known tensors of a candidate norm of x. sums: their values. kernel: the norm's. flat: tensors with a number
+    per row, but no last dimension of 1. epsilon: the addend of the variance.
     """
 
     x: int
@@ -54,7 +54,7 @@ class _Known:
 
 
 def _norm(graph: RegionGraph, mean: RegionNode) -> RegionNode | None:
-    """Return the node for a layer norm that begins with a mean; None if none does."""
+    """Return the node for the layer norm that begins with a mean; None if none does."""
     if not _is_mean(graph, mean):
         return None
     x, m = mean.inputs[0], mean.outputs[0]
@@ -62,7 +62,7 @@ def _norm(graph: RegionGraph, mean: RegionNode) -> RegionNode | None:
 
 
 def _rms_norm(graph: RegionGraph, mean: RegionNode) -> RegionNode | None:
-    """Return the node for an RMS norm whose mean of squares a node is; None if it is that of none."""
+    """Return the node for the RMS norm that begins with a mean of squares; None if none does."""
     squares = graph.producer(mean.inputs[0]) if graph.is_a(mean, MEAN) else None
     x = None if squares is None else _squared_by(graph, squares)
     columns = _is_mean(graph, mean)
@@ -74,7 +74,7 @@ def _rms_norm(graph: RegionGraph, mean: RegionNode) -> RegionNode | None:
 
 
 def _squared_by(graph: RegionGraph, node: RegionNode) -> int | None:
-    """Return what a node computes the squares of; None if it does not."""
+    """Return the tensor that a node squares; None if it computes anything else."""
     op, alone = node.node.op, node.cl_op is not None and node.is_plain
     square = op is unary.SQUARE or (op is binary.MUL and node.inputs[0] == node.inputs[1])
     return node.inputs[0] if alone and square else None
@@ -104,7 +104,7 @@ def _followed(graph: RegionGraph, known: _Known, mean: RegionNode) -> RegionNode
 
 
 def _is_mean(graph: RegionGraph, node: RegionNode) -> bool:
-    """Return whether a node computes the means of rows, as columns."""
+    """Return whether a node computes the means of rows and keeps the last dimension, as 1."""
     if not graph.is_a(node, MEAN):
         return False
     before, after = (graph.specs[t].static_shape for t in (node.inputs[0], node.outputs[0]))
@@ -112,7 +112,7 @@ def _is_mean(graph: RegionGraph, node: RegionNode) -> bool:
 
 
 def _is_flat_mean(graph: RegionGraph, node: RegionNode) -> bool:
-    """Return whether a node computes the means of rows as an array of one dimension less."""
+    """Return whether a node computes the means of rows and drops the last dimension."""
     before, after = (graph.specs[t].static_shape for t in (node.inputs[0], node.outputs[0]))
     axes = graph.value(node.inputs[1])
     last = axes is not None and axes.size == 1 and int(axes.flat[0]) in (-1, len(before) - 1)
@@ -120,7 +120,7 @@ def _is_flat_mean(graph: RegionGraph, node: RegionNode) -> bool:
 
 
 def _total(graph: RegionGraph, known: _Known, node: RegionNode) -> _Sum | None:
-    """Return what a node computes; None if that is not known."""
+    """Return a node's result as a sum; None if it can't be expressed."""
     if node.node.op in (RESHAPE, EXPAND_DIMS):
         return _as_columns(graph, known, node)
     if not known.flat.isdisjoint(node.inputs):
@@ -129,14 +129,14 @@ def _total(graph: RegionGraph, known: _Known, node: RegionNode) -> _Sum | None:
 
 
 def _as_columns(graph: RegionGraph, known: _Known, node: RegionNode) -> _Sum | None:
-    """Return numbers of rows that a node makes columns of."""
+    """Return the sum of a flat tensor that a node gives a last dimension of 1; else None."""
     given, shape = node.inputs[0], graph.specs[node.outputs[0]].static_shape
     columns = shape == (*graph.specs[known.x].static_shape[:-1], 1)
     return known.sums[given] if given in known.flat and columns else None
 
 
 def _of_rows(graph: RegionGraph, known: _Known, node: RegionNode) -> _Sum | None:
-    """Return what a node computes of a number for each row, and of numbers that are the same for all."""
+    """Return a node's result from flat tensors and constant scalars; mark it flat too."""
     others = [graph.value(t) for t in node.inputs if t not in known.flat]
     if any(number is None or number.size != 1 or number.ndim > 1 for number in others):
         return None
@@ -159,7 +159,7 @@ def _of_any(graph: RegionGraph, known: _Known, node: RegionNode) -> _Sum | None:
 
 
 def _shifted(known: _Known, node: RegionNode, given: Sequence[_Sum]) -> _Sum | None:
-    """Return what the variance plus a number is."""
+    """Return the variance plus epsilon, if a node computes that; else None."""
     numbers = [one["1"] for one in given if [*one] == ["1"]]
     alone = known.epsilon is None and len(numbers) == 1 and numbers[0].size == 1
     if node.node.op is not binary.ADD or node.activation != NONE or not alone:
@@ -169,7 +169,7 @@ def _shifted(known: _Known, node: RegionNode, given: Sequence[_Sum]) -> _Sum | N
 
 
 def _constant(graph: RegionGraph, tensor: int) -> _Sum | None:
-    """Return a constant that is the same for every row."""
+    """Return a constant that is the same for every row as a sum; else None."""
     value = None if tensor < 0 else graph.value(tensor)
     if value is None or value.dtype != np.float32 or value.size != (value.shape[-1] if value.ndim else 1):
         return None
@@ -187,7 +187,7 @@ def _minus(a: _Sum, b: _Sum) -> _Sum | None:
 
 
 def _times(a: _Sum, b: _Sum) -> _Sum | None:
-    """Multiply where a factor is a constant, or multiples of the inverse deviation alone."""
+    """Multiply if one factor is a constant or a multiple of the inverse deviation; else return None."""
     if not _is_linear(a, b):
         return None
     for factor, other in ((a, b), (b, a)):
@@ -207,7 +207,7 @@ def _is_linear(*sums: _Sum) -> bool:
 
 
 def _squared(a: _Sum, b: _Sum) -> _Sum | None:
-    """Return the squares of a difference if it is that of x and the mean."""
+    """Return the squares of a difference if it is x minus the mean, or the reverse; else None."""
     difference = _minus(a, b)
     if difference is None or {*difference} != {"x", "m"} or any(value.size > 1 for value in difference.values()):
         return None
@@ -229,7 +229,7 @@ _RULES: Mapping[object, Callable[..., _Sum | None]] = {
 
 
 def _whole(graph: RegionGraph, known: _Known, last: RegionNode) -> RegionNode | None:
-    """Return the node for all up to the last one; None if that is no norm, or others read what is between."""
+    """Return the node for the norm that ends with ``last``; None if it is no norm or others read tensors within."""
     x, centred = known.x, known.kernel is LAYER_NORM
     total, shape = known.sums[last.outputs[0]], graph.specs[last.outputs[0]].static_shape
     least = {"xr", "mr"} if centred else {"xr"}
@@ -246,7 +246,7 @@ def _whole(graph: RegionGraph, known: _Known, last: RegionNode) -> RegionNode | 
 
 
 def _parts(graph: RegionGraph, known: _Known, last: RegionNode) -> Sequence[RegionNode]:
-    """Return the nodes that the last one depends on, back to x."""
+    """Return the nodes that ``last`` depends on, back to x."""
     found: dict[int, RegionNode] = {}
     open_ = [last]
     while open_:

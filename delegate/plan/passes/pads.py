@@ -1,4 +1,4 @@
-"""Zeros padded around an image: part of the convolution or pool that reads it, if that supports them."""
+"""Fuses zero padding into the convolution or pool that reads it, if its kernel supports that."""
 
 from dataclasses import replace
 
@@ -11,12 +11,12 @@ _NONE = Pads()
 
 
 def pads(graph: RegionGraph) -> RegionGraph:
-    """Fuse nodes that only pad an image into the single node that reads it."""
+    """Fuse padding with zeros into its only reader."""
     return fuse(graph, _padded)
 
 
 def _padded(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
-    """Return a node with the zeros that are padded around its first input, if it can apply them."""
+    """Fuse the padding of a node's first input; return None if there is none or the node can't apply it."""
     if node.cl_op is None or not node.cl_op.fuses_pads or node.node.options.padding != Padding.VALID:
         return None
     padding = graph.producer(node.inputs[0]) if node.pads == _NONE else None

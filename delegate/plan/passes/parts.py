@@ -1,4 +1,4 @@
-"""Slices of whole numbers that are just what a concatenation was made of: they read that instead."""
+"""Replaces slices of a concatenation of integers that equal one of its inputs."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _RESHAPE = next(cl_op for cl_op in reshape.CL_OPS if cl_op.op is RESHAPE)
 
 
 def parts(graph: RegionGraph) -> RegionGraph:
-    """Let SLICE of a CONCATENATION, or of its RESHAPE, be the part that it is: positions and lengths come in one."""
+    """Replace SLICE of a CONCATENATION, or of its RESHAPE, by the input that it selects."""
     return without_unread(graph, fuse(graph, _part))
 
 
@@ -37,7 +37,7 @@ def _part(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
 
 
 def _joined(graph: RegionGraph, tensor: int) -> RegionNode | None:
-    """Return the concatenation whose inputs lie in a tensor one after another; None if it is no such."""
+    """Return the concatenation whose inputs a tensor consists of, one after another; else None."""
     node = graph.producer(tensor)
     if node is not None and graph.is_a(node, RESHAPE):
         return _joined(graph, node.inputs[0])
@@ -48,7 +48,7 @@ def _joined(graph: RegionGraph, tensor: int) -> RegionNode | None:
 
 
 def _at(graph: RegionGraph, tensors: Sequence[int], start: int, count: int) -> int | None:
-    """Return which of tensors that lie one after another has just the elements at a place."""
+    """Return the one of several consecutive tensors that has exactly ``count`` elements from ``start``; else None."""
     at = 0
     for tensor in tensors:
         size = graph.specs[tensor].size

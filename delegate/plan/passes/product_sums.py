@@ -1,4 +1,4 @@
-"""A multiplication and the sum, or the mean, that alone reads the products become one node, on a CPU."""
+"""Fuses a multiplication into the sum or mean that is its only reader, on a CPU."""
 
 from litecl.delegate.ops.product_sum import PRODUCT_SUM, ProductSumOptions, steps_of
 from litecl.delegate.plan.fusion import Found, fuse, matching
@@ -14,7 +14,7 @@ _SUMS = [Pattern(op, [products, Constant("axes")]) for op in (SUM, MEAN) for pro
 
 
 def product_sums(graph: RegionGraph) -> RegionGraph:
-    """Fuse products into their sum."""
+    """Fuse products into their sum or mean."""
     return fuse(graph, *(matching(pattern, _summed) for pattern in _SUMS))
 
 
@@ -33,7 +33,7 @@ def _summed(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | 
 
 
 def _options(graph: RegionGraph, node: RegionNode, found: Found) -> ProductSumOptions | None:
-    """Return what is summed; None if that is nothing, or dimensions apart."""
+    """Return the reduced dimensions; None if there are none, or they aren't adjacent."""
     shape, axes = graph.specs[found["products"]].static_shape, graph.value(found["axes"])
     if axes is None or not axes.size or not shape:
         return None

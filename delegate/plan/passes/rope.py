@@ -1,4 +1,4 @@
-"""Rotary position embedding: the nodes that rotate the halves of rows by angles become one node."""
+"""Fuses rotary position embedding: the nodes that rotate the halves of rows by angles become one node."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ def _product(a: str, b: str) -> Pattern:
     return Pattern(MUL, [Any(a), Any(b)])
 
 
-# (a + ib) (c + is), its parts side by side; and x c + (-b, a) s, where a and b are the halves of x.
+# (a + ib) (c + is), real and imaginary parts concatenated; and x c + (-b, a) s with the halves a and b of x.
 _PARTS = Pattern(
     CONCATENATION,
     [Pattern(SUB, [_product("a", "c"), _product("b", "s")]), Pattern(ADD, [_product("b", "c"), _product("a", "s")])],
@@ -54,8 +54,8 @@ _ANGLED = Pattern(
 
 
 def rope(graph: RegionGraph) -> RegionGraph:
-    """Fuse what rotates halves of rows, with transpositions around it, a scale behind it, and cosines and sines that
-    nothing else reads.
+    """Fuse rotations of halves of rows, with transpositions and reshapes around them, a scale after them, and cosines
+    and sines that nothing else reads.
     """
     rotations = (matching(_PARTS, _of_parts), *(matching(pattern, _of_sum) for pattern in _SUMS))
     before = (matching(_TURNED, _turned_before), matching(_RESHAPED, _reshaped_before))
@@ -64,7 +64,7 @@ def rope(graph: RegionGraph) -> RegionGraph:
 
 
 def _of_parts(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode | None:
-    """Return the node for a product of complex numbers, one of which are the halves of rows."""
+    """Return the node for a product of complex numbers, where one factor's parts are the halves of rows."""
     for names in ("abcs", "csab"):
         a, b, c, s = (found[name] for name in names)
         if (cuts := _cuts(graph, a, b)) is not None:
@@ -73,7 +73,7 @@ def _of_parts(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode 
 
 
 def _of_sum(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode | None:
-    """Return the node for rows times cosines, plus their halves changed over times sines."""
+    """Return the node for rows times cosines plus rows with swapped halves, one negated, times sines."""
     minus = graph.value(found["minus"]) if "minus" in found else None
     cuts = _cuts(graph, found["a"], found["b"])
     if cuts is None or (minus is not None and np.any(minus != -1)):
@@ -83,12 +83,12 @@ def _of_sum(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode | 
 
 
 def _cut(node: RegionNode) -> int:
-    """Return the tensor that a node cuts."""
+    """Return the tensor that a SPLIT or SLICE reads."""
     return node.inputs[1] if node.node.op is SPLIT else node.inputs[0]
 
 
 def _cuts(graph: RegionGraph, a: int, b: int) -> Sequence[RegionNode] | None:
-    """Return the nodes of which two tensors are the first and the second half of the rows of a tensor."""
+    """Return the nodes that split rows into halves ``a`` and ``b``; None if the tensors aren't such halves."""
     first, second = graph.producer(a), graph.producer(b)
     if first is None or second is None or not first.is_plain:
         return None
@@ -110,7 +110,7 @@ def _cuts(graph: RegionGraph, a: int, b: int) -> Sequence[RegionNode] | None:
 def _rope(
     graph: RegionGraph, last: RegionNode, nodes: Sequence[RegionNode], operands: tuple[int, int, int], parts: int
 ) -> RegionNode | None:
-    """Return the node that rotates rows. operands: these, cosines and sines. parts: of a row that share them."""
+    """Return the rotation of rows. operands: rows, cosines, sines. parts: of a row, which share cosines and sines."""
     shape, turns, sines = (graph.specs[t].static_shape for t in operands)
     (joined,) = (node for node in (last, *nodes) if graph.is_a(node, CONCATENATION))
     if joined.node.options.axis % len(shape) != len(shape) - 1 or len(shape) > MOST_DIMS:
@@ -125,13 +125,13 @@ def _rope(
 
 
 def _broadcasts(turns: Shape, rows: Shape) -> bool:
-    """Return whether an array has a whole row, for all rows or for some dimensions of them."""
+    """Return whether an array of full rows broadcasts to ``rows``."""
     pairs = zip(reversed(turns), reversed(rows), strict=False)
     return len(turns) <= len(rows) and turns[-1:] == rows[-1:] and all(a in (1, b) for a, b in pairs)
 
 
 def _turned_before(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | None:
-    """Return a rotation that reads what its rows are the transpose of."""
+    """Fuse the transposition of a rotation's rows."""
     o: RopeOptions = node.node.options
     turn = _turn(graph, found["turn"])
     if o.before or not turn or graph.specs[node.inputs[0]].static_shape != o.shape:
@@ -141,13 +141,13 @@ def _turned_before(graph: RegionGraph, node: RegionNode, found: Found) -> Region
 
 
 def _reshaped_before(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode:
-    """Return a rotation that reads its rows before they get their shape, as no elements move."""
+    """Fuse the reshaping of a rotation's rows, which moves no elements."""
     inputs = (found["x"], *node.inputs[1:])
     return node.behind(found.nodes[1], kernel=ROPE, inputs=inputs, options=node.node.options)
 
 
 def _turned_after(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
-    """Return a rotation that writes the transpose of its rows, where alone that is read."""
+    """Fuse the transposition of a rotation's result, if it is the only reader."""
     reader = _reader(graph, node, TRANSPOSE)
     turn = () if reader is None else _turn(graph, reader.inputs[1])
     as_rows = graph.specs[node.outputs[0]].static_shape == node.node.options.shape if reader else False
@@ -157,26 +157,26 @@ def _turned_after(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
 
 
 def _reshaped_after(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
-    """Return a rotation whose result has another shape, where alone that is read."""
+    """Fuse the reshaping of a rotation's result, if it is the only reader."""
     reader = _reader(graph, node, RESHAPE)
     return None if reader is None else reader.behind(node, kernel=ROPE, inputs=node.inputs, options=node.node.options)
 
 
 def _reader(graph: RegionGraph, node: RegionNode, op: Op) -> RegionNode | None:
-    """Return the only reader of a rotation's result, if it is of an operator."""
+    """Return the only reader of a rotation's result, if it has this operator."""
     reader = graph.only_reader(node.outputs[0]) if node.cl_op is ROPE else None
     return reader if reader is not None and graph.is_a(reader, op) and reader.is_plain else None
 
 
 def _turn(graph: RegionGraph, permutation: int) -> Shape:
-    """Return a permutation that leaves rows as they are, or nothing."""
+    """Return a permutation if it keeps the last dimension in place; else ()."""
     axes = graph.value(permutation)
     turn = () if axes is None else tuple(axis % axes.size for axis in integers(axes))
     return turn if turn and turn[-1] == len(turn) - 1 else ()
 
 
 def _scaled(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
-    """Return a rotation with the multiplication by a number that alone reads its result."""
+    """Fuse the multiplication of a rotation's result by a scalar, if it is the only reader."""
     reader = _reader(graph, node, MUL)
     if reader is None or node.node.options.scale != 1:
         return None
@@ -189,7 +189,7 @@ def _scaled(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
 
 
 def _angled(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | None:
-    """Return a rotation that computes cosines and sines of positions times frequencies itself."""
+    """Fuse the computation of cosines and sines from positions and frequencies."""
     o: RopeOptions = node.node.options
     positions, frequencies, angles = (found[name] for name in ("positions", "frequencies", "angles"))
     half, number = o.shape[-1] // 2, graph.specs[positions]

@@ -1,4 +1,4 @@
-"""Depthwise convolutions become part of the 1x1 convolution after them, on a GPU."""
+"""Fuses depthwise convolutions into the 1x1 convolution after them, on a GPU."""
 
 from litecl.delegate.ops import depthwise_conv_2d
 from litecl.delegate.ops.separable_conv_2d import SEPARABLE, SeparableOptions
@@ -10,15 +10,15 @@ from litecl.interpreter.match import Any, Constant, Pattern
 
 (_DEPTHWISE,) = depthwise_conv_2d.CL_OPS
 _SEPARABLE = Pattern(POINTWISE, [Pattern(_DEPTHWISE, [Any("image"), Constant("taps"), ...]), ...])
-_VECTOR = 4  # channels that are loaded at once
-# Every tile computes what it needs of the first convolution, so one with much to do is better done once.
+_VECTOR = 4  # channels per load
+# Every tile recomputes its part of the first convolution, which only pays for a small one.
 _MOST_FLOPS = 5e7
 _MOST_TAPS = 25
 _CLAMP = "CLAMP"
 
 
 def separable(graph: RegionGraph) -> RegionGraph:
-    """Fuse a depthwise convolution of floats into the 1x1 convolution that alone reads its result."""
+    """Fuse a depthwise convolution of floats into the 1x1 convolution that is the only reader of its result."""
     return fuse(graph, matching(_SEPARABLE, _separable))
 
 
@@ -33,8 +33,8 @@ def _separable(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode
 
 
 def _is_plain(graph: RegionGraph, first: RegionNode) -> bool:
-    """Return whether a depthwise convolution has known weights, one for each channel and tap of a small window, and at
-    most a clamp behind it.
+    """Return whether a depthwise convolution has constant weights, a channel multiplier of 1, a small window, and at
+    most a clamp as activation.
     """
     filter_ = graph.value(first.inputs[1])
     if filter_ is None or not graph.are_constant(first.inputs[1:]) or first.activation.function != _CLAMP:

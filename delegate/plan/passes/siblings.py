@@ -1,5 +1,5 @@
-"""Convolutions of few columns that read the same image become one on a CPU, where alone they fill vectors in part; and
-with them those of a second image, if the results are added."""
+"""Fuses convolutions with few output channels that read the same image, on a CPU, where each would fill vectors only
+partly; also those of two images whose results are added."""
 
 from dataclasses import replace
 
@@ -12,13 +12,13 @@ from litecl.interpreter.graph import ABSENT
 from litecl.interpreter.ops.binary import ADD
 
 (_CONVOLUTION,) = conv_2d.CL_OPS
-_MOST_COLUMNS = 8  # of one that gains more than a copy of its result costs
+_MOST_COLUMNS = 8  # output channels: with more, the copy of the result costs more than fusion gains
 _MOST_TOGETHER = 64
-_LEAST_DEPTH = 32  # products to an element, for the same reason
+_LEAST_DEPTH = 32  # products per output element, for the same reason
 
 
 def siblings(graph: RegionGraph) -> RegionGraph:
-    """Fuse convolutions of an image that differ in their constant filters and biases alone; then those of two images
+    """Fuse convolutions of an image that differ only in their constant filters and biases, then those of two images
     whose results are added.
     """
     return fuse(fuse(graph, _together), _sums)
@@ -44,7 +44,7 @@ def _together(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
 
 
 def _sums(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
-    """Fuse the convolutions of two images into the sums of their results, of which the node is the first."""
+    """Fuse the convolutions of two images into the sums of their results; the node is one of the sums."""
     one, two = map(graph.producer, node.inputs) if _is_sum(graph, node) else (None, None)
     if one is None or two is None or one is two or {one.cl_op, two.cl_op} != {SIBLINGS}:
         return None
@@ -67,13 +67,13 @@ def _sums(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
 
 
 def _is_sum(graph: RegionGraph, node: RegionNode) -> bool:
-    """Return whether a node adds two tensors of one shape, and does nothing besides but an activation."""
+    """Return whether a node only adds two tensors of one shape, and at most applies an activation."""
     fused = node.steps or node.fused or node.residual is not None or node.in_place
     return not fused and node.node.op is ADD and len({graph.specs[t].shape for t in (*node.inputs, *node.outputs)}) == 1
 
 
 def _is_narrow(graph: RegionGraph, node: RegionNode) -> bool:
-    """Return whether a node is a convolution of known filters, without groups, that is worth to be one of several."""
+    """Return whether a node is a convolution with constant filters and no groups for which fusion pays."""
     if node.cl_op is not _CONVOLUTION or node.residual is not None or node.steps or node.fused:
         return False
     filter_ = graph.value(node.inputs[1])
@@ -86,7 +86,7 @@ def _is_narrow(graph: RegionGraph, node: RegionNode) -> bool:
 
 
 def _are_alike(graph: RegionGraph, one: RegionNode, other: RegionNode) -> bool:
-    """Return whether two convolutions of an image have the same window, activation and zeros around the image."""
+    """Return whether two convolutions have the same options, filter size, activation and pads."""
     first, second = (graph.specs[node.inputs[1]].static_shape[1:] for node in (one, other))
     same = (one.node.options, one.activation, one.pads) == (other.node.options, other.activation, other.pads)
     return same and first == second

@@ -1,4 +1,4 @@
-"""Weights that a file stores as integers, and dequantizes for a product of floats, are read as integers on a CPU."""
+"""Reads weights as integers, on a CPU, that a file dequantizes for a product of floats."""
 
 from litecl.delegate.ops import fully_connected, gather
 from litecl.delegate.ops.hybrid import embedding_lookup
@@ -10,11 +10,11 @@ from litecl.interpreter.ops.quantize import DEQUANTIZE
 
 _DENSE, (_LOOKUP,) = fully_connected.CL_OPS[0], embedding_lookup.CL_OPS
 _FLOAT_LOOKUP = next(cl_op for cl_op in gather.CL_OPS if cl_op.op is EMBEDDING_LOOKUP)
-_LEAST = 1 << 16  # weights: fewer stay in a cache as floats, where they are read as fast and need no conversion
+_LEAST = 1 << 16  # weights: fewer stay in a cache as floats, which are read as fast and need no conversion
 
 
 def weight_only(graph: RegionGraph) -> RegionGraph:
-    """Let FULLY_CONNECTED of one row, and EMBEDDING_LOOKUP, read what a constant is dequantized from."""
+    """Let FULLY_CONNECTED of one row, and EMBEDDING_LOOKUP, read the constants before dequantization."""
     return fuse(graph, _stored)
 
 
@@ -32,6 +32,6 @@ def _stored(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
 
 
 def _dequantized_from(graph: RegionGraph, tensor: int) -> int | None:
-    """Return the constant that another one is the floats of; None if it is something else."""
+    """Return the tensor that a constant is dequantized from; None for any other tensor."""
     made = graph.computed_before(tensor)
     return made.inputs[0] if made is not None and made.op is DEQUANTIZE else None
