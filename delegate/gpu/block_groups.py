@@ -10,7 +10,7 @@ from litecl.delegate.gpu.tiles import GROUPS_PER_UNIT, TILES, WITHOUT_PARTS, mos
 from litecl.interpreter.dataclass import dataclass
 
 _HIDDEN = 32  # channels of an inverted residual that a group computes at once
-_BLOCK_ITEMS, _BLOCK_PIXELS = 128, (32, 16)  # work-items of a group, pixels of its tile
+_BLOCK_ITEMS, _BLOCK_PIXELS = 128, (32, 16)  # work-items of a group; pixels of its tile, the most first
 _BLOCK_PARTS, _MOST_BLOCK_PARTS = 16, 32  # at most, added up by the last group; with the smallest tile
 # Operations per core that tiles may repeat where separate convolutions would keep the device busy: at its peak half a
 # launch's time, or less. By whether the GPU is integrated: launches take longer there.

@@ -60,7 +60,7 @@ def cell_share(target: GpuTarget, units: int, batch: int) -> CellShare | None:
 def _surely_at_once(target: GpuTarget) -> int:
     """Return how many groups of a kernel are sure to run at the same time.
 
-    One for every other compute unit, so that two models side by side can't deadlock. None for other vendors: a runtime
+    One for every other compute unit, so that two models side by side can't deadlock. 0 for other vendors: a runtime
     that computes on a CPU doesn't schedule like a GPU.
     """
     return target.compute_units // 2 if target.gpu.vendor in ("nvidia", "amd", "intel") else 0

@@ -103,7 +103,7 @@ def fused_activation(options: Any) -> Activation:
 
 
 def takes(*allowed: TensorType) -> Claim:
-    """Return a claim that accepts all inputs of these types."""
+    """Return a claim that accepts any inputs of these types."""
     return lambda options, inputs, outputs: typed(inputs, allowed)
 
 

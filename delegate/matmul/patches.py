@@ -16,8 +16,8 @@ _MOST_WIDENED = 8  # lanes up to which kernels may widen bytes to words: CPUs wi
 class Gather:
     """How work-items gather their operands (kernels_cl/patches.h); sizes and steps in bytes.
 
-    group_x, group_out: from one group to the next, in x and, in elements, in the output. widened: where in a
-    work-item's memory the gathered bytes are as words, if kernels multiply words. size: x's.
+    group_x, group_out: from one group to the next, in x and, in elements, in the output. widened: the offset in
+    a work-item's memory of the gathered bytes as words, if kernels multiply words. size: x's.
     """
 
     window: Geometry
@@ -116,7 +116,7 @@ class Patches:
         )
 
 
-_LEAST_SHARE = 0.6  # of its tiles' pixels, which a line must fill
+_LEAST_SHARE = 0.6  # share of its tiles' pixels that a line must fill
 
 
 def patches(

@@ -56,7 +56,7 @@ class _Share(NamedTuple):
 
 
 def _cpu_share(g: Geometry, target: CpuTarget) -> _Share:
-    """Return all columns of some rows; all channels too, if there are enough rows."""
+    """Give a work-item all columns of some rows; all channels too, if there are enough rows."""
     rows = min(_ROWS, g.out_height) if g.dilation_y == 1 and g.stride_y <= g.kernel_height else 1
     bands, vectors = -(-g.images * g.out_height // rows), -(-g.channels // target.vector_width)
     item_bands, item_vectors = spread(_KERNEL, target, bands, vectors, g.flops)
@@ -71,7 +71,7 @@ def _cpu_share(g: Geometry, target: CpuTarget) -> _Share:
 
 
 def _gpu_share(g: Geometry, target: GpuTarget) -> _Share:
-    """Return a few pixels of a vector of channels."""
+    """Give a work-item a few pixels of a vector of channels."""
     share = pixel_share(target, g.images * g.out_height, g.out_width, g.channels, g.taps)
     return _Share(Depthwise(g, 1, share.pixels, share.width), 1, share.pixels, share.local, share.tiled)
 

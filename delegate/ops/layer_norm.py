@@ -1,4 +1,4 @@
-"""Layer norms: rows with mean 0 and variance 1, times gamma, plus beta; and RMS norms, which keep the mean.
+"""Layer norms: rows with mean 0 and variance 1, times gamma, plus beta; and RMS norms, which take 0 as the mean.
 
 No model file contains these operators; the pass ``layer_norms`` creates them.
 """

@@ -25,7 +25,7 @@ def rounded_up(count: int, width: int) -> int:
 
 
 def too_long(comparisons: int) -> Refusal | None:
-    """Refuse boxes that may take so long that a time limit should apply: the device has none."""
+    """Refuse boxes that may take so long that a time limit should apply: the device can't apply one."""
     return Refusal(f"up to {comparisons} comparisons of boxes") if comparisons > _MOST_COMPARISONS else None
 
 

@@ -18,8 +18,8 @@ from litecl.interpreter.graph import Array, TensorSpec
 class HybridConvolution(Record):
     """Arguments of hybrid_conv_2d.cl.
 
-    image_pixels: pixels in a row that was quantized as a whole. blocks: of a row, each with its own scale, of
-    block_bytes.
+    image_pixels: pixels in a row that was quantized as a whole. blocks, block_bytes: of a row; each block
+    has its own scale.
     """
 
     gather: Gather

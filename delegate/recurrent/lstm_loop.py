@@ -49,7 +49,7 @@ class LstmLoop:
 def find(
     body: Subgraph, specs: Sequence[TensorSpec], initial: Sequence[TensorSpec], trips: int | None
 ) -> LstmLoop | None:
-    """Return the LSTM that a loop with this body computes, else None. initial: the specs of its variables at first.
+    """Return the LSTM that a loop with this body computes, else None. initial: its variables' initial specs.
     trips: the number of iterations, if known.
     """
     return _Body(body, specs, initial, trips).find() if trips else None

@@ -21,7 +21,7 @@ from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
 from litecl.delegate.matmul.product import Packed, in_halves
 from litecl.interpreter.graph import Array
 
-_FEW_ROWS = 4  # at most, which every group computes for some columns
+_FEW_ROWS = 4  # at most, if each group computes some columns of all rows
 _LEAST_DEPTH = 64  # of a product whose groups take columns, not tiles
 _LEAST_COLUMNS = 16  # of a group of channels; with fewer, a tile would be mostly empty
 _DOTS = 4  # columns of such a group

@@ -37,7 +37,7 @@ def _claim(options: LSTMOptions, inputs: claims.Specs, outputs: Sequence[TensorS
 
 
 def _lower(call: Call) -> list[Step]:
-    """Outputs: activation, state, joined inputs, the gates' sums, then both again as the variables' values."""
+    """Lower the node. Outputs: activation, state, joined inputs, gates' sums, then the first two as new variables."""
     x, h, weights, bias, c = (call.input(i) for i in range(5))
     h_out, c_out, joined, sums, h_next, c_next = call.outputs
     (batch, depth), units = x.shape, h.shape[1]

@@ -121,7 +121,7 @@ def _pair(low: int, high: int) -> int:
 
 
 def _cl_op(op: Op, function: str, sign: int | None) -> ClOp:
-    """Return a sum or product. sign: of a sum's second operand; None for a product."""
+    """Return the operator of a sum or a product. sign: of a sum's second operand; None for a product."""
 
     def lower(call: Call) -> list[Step]:
         type_ = call.outputs[0].spec.type
