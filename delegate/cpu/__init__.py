@@ -1,1 +1,1 @@
-"""Processors: how lowerings distribute work among cores and registers, and code that pays only there."""
+"""CPUs: how lowerings distribute work among cores and registers, and code that pays only there."""

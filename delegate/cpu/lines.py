@@ -1,4 +1,4 @@
-"""The launch of kernels_cl/conv_lines.cl: convolutions that copy the lines that they read."""
+"""The launch of kernels_cl/conv_lines.cl: convolutions that copy the input lines that they read."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ _LEAST_FILLED = 0.7  # share of a line's tiles that its pixels fill
 class LineConvolution(Record):
     """Arguments of conv_lines.cl: the window, where results go, a work-item's share and, in floats, its memory.
 
-    second: the window of a second image, whose convolution is added. depth: products to an element. vector_step:
+    second: the window of a second image, whose convolution is added. depth: products per element. vector_step:
     elements from a vector of a pixel's columns to the next. line_floats, second_floats: from an image's copied line to
     the next.
     """
@@ -39,7 +39,7 @@ class LineConvolution(Record):
 
 @dataclass(frozen=True)
 class Lines:
-    """A convolution by lines, or the sum of two. tiles: of one line that a work-item takes at once."""
+    """A convolution by lines, or the sum of two. tiles: of one line, which a work-item computes at once."""
 
     windows: tuple[Geometry, ...]
     tile: Tile
@@ -47,7 +47,7 @@ class Lines:
 
     @property
     def span(self) -> int:
-        """Pixels of one line that a work-item takes at once."""
+        """Pixels of one line that a work-item computes at once."""
         return self.tiles * self.tile.rows
 
     @property
@@ -59,7 +59,7 @@ class Lines:
 
     @property
     def item_floats(self) -> int:
-        """Floats that a work-item copies to, and those that it writes behind them."""
+        """Floats of a work-item's memory: the copied lines, and a vector that copies may write behind them."""
         copied = (g.kernel_height * floats for g, floats in zip(self.windows, self.line_floats, strict=True))
         return sum(copied) + self.tile.width
 
@@ -110,8 +110,8 @@ class Lines:
 
 
 def lines_of(g: Geometry, target: Target, second: Geometry | None = None) -> Lines | None:
-    """Return how a convolution of a single group is computed by lines, on a device with tiles of them; None if that is
-    not for it. second: another one that is added.
+    """Return how to compute a convolution of a single group by lines, on a device with tiles for lines; None if that
+    doesn't suit it. second: another convolution, which is added.
     """
     windows = (g,) if second is None else (g, second)
     if any(window.dilation_x > 1 or not window.flops for window in windows):

@@ -1,4 +1,4 @@
-"""The schedules of kernels on CPUs where no tuning says otherwise, and the tiles that they choose from: data only."""
+"""The default schedules of kernels on CPUs, and the tiles that they choose from: data only."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from litecl.delegate.target import TilesByWidth
 from litecl.delegate.tuning import Schedule, TileShape
 
 SUM_OF_LANES = 12
-"""Vector instructions that it takes to add up the lanes of a vector, about."""
+"""Vector instructions needed to add up a vector's lanes, roughly."""
 
 _WIDTHS = (1, 2, 4, 8, 16)
 _REGISTERS: TilesByWidth = {
@@ -15,14 +15,14 @@ _REGISTERS: TilesByWidth = {
     8: (TileShape(6, 2, 1.0), TileShape(4, 3, 0.95), TileShape(12, 1, 0.8)),
     4: (TileShape(6, 2, 1.0), TileShape(12, 1, 0.8)),
 }
-# Another kernel to compile, for few rows that 7 or 6 does not divide.
+# For few rows that 7 or 6 does not divide, at the cost of another kernel to compile.
 _MORE_REGISTERS: TilesByWidth = {
     **_REGISTERS,
     16: (*_REGISTERS[16], TileShape(8, 2, 0.94), TileShape(8, 3, 0.97)),
     8: (*_REGISTERS[8], TileShape(5, 2, 0.92)),
 }
-# Where an operation on a vector of 16 takes two turns and on one of 8 one, fewer sums keep the multipliers busy, and a
-# tile of few columns computes fewer in vain.
+# Where an operation on a vector of 16 takes as long as two on vectors of 8, fewer sums keep the multipliers busy, and a
+# tile of few columns wastes fewer.
 _REGISTERS_IN_TURNS: TilesByWidth = {
     **_REGISTERS,
     16: (TileShape(7, 1, 1.0), TileShape(9, 1, 1.0), TileShape(8, 1, 0.98)),
@@ -37,15 +37,15 @@ def _always(rows: int, vectors: int) -> TilesByWidth:
 Products = Sequence[tuple[int, TilesByWidth]]
 
 PRODUCTS: Products = ((5, _REGISTERS), (2, _always(4, 2)), (0, _always(1, 4)))
-"""Tiles of a product from so many rows on. With few rows a tile has as many columns as it has registers."""
+"""Tiles of a product by its least number of rows. With few rows a tile has as many columns as it has registers."""
 
 _IN_TURNS: Products = ((5, _REGISTERS_IN_TURNS), *PRODUCTS[1:])
 PRODUCTS_BY_KERNEL: Mapping[str, Products] = {"gemm": ((5, _MORE_REGISTERS), *PRODUCTS[1:])}
 PRODUCTS_IN_TURNS: Mapping[str, Products] = {"gemm": _IN_TURNS, "winograd": _IN_TURNS}
-"""The kernels whose tiles are others; also where vectors take turns."""
+"""Kernels with other tiles; the second where vectors take turns (``CpuTarget.takes_turns``)."""
 
 PANELS: Mapping[str, int] = {"hybrid_conv_2d": 4}
-"""Vectors in a panel where products of any number of rows are to read the same weights; elsewhere those of a tile."""
+"""Vectors in a panel of kernels whose products read the same weights for any number of rows; else a tile's."""
 
 _LINES_OF_BYTES: TilesByWidth = {
     16: (TileShape(16, 1, 0.94), TileShape(8, 2, 1.0), TileShape(6, 4, 1.0)),
@@ -64,7 +64,7 @@ LINES: Mapping[str, TilesByWidth] = {
     "hybrid_conv_2d": _LINES_OF_BYTES,
 }
 LINES_IN_TURNS: Mapping[str, TilesByWidth] = {**LINES, "conv_lines": _LINES_IN_TURNS}
-"""Tiles of pixels in one line of an image, which share what they read, by the kernel; also where vectors take turns."""
+"""Tiles by kernel whose pixels are in one line of an image and share inputs; the second where vectors take turns."""
 
 BAND_BYTES = 1 << 19
 """Bytes of an image that a unit computes before it reads them: half of a second-level cache, or less."""
@@ -76,7 +76,7 @@ BATCHES: TilesByWidth = {
 }
 """Rows of a batch, which share weights."""
 
-# Pixels of a depthwise convolution: four but for short lines, as another number is another kernel to compile.
+# Pixels of a depthwise convolution: four except for short lines, as another number is another kernel to compile.
 _PIXELS = (TileShape(4, 1, 1.0), TileShape(5, 1, 0.8), TileShape(6, 1, 0.9), TileShape(3, 1, 0.9))
 
 # near_bytes are the panels that all rows of a tile share, the rows of a block of channels, the transformed
@@ -99,4 +99,4 @@ DEFAULTS: Mapping[str, Schedule] = {
     "weight_only": Schedule(tiles=(TileShape(4, 1, 1.0),)),
     "quantize_rows": Schedule(pieces=64),
 }
-"""Schedules by kernel file; all others have a plain one."""
+"""Schedules by kernel file; others have the plain one."""

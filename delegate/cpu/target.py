@@ -1,4 +1,4 @@
-"""A CPU as lowerings know it: few work-items, each a group of its own, with a tile in registers and a long run."""
+"""A CPU as lowerings know it: few work-items, each a group of its own, with tiles in registers and long runs."""
 
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -57,11 +57,11 @@ class CpuTarget(Target):
         return Grid(kernel, counts, shares, order)
 
     def chunks(self, kernel: str, n: int, step: int, work: int) -> Chunks:
-        """Long runs to few work-items."""
+        """Distribute long runs to few work-items."""
         return Chunks(kernel, (n,), (-(-n // (items(kernel, self, n * work) * step)) * step,))
 
     def pixels(self, kernel: str, n: int, channels: int, work: int) -> Chunks:
-        """Runs of pixels with all their channels."""
+        """Distribute runs of pixels with all their channels."""
         return self.chunks(kernel, n, 1, work)
 
     def pieces(self, kernel: str, lines: int) -> int:
@@ -104,9 +104,7 @@ class CpuTarget(Target):
         return schedules.LINES_IN_TURNS if self.takes_turns else schedules.LINES
 
     def product(self, kernel: str, tile: Tile, size: tuple[int, int, int], products: int = 1) -> Grid:
-        """Whole rows, if there are enough of them: they stay in the cache of the unit that computes them for the next
-        operator.
-        """
+        """Distribute whole rows, if there are enough: they stay in their unit's cache for the next operator."""
         schedule, (rows, columns, depth) = self.schedule(kernel), size
         bands, panels = -(-rows // tile.rows), -(-columns // tile.columns)
         whole = bands >= self.compute_units * schedule.items_per_unit and 4 * depth * columns <= schedule.far_bytes
@@ -117,14 +115,14 @@ class CpuTarget(Target):
         return Grid(kernel, (rows, columns, products), (own_bands * tile.rows, own_panels * tile.columns, 1))
 
     def gathered(self, kernel: str, tile: Tile, size: tuple[int, int, int], products: int = 1) -> Grid:
-        """Few work-items, as each has memory for its rows, and all columns if there are enough rows."""
+        """Use few work-items, as each has memory for its rows, and all columns if there are enough rows."""
         rows, columns, depth = size
         bands, panels = -(-rows // tile.rows), -(-columns // tile.columns)
         own_bands, own_panels = spread(kernel, self, bands, panels, 2 * rows * columns * depth, products)
         return Grid(kernel, (rows, columns, products), (own_bands * tile.rows, own_panels * tile.columns, 1))
 
     def special(self, **flags: bool) -> dict[str, int]:
-        """None: another kernel to compile costs more than it gains."""
+        """Return none: another kernel costs more to compile than it gains."""
         return {}
 
 
@@ -133,7 +131,7 @@ CpuCall = CallOn[CpuTarget]
 
 
 def items(kernel: str, target: Target, work: float = inf, *, once: bool = False) -> int:
-    """Return how many work-items a CPU gets for ``work`` operations. once: at most one for each unit."""
+    """Return how many work-items a CPU gets for ``work`` operations. once: at most one per unit."""
     schedule = target.schedule(kernel)
     most = schedule.items_alone if target.compute_units == 1 else target.compute_units * schedule.items_per_unit
     if once:
@@ -142,8 +140,8 @@ def items(kernel: str, target: Target, work: float = inf, *, once: bool = False)
 
 
 def filled(kernel: str, target: Target, count: int, others: int, work: float) -> int:
-    """Return how many of ``count`` items a work-item of a CPU takes, so that it has enough to do. others: how many
-    work-items share each item. work: operations on one item in one of them.
+    """Return how many of ``count`` items give a CPU's work-item enough to do. others: how many work-items share each
+    item. work: operations on one item in one of them.
     """
     schedule = target.schedule(kernel)
     total = work * count * others
@@ -152,7 +150,7 @@ def filled(kernel: str, target: Target, count: int, others: int, work: float) ->
 
 
 def spread(kernel: str, target: Target, rows: int, columns: int, work: float, groups: int = 1) -> tuple[int, int]:
-    """Return how many rows and columns a work-item of a CPU takes: all columns, where there are rows enough.
+    """Return how many rows and columns a CPU's work-item computes: all columns, if there are enough rows.
 
     work: operations of a group of ``rows`` x ``columns``.
     """
@@ -163,7 +161,7 @@ def spread(kernel: str, target: Target, rows: int, columns: int, work: float, gr
 
 
 def bands(target: Target, rows: int, size_bytes: int) -> int:
-    """Return into how many bands of rows something is divided so that each unit of a CPU has its part of a band in its
-    second-level cache.
+    """Return how many bands to divide rows into, so that each CPU unit's part of a band fits in its second-level
+    cache.
     """
     return max(1, min(rows, -(-size_bytes // (schedules.BAND_BYTES * target.compute_units))))

@@ -13,7 +13,7 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 SIDE = 4
-"""Pixels that a patch makes, along each side."""
+"""Output pixels of a patch, along each side."""
 
 _POINTS = (0.0, 1 / sqrt(2), -1 / sqrt(2), sqrt(2), -sqrt(2))
 _BLOCK = 32  # columns
@@ -41,7 +41,7 @@ class Winograd(Record):
 def winograd(call: CpuCall, g: Geometry) -> list[Launch] | None:
     """Return the launches of a CONV_2D with constant weights [columns, 3, 3, channels].
 
-    None where another way is faster, and for weights that are not finite.
+    None where another kernel is faster, and for weights that are not finite.
     """
     (x, filter_, bias), out, target = call.weighted, call.outputs[0], call.target
     tiles = -(-g.out_height // SIDE), -(-g.out_width // SIDE)
@@ -71,14 +71,14 @@ def winograd(call: CpuCall, g: Geometry) -> list[Launch] | None:
 
 
 def _apart(floats: int) -> int:
-    """Return a distance of at least so many floats at which 36 lines do not share few sets of a cache."""
+    """Return a step of at least ``floats`` floats that spreads 36 lines over many sets of a cache."""
     return _LINE * (-(-floats // _LINE) | 1)
 
 
 def transformed(weights: Array) -> Array | None:
     """Compute G w G^T of filters [columns, 3, 3, channels], as [36, columns, channels].
 
-    None if some of it is not finite: it would make NaN of results that are infinite.
+    None if any element is not finite: infinite results would become NaN.
     """
     g = np.zeros((6, 3))
     for i, point in enumerate(_POINTS):
@@ -87,7 +87,7 @@ def transformed(weights: Array) -> Array | None:
     by_point = np.kron(g, g)
     columns, _, _, channels = weights.shape
     points: Array = np.empty((36, columns, channels), np.float32)
-    for n in range(0, columns, _BLOCK):  # what is in float64 takes little memory at once
+    for n in range(0, columns, _BLOCK):  # in blocks, so that float64 takes little memory
         block = weights[n : n + _BLOCK].transpose(1, 2, 0, 3).reshape(9, -1)
         with np.errstate(all="ignore"):
             points[:, n : n + _BLOCK] = (by_point @ block).reshape(36, -1, channels)
@@ -95,7 +95,7 @@ def transformed(weights: Array) -> Array | None:
 
 
 def _share(patches: int, slot_bytes: int, weights_bytes: int, tile: Tile, target: CpuTarget) -> tuple[int, int]:
-    """Return the patches that a work-item computes at once, and in all."""
+    """Return how many patches a work-item computes at once, and in all."""
     large = weights_bytes > _LARGE_WEIGHTS_BYTES
     schedule = target.schedule("winograd")
     scratch_bytes = schedule.far_bytes if large else schedule.near_bytes  # with large weights and with small ones

@@ -1,5 +1,5 @@
 """GPUs: their properties, and how lowerings use groups and local memory.
 
-On a CPU's way only operators' records know of this room: they name lowerings for GPUs (``delegate/ops/gpu``), and the
-type of their target.
+Code for CPUs doesn't know this room, except for operators' records, which name the lowerings for GPUs
+(``delegate/ops/gpu``) and the type of their target.
 """

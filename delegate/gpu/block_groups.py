@@ -1,4 +1,4 @@
-"""Deals out the work of inverted residuals to a GPU's groups: tiles of the image, and parts of the hidden channels."""
+"""Distribution of inverted residuals to a GPU's groups: tiles of the image, and parts of the hidden channels."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
@@ -10,18 +10,18 @@ from litecl.delegate.gpu.tiles import GROUPS_PER_UNIT, TILES, WITHOUT_PARTS, mos
 from litecl.interpreter.dataclass import dataclass
 
 _HIDDEN = 32  # channels of an inverted residual that a group computes at once
-_BLOCK_ITEMS, _BLOCK_PIXELS = 128, (32, 16)  # of a group, and of its tile: the most first
-_BLOCK_PARTS, _MOST_BLOCK_PARTS = 16, 32  # that the last group adds up: as many as wanted, and where tiles are few
-# Operations of a core that tiles may do again where the convolutions would keep the device busy one by one: what it
-# does in half the time of a launch, or less, at its peak; integrated GPUs take longer to launch.
+_BLOCK_ITEMS, _BLOCK_PIXELS = 128, (32, 16)  # work-items of a group; pixels of its tile, the most first
+_BLOCK_PARTS, _MOST_BLOCK_PARTS = 16, 32  # at most, added up by the last group; with the smallest tile
+# Operations per core that tiles may repeat where separate convolutions would keep the device busy: at its peak half a
+# launch's time, or less. By whether the GPU is integrated: launches take longer there.
 MOST_AGAIN = {False: 2.5e5, True: 1e6}
-_BLOCK_COLUMNS = {64: (16, 1), 128: (32, 1), 256: (32, 2)}  # lanes, and fours of each, for as many columns
+_BLOCK_COLUMNS = {64: (16, 1), 128: (32, 1), 256: (32, 2)}  # by the most columns: lanes, and fours per lane
 
 
 @dataclass(frozen=True)
 class BlockShare:
-    """How groups compute an inverted residual: tiles of ``height`` x ``width`` out of ``pixels``, of which there are
-    ``down`` x ``across`` in each image, and parts of the hidden channels. span: height and width of what a tile sees.
+    """How groups compute an inverted residual: in each image ``down`` x ``across`` tiles of ``height`` x ``width``, at
+    most ``pixels``, and parts of the hidden channels. span: height and width of a tile's input.
     """
 
     pixels: int
@@ -38,7 +38,7 @@ class BlockShare:
 
     @property
     def padded_hidden(self) -> int:
-        """The hidden channels in whole chunks."""
+        """The hidden channels, rounded up to whole chunks."""
         return padded(self.hidden, _HIDDEN)
 
     @property
@@ -53,12 +53,12 @@ class BlockShare:
 
     @property
     def groups(self) -> int:
-        """One for every tile and part."""
+        """One group per tile and part."""
         return self.tiles * self.parts
 
     @property
     def parts_bytes(self) -> int:
-        """The memory of the sums of all parts of all tiles."""
+        """Bytes of the sums of all parts of all tiles."""
         return 4 * self.parts * self.tiles * self.pixels * self.lanes * self.fours * 4
 
     @property
@@ -68,11 +68,11 @@ class BlockShare:
 
     @property
     def local(self) -> Local:
-        """Local memory of a group: a chunk of all that it sees, and of weights."""
+        """Local memory of a group: a chunk of channels of its input, and of weights."""
         return Local(4 * _HIDDEN * (_HIDDEN + prod(self.span)))
 
     def launch(self, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int) -> Launch:
-        """Return the launch of a group for every tile and part."""
+        """Return the launch of one group per tile and part."""
         own = {"TILE": self.pixels, "ACROSS": self.lanes, "COLUMNS": self.fours}
         parts = {"PARTS": 1} if self.parts > 1 else {}
         kernel = "inverted_residual"
@@ -81,8 +81,8 @@ class BlockShare:
 
 @dataclass(frozen=True)
 class Block:
-    """An inverted residual of ``images``: from ``depth`` channels to hidden ones [height, width, hidden], of which an
-    output pixel sees ``reach`` rows and columns, ``strides`` apart, to ``columns`` channels of ``out`` [height, width].
+    """An inverted residual of ``images``: ``depth`` channels, hidden ones [height, width, hidden], then ``columns``
+    channels of ``out`` [height, width]. Output pixels read ``reach`` rows and columns, ``strides`` apart.
     """
 
     images: int
@@ -99,8 +99,8 @@ class Block:
 def block_share(target: GpuTarget, block: Block) -> BlockShare | None:
     """Return how a GPU computes an inverted residual.
 
-    None where its convolutions keep the device busy one by one and tiles would do much again, where not half of its
-    cores would get a group, or where it has no room.
+    None if separate convolutions keep the device busy and tiles would repeat much work, if fewer than half of its cores
+    would get a group, or if it has no room.
     """
     wide = next((wide for most, wide in _BLOCK_COLUMNS.items() if block.columns <= most), None)
     if wide is None:
@@ -113,7 +113,7 @@ def block_share(target: GpuTarget, block: Block) -> BlockShare | None:
 
 
 def _share(target: GpuTarget, block: Block, wide: tuple[int, int], pixels: int) -> BlockShare | None:
-    """Return the shares of tiles of at most ``pixels``, if there is room for them."""
+    """Return the share with tiles of at most ``pixels``; None if the device has no room for them."""
     height, width = _tile_of(pixels, block)
     down, across = -(-block.out[0] // height), -(-block.out[1] // width)
     tiles, chunks = block.images * down * across, -(-block.hidden // _HIDDEN)
@@ -132,7 +132,7 @@ def _by_side(tile: tuple[int, int], block: Block) -> Iterator[tuple[int, int, in
 
 
 def _pays(target: GpuTarget, block: Block, share: BlockShare) -> bool:
-    """Return whether the convolutions would leave cores idle one by one, or tiles do little again."""
+    """Return whether separate convolutions would leave cores idle, or tiles repeat little work."""
     pixels = block.images * block.height * block.width
     if tiles_in(TILES[-1], pixels, block.hidden) <= target.compute_units * GROUPS_PER_UNIT:
         return True
@@ -140,7 +140,7 @@ def _pays(target: GpuTarget, block: Block, share: BlockShare) -> bool:
 
 
 def _again(block: Block, share: BlockShare) -> int:
-    """Return the operations of the first convolution that more than one tile does, but for the first of these."""
+    """Return the operations of the first convolution that tiles repeat."""
     sides = zip((block.height, block.width), (share.down, share.across), strict=True)
     spans = zip(share.span, (share.height, share.width), block.strides, strict=True)
     seen = prod(
@@ -151,13 +151,13 @@ def _again(block: Block, share: BlockShare) -> int:
 
 
 def _most_sums(target: GpuTarget) -> int:
-    """Return how many sums a work-item keeps: where registers are few, halves need some of them to become floats."""
+    """Return how many sums a work-item keeps; where registers are few, converting fp16 weights needs some of them."""
     few = target.gpu.few_registers and target.half_weights
     return most_sums(target) // 2 if few else most_sums(target)
 
 
 def _tile_of(pixels: int, block: Block) -> tuple[int, int]:
-    """Return the tile of at most so many pixels whose tiles together see the least of an image."""
+    """Return the tile of at most ``pixels`` pixels whose tiles together read the fewest pixels of an image."""
 
     def seen(tile: tuple[int, int]) -> int:
         counts = (-(-n // own) for n, own in zip(block.out, tile, strict=True))

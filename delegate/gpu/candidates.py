@@ -1,4 +1,4 @@
-"""Ranks the ways in which a GPU may compute products, for those few that are worth measuring."""
+"""The few tiles worth measuring for a GPU's products, by an estimate of their time."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,13 +10,13 @@ from litecl.delegate.gpu.tiles import estimated_share, possible_shares
 from litecl.delegate.tuning import GroupTile, Products
 
 _MOST = 6
-_FULL = 256  # work-items of a compute unit, that hide each other's waiting
-_BEGIN = 32  # elements of the depth, that take as long as the beginning and the end of a group
-_LOAD = 2.0  # additions and products, that take as long as an element from local memory
+_FULL = 256  # work-items of a compute unit that hide each other's latency
+_BEGIN = 32  # elements of the depth that take as long as a group's beginning and end
+_LOAD = 2.0  # multiply-adds that take as long as loading an element from local memory
 
 
 def candidates(target: GpuTarget, products: Products) -> Sequence[GroupTile]:
-    """Return the tiles to measure: first that of the estimate, then those that should take the least time."""
+    """Return the tiles to measure: first the estimate's, then those expected to be fastest."""
     if products.reads == READS:
         return pixel_candidates(target, products)
     usual = estimated_share(target, products)
@@ -25,7 +25,7 @@ def candidates(target: GpuTarget, products: Products) -> Sequence[GroupTile]:
 
 
 def _expected(target: GpuTarget, share: LocalShare) -> float:
-    """Return what the busiest compute unit takes, in additions and products of a work-item: a rough order."""
+    """Return the busiest compute unit's time, in multiply-adds of a work-item: good enough to rank tiles."""
     tile, own = share.tile, share.tile.sums
     loads = _LOAD * own * (1 / tile.own_rows + 1 / tile.own_columns)
     item = (own + loads) * (share.part_depth + _BEGIN) + (own * share.parts if share.parts > 1 else 0)

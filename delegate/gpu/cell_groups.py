@@ -1,4 +1,4 @@
-"""Deals out the units of an LSTM to a GPU's groups."""
+"""Distribution of an LSTM's units to a GPU's groups."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,12 +7,12 @@ from litecl.delegate.gpu.groups import MOST_ITEMS
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.interpreter.dataclass import dataclass
 
-_LANES, _DEPTHS = (4, 8, 16, 32, 64), (4, 8, 16)  # of a unit, and of each of its work-items
+_LANES, _DEPTHS = (4, 8, 16, 32, 64), (4, 8, 16)  # work-items per unit, outputs per work-item
 
 
 @dataclass(frozen=True)
 class CellShare:
-    """How groups share an LSTM's units: ``lanes`` work-items for each unit, ``depth`` outputs for each of these.
+    """How groups share an LSTM's units: ``lanes`` work-items per unit, ``depth`` outputs per work-item.
 
     at_once: whether all groups are sure to run at the same time, so that they may wait for each other.
     """
@@ -46,7 +46,7 @@ class CellShare:
 
 
 def cell_share(target: GpuTarget, units: int, batch: int) -> CellShare | None:
-    """Return how a GPU computes an LSTM with its weights in registers; None where these do not suffice."""
+    """Return how a GPU computes an LSTM with its weights in registers; None if these don't suffice."""
     lanes = next((n for n in _LANES if n * _DEPTHS[-1] >= units), None)
     if lanes is None:
         return None
@@ -60,7 +60,7 @@ def cell_share(target: GpuTarget, units: int, batch: int) -> CellShare | None:
 def _surely_at_once(target: GpuTarget) -> int:
     """Return how many groups of a kernel are sure to run at the same time.
 
-    Half of those that have a unit of their own, so that two models side by side do not wait for each other for ever.
-    Facts of GPUs' schedulers do not hold for runtimes that compute on a CPU.
+    One for every other compute unit, so that two models side by side can't deadlock. 0 for other vendors: a runtime
+    that computes on a CPU doesn't schedule like a GPU.
     """
     return target.compute_units // 2 if target.gpu.vendor in ("nvidia", "amd", "intel") else 0

@@ -15,7 +15,7 @@ LEAST_ITEMS, MOST_ITEMS = 32, 256
 
 @dataclass(frozen=True)
 class LocalTile:
-    """A tile of a group: ``rows`` x ``columns``, of which a work-item adds up ``own_rows`` x ``own_columns``."""
+    """A group's tile of ``rows`` x ``columns``; each work-item adds up ``own_rows`` x ``own_columns`` of it."""
 
     rows: int
     columns: int
@@ -34,20 +34,18 @@ class LocalTile:
 
     @property
     def local(self) -> Local:
-        """The local memory of the group: a step of both operands, each line a little apart."""
+        """The local memory of the group: a step of both operands, with padded lines."""
         return Local(4 * STEP * (self.rows + 4 + self.columns + 4))
 
     @property
     def defines(self) -> dict[str, str | int | float]:
-        """The macros of local_tile.h, but for PARTS."""
+        """The macros of local_tile.h, except PARTS."""
         return {"BM": self.rows, "BN": self.columns, "TM": self.own_rows, "TN": self.own_columns}
 
 
 @dataclass(frozen=True)
 class LocalShare:
-    """How a GPU computes products: in which tiles, and into how many parts of the depth each is cut. source: as in
-    ``Tiled``.
-    """
+    """How a GPU computes products: the tile, and the parts that the depth is split into. source: see ``Tiled``."""
 
     products: Products
     tile: LocalTile
@@ -56,7 +54,7 @@ class LocalShare:
 
     @property
     def tiled(self) -> Tiled:
-        """The same as a record."""
+        """The same as a ``Tiled``."""
         tile = self.tile
         return Tiled(
             self.products,
@@ -86,17 +84,17 @@ class LocalShare:
 
     @property
     def padded_columns(self) -> int:
-        """Columns in whole tiles."""
+        """Columns, rounded up to whole tiles."""
         return padded(self.columns, self.tile.columns)
 
     @property
     def padded_depth(self) -> int:
-        """The depth in whole steps."""
+        """The depth, rounded up to whole steps."""
         return padded(self.depth, STEP)
 
     @property
     def part_depth(self) -> int:
-        """The depth of a part, in whole steps."""
+        """The depth of a part, rounded up to whole steps."""
         return padded(-(-self.depth // self.parts), STEP)
 
     @property
@@ -107,7 +105,7 @@ class LocalShare:
     def launch(
         self, kernel: str, entry: str, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int
     ) -> Launch:
-        """Return the launch of a group for every tile and part."""
+        """Return the launch of one group per tile and part."""
         tile = self.tile
         across, down = self.padded_columns // tile.columns, -(-self.rows // tile.rows)
         size = (across * tile.items, down, self.slices * self.parts)
@@ -121,7 +119,7 @@ class LocalShare:
 
     @property
     def parts_bytes(self) -> int:
-        """The memory of the sums of all parts of all tiles."""
+        """Bytes of the sums of all parts of all tiles."""
         return 4 * self.parts * self.tiles * self.tile.rows * self.tile.columns
 
 
@@ -144,5 +142,5 @@ def tiles_in(tile: LocalTile, rows: int, columns: int) -> int:
 
 
 def padded(n: int, multiple: int) -> int:
-    """Return the least multiple that is not less than ``n``."""
+    """Round ``n`` up to a multiple."""
     return -(-n // multiple) * multiple

@@ -1,7 +1,7 @@
-"""Where the operands of attention lie on a GPU, which reads and writes words in the order that layers have them in.
+"""Layouts of attention's operands on a GPU, which reads and writes tokens in the layers' order.
 
-A layer puts out words with all heads of a word side by side, [.., words, heads, depth]; attention takes the words of a
-head, [.., heads, words, depth]. The conversion between them is part of attention (the pass ``heads``).
+A layer writes all heads of a token side by side, [.., tokens, heads, depth]; attention reads all tokens of a head,
+[.., heads, tokens, depth]. The transposition is part of attention (the pass ``heads``).
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ class Views:
         return LocalAttention(sizes, self.queries.strides[-2], key_step, depth_step, *rows)
 
     def begins(self, plain: Call) -> tuple[LocalAttentionBegin, ...]:
-        """Return where the operands of every product begin, those that broadcast again and again."""
+        """Return where each product's operands begin; operands that broadcast repeat."""
         o: AttentionOptions = plain.options
         batch = self.out.shape[:-2]
         scored = (*(_begins(x, o.batch) for x in (self.queries, self.keys)), mask_starts(plain))
@@ -69,7 +69,7 @@ class Views:
 
 
 def plain_and_views(call: Call) -> tuple[Call, Views]:
-    """Return a call as if nothing was turned, and where its operands are in truth."""
+    """Return a call as if its operands were already transposed, and views of where they really are."""
     o: AttentionOptions = call.options
     turns, out = o.turns, call.outputs[0]
     read = [_turned(view(call.input(i).shape), turn) for i, turn in enumerate(turns[:3])]
@@ -88,7 +88,7 @@ def plain_and_views(call: Call) -> tuple[Call, Views]:
 
 
 def by_copies(call: Call, lower: Lowering) -> list[Step]:
-    """Lower a call whose operands are turned by launches of their own."""
+    """Lower a call by transposing its operands in separate launches."""
     plain, _ = plain_and_views(call)
     turns, target = call.options.turns, call.target
     before: list[Step] = []
@@ -108,12 +108,12 @@ def _turned(x: Array, turn: Sequence[int]) -> Array:
 
 
 def _as(operand: Operand, shape: Shape, turn: Sequence[int]) -> Operand:
-    """Return an operand, or one of the shape that it has when it is turned."""
+    """Return an operand, or if it is turned a new one of the turned shape."""
     return Operand(replace(operand.spec, shape=tuple(shape))) if turn else operand
 
 
 def _begins(x: Array, batch: Shape) -> Array:
-    """Return where the matrix of each product begins, of a view whose first dimensions broadcast to ``batch``."""
+    """Return where each product's matrix begins in a view whose first dimensions broadcast to ``batch``."""
     starts = np.zeros(x.shape[:-2], np.int64)
     for axis, (size, stride) in enumerate(zip(x.shape[:-2], x.strides[:-2], strict=True)):
         along = np.arange(size, dtype=np.int64) * stride

@@ -1,4 +1,4 @@
-"""Products of a GPU in tiles in local memory: kernels_cl/product_local.cl."""
+"""Products on a GPU by tiles in local memory: kernels_cl/product_local.cl."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,12 +12,12 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 VECTOR = 4
-"""Elements that are loaded at once, from where they are aligned."""
+"""Elements loaded at once, from aligned offsets."""
 
 
 @dataclass(frozen=True)
 class Slice(Record):
-    """Where the operands of one of several products begin, in elements."""
+    """The offsets of one product's operands, in elements."""
 
     x: int
     weights: int
@@ -27,7 +27,7 @@ class Slice(Record):
 
 @dataclass(frozen=True)
 class LocalProduct(Record):
-    """The products of a launch, for product_local.cl. aligned: whether four columns of a result are stored at once."""
+    """Arguments of product_local.cl. aligned: whether four columns of a result are stored at once."""
 
     window: Geometry
     rows: int
@@ -43,9 +43,9 @@ class LocalProduct(Record):
 
 @dataclass(frozen=True, eq=False)
 class ByWindow:
-    """A depthwise convolution that computes the rows of a product, with a clamp behind it.
+    """A depthwise convolution, followed by a clamp, that computes the rows of a product.
 
-    taps: [1, height, width, channels], which may be computed. bias: [channels].
+    taps: [1, height, width, channels], a constant or computed on the device. bias: [channels].
     """
 
     x: Operand
@@ -56,21 +56,21 @@ class ByWindow:
 
     @property
     def args(self) -> tuple[Arg, ...]:
-        """The kernel's further arguments."""
+        """The kernel's additional arguments."""
         taps = self.taps if isinstance(self.taps, Operand) else Const(self.taps)
         return taps, Const(self.bias), *self.clamp.bounds
 
     @property
     def defines(self) -> dict[str, str | int | float]:
-        """The kernel's further macros: the window's size, so that its loads need not wait for each other."""
+        """The kernel's additional macros: the window's size, so that its loads overlap."""
         return {"WINDOW_HEIGHT": self.window.kernel_height, "WINDOW_WIDTH": self.window.kernel_width}
 
 
 @dataclass(frozen=True, eq=False)
 class LocalOperands:
-    """The operands of products. weights: in panels, or as ``layout`` has them; bias: padded to whole tiles.
+    """The operands of products. weights: in panels, or as ``layout`` says; bias: padded to whole tiles.
 
-    out_step: elements from one row of the output to the next. before: what computes x.
+    out_step: elements from one row of the output to the next. before: the convolution that computes x.
     """
 
     x: Operand | Scratch
@@ -90,7 +90,7 @@ def local_product(
     activation: Activation,
     layout: Mapping[str, str | int | float],
 ) -> Launch:
-    """Return the launch of product_local.cl. layout: the macros that say how x and the weights lie."""
+    """Return the launch of product_local.cl. layout: the macros for the layout of x and the weights."""
     o, residual = operands, operands.residual
     aligned = all(n % VECTOR == 0 for n in (o.out_step, *(one.out for one in slices)))
     sizes = (share.rows, share.columns, share.depth, share.padded_depth, share.parts, share.part_depth)
@@ -110,15 +110,15 @@ def local_product(
 
 
 def left_for_others(share: LocalShare) -> tuple[Arg, ...]:
-    """Return what groups that share a depth leave for the last of them: their sums, and a count for each tile."""
+    """Return the memory in which groups that share a depth leave the last one their sums, and a counter per tile."""
     if share.parts == 1:
         return ()
-    # Runs leave the counts to the next: they are no scratch, which others write meanwhile.
+    # The counters must survive between runs; other launches would overwrite scratch.
     return Scratch(share.parts_bytes), Const(np.zeros(share.tiles, np.int32))
 
 
 def in_tiles(matrices: Array, share: LocalShare, *, halves: bool) -> Const:
-    """Pack matrices [.., columns, depth] in panels as wide as a tile, the depth in whole steps."""
+    """Pack matrices [.., columns, depth] in panels as wide as a tile, the depth padded to whole steps."""
     more = share.padded_depth - share.depth
     padded = np.pad(matrices, ((0, 0), (0, 0), (0, more)))
     return Const(panels(padded, share.tile.columns, halves=halves))

@@ -1,4 +1,4 @@
-"""Chooses how a GPU's groups share a depthwise convolution: as was measured for its sizes, or by the schedule."""
+"""The choice of how a GPU's groups share a depthwise convolution: as measured for its sizes, else by the schedule."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -10,15 +10,15 @@ from litecl.interpreter.dataclass import dataclass
 
 READS = "depthwise windows"
 _KERNEL = "depthwise_conv_2d"
-_PIXELS = (1, 4)  # of a line, of a work-item
+_PIXELS = (1, 4)  # of a line, per work-item
 _GROUPS = (32, 64, 128, 256)
 _MOST = 6  # candidates
 
 
 @dataclass(frozen=True)
 class PixelShare:
-    """How a GPU computes a depthwise convolution: work-items take ``width`` channels of ``pixels`` of a line each,
-    groups ``wide`` of these side by side and as many of ``high`` lines. source: as in ``Tiled``.
+    """How a GPU computes a depthwise convolution: a work-item takes ``width`` channels of ``pixels`` of a line, a group
+    ``wide`` work-items side by side in each of ``high`` lines. source: see ``Tiled``.
     """
 
     products: Products
@@ -35,13 +35,13 @@ class PixelShare:
 
     @property
     def tiled(self) -> Tiled:
-        """The same as a record: the pixels and channels of a group, and of a work-item."""
+        """The same as a ``Tiled``: the pixels and channels of a group, and of a work-item."""
         tile = GroupTile(self.high * self.pixels, self.wide * self.width, self.pixels, self.width)
         return Tiled(self.products, tile, self.source)
 
 
 def pixel_share(target: GpuTarget, lines: int, pixels: int, channels: int, taps: int) -> PixelShare:
-    """Return how a GPU computes ``lines`` of ``pixels`` with so many channels, each from ``taps`` of an image."""
+    """Return how a GPU computes ``lines`` of ``pixels`` with ``channels``, each from ``taps`` of an image."""
     products = Products(lines, pixels, channels, taps, READS)
     kept = target.tuning.tiles.get(str(products)) if target.tuning.tiles else None
     if kept is None:
@@ -51,7 +51,7 @@ def pixel_share(target: GpuTarget, lines: int, pixels: int, channels: int, taps:
 
 
 def pixel_candidates(target: GpuTarget, products: Products) -> Sequence[GroupTile]:
-    """Return the tiles to measure: that of the schedule, then those of groups of other sizes, then of other shapes."""
+    """Return the tiles to measure: the schedule's, then other group sizes, then other shapes."""
     usual = _usual(target, products)
     items = usual.wide * usual.high
     others = sorted(_possible(target, products), key=lambda share: (share.wide != usual.wide, share.pixels))
@@ -67,7 +67,7 @@ def _usual(target: GpuTarget, products: Products) -> PixelShare:
 
 
 def _pixels(target: GpuTarget, products: Products) -> int:
-    """Return the pixels of a work-item: one where units would have nothing to do otherwise."""
+    """Return the pixels of a work-item: one if units would otherwise be idle."""
     pixels = rows_of(_KERNEL, target, products.rows)
     lines = products.slices * -(-products.columns // target.vector_width)
     is_few = -(-products.rows // pixels) * lines < target.compute_units * target.group_size(_KERNEL)

@@ -25,19 +25,19 @@ class Gpu:
 
     @property
     def few_registers(self) -> bool:
-        """Return whether a work-item has half as many registers as those of other GPUs."""
+        """Return whether a work-item has half as many registers as on other GPUs."""
         return self.vendor in ("intel", "arm")
 
     def cores(self, compute_units: int) -> int:
-        """Return how many places for groups there are: compute units, but of Intel's GPUs, which count vector engines,
-        those that have local memory together.
+        """Return how many cores a GPU has: its compute units; on Intel's GPUs, which count vector engines, the sets of
+        engines that share local memory.
         """
         return max(1, compute_units * self.subgroup // _LANES) if self.vendor == "intel" else compute_units
 
     @property
     def macros(self) -> dict[str, str | int | float]:
-        """Return the macros of all programs. Where 16 work-items in lockstep are the fewest, Intel's compiler takes 32,
-        which have half as many registers each.
+        """Return the macros of all programs. Where subgroups have at least 16 work-items, Intel's compiler would choose
+        32, which have half as many registers each.
         """
         flags = {"LITECL_DOTS": self.integer_dot, "LITECL_FEW_REGISTERS": self.few_registers}
         macros: dict[str, str | int | float] = {name: 1 for name, on in flags.items() if on}

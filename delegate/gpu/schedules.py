@@ -1,4 +1,4 @@
-"""The schedules of kernels on GPUs where no tuning says otherwise, and the tiles that they choose from: data only."""
+"""The default schedules of kernels on GPUs, and the tiles that they choose from: data only."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,13 +10,13 @@ Tiles = Sequence[tuple[int, Sequence[TileShape]]]
 
 
 def _rows(rows: int) -> tuple[TileShape, ...]:
-    """Return the tile of some rows, one vector wide: neighbours read columns side by side."""
+    """Return a tile of ``rows``, one vector wide: neighbours read columns side by side."""
     return (TileShape(rows, 1, 1.0),)
 
 
 PRODUCTS: Tiles = ((8, _rows(8)), (4, _rows(4)), (0, _rows(1)))
 FEW_REGISTERS: Tiles = ((4, _rows(4)), (0, _rows(1)))
-"""Tiles of a product from so many rows on; of GPUs whose work-items have few registers."""
+"""Tiles of a product by its least number of rows; the second on GPUs whose work-items have few registers."""
 
 _PANELS = Schedule(group=64, wide=32)
 _TILES = Schedule(items_per_unit=2)  # groups, of at least 64 work-items each
@@ -34,13 +34,11 @@ DEFAULTS: Mapping[str, Schedule] = {
     "quantize_rows": Schedule(pieces=64, least=256),
     "reduce": Schedule(pieces=1024),
 }
-"""Schedules by kernel file; all others have a plain one."""
+"""Schedules by kernel file; others have the plain one."""
 
 FAMILIES: Mapping[tuple[Vendor, int], Mapping[str, Schedule]] = {
-    # A compute unit has four SIMDs, each of which needs a wave of its own: of 64 work-items a whole group of a tile.
-    # With 32, as NVIDIA's and AMD's newer GPUs have, two groups are four waves.
+    # Each of a compute unit's four SIMDs needs its own wave: with 64 work-items, a tile's whole group. With 32, as on
+    # NVIDIA's and AMD's newer GPUs, two groups are four waves.
     ("amd", 64): {"product_local": replace(_TILES, items_per_unit=4)},
 }
-"""Schedules of GPUs for which they are others, by vendor and the work-items in lockstep: from how these GPUs are made,
-not measured.
-"""
+"""Other schedules of GPU families, by vendor and work-items in lockstep: derived from the hardware, not measured."""

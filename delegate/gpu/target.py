@@ -19,7 +19,7 @@ _Grid = TypeVar("_Grid", bound=Grid)
 
 @dataclass(frozen=True)
 class GpuTarget(Target):
-    """A GPU. vector_width: 4, elements that a work-item loads at once. gpu: what it has that a CPU has not."""
+    """A GPU. vector_width: 4, elements that a work-item loads at once. gpu: its properties beyond a CPU's."""
 
     gpu: Gpu = field(default_factory=Gpu)
 
@@ -29,7 +29,7 @@ class GpuTarget(Target):
 
     @property
     def cores(self) -> int:
-        """How many places for groups there are."""
+        """See ``Gpu.cores``."""
         return self.gpu.cores(self.compute_units)
 
     @property
@@ -38,7 +38,7 @@ class GpuTarget(Target):
         return replace(self, local_mem_bytes=0)
 
     def has_room(self, items: int, local: Local) -> bool:
-        """Return whether a group of this many work-items, with this much local memory, runs on it."""
+        """Return whether the device can run a group of this many work-items with this much local memory."""
         return items <= self.max_work_group_size and local.size_bytes <= self.local_mem_bytes
 
     def items_for(self, length: int, each: int = 1) -> int:
@@ -77,15 +77,15 @@ class GpuTarget(Target):
         return self._grouped(Grid(kernel, counts, shares, order))
 
     def chunks(self, kernel: str, n: int, step: int, work: int) -> Chunks:
-        """A few items to each of many work-items."""
+        """Distribute a few items to each of many work-items."""
         return self._grouped(Chunks(kernel, (n,), (step,)))
 
     def pixels(self, kernel: str, n: int, channels: int, work: int) -> Chunks:
-        """A vector of channels at a time, in dimensions of channels and of pixels."""
+        """Distribute vectors of channels, in the dimensions (channels, pixels)."""
         return self._grouped(Chunks(kernel, (n, channels), (1, self.vector_width), order=(1, 0)))
 
     def _grouped(self, grid: _Grid) -> _Grid:
-        """Return a launch in groups: as wide as there are work-items along the first dimension, high with the rest."""
+        """Return a launch in groups, first as wide as the first dimension has work-items, then high with the rest."""
         needed, schedule = grid.needed, self.schedule(grid.kernel)
         group = min(schedule.group, self.max_work_group_size)
         if len(needed) == 1:
@@ -100,7 +100,9 @@ class GpuTarget(Target):
     def tile_for(
         self, kernel: str, rows: int, columns: int, *, narrow: bool = False, among: TilesByWidth | None = None
     ) -> Tile:
-        """The largest tile that keeps half of the units busy, in panels so wide that neighbours read side by side."""
+        """Return the largest tile that keeps half of the units busy; panels are so wide that neighbours read side by
+        side.
+        """
         products = schedules.FEW_REGISTERS if self.gpu.few_registers else schedules.PRODUCTS
         width, schedule = self.vector_width, self.schedule(kernel)
         fitting = [tiles for least, tiles in products if rows >= least]
@@ -115,7 +117,7 @@ class GpuTarget(Target):
         return Tile(shape.rows, shape.vectors, width, shape.vectors * width * schedule.wide)
 
     def product(self, kernel: str, tile: Tile, size: tuple[int, int, int], products: int = 1) -> Grid:
-        """A tile for each work-item; adjacent ones take adjacent panels (``ROW_ITEM`` in kernels_cl/tile.h)."""
+        """Give each work-item a tile; adjacent ones take adjacent panels (``ROW_ITEM`` in kernels_cl/tile.h)."""
         return self._grouped(Grid(kernel, (*size[:2], products), (tile.rows, tile.columns, 1), order=(1, 0, 2)))
 
     def special(self, **flags: bool) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Chooses the tiles in which a GPU computes products: those that were measured, or else by an estimate."""
+"""The choice of tiles in which a GPU computes products: as measured, else by an estimate."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,13 +9,13 @@ from litecl.delegate.gpu.properties import Vendor
 from litecl.delegate.gpu.target import GpuTarget
 from litecl.delegate.tuning import Products, Source
 
-_LEAST_STEPS, _FEWEST_STEPS = 4, 2  # of a group that shares the depth with others; where units would be idle
-_MUCH = 1e6  # operations, that take longer than adding up parts
+_LEAST_STEPS, _FEWEST_STEPS = 4, 2  # of a group that shares the depth; of one where units would be idle
+_MUCH = 1e6  # operations that take longer than adding up parts
 _MOST_PARTS = 16
-_PARTS = (1, 2, 4, 8, 16)  # that may be measured
-_LONG = 32  # steps that take as long as some launches
+_PARTS = (1, 2, 4, 8, 16)  # worth measuring
+_LONG = 32  # steps that take as long as several launches
 GROUPS_PER_UNIT = 2
-WITHOUT_PARTS = ("arm", "qualcomm")  # vendors of GPUs on which it is not known how groups learn of each other
+WITHOUT_PARTS = ("arm", "qualcomm")  # vendors on whose GPUs no way is known for groups to see each other's results
 
 TILES = (LocalTile(64, 64, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))  # the largest first
 _SMALL = LocalTile(16, 32, 4, 4)  # where half of the units would be idle otherwise
@@ -23,8 +23,8 @@ _FAMILIES: Mapping[tuple[Vendor, int], Sequence[LocalTile]] = {
     ("nvidia", 32): (LocalTile(128, 64, 8, 8), *TILES[:2], LocalTile(32, 64, 4, 4), TILES[-1]),
     ("qualcomm", 64): (LocalTile(64, 128, 8, 8), *TILES),
 }
-"""Tiles of GPUs that have others, by vendor and work-items in lockstep: those that CLBlast's tuner found to be the
-fastest for large products on an RTX 4090, an A100 and an Adreno 740, among those of all GPUs.
+"""Other tiles of GPU families, by vendor and work-items in lockstep: those that CLBlast's tuner found fastest for
+large products on an RTX 4090, an A100 and an Adreno 740, and those of all GPUs.
 """
 _MEASURED = (
     LocalTile(128, 128, 8, 8),
@@ -33,7 +33,7 @@ _MEASURED = (
     LocalTile(16, 64, 4, 4),
     _SMALL,
 )
-"""More tiles, that only a measurement chooses."""
+"""More tiles, which only a measurement chooses."""
 
 
 def local_share(
@@ -48,8 +48,8 @@ def local_share(
 ) -> LocalShare | None:
     """Return how a GPU computes ``slices`` products of ``rows`` x ``depth`` and ``depth`` x ``columns``.
 
-    As was measured for these (``Tuning.tiles``), or else by an estimate. None where the device has not enough local
-    memory, or groups are too small. reads, arithmetic: as in ``Products``; floats unless given.
+    As measured (``Tuning.tiles``), else by an estimate. None if the device has too little local memory, or its groups
+    are too small. reads, arithmetic: see ``Products``; floats by default.
     """
     if not _usual_tiles(target):
         return None
@@ -61,7 +61,7 @@ def local_share(
 
 
 def possible_shares(target: GpuTarget, products: Products) -> Iterator[LocalShare]:
-    """Yield every way in which a device can compute products: nothing else that was kept for them counts."""
+    """Yield every tile and split with which a device can compute products; stored choices must be among them."""
     every = (*_usual_tiles(target), *itertools.chain(*_FAMILIES.values()), *_MEASURED)
     for tile in tiles_with_room(target, [*dict.fromkeys(every)]):
         steps, groups = -(-products.depth // STEP), _groups(products, tile)
@@ -72,8 +72,8 @@ def possible_shares(target: GpuTarget, products: Products) -> Iterator[LocalShar
 
 
 def estimated_share(target: GpuTarget, products: Products) -> LocalShare:
-    """Return how a GPU that has room for tiles computes products that were not measured: with the largest tile of its
-    family, or else of all GPUs, that keeps every unit busy, or with the smallest one.
+    """Return how a GPU that has room for tiles computes unmeasured products: with the largest tile of its family (else
+    of all GPUs) that keeps every unit busy, or else the smallest.
     """
     tiles, wanted = _usual_tiles(target), _enough(target)
     busy = (tile for tile in tiles if _groups(products, tile) >= wanted and _is_filled(products, tile))
@@ -89,13 +89,13 @@ def _groups(products: Products, tile: LocalTile) -> int:
 
 
 def _is_filled(products: Products, tile: LocalTile) -> bool:
-    """Return whether more than half of the tiles is of use."""
+    """Return whether more than half of the computed elements are needed."""
     computed = tiles_in(tile, products.rows, products.columns) * tile.rows * tile.columns
     return 2 * products.rows * products.columns > computed
 
 
 def _usual_tiles(target: GpuTarget) -> Sequence[LocalTile]:
-    """Return the tiles to estimate with, the largest first: those of the family, if it has some."""
+    """Return the tiles to estimate with, the largest first: the family's, if it has any."""
     return tiles_with_room(target, _FAMILIES.get(_family(target), TILES))
 
 
@@ -105,7 +105,7 @@ def _shared(target: GpuTarget, products: Products, tile: LocalTile, fewest: int 
 
 
 def _leaves_idle(target: GpuTarget, share: LocalShare) -> bool:
-    """Return whether more than half of a GPU's units would have nothing to do."""
+    """Return whether more than half of a GPU's units would be idle."""
     return 2 * share.tiles * share.parts < target.compute_units
 
 
@@ -114,7 +114,7 @@ def _family(target: GpuTarget) -> tuple[Vendor, int]:
 
 
 def _is_known(target: GpuTarget) -> bool:
-    """Return whether the choice follows from the family of a GPU: by its tiles, or by how many groups it needs."""
+    """Return whether the GPU's family determines the choice: by its tiles, or by how many groups it needs."""
     return _family(target) in _FAMILIES or "product_local" in schedules.FAMILIES.get(_family(target), {})
 
 
@@ -124,10 +124,10 @@ def _enough(target: GpuTarget) -> int:
 
 
 def _parts(target: GpuTarget, tile: LocalTile, groups: int, depth: int, fewest: int = _FEWEST_STEPS) -> int:
-    """Return among how many groups each depth is shared out.
+    """Return how many groups share each depth.
 
-    One where half the units are busy and the depth is short. Where half of them would be idle for long, parts are
-    shorter than they are otherwise: of ``fewest`` steps.
+    One if half the units are busy and the depth is short. If half of them would be idle for long, parts may be shorter
+    than usual: ``fewest`` steps.
     """
     if not _shares_depth(target):
         return 1
@@ -144,7 +144,7 @@ def _parts(target: GpuTarget, tile: LocalTile, groups: int, depth: int, fewest: 
 
 
 def _even(steps: int, parts: int) -> int:
-    """Return into how many parts, at most as many as these, steps are cut so that none is empty."""
+    """Return the number of parts, at most ``parts``, that steps are split into with none empty."""
     return -(-steps // -(-steps // parts))
 
 
@@ -153,11 +153,11 @@ def _shares_depth(target: GpuTarget) -> bool:
 
 
 def tiles_with_room(target: GpuTarget, tiles: Sequence[LocalTile]) -> Sequence[LocalTile]:
-    """Return those for which a device has registers, work-items and local memory."""
+    """Return the tiles for which a device has registers, work-items and local memory."""
     fit = (tile for tile in tiles if tile.sums <= most_sums(target))
     return [tile for tile in fit if target.has_room(tile.items, tile.local)]
 
 
 def most_sums(target: GpuTarget) -> int:
-    """Return how many sums a work-item of a GPU keeps in registers, beside what it adds to them."""
+    """Return how many sums a work-item of a GPU keeps in registers, beside its operands."""
     return 32 if target.gpu.few_registers else 64

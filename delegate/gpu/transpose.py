@@ -1,4 +1,4 @@
-"""The transposition of matrices by way of a group's local memory (kernels_cl/transpose_local.cl)."""
+"""Transposition of matrices through local memory (kernels_cl/transpose_local.cl)."""
 
 from collections.abc import Callable
 from enum import IntEnum
@@ -11,13 +11,13 @@ _ITEMS = 256  # of a group
 
 
 class LocalSquare(IntEnum):
-    """The tiles that transpose_local.cl works in: rows and columns of each."""
+    """The tile of transpose_local.cl: SIDE rows and columns."""
 
     SIDE = 32
 
 
 def by_squares(matrices: Matrices, has_room: Callable[[int, Local], bool]) -> Launch | None:
-    """Return the launch; None where matrices are small, or a group has not enough memory."""
+    """Return the launch; None if matrices are small, or the device has no room for a group."""
     m, side = matrices, int(LocalSquare.SIDE)
     local = Local(m.size_bytes * side * (side + 1))
     if 2 * min(m.rows, m.columns) < side or not has_room(_ITEMS, local):

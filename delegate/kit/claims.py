@@ -80,7 +80,7 @@ def is_quantized(spec: TensorSpec | None) -> bool:
 
 
 def constant(inputs: Specs, **positions: int) -> Refusal | None:
-    """Refuse inputs that are not constants. names: by position."""
+    """Refuse inputs that are not constants. positions: of the inputs, by name."""
     unknown = [name for name, position in positions.items() if given(inputs, position).data is None]
     return Refusal(f"{unknown[0]} is not a constant") if unknown else None
 
@@ -96,27 +96,27 @@ def activated(options: Any, type_: TensorType) -> Refusal | None:
 
 
 def fused_activation(options: Any) -> Activation:
-    """Return the activation that an operator's options ask for, NONE if they have no such option, or if it is one that
-    claims refuse wherever it is applied (integer LSTMs have activations of their own).
+    """Return the fused activation of an operator's options; NONE without such an option, or if it is one that claims
+    refuse wherever it applies (integer LSTMs have activations of their own).
     """
     return _FUSED.get(getattr(options, "fused_activation_function", ActivationFunctionType.NONE), Activation())
 
 
 def takes(*allowed: TensorType) -> Claim:
-    """Return the claim of an operator that runs whenever its inputs have one of these types."""
+    """Return a claim that accepts any inputs of these types."""
     return lambda options, inputs, outputs: typed(inputs, allowed)
 
 
 def moves(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    """Return the claim of an operator that moves elements of any type that the device holds."""
+    """Refuse types that the device does not hold: the claim of operators that only move elements."""
     return typed(outputs, C_TYPES, quantized=True)
 
 
 def moves_by(**positions: int) -> Claim:
-    """Return the claim of an operator that moves elements as constant inputs say."""
+    """Return the claim of an operator that moves elements and needs these inputs constant."""
     return lambda options, inputs, outputs: constant(inputs, **positions) or moves(options, inputs, outputs)
 
 
 def integers(data: Any) -> list[int]:
-    """Return the elements of a constant."""
+    """Return a constant's elements as integers."""
     return [int(value) for value in np.ravel(data)]

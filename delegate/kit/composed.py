@@ -1,4 +1,4 @@
-"""Operators that no file has: passes make them of several nodes."""
+"""Operators that no model file contains: passes combine several nodes into one."""
 
 from dataclasses import replace
 from typing import Any, Never, TypeVar
@@ -12,7 +12,7 @@ _Target = TypeVar("_Target", bound=Target)
 
 
 def composed(name: str, options: type) -> Op:
-    """Return an operator that a device runs in place of several nodes; the interpreter only ever sees those."""
+    """Return an operator that a device runs in place of several nodes; the interpreter runs the nodes."""
 
     def run(*given: Any) -> Never:
         raise DelegateError(f"{name} combines other nodes, and the interpreter runs those")
@@ -28,8 +28,8 @@ def first_and_rest(
     activation: Activation,
     pads: Pads | None = None,
 ) -> tuple[CallOn[_Target], CallOn[_Target]]:
-    """Return the calls of a convolution and of what is behind it, for an operator that is both. The call's inputs are
-    the image, filter and bias of the first, then those of the rest.
+    """Split the call of a fused operator into its first convolution and the rest. The call's inputs are the image,
+    filter and bias of the first, then those of the rest.
 
     first, rest: their options. between: the spec of the tensor between them. activation, pads: the first one's.
     """

@@ -1,4 +1,4 @@
-"""Loops over arrays of one shape together, in as few dimensions as possible, as kernels read them from a table."""
+"""Joint loops over arrays of one shape, in as few dimensions as possible, and their table for kernels."""
 
 import math
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ Loop = tuple[int, Strides]  # the size of a dimension, and each array's stride i
 
 @dataclass(frozen=True)
 class LoopNest:
-    """Loops over several arrays together: rows of ``row`` elements, one for every index of ``dims``.
+    """Joint loops over several arrays: a row of ``row`` elements for every index of ``dims``.
 
-    strides: of each array, over ``dims``. steps: of each array, from one element of a row to the next; -n if it
-    repeats in a row after n elements.
+    strides: each array's, over ``dims``. steps: each array's, from one element of a row to the next; -n if the array
+    repeats after n elements.
     """
 
     row: int
@@ -41,14 +41,14 @@ class LoopNest:
         return tuple(np.int32(value) for value in (self.row, *self.steps))
 
     def straight(self, target: Target) -> dict[str, str | int | float]:
-        """The macro of kernels of a GPU that need no table, as there is a single row."""
+        """Return the macro of GPU kernels that need no table because there is a single row."""
         return {**target.special(STRAIGHT=not self.dims)}
 
 
 def long_rows(x: Operand, shape: Shape) -> tuple[Operand, Shape]:
-    """Return a constant that repeats in every row, tiled into longer rows, and the shape with rows as long.
+    """Tile a constant that repeats in every row into longer rows; return it, and the shape with rows of that length.
 
-    Starting a row has a cost, and a row of a few channels fills no vector.
+    Starting a row costs time, and a row of a few channels fills no vector.
     """
     own = tuple(dropwhile(lambda size: size == 1, x.shape))
     length, total = x.spec.size, math.prod(shape)
@@ -69,7 +69,7 @@ def loop_nest(*views: Array) -> LoopNest:
 
 
 def periodic(nest: LoopNest, target: Target) -> LoopNest:
-    """Join rows in each of which an array repeats into one, where a CPU's vectors hold whole repetitions."""
+    """Merge the rows of the last dimension into one, in which arrays may repeat, if a CPU's vector holds whole rows."""
     if not nest.dims or nest.row == 1 or target.lanes % nest.row:
         return nest
     steps = []
@@ -82,9 +82,7 @@ def periodic(nest: LoopNest, target: Target) -> LoopNest:
 
 
 def loops_over(*views: Array) -> list[Loop]:
-    """Return the dimensions that views share: those of size 1 are dropped, and those contiguous in every view
-    merged.
-    """
+    """Return the views' common dimensions, dropping those of size 1 and merging those contiguous in every view."""
     loops: list[Loop] = []
     for size, *steps in zip(views[0].shape, *(v.strides for v in views), strict=True):
         strides = tuple(steps)

@@ -1,7 +1,7 @@
-"""Deals out work: how many work-items a launch has, what each of them computes, and how they are grouped.
+"""Work distribution: how many work-items a launch has, what each computes, and how they are grouped.
 
-All of it follows from a ``Schedule`` for each kernel, which a tuning may replace, and from the target: a CPU gets a few
-long shares, each a group of its own; a GPU gets many short ones, neighbours side by side along the first dimension.
+It follows from each kernel's ``Schedule``, which tuning may replace, and from the target: a CPU gets a few long shares,
+each a group of its own; a GPU gets many short ones, neighbours side by side along the first dimension.
 """
 
 from math import prod
@@ -27,27 +27,27 @@ def elements(kernel: str, n: int, target: Target, work: int = 1) -> Chunks:
 
 
 def pixels(kernel: str, n: int, channels: int, target: Target, work: int) -> Chunks:
-    """Distribute ``n`` pixels: on a CPU runs of them with all channels, on a GPU a vector of channels at a time, in
-    dimensions of channels and of pixels. work: operations on a pixel.
+    """Distribute ``n`` pixels: on a CPU in runs with all channels, on a GPU by vectors of channels, in the dimensions
+    (channels, pixels). work: operations per pixel.
     """
     return target.pixels(kernel, n, channels, work)
 
 
 def groups(kernel: str, target: Target, count: int, share: int) -> Grid:
-    """Return the launch of one group for every ``share`` of ``count`` items, whose work-items wait for each other."""
+    """Return a launch of one group for every ``share`` of ``count`` items; a group's work-items wait for each other."""
     size = target.group_size(kernel)
     return Grid(kernel, (size, count), (1, share), local=(size, 1), apart=False)
 
 
 def aligned(target: Target, *steps: int) -> dict[str, int]:
-    """Return the macro by which a GPU moves whole vectors at once, where all of these steps, of elements from pixel to
-    pixel, are whole vectors.
+    """Return the macro that lets a GPU move whole vectors, if all steps (elements from pixel to pixel) are multiples
+    of a vector.
     """
     return target.special(ALIGNED=not any(step % target.vector_width for step in steps))
 
 
 def pieces(kernel: str, target: Target, lines: int, length: int) -> int:
-    """Return the number of pieces that each of ``lines`` is split into, so that there are enough work-items."""
+    """Return how many pieces to split each of ``lines`` into, to get enough work-items."""
     schedule = target.schedule(kernel)
     return max(1, min(target.pieces(kernel, lines), schedule.pieces, int(length / schedule.least)))
 
@@ -59,7 +59,7 @@ def rows_of(kernel: str, target: Target, count: int) -> int:
 
 
 def width_of(target: Target, channels: int) -> int:
-    """Return how many channels a vector holds: no more than there are."""
+    """Return the vector width for this many channels, at most their number."""
     return next(width for width in (16, 8, 4, 1) if width <= min(channels, target.vector_width))
 
 

@@ -1,7 +1,7 @@
 """Data that host and kernels share: records and codes as OpenCL C text, and records packed as that text lays them out.
 
 A kernel file writes ``#include <Name>`` for a record or codes of that name (listed in ``delegate/plan/headers.py``) and
-uses the names of fields and codes only. So a field is declared once, and no order has to be kept in step by hand.
+uses fields and codes by name only. So a field is declared once, and nobody keeps an order in sync by hand.
 """
 
 import re
@@ -27,7 +27,7 @@ _NO_RECORDS = np.zeros(0, np.int32)
 
 
 def layout(record: type) -> list[tuple[str, Any]]:
-    """Return the fields of a record in the order of its memory, each with its type: a scalar or another record."""
+    """Return a record's fields in memory order, each with its type: a scalar or another record."""
     types = get_type_hints(record)
     return [(field.name, types[field.name]) for field in fields(record)]
 
@@ -93,7 +93,7 @@ def _values(value: Any) -> tuple[Any, ...]:
 
 
 def with_constants(launch: Launch) -> Launch:
-    """Return a launch that is given constants in the place of records."""
+    """Return a launch whose records are replaced by constants."""
     return replace(launch, args=tuple(_constant(arg) for arg in launch.args))
 
 

@@ -23,13 +23,13 @@ Memory = Operand | Scratch
 
 
 class Square(IntEnum):
-    """The tiles that transpose.cl works in: rows and columns of each."""
+    """The tile of transpose.cl: SIDE rows and columns."""
 
     SIDE = 8
 
 
 _ORIGIN = np.zeros(1, np.int8)
-_LEAST_WIDENED = 1024  # elements: below, another kernel is not worth building
+_LEAST_WIDENED = 1024  # elements; with fewer, another kernel isn't worth building
 
 
 def view(shape: Sequence[int]) -> Array:
@@ -65,7 +65,7 @@ def row_step(array: Array) -> int | None:
 
 
 def same_steps(a: Array, b: Array) -> bool:
-    """Return whether two views of one shape are equal but for the offset of their first elements."""
+    """Return whether two views of one shape differ only in the offset of their first elements."""
     return loops_over(a) == loops_over(b)
 
 
@@ -75,7 +75,7 @@ def is_dense(array: Array) -> bool:
 
 
 def offset(array: Array) -> int:
-    """Return the offset of a view's first element in the dense array that it is a view of."""
+    """Return the offset of a view's first element in its dense array."""
     assert isinstance(array, np.ndarray), "a view was indexed down to a number"
     address: int = array.__array_interface__["data"][0]
     return address - int(_ORIGIN.__array_interface__["data"][0])
@@ -99,7 +99,7 @@ def _copy_args(source: Memory, at: Array, into: Memory, to: Array, target: Targe
 
 
 def copy(source: Memory, at: Array, into: Memory, to: Array, bits: str, target: Target) -> Launch:
-    """Copy the elements of ``source`` in the view ``at`` to those of ``into`` in the view ``to``.
+    """Copy the elements ``at`` (a view) of ``source`` to the elements ``to`` (a view) of ``into``.
 
     bits: the integer type of the elements' size (``claims.bits``).
     """
@@ -118,8 +118,8 @@ def copy(source: Memory, at: Array, into: Memory, to: Array, bits: str, target: 
 
 @dataclass(frozen=True)
 class _Pixels:
-    """Pixels of few channels: side by side in one view; in the other each channel is a plane, ``plane`` elements from
-    one to the next.
+    """Pixels of few channels, interleaved in one view; in the other each channel is a plane, ``plane`` elements from
+    the next.
     """
 
     count: int
@@ -129,7 +129,7 @@ class _Pixels:
 
 
 def _pixels_of(around: Sequence[Loop], last: Loop) -> _Pixels | None:
-    """Return the pixels that the two innermost loops copy from planes, or to them; None if they copy anything else."""
+    """Return the pixels that the two innermost loops copy from or to planes; None if they do anything else."""
     if not around:
         return None
     (outer, outer_steps), (inner, inner_steps) = around[-1], last
@@ -141,7 +141,7 @@ def _pixels_of(around: Sequence[Loop], last: Loop) -> _Pixels | None:
 
 
 def _widened(at: Array, to: Array, bits: str) -> tuple[Array, Array, str]:
-    """Count short rows that lie side by side in both views as single elements, if there is an integer of their size."""
+    """Treat short rows that are contiguous in both views as single elements, if an integer type has their size."""
     loops = loops_over(at, to)
     if len(loops) < 2 or at.size < _LEAST_WIDENED:
         return at, to, bits
@@ -167,8 +167,8 @@ def _transpose(
     bits: str,
     target: Target,
 ) -> Launch:
-    """Return a copy in square tiles, on a GPU by way of a group's memory. loops: around them, over rows (adjacent in
-    ``into``), over columns (in ``source``).
+    """Return a copy in square tiles, on a GPU through local memory. loops: the outer ones, over rows (adjacent in
+    ``into``), over columns (adjacent in ``source``).
     """
     around, (rows, row_strides), (columns, column_strides) = loops
     dims = tuple(size for size, _ in around)
@@ -192,7 +192,7 @@ def _interleave(
     bits: str,
     target: Target,
 ) -> Launch:
-    """Return a copy of pixels of few channels. loops: around the pixels, and those."""
+    """Return a copy of pixels of few channels. loops: the outer ones, and the pixels."""
     around, pixels = loops
     dims = tuple(size for size, _ in around)
     table = LoopNest(1, dims, by_array(around, 2), (1, 1)).table
@@ -207,7 +207,7 @@ def _interleave(
 @dataclass(frozen=True)
 class Place(Record):
     """One coordinate of a box whose position is computed on the device: its ``index`` in the tensor of positions,
-    its upper bound (``most``), what is added to a negative one (``wrap``), and the ``stride`` of its dimension.
+    its upper bound (``most``), the size added to a negative one (``wrap``), and the ``stride`` of its dimension.
     """
 
     index: int
@@ -233,6 +233,6 @@ def copy_box(
 
 
 def fill(into: Memory, count: int, value: Arg, bits: str, target: Target) -> Launch:
-    """Write one element that is in device memory ``count`` times."""
+    """Write one element, which is in device memory, ``count`` times."""
     share = elements("copy", count, target)
     return share.launch("fill", (into, value, *share.args), {"T": bits})

@@ -1,4 +1,4 @@
-"""An attention, softmax(scale * queries keys^T + mask) values: its sizes, and the offsets of its operands."""
+"""Attention, softmax(scale * queries keys^T + mask) values: its sizes, and the offsets of its operands."""
 
 import math
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from litecl.delegate.kit.strided import copy, view
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, Shape
 
-_EXP_FLOPS = 20  # of an exponential, in additions and multiplications
+_EXP_FLOPS = 20  # additions and multiplications per exponential
 _VANISHES = 110.0  # exp(-104) is 0 as a float
-_LEAST_ADDED = -(2.0**97)  # a mask of twice as much, or less, hides: products of the size of either are not expected
+_LEAST_ADDED = -(2.0**97)  # a mask of twice this or less hides a key; products aren't expected to be this large
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class AttentionOptions:
     """How the operands are laid out.
 
     scale: of the scores. keys_in_rows: whether keys are [.., keys, depth], not [.., depth, keys]. values_in_rows: the
-    same of values, [.., keys, columns]. batch: dimensions of the scores before the last two, and seen: the same as the
-    product with the values sees them, which may group them in another way. turns: permutations that make queries, keys
-    and values of what is read, and what is written of the result; empty for none. On GPUs only. shown: the value of a
-    mask of booleans that shows a key, whose score is ``fill`` otherwise; None for a mask of floats, which is added.
+    same for values, [.., keys, columns]. batch: the scores' dimensions before the last two. seen: the same dimensions
+    in the product with the values, which may group them differently. turns: permutations of queries, keys and values as
+    they are read, and of the result before it is written; empty for none. GPUs only. shown: the value by which a
+    boolean mask shows a key (other scores are ``fill``); None for a mask of floats, which is added.
     """
 
     scale: float
@@ -39,13 +39,12 @@ class AttentionOptions:
 
 @dataclass(frozen=True)
 class Attention(Record):
-    """Arguments of attention.cl: of each product, ``rows`` queries and ``keys`` keys of ``depth``, and values of
+    """Arguments of attention.cl: each product has ``rows`` queries and ``keys`` keys of ``depth``, and values of
     ``columns``.
 
-    mask_rows: of the mask, which are those of the first queries, of the next ones, and so on. mask_row, mask_step:
-    elements of the mask from one row, and from one key, to the next; 0 where it repeats. item_rows: queries of a
-    work-item, or on a GPU of a group. shown, fill: as of ``AttentionOptions``. least: beside a score above it, the
-    weight of a key that the mask hides is 0.
+    mask_rows: the mask's rows, which repeat over the queries. mask_row, mask_step: elements of the mask from one row,
+    and from one key, to the next; 0 where it repeats. item_rows: queries of a work-item, or on a GPU of a group.
+    shown, fill: see ``AttentionOptions``. least: once a score exceeds it, keys that the mask hides have weight 0.
     """
 
     products: int
@@ -98,7 +97,7 @@ def attention(call: Call, item_rows: int = 1) -> Attention:
 
 
 def begins(call: Call, keys_size: int | None = None) -> tuple[AttentionBegin, ...]:
-    """Return where the operands of every product begin, those that broadcast again and again.
+    """Return where each product's operands begin; operands that broadcast repeat.
 
     keys_size: elements of a product's keys, if they are packed.
     """
@@ -111,7 +110,7 @@ def begins(call: Call, keys_size: int | None = None) -> tuple[AttentionBegin, ..
 
 
 def mask_starts(call: Call) -> Array:
-    """Return where the mask of each product of queries and keys begins, in elements."""
+    """Return where each product's mask begins, in elements."""
     return _starts(_mask(call), None, call.options.batch)
 
 
@@ -121,12 +120,12 @@ def flops(a: Attention) -> int:
 
 
 def booleans(options: AttentionOptions) -> dict[str, int]:
-    """Return the macro of kernels for a mask of booleans."""
+    """Return the macro of kernels for a boolean mask."""
     return {} if options.shown is None else {"BOOLEANS": 1}
 
 
 def values_in_rows(call: Call) -> tuple[Operand | Scratch, list[Launch]]:
-    """Return the values with a key's in a row, and the launches that put them there."""
+    """Return the values with one row per key, and the launches that transpose them if needed."""
     values = call.input(2)
     if call.options.values_in_rows:
         return values, []
@@ -137,12 +136,12 @@ def values_in_rows(call: Call) -> tuple[Operand | Scratch, list[Launch]]:
 
 
 def _mask(call: Call) -> Shape:
-    """Return the shape of the mask, of at least two dimensions."""
+    """Return the mask's shape, extended to at least two dimensions."""
     shape: Sequence[int] = call.input(3).shape if len(call.inputs) > 3 else ()
     return (*(1,) * (2 - len(shape)), *shape)
 
 
 def _starts(shape: Shape, size: int | None, batch: Shape) -> Array:
-    """Return where the matrix of each product begins, of an operand whose first dimensions broadcast to ``batch``."""
+    """Return where each product's matrix begins in an operand whose first dimensions broadcast to ``batch``."""
     own, size = shape[:-2], shape[-2] * shape[-1] if size is None else size
     return np.broadcast_to(np.arange(np.prod(own, dtype=np.int64)).reshape(own) * size, batch)

@@ -9,8 +9,8 @@ from litecl.delegate.kit.claims import given
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Shape, TensorSpec
 
-_LEAST_ROWS, _MOST_DEPTH = 16, 512  # of a product of several pixels to a row
-_COUNTED = 1 << 31  # elements that kernels have numbers for
+_LEAST_ROWS, _MOST_DEPTH = 16, 512  # of a product with several pixels to a row
+_COUNTED = 1 << 31  # elements that kernels can index
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class Geometry(Record):
 
     @property
     def depth(self) -> int:
-        """Length of the dot product that an output element is."""
+        """Length of an output element's dot product."""
         return self.taps * self.group_channels
 
     @property
@@ -71,8 +71,8 @@ class Geometry(Record):
         return self.stride_y, self.stride_x
 
     def guarded(self, pixels: int) -> dict[str, str | int | float]:
-        """Return the macro GUARDED of kernels that take so many adjacent pixels of a line at once, the last ones with
-        some before them: 1 if windows of all of these reach beyond the image's sides, 0 if none do, absent if some do.
+        """Return the macro GUARDED of kernels that compute ``pixels`` adjacent pixels of a line at once, of which the
+        last run overlaps the one before: 1 if every run reaches beyond the image's sides, 0 if none does, else absent.
         """
         firsts = (max(0, min(first, self.out_width - pixels)) for first in range(0, self.out_width, pixels))
         lefts = {first * self.stride_x - self.pad_x for first in firsts}
@@ -93,30 +93,26 @@ class Geometry(Record):
 
     @property
     def is_3x3(self) -> bool:
-        """True if each output pixel depends on all channels of 3x3 adjacent pixels, and the next one on the next."""
+        """True for an ungrouped window of 3x3 adjacent pixels with stride 1."""
         size, strides = (self.kernel_height, self.kernel_width), self.strides
         return self.groups == 1 and self.dense and (size, strides) == ((3, 3), (1, 1))
 
     @property
     def is_matrix(self) -> bool:
-        """True if each output pixel depends on one input pixel only, with all channels, so that pixels are rows
-        of a product.
-        """
+        """True if each output pixel depends on all channels of one input pixel, so that pixels are a product's rows."""
         alone = (self.taps, self.stride_y, self.stride_x, self.pad_y, self.pad_x) == (1, 1, 1, 0, 0)
         return alone and self.group_channels == self.channels and self.pixels == self.images * self.height * self.width
 
     @property
     def is_product(self) -> bool:
-        """True if windows are rows of a product one after another: of single pixels, or each of a whole image."""
+        """True if windows are consecutive rows of a product: single pixels, or whole images."""
         sizes = (self.kernel_height, self.kernel_width), (self.out_height, self.out_width), (self.pad_y, self.pad_x)
         whole = sizes == ((self.height, self.width), (1, 1), (0, 0)) and self.dense
         return self.is_matrix or (whole and self.group_channels == self.channels)
 
     @property
     def lying(self) -> "Geometry":
-        """The same window with a single column of pixels as a row: the memory is the same, and a row's taps are
-        adjacent.
-        """
+        """The same window with an image one pixel wide as a row: the memory is the same, and its taps are adjacent."""
         if (self.width, self.kernel_width, self.out_width, self.pad_x) != (1, 1, 1, 0):
             return self
         return replace(
@@ -160,11 +156,11 @@ class Placement:
 def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int, out: Shape, pads: Pads) -> Geometry:
     """Return the geometry of a convolution or a pool with these options: images of shape ``x`` become ``out``.
 
-    kernel: height and width of the window. pads: zeros around ``x``, beside those that the options ask for. The latter
-    are what the windows reach beyond the image, half of them before it, as TensorFlow Lite's ComputePadding has it.
+    kernel: height and width of the window. pads: zeros around ``x`` in addition to the options' padding. The latter
+    covers what the windows reach beyond the image, half of it before the image (TensorFlow Lite's ComputePadding).
     """
     images, height, width, channels = x
-    # A stride that is taken nowhere, and a distance of a single tap, may be any number: they are not computed with.
+    # The stride of a single position and the dilation of a single tap are unused, and may be any number in a file.
     strides = [step if n > 1 else 1 for step, n in zip((options.stride_h, options.stride_w), out[1:3], strict=True)]
     apart = getattr(options, "dilation_h_factor", 1), getattr(options, "dilation_w_factor", 1)
     dilations = [step if n > 1 else 1 for step, n in zip(apart, kernel, strict=True)]
@@ -193,7 +189,7 @@ def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int,
 
 
 def reached(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    """Refuse a convolution whose taps are so far apart that kernels cannot count an image with its borders."""
+    """Refuse dilations so large that kernels cannot index an image with its borders."""
     x, kernel, out = (spec.static_shape for spec in (given(inputs, 0), given(inputs, 1), outputs[0]))
     g = geometry(options, x, kernel[1:3], x[3], out, Pads())
     rows, columns = g.height + 2 * g.pad_y + 1, g.width + 2 * g.pad_x + 1
@@ -203,8 +199,8 @@ def reached(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refus
 
 
 def abreast(g: Geometry, target: Target) -> int:
-    """Return how many adjacent pixels of a product of integers become one row, so that its columns fill a vector of a
-    CPU: 1 if they do anyway. (Of floats a pixel may be infinite, and its neighbours' zeros would make it NaN.)
+    """Return how many adjacent pixels of an integer product to join into one row, so that its columns fill a CPU's
+    vector; 1 if they do anyway. (With floats, an infinite pixel times its neighbours' zeros would be NaN.)
     """
     if not g.is_matrix or not g.columns:
         return 1
@@ -213,7 +209,7 @@ def abreast(g: Geometry, target: Target) -> int:
 
 
 def side_by_side(g: Geometry, pixels: int) -> Geometry:
-    """Return the product of rows of so many pixels each, with a block of weights on the diagonal for each pixel."""
+    """Return the product with ``pixels`` pixels to a row and block-diagonal weights, a block for each pixel."""
     return matrix(g.pixels // pixels, pixels * g.depth, pixels * g.columns)
 
 

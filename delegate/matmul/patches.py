@@ -8,16 +8,16 @@ from litecl.delegate.kit.schedule import Grid, Tile
 from litecl.delegate.matmul.geometry import Geometry, matrix
 from litecl.interpreter.dataclass import dataclass
 
-_LINE = 64  # bytes of a line of the cache
-_MOST_WIDENED = 8  # lanes of vectors whose kernels may widen bytes to words: processors with wider ones multiply bytes
+_LINE = 64  # bytes of a cache line
+_MOST_WIDENED = 8  # lanes up to which kernels may widen bytes to words: CPUs with wider vectors multiply bytes
 
 
 @dataclass(frozen=True)
 class Gather:
     """How work-items gather their operands (kernels_cl/patches.h); sizes and steps in bytes.
 
-    group_x, group_out: from one group to the next, in x and, in elements, in the output. widened: where a work-item's
-    memory has the gathered bytes as words, if kernels multiply words. size: of x.
+    group_x, group_out: from one group to the next, in x and, in elements, in the output. widened: the offset in
+    a work-item's memory of the gathered bytes as words, if kernels multiply words. size: x's.
     """
 
     window: Geometry
@@ -40,7 +40,7 @@ class Gather:
 
 
 class GatherSize(IntEnum):
-    """BLOCK: bytes per lane that are copied at once, and that may be written after the rows of a work-item."""
+    """BLOCK: bytes per lane copied at once; a copy may exceed a work-item's rows by as many."""
 
     BLOCK = 4
 
@@ -56,10 +56,10 @@ class Groups:
 
 @dataclass(frozen=True)
 class Patches:
-    """How the work of a convolution is distributed: by tiles, and by work-items with memory for the patches of a tile.
+    """How a convolution is distributed: into tiles, and to work-items with memory for a tile's patches.
 
-    lines: whether the pixels of a tile are in one line of the output and share the input lines that they read. special:
-    whether the device gets kernels of their own for rows that need no gathering.
+    lines: whether a tile's pixels are in one line of the output and share the input lines that they read. special:
+    whether rows that need no gathering get their own kernels.
     """
 
     geometry: Geometry
@@ -116,7 +116,7 @@ class Patches:
         )
 
 
-_LEAST_SHARE = 0.6  # share of the pixels of its tiles that a line must fill
+_LEAST_SHARE = 0.6  # share of its tiles' pixels that a line must fill
 
 
 def patches(
@@ -157,7 +157,7 @@ def patches(
 
 
 def _line_tile(kernel: str, g: Geometry, target: Target) -> Tile | None:
-    """Return the tile that covers output lines with the least waste, if little enough is wasted."""
+    """Return the tile that covers output lines with the least waste; None if that is too much."""
     among = target.line_tiles.get(kernel)
     if among is None:
         return None
@@ -171,6 +171,6 @@ def _run_step(g: Geometry, tile: Tile) -> int:
 
 
 def _row_bytes(g: Geometry, lines: bool) -> int:
-    """Return the bytes of a patch, each run of it padded to whole ints."""
+    """Return the bytes of a patch, with each run padded to whole ints."""
     runs = g.kernel_height if lines else 1
     return -(-(g.depth // runs) // 4) * 4 * runs

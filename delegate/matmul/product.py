@@ -13,13 +13,13 @@ from litecl.interpreter.buffers import aligned
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
-CACHED_WEIGHTS = 1 << 18  # elements that stay in a CPU's second-level cache
+CACHED_WEIGHTS = 1 << 18  # elements that fit in a CPU's second-level cache
 
 
 def panels(matrices: Array, panel: int, *, halves: bool = False) -> Array:
     """Pack matrices [.., columns, depth] as [.., columns / panel, depth, panel], padded with columns of zeros.
 
-    halves: as halves, if that pays. Nobody may write to the result, which the processor reads where it is.
+    halves: as fp16, if that pays. The result is read-only: the device may read it in place.
     """
     *outer, columns, depth = matrices.shape
     whole, rest = divmod(columns, panel)
@@ -34,7 +34,7 @@ def panels(matrices: Array, panel: int, *, halves: bool = False) -> Array:
 
 
 def in_halves(weights: Array) -> Array:
-    """Return weights as halves where reading them takes longer than converting them, and a half holds each of them."""
+    """Convert weights to fp16 if they exceed a CPU's cache (reading costs more than converting) and none overflows."""
     pays = weights.size > CACHED_WEIGHTS and np.max(np.abs(weights)) <= np.finfo(np.float16).max
     return weights.astype(np.float16) if pays else weights
 
@@ -63,14 +63,14 @@ def pack(x: Operand, source: Strided, panel: int, target: Target) -> tuple[Scrat
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """Weights, or a bias, in panels, and the launches that pack what the device computes."""
+    """Weights, or a bias, in panels, and the launches that pack them if the device computes them."""
 
     values: Arg
     steps: tuple[Launch, ...] = ()
 
     @property
     def defines(self) -> dict[str, str | int | float]:
-        """The macro of tile.h for weights that are halves."""
+        """The macro of tile.h for weights in fp16."""
         data = self.values.data if isinstance(self.values, Const) else None
         return {"HALF_WEIGHTS": 1} if data is not None and data.dtype == np.float16 else {}
 
@@ -80,7 +80,7 @@ def packed(
 ) -> Packed:
     """Pack the rows of ``groups`` matrices, [groups * columns, ..], or a bias of as many elements; None is zeros.
 
-    halves: constants as halves, if that pays.
+    halves: constants as fp16, if that pays.
     """
     rows = groups * columns
     if values is not None and values.data is None:
@@ -112,7 +112,7 @@ class Product:
 
     @property
     def flops(self) -> int:
-        """Arithmetic operations of all of them."""
+        """Arithmetic operations of all products."""
         return 2 * len(self.begins) * self.rows * self.columns * self.depth
 
 

@@ -1,6 +1,6 @@
 """The device operators, one file per operator or family, and the table of them all: every module's ``CL_OPS``.
 
-``GENERAL`` and ``SPECIAL`` say where each operator is, so that a module is imported when one of its operators is
+``GENERAL`` and ``SPECIAL`` map operators to modules, so that a module is imported only when one of its operators is
 needed.
 """
 
@@ -14,7 +14,7 @@ from litecl.interpreter import ops
 from litecl.interpreter.kit.modules import Modules
 from litecl.interpreter.op import Op
 
-_ELEMENTWISE = ("unary", "binary")  # which have what is in these modules of the interpreter, and more
+_ELEMENTWISE = ("unary", "binary")  # hold the operators of the interpreter's modules of these names, and more
 
 GENERAL = Modules(
     __name__,
@@ -92,12 +92,12 @@ _HYBRID = Modules(
         "svdf": "SVDF",
     },
 )
-# Modules with kernels of their own for nodes to which this applies.
+# Conditions on a node's tensors, and the modules with kernels for nodes that meet them.
 SPECIAL = ((integers.applies, _QUANTIZED), (hybrid_weights.applies, _HYBRID))
 
 
 class _DeviceOps(Mapping[Op, DeviceOp]):
-    """Device operators by their records: to get one imports its modules, to list them imports all."""
+    """Device operators by their records: getting one imports its modules, iterating imports all."""
 
     def __init__(self) -> None:
         self._found: dict[Op, DeviceOp] = {}
@@ -127,7 +127,7 @@ class _DeviceOps(Mapping[Op, DeviceOp]):
 
 
 def _defined(modules: Modules, op: Op) -> list[ClOp]:
-    """Return the device operators that modules have for an operator."""
+    """Return the modules' device operators for an operator."""
     return [cl_op for module in modules.naming(op.name) for cl_op in getattr(module, "CL_OPS", ()) if cl_op.op is op]
 
 

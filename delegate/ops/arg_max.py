@@ -24,7 +24,7 @@ def _claim(*allowed: TensorType, quantized: bool = False) -> Claim:
 
 
 def _sizes(shape: Shape, axis: int) -> tuple[int, int, int]:
-    """Return what comes before, along and after the axis, counted from the front or, negative, from the back."""
+    """Return the elements before, along and after an axis; a negative axis counts from the back."""
     axis %= len(shape)
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 

@@ -1,8 +1,8 @@
 """Attention as one kernel: softmax(scale * queries keys^T + mask) values, whose scores are never stored.
 
-No file has this operator: the pass ``attention`` finds it. A few rows of queries read keys and values as they are; more
-rows are multiplied in tiles, for which the keys are packed, and values that are in columns are transposed.
-JOINED_ATTENTION has keys and values in two tensors each, such as a cache before it is written to, and what is new.
+No model file contains this operator; the pass ``attention`` creates it. A few rows of queries read keys and
+values in place; more rows are multiplied in tiles, after packing the keys and transposing values that are in columns.
+JOINED_ATTENTION takes keys and values in two tensors each, such as a cache and the entries not yet written to it.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from litecl.interpreter.graph import TensorSpec
 
 _FEW_ROWS = 16  # of queries, for which packing keys does not pay
 _PANELS, _PANELS_MASKED = 8, 2  # of keys in a block, whose scores are exponentiated together; masks hide whole blocks
-_ROWS_AT_ONCE = 4  # which share what is read of keys and values that are not packed
+_ROWS_AT_ONCE = 4  # queries that share reads of unpacked keys and values
 
 
 def _lower(call: Call) -> list[Step]:
@@ -41,7 +41,7 @@ def _on_cpu(call: CpuCall) -> list[Step]:
 
 
 def _as_they_are(call: Call, rows: int) -> Launch:
-    """Return the launch for keys and values as they are. rows: of queries at a time."""
+    """Return the launch that reads keys and values in place. rows: of queries at a time."""
     o: AttentionOptions = call.options
     defines = {"ROWS": rows, "KEYS_IN_ROWS": int(o.keys_in_rows), "VALUES_IN_ROWS": int(o.values_in_rows)}
     return _launch(call, call.input(1), call.input(2), rows, defines)
@@ -67,7 +67,7 @@ def _launch(
 
 
 def _panels(call: Call) -> tuple[Scratch, Tile, list[Launch]]:
-    """Return the keys packed for tiles, [.., keys / panel, depth, panel]; what is past the last key is undefined."""
+    """Return the keys packed for tiles, [.., keys / panel, depth, panel]; elements past the last key are undefined."""
     a, keys = attention(call), call.input(1)
     tile = call.target.tile_for("attention", a.rows, a.keys)
     count, panel = keys.spec.size // (a.keys * a.depth), tile.panel
@@ -85,7 +85,7 @@ def _panels(call: Call) -> tuple[Scratch, Tile, list[Launch]]:
 
 
 def _joined(call: Call) -> list[Step]:
-    """Return attention after launches that join keys, and values: inputs are queries, both keys, both values, mask."""
+    """Join keys and values, then run attention. Inputs: queries, both keys, both values, mask."""
     o: AttentionOptions = call.options
     queries, mask = call.inputs[0], call.inputs[5:]
     steps: list[Step] = []
@@ -97,7 +97,7 @@ def _joined(call: Call) -> list[Step]:
 
 
 def _side_by_side(call: Call, parts: tuple[int, int], axis: int, steps: list[Step]) -> Operand:
-    """Return two inputs as one along an axis. steps: to which their copies are added."""
+    """Concatenate two inputs along an axis. steps: the list to which their copies are added."""
     first, second = (call.input(i) for i in parts)
     shape = [*first.shape]
     shape[axis] += second.shape[axis]

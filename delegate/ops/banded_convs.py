@@ -1,7 +1,7 @@
-"""Three convolutions on a CPU, the second depthwise and the last a 1x1 one, band by band of rows.
+"""Three convolutions on a CPU (the second depthwise, the last 1x1), computed in bands of rows.
 
-The results between them are read while they are in the second-level cache, and take the memory of two bands. The rows
-that the next band reads too are copied. No file has this operator: the pass ``bands`` finds it.
+Intermediate results are read while they are in the second-level cache, and take the memory of two bands. Rows that the
+next band also reads are copied. No model file contains this operator; the pass ``bands`` creates it.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from litecl.interpreter.ops.conv_2d import Conv2DOptions
 
 @dataclass(frozen=True)
 class Banded:
-    """A convolution before the last: its options, what follows it, the zeros around its image, and its result."""
+    """A convolution before the last: its options, its activation, the zeros around its image, and its result."""
 
     options: Any
     activation: Activation
@@ -52,7 +52,7 @@ class _Rows:
     last: int
 
     def part(self, first: int, last: int) -> tuple[Operand, Alias]:
-        """Return rows of the image that are among these, where they lie."""
+        """Return the rows [first, last) of the image, and the step that places them in this memory."""
         rows = _rows_of(self.operand.spec, last - first)
         row_bytes = self.operand.size_bytes // (self.last - self.first)
         return rows, Alias(rows, self.operand, (first - self.first) * row_bytes)
@@ -94,7 +94,7 @@ def _first(call: Call, window: Geometry, x: _Rows, hidden: _Rows, fresh: int) ->
 
 
 def _kept(before: _Rows | None, hidden: _Rows) -> list[Step]:
-    """Return the copy of rows of the first result that the band before has computed."""
+    """Return the copy of those rows of the first result that the previous band has computed."""
     if before is None or before.last <= hidden.first:
         return []
     (old, place), (new, its_place) = (rows.part(hidden.first, before.last) for rows in (before, hidden))
@@ -120,7 +120,7 @@ def _window(call: Call, part: Banded, x: TensorSpec, filter_: int) -> Geometry:
 
 
 def _bands(call: Call, windows: list[Geometry]) -> Iterator[tuple[int, int]]:
-    """Yield the bands of rows of the last result, as equal as they can be."""
+    """Yield the bands of rows of the last result, as equal as possible."""
     hidden, rows = call.options.first.result, windows[1].out_height
     count = bands(call.target, rows, 4 * prod(hidden.static_shape))
     for i in range(count):
@@ -141,7 +141,7 @@ def _whole(operand: Operand) -> _Rows:
 
 
 def _rows_of(spec: TensorSpec, rows: int) -> Operand:
-    """Return memory for so many rows of an image."""
+    """Return memory for ``rows`` rows of an image."""
     images, _, *row = spec.static_shape
     return Operand(replace(spec, shape=(images, rows, *row), data=None))
 

@@ -36,7 +36,7 @@ from litecl.interpreter.schema import TensorType
 
 _FLOAT, _INT, _BOOL = TensorType.FLOAT32, TensorType.INT32, TensorType.BOOL
 _BYTES = (TensorType.INT8, TensorType.UINT8)
-_HALF, _MOST_EXPONENT = 0.5, 16  # of powers that are not left to the system's library
+_HALF, _MOST_EXPONENT = 0.5, 16  # exponents that don't need POW
 _COMPARABLE = takes(*NUMBERS, *QUANTIZED, _BOOL)
 
 
@@ -94,7 +94,7 @@ def _cl_op(op: Op, claim: Claim, of_integers: str | None = None, *, fuses_activa
 
 
 def _exponent(b: TensorSpec) -> float | None:
-    """Return the exponent of all elements, None if it is not known, or not one."""
+    """Return the constant exponent that all elements share, else None."""
     return None if b.data is None or not b.size or (b.data != b.data.flat[0]).any() else float(b.data.flat[0])
 
 
@@ -113,7 +113,7 @@ def _power(call: Call) -> list[Step]:
 
 
 def _power_of(type_: TensorType, exponent: float | None) -> str:
-    """Return the function of binary.cl. Products round more often than a power, up to the exponent less one times."""
+    """Return the function of binary.cl. Products round more often than POW: up to exponent - 1 times."""
     if exponent == _HALF:
         return "ROOT"
     if exponent is None or not exponent.is_integer() or (type_ == _FLOAT and abs(exponent) > _MOST_EXPONENT):
@@ -136,7 +136,7 @@ def _arithmetic(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> R
 
 
 def _extreme(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    """Quantized tensors with the same scale compare as their integers do."""
+    """Accept quantized tensors of one scale too: they compare as their integers do."""
     if refusal := typed(inputs, (*NUMBERS, *QUANTIZED), quantized=True):
         return refusal
     return alike(outputs[0], given(inputs, 0), given(inputs, 1)) if is_quantized(outputs[0]) else None
@@ -153,7 +153,7 @@ def _division(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Ref
 
 
 def _floor_division(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    """Refuse constants with zeros of floats too, for which the CPU raises an error."""
+    """Also refuse float constants with zeros, for which the CPU raises an error."""
     divisor = given(inputs, 1).data
     if divisor is not None and not np.all(divisor):
         return Refusal("a divisor of 0")

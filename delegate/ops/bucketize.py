@@ -7,7 +7,7 @@ from litecl.delegate.kit.claims import C_TYPES, NUMBERS, takes
 from litecl.delegate.kit.schedule import chunks
 from litecl.interpreter.ops.bucketize import BUCKETIZE
 
-_FEW = 64  # boundaries that are compared one after another sooner than a search ends
+_FEW = 64  # boundaries up to which comparing all is faster than a binary search
 
 
 def _lower(call: Call) -> list[Step]:

@@ -1,4 +1,4 @@
-"""CAST: elements turned into another type by value."""
+"""CAST: elements converted to another type by value."""
 
 import numpy as np
 

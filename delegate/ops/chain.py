@@ -1,4 +1,4 @@
-"""Element-wise operators one after another as one launch, of a kernel that has the steps which they take."""
+"""Consecutive element-wise operators as one launch, of a kernel compiled for just their steps."""
 
 import math
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ _REVERSED = {
     "SUB": "SUB_FROM",
     "MUL": "MUL",
     "DIV": "DIV_INTO",
-    "MAXIMUM": "MAXIMUM_OVER",  # of a number and what is none, both are the second
+    "MAXIMUM": "MAXIMUM_OVER",  # if either operand is NaN, both yield the second
     "MINIMUM": "MINIMUM_UNDER",
     "SQUARED_DIFFERENCE": "SQUARED_DIFFERENCE",
 }
@@ -93,7 +93,7 @@ def chain(x: Operand, links: Sequence[Link], y: Operand, target: Target) -> Laun
 
 
 def operands_of(links: Sequence[Link]) -> list[Operand]:
-    """Return the operands that lie in memory, each once."""
+    """Return the operands in memory, each once."""
     return list(dict.fromkeys(link.operand for link in links if link.operand is not None and link.number is None))
 
 
@@ -104,13 +104,13 @@ def _step(link: Link, arrays: Sequence[Operand]) -> ChainStep:
 
 
 def _code(step: str) -> int:
-    from litecl.delegate.ops.chain_steps import StepCode  # which knows every function, when a chain is first launched
+    from litecl.delegate.ops.chain_steps import StepCode  # imports every function, so only once a chain is launched
 
     return StepCode[step]
 
 
 def _taken(links: Sequence[Link]) -> int:
-    """Return a bit for each step of a chain: few of them are in a model, and all together take long to compile."""
+    """Return a bit for each step of a chain: a model uses few steps, and all together take long to compile."""
     return sum(1 << code for code in {_code(link.step) for link in links})
 
 

@@ -11,7 +11,7 @@ WITH_OPERAND = (
     *("SQUARED_DIFFERENCE", "PRELU"),
 )
 FUNCTIONS = tuple(cl_op.op.name for cl_op in unary.CL_OPS if cl_op.chains)
-"""Those of kernels_cl/functions.h that are steps."""
+"""The functions of kernels_cl/functions.h that are steps."""
 ACTIVATIONS = (*("CLAMP", "TANH", "LOGISTIC", "SWISH", "HARD_SWISH", "GELU", "GELU_APPROXIMATE", "ELU", "LEAKY_RELU"),)
 
 

@@ -44,7 +44,7 @@ def _moved(call: Call, part: Operand, place: Array) -> list[Step]:
 
 
 def _rescaled(call: Call, part: Operand, place: Array) -> list[Step]:
-    """Do as ``_moved`` does, for a part whose scale may differ from the whole's."""
+    """Move a part whose scale may differ from the whole's."""
     (y,) = call.outputs
     function = rescaling(part.spec, y.spec)
     if function is None:

@@ -44,8 +44,8 @@ def _claim(options: Conv2DOptions, inputs: claims.Specs, outputs: Sequence[Tenso
 def _lower(call: Call, depthwise: Lowering, by_patches: ByPatches | None = None) -> list[Step]:
     """Return the steps of a convolution.
 
-    depthwise: lowers one whose groups are single channels. by_patches: another way for constant 3x3 filters, where it
-    suits.
+    depthwise: lowers one whose groups are single channels. by_patches: an alternative for constant 3x3 filters; returns
+    None where it doesn't suit.
     """
     (x, filter_, bias), out = call.weighted, call.outputs[0]
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], out.shape, call.pads)
@@ -94,9 +94,7 @@ def known(data: Array) -> Operand:
 
 
 def _by_tap(weights: Array) -> Operand:
-    """Rearrange filters [columns, height, width, 1], each for one input channel, as those of a depthwise
-    convolution.
-    """
+    """Rearrange filters [columns, height, width, 1], each for one input channel, as a depthwise convolution's."""
     data = np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0))[np.newaxis]
     return Operand(TensorSpec(TensorType.FLOAT32, data.shape, data=data))
 

@@ -1,7 +1,7 @@
 """CONV_3D and CONV_3D_TRANSPOSE on the device: tiles of positions and columns, tap by tap.
 
-A transposed convolution gathers too: at each output position a tap meets one element of the input, or none. Taps that
-no position of a tile meets are left out, so a stride of s along depth and height costs nothing.
+A transposed convolution gathers too: each tap of an output position reads one element of the input, or none. Taps that
+no position of a tile uses are skipped, so strides along depth and height cost nothing.
 """
 
 import math
@@ -36,7 +36,7 @@ class Slide(Record):
 
 @dataclass(frozen=True)
 class Volume(Record):
-    """Arguments of conv_3d.cl: ``volumes`` of ``channels``, and the ``columns`` that are made of them."""
+    """Arguments of conv_3d.cl: ``volumes`` of ``channels``, and the ``columns`` computed from them."""
 
     volumes: int
     depth: Slide
@@ -80,7 +80,7 @@ def _lower(
     *,
     transposed: bool = False,
 ) -> list[Step]:
-    """Return the steps of either convolution. pack_weights: in panels of a width."""
+    """Return the steps of either convolution. pack_weights: packs them in panels of a given width."""
     (y,), target, channels = call.outputs, call.target, x.shape[4]
     columns, rows = y.shape[4], math.prod(y.shape[:-1])
     depth = channels * math.prod(slide.taps for slide in slides)

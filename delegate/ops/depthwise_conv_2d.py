@@ -56,7 +56,7 @@ class _Share(NamedTuple):
 
 
 def _cpu_share(g: Geometry, target: CpuTarget) -> _Share:
-    """All columns of some rows: all channels too, if there are rows enough."""
+    """Give a work-item all columns of some rows; all channels too, if there are enough rows."""
     rows = min(_ROWS, g.out_height) if g.dilation_y == 1 and g.stride_y <= g.kernel_height else 1
     bands, vectors = -(-g.images * g.out_height // rows), -(-g.channels // target.vector_width)
     item_bands, item_vectors = spread(_KERNEL, target, bands, vectors, g.flops)
@@ -64,14 +64,14 @@ def _cpu_share(g: Geometry, target: CpuTarget) -> _Share:
     ahead = rows * g.stride_y if 4 * g.height * g.width * g.channels >= _LEAST_AHEAD else 0
     items = Depthwise(g, item_bands * rows, g.out_width, item_channels, ahead)
     pixels = rows_of(_KERNEL, target, g.out_width)
-    usual = target.schedule(_KERNEL).usual_rows  # a model's other nodes need the same code
-    near = g.near and pixels <= g.out_width  # else a tile has windows that there are none of
+    usual = target.schedule(_KERNEL).usual_rows  # a model's other nodes share this code
+    near = g.near and pixels <= g.out_width  # else a tile has windows that don't exist
     defines: dict[str, str | int | float] = {"NEAR": 1} if near else {}
     return _Share(items, rows, pixels, defines=defines if pixels == usual else defines | g.guarded(pixels))
 
 
 def _gpu_share(g: Geometry, target: GpuTarget) -> _Share:
-    """A few pixels of a vector of channels."""
+    """Give a work-item a few pixels of a vector of channels."""
     share = pixel_share(target, g.images * g.out_height, g.out_width, g.channels, g.taps)
     return _Share(Depthwise(g, 1, share.pixels, share.width), 1, share.pixels, share.local, share.tiled)
 

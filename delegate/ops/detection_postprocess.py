@@ -28,8 +28,8 @@ class DetectionPostprocess(Record):
     """Sizes and numbers of a detector's boxes.
 
     encoding_step, score_step: elements from box to box. first_class: after the background. wanted: the classes of a box
-    that are written, of ``width`` rows; most: the boxes that a suppression selects, for which a row of a vector of each
-    corner has ``room`` floats; rows: of the outputs.
+    that are written, of ``width`` rows. most: boxes that a suppression selects at most. room: ``most`` rounded up to
+    whole vectors, the floats of a row of their corners or areas. rows: of the outputs.
     """
 
     boxes: int
@@ -59,12 +59,12 @@ def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusa
     if refusal := constant(inputs, anchors=_ANCHORS) or _of_bytes(given(inputs, 0)) or _of_bytes(given(inputs, 1)):
         return refusal
     if (_anchors(given(inputs, _ANCHORS))[:, 2:] < 0).any():
-        return Refusal("an anchor of negative size")  # then boxes have one, which the CPU reports
+        return Refusal("an anchor of negative size")  # its boxes have one too, which the CPU reports
     return too_long(_comparisons(options, given(inputs, 0).static_shape[1]))
 
 
 def _of_bytes(spec: TensorSpec) -> Refusal | None:
-    """Refuse bytes that do not all stand for different numbers, whose order would not be theirs."""
+    """Refuse scales and zero points with which bytes may not represent distinct numbers in a known order."""
     if not is_quantized(spec):
         return None
     if refusal := per_tensor(spec):
@@ -74,13 +74,13 @@ def _of_bytes(spec: TensorSpec) -> Refusal | None:
 
 
 def _most(options: DetectionOptions, boxes: int) -> int:
-    """Return how many boxes a suppression selects."""
+    """Return how many boxes a suppression selects at most."""
     per_class = options.detections_per_class if options.use_regular_nms else options.max_detections
     return min(per_class, options.max_detections, boxes)
 
 
 def _comparisons(options: DetectionOptions, boxes: int) -> int:
-    """Return how often boxes, or scores of them, are compared at most."""
+    """Return how often boxes, or their scores, are compared at most."""
     most = _most(options, boxes)
     if not options.use_regular_nms:
         return boxes * most

@@ -1,4 +1,4 @@
-"""DILATE: the output filled, then the input copied into it with steps."""
+"""DILATE: fills the output, then copies the input into it at intervals."""
 
 from litecl.delegate.cl_op import Call, ClOp, Step
 from litecl.delegate.kit.claims import bits, integers, moves_by

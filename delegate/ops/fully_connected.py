@@ -44,8 +44,8 @@ def _on_cpu(call: CpuCall) -> list[Step]:
 
 
 def _suits_dots(matrix: Operand, tile: Tile) -> bool:
-    """Return whether sums over lanes cost less than what packing costs: the columns that a tile computes in vain, or,
-    where weights are not cached, a second copy of them.
+    """Return whether sums over lanes cost less than packing: the columns that a tile wastes or, for weights beyond the
+    cache, a second copy of them.
     """
     columns, depth = matrix.shape
     padded = -(-columns // tile.columns) * tile.columns

@@ -1,6 +1,6 @@
-"""A 1x1 convolution of an image whose channels are multiplied by gates, as one kernel of a GPU.
+"""A 1x1 convolution of an image whose channels are multiplied by gates, as one GPU kernel.
 
-No file has this operator: the pass ``gates`` finds it. Where a GPU cannot run it at once, it is two launches.
+No model file contains this operator; the pass ``gates`` creates it. Where a GPU cannot fuse it, two nodes run.
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ _Target = TypeVar("_Target", bound=Target)
 
 @dataclass(frozen=True)
 class GatedOptions:
-    """The options of the convolution, and the spec of what it reads. Inputs: image, gates, filter and bias."""
+    """The options of the convolution, and the spec of its input. Inputs: image, gates, filter and bias."""
 
     pointwise: Conv2DOptions
     gated: TensorSpec

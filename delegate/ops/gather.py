@@ -19,7 +19,7 @@ from litecl.interpreter.ops.one_hot import ONE_HOT
 
 @dataclass(frozen=True)
 class Axis(Record):
-    """A dimension of an array that is indexed."""
+    """An indexed dimension of an array."""
 
     size: int
     stride: int

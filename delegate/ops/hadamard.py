@@ -1,4 +1,4 @@
-"""aeq.hadamard_rotation of blocks of rows, which quantized models rotate their activations by."""
+"""aeq.hadamard_rotation of blocks of rows, with which quantized models rotate their activations."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""A 1x1 convolution, a depthwise one of its result and a 1x1 one of that, as one kernel of a GPU.
+"""Consecutive 1x1, depthwise and 1x1 convolutions as one GPU kernel.
 
-No file has this operator: the pass ``inverted`` finds it. Where a GPU does better without it, it is two launches.
+No model file contains this operator; the pass ``inverted`` creates it. Where a GPU is faster without it, two nodes run.
 """
 
 from typing import TypeVar
@@ -21,7 +21,7 @@ _Target = TypeVar("_Target", bound=Target)
 
 @dataclass(frozen=True)
 class InvertedOptions:
-    """The options of the first convolution and of the two behind it, and what lies between them.
+    """The options of the first convolution and of the two after it, and the tensor and activation between them.
 
     hidden: the spec of the tensor between them. Inputs: image, filter and bias of the first, then filters and biases.
     """
@@ -33,7 +33,7 @@ class InvertedOptions:
 
 
 def _parts(call: CallOn[_Target]) -> tuple[CallOn[_Target], CallOn[_Target]]:
-    """Return the calls of the first convolution and of the two behind it, with a tensor between them."""
+    """Return the calls of the first convolution and of the two after it, with a tensor between them."""
     o = call.options
     return first_and_rest(call, o.expand, o.separable, o.hidden, o.activation)
 

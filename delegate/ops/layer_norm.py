@@ -1,6 +1,6 @@
-"""Layer norms, rows with mean 0 and variance 1, times gamma, plus beta; and RMS norms, of root mean square 1 only.
+"""Layer norms: rows with mean 0 and variance 1, times gamma, plus beta; and RMS norms, which take 0 as the mean.
 
-No file has these operators: the pass ``layer_norms`` finds them.
+No model file contains these operators; the pass ``layer_norms`` creates them.
 """
 
 from functools import partial
@@ -16,12 +16,12 @@ from litecl.delegate.ops.gpu import rows
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
-_FLOPS = 8  # of an element
+_FLOPS = 8  # per element
 
 
 @dataclass(frozen=True, eq=False)
 class LayerNormOptions:
-    """epsilon: added to the variance, or to the mean of squares. gamma, beta: of every element of a row."""
+    """epsilon: added to the variance, or to the mean of squares. gamma, beta: one for each element of a row."""
 
     epsilon: float
     gamma: Array
@@ -29,7 +29,7 @@ class LayerNormOptions:
 
 
 def _operands(call: Call, centred: bool) -> tuple[tuple[Arg, ...], tuple[np.generic, ...]]:
-    """Return x, gamma, beta and the residual, and what follows the rows' length."""
+    """Return x, gamma, beta and the residual, and the arguments after the rows' length."""
     o: LayerNormOptions = call.options
     x, has_residual = call.input(0), call.residual is not None
     flags = (np.int32(centred), np.int32(has_residual))

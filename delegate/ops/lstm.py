@@ -30,8 +30,8 @@ def _lower(run: Run, call: Call) -> list[Step]:
 
 
 def _lower_basic(call: Call) -> list[Step]:
-    """Outputs: activation, state, joined inputs, the gates' sums, then activation and state again as the new values of
-    the variables.
+    """Lower the basic form. Outputs: activation, state, joined inputs, the gates' sums, then activation and state again
+    as the variables' new values.
     """
     (x, h, matrix, bias, c), target = (call.input(i) for i in range(5)), call.target
     h_out, c_out, joined, sums, h_next, c_next = call.outputs

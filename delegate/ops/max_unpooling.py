@@ -1,4 +1,4 @@
-"""MaxPoolingWithArgmax2D and MaxUnpooling2D: maxima of windows with their places, and back."""
+"""MaxPoolingWithArgmax2D and MaxUnpooling2D: maxima of windows with their positions, and the inverse."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -12,20 +12,20 @@ from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.non_max_suppression import NON_MAX_SUPPRESSION_V4, NON_MAX_SUPPRESSION_V5
 
 CANDIDATE_BYTES = 12
-"""A Candidate of heap.h."""
+"""Size of a Candidate (heap.h)."""
 BOX_ROWS = 5
 """Rows of floats of the boxes that are kept (boxes.h)."""
 _SIGMA = 5
-_MOST_COMPARISONS = 1 << 28  # a second's, about, without vectors
+_MOST_COMPARISONS = 1 << 28  # about a second's worth, without vectors
 
 
 def rounded_up(count: int, width: int) -> int:
-    """Return the floats of a row that is read in vectors."""
+    """Return a row's length rounded up to whole vectors."""
     return -(-count // width) * width
 
 
 def too_long(comparisons: int) -> Refusal | None:
-    """Refuse boxes that take so long that a time limit should end it, which nothing does on the device."""
+    """Refuse boxes that may take so long that a time limit should apply: the device can't apply one."""
     return Refusal(f"up to {comparisons} comparisons of boxes") if comparisons > _MOST_COMPARISONS else None
 
 
@@ -54,7 +54,7 @@ def _lower(call: Call) -> list[Step]:
     sizes = (np.int32(size) for size in (n, most, room))
     args = (boxes, scores, iou_threshold, score_threshold, *soft, chosen, count, *memory, *sizes)
     defines = {"SOFT": 1} if soft else {}
-    most_work = _comparisons(scores.spec, call.outputs[0].spec)  # or far less, as boxes are
+    most_work = _comparisons(scores.spec, call.outputs[0].spec)  # or far less, depending on the boxes
     return [chunks("non_max_suppression", 1, call.target).launch("non_max_suppression", args, defines, most_work)]
 
 

@@ -1,4 +1,4 @@
-"""PAD, PADV2 and MIRROR_PAD: the output filled, then the input copied into it; a mirrored border copied in pieces."""
+"""PAD, PADV2 and MIRROR_PAD: fill the output, then copy the input into it; copy mirrored borders in pieces."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ def _lower_pad(call: Call) -> list[Step]:
 
 
 def padded(call: Call, borders: Sequence[tuple[int, int]]) -> tuple[Operand, list[Step]]:
-    """Return images with so many zeros before and behind their rows and columns, and what puts them there.
+    """Return images with ``borders`` of zeros before and after their rows and columns, and the steps that pad them.
 
     The images are the first input of a call.
     """

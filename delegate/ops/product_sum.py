@@ -1,6 +1,6 @@
-"""The sum, or the mean, of the products of two tensors along adjacent dimensions, which are stored nowhere.
+"""The sum, or the mean, of the products of two tensors along adjacent dimensions; the products are never stored.
 
-No file has this operator: the pass ``product_sums`` finds it.
+No model file contains this operator; the pass ``product_sums`` creates it.
 """
 
 from math import prod
@@ -15,7 +15,7 @@ from litecl.interpreter.graph import Shape
 
 @dataclass(frozen=True)
 class ProductSum(Record):
-    """Sizes of the reduced dimension and the one within it, and the steps of both factors along these and outside."""
+    """Sizes of the reduced dimension and the one within it, and both factors' steps along the outer and reduced one."""
 
     length: int
     inner: int
@@ -37,8 +37,8 @@ class ProductSumOptions:
 
 
 def steps_of(factor: Shape, options: ProductSumOptions) -> tuple[int, int, int] | None:
-    """Return the steps of a factor along all outer, reduced and inner dimensions of the products, each a number, or 0
-    where it is the same all along; None if it is the same along some of them only.
+    """Return the steps of a factor along the outer, reduced and inner dimensions of the products, 0 where it broadcasts
+    along all of these; None if it broadcasts along only some of them.
     """
     own = (1,) * (len(options.shape) - len(factor)) + tuple(factor)
     found = []

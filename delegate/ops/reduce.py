@@ -34,7 +34,7 @@ from litecl.interpreter.schema import TensorType
 
 @dataclass(frozen=True)
 class _Stage:
-    """[outer, length, inner] to [outer, inner]."""
+    """A reduction of [outer, length, inner] to [outer, inner]."""
 
     outer: int
     length: int
@@ -72,14 +72,14 @@ def _stages(shape: Shape, axes: Sequence[int], gpu: Reductions | None) -> list[_
 
 
 def _shared_out(stage: _Stage, gpu: Reductions | None) -> list[_Stage]:
-    """Reduce a long line on a GPU in two steps: parts of it, then the results of the parts."""
+    """Reduce a long line on a GPU in two steps: its parts, then their results."""
     parts = 1 if gpu is None else gpu.pieces(stage.outer * stage.inner, stage.length)
     first = _Stage(stage.outer * parts, stage.length // parts, stage.inner)
     return [first, _Stage(stage.outer, parts, stage.inner)] if parts > 1 else [stage]
 
 
 def _accumulator(type_: TensorType, reduction: _Reduction) -> TensorType:
-    """Compute the mean of integers from a sum in a type that does not overflow."""
+    """Return the type of sums: for the mean of integers, one that does not overflow."""
     return TensorType.INT64 if reduction.mean and type_ == TensorType.INT32 else type_
 
 

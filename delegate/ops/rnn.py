@@ -14,11 +14,11 @@ from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.rnn import BIDIRECTIONAL_SEQUENCE_RNN, RNN, UNIDIRECTIONAL_SEQUENCE_RNN
 
-# Positions of a cell's weights, after which come recurrent weights, bias and state; of the auxiliary input.
+# Positions of each cell's weights, followed by recurrent weights, bias and state; and of the auxiliary input.
 _FORWARD, _BACKWARD, _AUX = 1, 5, 9
 _STATE = 3  # after the weights
 STATES, BOTH_STATES = (0, _FORWARD + _STATE), (0, _FORWARD + _STATE, _BACKWARD + _STATE, _AUX)
-"""Positions of inputs that are data: of a cell, and of both."""
+"""Positions of inputs that may vary: of a cell, and of both."""
 MATRICES, BOTH_MATRICES = (1, 2), (1, 2, 5, 6, 10, 11)
 """Positions of weights: of a cell, and of both."""
 

@@ -1,6 +1,6 @@
-"""Rotary position embedding (ROPE): pairs of elements of a row are rotated by an angle of its position.
+"""Rotary position embedding (ROPE): rotates pairs of elements of a row by an angle that depends on the row's position.
 
-No file has this operator: the pass ``rope`` finds it, in the composite ``odml.rope`` and elsewhere.
+No model file contains this operator; the pass ``rope`` creates it, from the composite ``odml.rope`` and elsewhere.
 """
 
 import math
@@ -23,10 +23,10 @@ _ANGLE_FLOPS = 40  # of a sine and a cosine, in additions and multiplications
 
 @dataclass(frozen=True)
 class RopeOptions:
-    """shape: of the rows that are rotated. turns: of cosines, or of angles, as they broadcast to it. scale: of results.
+    """shape: of the rotated rows. turns: of cosines, or of angles, as they broadcast to it. scale: of results.
 
     angles: whether the inputs after x are positions and frequencies, not cosines and sines. before, after: permutations
-    of what is read and of the result, empty for none. Operands may have other shapes of the same elements.
+    of the input and of the result, empty for none. Operands may have other shapes with as many elements.
     """
 
     shape: Shape
@@ -51,7 +51,7 @@ class RopeLoop(Record):
 class Rope(Record):
     """Arguments of rope.cl. outer, middle, inner: loops over rows. half_length: pairs of a row. blocks: their vectors.
 
-    far: elements from the cosine of an element to that of the other one of its pair, 0 if they are the same.
+    far: elements from the cosine of a pair's first element to that of its second, 0 if they share one.
     """
 
     outer: RopeLoop

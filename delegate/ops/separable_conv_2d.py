@@ -1,6 +1,6 @@
-"""A depthwise convolution and the 1x1 convolution that alone reads it, as one kernel of a GPU.
+"""A depthwise convolution and its only reader, a 1x1 convolution, as one GPU kernel.
 
-No file has this operator: the pass ``separable`` finds it. Where a GPU cannot run it at once, it is two launches.
+No model file contains this operator; the pass ``separable`` creates it. Where a GPU cannot fuse it, two nodes run.
 """
 
 from typing import TypeVar
@@ -21,7 +21,7 @@ _Target = TypeVar("_Target", bound=Target)
 
 @dataclass(frozen=True)
 class SeparableOptions:
-    """The options of both convolutions, what lies around the image, and what lies between them.
+    """The options of both convolutions, the zeros around the image, and the tensor and activation between them.
 
     middle: the spec of the tensor between them. Inputs: the image, filter and bias of the first, then of the second.
     """

@@ -1,7 +1,7 @@
-"""Convolutions that read the same image, as one whose columns are those of all; or their sums with as many of a second
-image, as in the cell of a ConvLSTM.
+"""Convolutions of one image, merged into one with the columns of all; or their sums with as many convolutions of a
+second image, as in the cell of a ConvLSTM.
 
-No file has this operator: the pass ``siblings`` finds it.
+No model file contains this operator; the pass ``siblings`` creates it.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from litecl.interpreter.schema import TensorType
 
 @dataclass(frozen=True)
 class Sibling:
-    """The convolutions of one image: the options that they share, and the zeros around the image besides."""
+    """The convolutions of one image: the options that they share, and additional zeros around the image."""
 
     options: Conv2DOptions
     pads: Pads
@@ -96,7 +96,7 @@ def _wholes(call: Call) -> list[_Whole]:
 
 
 def _parts(call: Call, whole: Operand, by_vectors: bool) -> list[Step]:
-    """Return the steps that make each result a part of all: columns, or images one after another."""
+    """Return the moves of each result from its part of the whole: columns, or one of several consecutive images."""
     shape, steps, first = whole.shape, list[Step](), 0
     for number, out in enumerate(call.outputs):
         last = first + out.shape[-1]

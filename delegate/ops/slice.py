@@ -1,5 +1,5 @@
-"""SLICE, STRIDED_SLICE and DYNAMIC_UPDATE_SLICE: boxes of a tensor, whose position may be given by a tensor on the
-device. UPDATE_ALONG is an update of which one coordinate alone is not known (the pass ``coordinates`` finds it).
+"""SLICE, STRIDED_SLICE and DYNAMIC_UPDATE_SLICE: boxes of a tensor, whose position may be computed on the device.
+UPDATE_ALONG is an update with a single unknown coordinate (the pass ``coordinates`` creates it).
 """
 
 import math
@@ -45,7 +45,7 @@ def _lower_slice(call: Call) -> list[Step]:
 
 @dataclass(frozen=True)
 class UpdateOptions:
-    """starts: the position of an update; None for the coordinate that the third input, a number, is."""
+    """starts: the position of an update; None for the coordinate that the third input, a number, gives."""
 
     starts: tuple[int | None, ...]
 
@@ -65,7 +65,7 @@ def _lower_along(call: Call) -> list[Step]:
 
 
 def _at_once(call: Call) -> list[Step] | None:
-    """Lower UPDATE_ALONG to one launch that copies what stays and what is new, if that is all of the other axes."""
+    """Lower UPDATE_ALONG to one launch that copies old and new elements, if the update spans all other axes."""
     o: UpdateOptions = call.options
     x, update, position, (y,) = call.input(0), call.input(1), call.input(2), call.outputs
     axis = o.starts.index(None)
@@ -79,7 +79,7 @@ def _at_once(call: Call) -> list[Step] | None:
 
 
 def _updated(call: Call, starts: Sequence[int], places: Sequence[Place]) -> list[Step]:
-    """Return the launches of an update. starts: what is known of its position. places: the coordinates besides."""
+    """Return the launches of an update. starts: its position as far as known. places: the computed coordinates."""
     x, update, start, (y,) = call.input(0), call.input(1), call.input(2), call.outputs
     to = box(view(y.shape), [slice(at, at + size) for at, size in zip(starts, update.shape, strict=True)])
     defines = _defines(x, start)
@@ -93,7 +93,7 @@ def _updated(call: Call, starts: Sequence[int], places: Sequence[Place]) -> list
 
 
 def _index(options: StridedSliceOptions, shape: Shape, operands: Sequence[TensorSpec]) -> tuple[Any, ...]:
-    """Return the index as numpy takes it, with 0 for what is not constant: the shape does not depend on it."""
+    """Return numpy's index, with placeholders for operands that aren't constant: the shape doesn't depend on them."""
     unknown = [0] * operands[0].size, [0] * operands[0].size, [1] * operands[0].size
     known = [u if spec.data is None else integers(spec.data) for spec, u in zip(operands, unknown, strict=True)]
     return index_of(options, shape, list(zip(*known, strict=True)))

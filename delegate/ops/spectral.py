@@ -13,7 +13,7 @@ from litecl.interpreter.schema import TensorType
 
 _KERNEL = "spectral"
 _BUTTERFLY = 10  # operations
-_ZERO = 1e-12  # less than any sine of a table in memory
+_ZERO = 1e-12  # less than any nonzero sine of a table that fits in memory
 
 
 def _turns(length: int) -> Const:

@@ -1,4 +1,4 @@
-"""SVDF on the device: a product with the features, then what the filters remember (kernels_cl/svdf.cl)."""
+"""SVDF on the device: a product with the features, then filters over its history (kernels_cl/svdf.cl)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -42,13 +42,13 @@ def _lower(call: Call) -> list[Step]:
 
 
 def remembered(call: Call, newest: Scratch, time: Operand) -> Launch:
-    """Return the launch for floats. newest: [batch, filters], the features' responses."""
+    """Return the launch of svdf.cl for floats. newest: [batch, filters], the features' responses."""
     bounds = call.activation.bounds
     return _launch(call, newest, time, np.zeros(1, np.float32), bounds, call.activation.defines)
 
 
 def remembered_integers(call: Call, newest: Scratch, scale: Record, zero: int) -> Launch:
-    """Return the launch for integers, whose sums are rescaled."""
+    """Return the launch of svdf.cl for integers, whose sums are rescaled."""
     type_ = claims.C_TYPES[call.outputs[0].spec.type]
     return _launch(call, newest, call.input(2), np.zeros(1, np.int32), (scale, np.int32(zero)), {"T": type_})
 

@@ -40,7 +40,7 @@ class Phase:
 
 
 def phases_of(kernel: int, stride: int, cut: int, length: int) -> list[Phase]:
-    """Return the phases of ``length`` output pixels, of which ``cut`` were cut off before the first."""
+    """Return the phases of ``length`` output pixels, before which ``cut`` more were cut off."""
     phases = []
     for first in range(min(stride, length)):
         start = (first + cut) % stride
@@ -78,7 +78,7 @@ def _merged(
     call: Call, x: Operand, bias: Operand | None, vertical: Sequence[Phase], horizontal: Sequence[Phase]
 ) -> list[Step] | None:
     """Return all phases as the columns of one convolution, and the copy that moves them apart; None unless all have
-    the same window, and so few columns that a vector of a CPU would be empty for the most part.
+    the same window, and so few columns that they leave a CPU's vector mostly empty.
     """
     filter_, out = call.input(1).value, call.outputs[0]
     columns, phases = len(filter_), len(vertical) * len(horizontal)

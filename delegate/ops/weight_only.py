@@ -1,6 +1,6 @@
 """FULLY_CONNECTED of one row with weights that a file stores as integers and dequantizes, multiplied as stored.
 
-No file has this operator: the pass ``weight_only`` finds it.
+No model file contains this operator; the pass ``weight_only`` creates it.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from litecl.interpreter.ops.fully_connected import FullyConnectedOptions
 from litecl.interpreter.schema import TensorType
 
 _BITS = {TensorType.INT8: 8, TensorType.INT4: 4}
-_WIDEST = 32  # elements of 4 bits in a vector of bytes of any processor, of which blocks are a multiple
+_WIDEST = 32  # 4-bit elements that the widest vector takes at once; blocks are multiples of it
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class WeightOnly(Record):
 
 
 def suits(weights: TensorSpec) -> bool:
-    """Return whether the kernel multiplies constant weights [columns, depth] as they are stored."""
+    """Return whether the kernel can multiply constant weights [columns, depth] as they are stored."""
     by, bits = weights.quantization, _BITS.get(weights.type)
     if by is None or bits is None or weights.data is None or weights.sparsity is not None or by.zero_point.any():
         return False

@@ -12,7 +12,7 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.schema import TensorType
 
-_SHORT = 512  # elements of a row whose range is found together with those of others
+_SHORT = 512  # elements of rows whose ranges are computed side by side
 _NEAREST = {"NEAREST": 1}
 _WORD = 4  # bytes that are multiplied at once
 
@@ -29,7 +29,7 @@ def claim(inputs: claims.Specs, *positions: int) -> Refusal | None:
 
 
 def claim_weights(weights: TensorSpec, *, blocks: bool = False) -> Refusal | None:
-    """Refuse all but constant integer weights with scales; blocks: also those of blocks along the last dimension."""
+    """Refuse all but constant integer weights with scales. blocks: allow scales of blocks along the last dimension."""
     quantization = weights.quantization
     if weights.data is None or weights.type not in hybrid.INTEGERS:
         return Refusal(f"integer weights together with weights of type {weights.type.name}")
@@ -68,7 +68,7 @@ class Rows:
 
 
 def quantized_rows(x: Operand, count: int, target: Target, kind: int) -> tuple[Rows, list[Launch]]:
-    """Return ``x`` as ``count`` rows of bytes, of a ``RowKind``, and the launches that compute them."""
+    """Return ``x`` as ``count`` rows of bytes, and the launches that compute them. kind: a ``RowKind``."""
     rows = Rows(Scratch(x.spec.size), Scratch(4 * count), Scratch(4 * count))
     made = (rows.values, rows.zeros, rows.scales)
     length = x.spec.size // count

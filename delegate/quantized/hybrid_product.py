@@ -18,7 +18,8 @@ from litecl.interpreter.graph import Array, TensorSpec
 class HybridConvolution(Record):
     """Arguments of hybrid_conv_2d.cl.
 
-    image_pixels: pixels in a row that was quantized as a whole. blocks, block_bytes: of a row, which have their scales.
+    image_pixels: pixels in a row that was quantized as a whole. blocks, block_bytes: of a row; each block
+    has its own scale.
     """
 
     gather: Gather
@@ -37,7 +38,7 @@ class HybridRow(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class HybridWeights:
-    """Signed bytes [columns, depth], which ``bits`` hold, and a scale, [columns] or one a block of it, and a bias."""
+    """Signed bytes [columns, depth] that fit in ``bits``, scales, [columns] or [columns, blocks], and a bias."""
 
     values: Array
     scales: Array
@@ -46,23 +47,23 @@ class HybridWeights:
 
     @property
     def blocks(self) -> int:
-        """Return how many blocks of the depth have a scale of their own, 0 for none."""
+        """Return how many blocks of the depth have their own scales; 0 without such scales."""
         return self.scales.shape[1] if self.scales.ndim > 1 else 0
 
     def packed(self, groups: int, panel: int, runs: int) -> Array:
-        """Return the values as kernels take them."""
+        """Return the values as kernels read them."""
         values = self.values.reshape(groups, -1, self.values.shape[1])
         return packed(values, panel, self.blocks or runs, self.bits)
 
     def block_scales(self, panel: int) -> Array:
-        """Return [columns / panel, blocks, panel], as halves where these were halves."""
+        """Return the blocks' scales as [columns / panel, blocks, panel]; fp16 scales stay fp16."""
         columns = len(self.values)
         padded = np.zeros((-(-columns // panel) * panel, self.blocks), self.scales.dtype)
         padded[:columns] = self.scales
         return np.ascontiguousarray(padded.reshape(-1, panel, self.blocks).swapaxes(1, 2))
 
     def stage(self, groups: int, panel: int, width: int) -> Array:
-        """Return [groups, columns / width, HybridRow, width], columns past the last as zeros."""
+        """Return the stage [groups, columns / width, HybridRow, width], columns past the last as zeros."""
         columns = len(self.values) // groups
         table = np.zeros((len(HybridRow), groups, -(-columns // panel) * panel), np.int32)
         sums, scales = self.values.sum(axis=1, dtype=np.int32), self.scales
@@ -106,7 +107,7 @@ def hybrid_product(
     *,
     kind: int,
 ) -> list[Launch]:
-    """Return the launches for an input that is quantized as ``rows`` rows of a ``RowKind``."""
+    """Return the launches for an input quantized as ``rows`` rows. kind: a ``RowKind``."""
     quantized, launches = quantized_rows(x, rows, target, kind)
     blocks = weights.blocks
     work = patches("hybrid_conv_2d", g, target, across=weights.bits == 8 and not blocks)

@@ -41,8 +41,8 @@ def integer_product(
     """Return the launch whose results, of ``type_``, are the sums rescaled and clamped to ``bounds``.
 
     x_zero: the zero point of activations made unsigned. real: factors are applied in float64. wide: sums have 64 bits.
-    source: memory with the elements of ``x`` as rows, if they do not lie so. groups: products other than groups of
-    channels, each of the geometry.
+    source: memory with the elements of ``x`` as rows, if not ``x`` itself. groups: products other than groups of
+    channels, each with this geometry.
     """
     operations = g.flops * (groups.count if groups else 1)
     read = source or x

@@ -14,12 +14,12 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
-_NAME = "CL_REGION"  # text of errors that claims rule out
+_NAME = "CL_REGION"  # named in errors that claims rule out
 
 _LARGEST_PRODUCT = 255 * 128
 _LARGEST_WORD = 1 << 15
 _MOST_SUM, _MOST_RESULT, _LEAST_SHIFT = 2.0**38, 2.0**31, -36  # rescale.wide
-_SMALL_SUMS, _MOST_FOLDED = 1 << 30, 20  # within these bounds a zero point shifted left makes no sum overflow
+_SMALL_SUMS, _MOST_FOLDED = 1 << 30, 20  # within these bounds, adding a shifted zero point overflows no sum
 _ACTIVATIONS = (
     ActivationFunctionType.NONE,
     ActivationFunctionType.RELU,
@@ -94,8 +94,8 @@ class WideRow(IntEnum):
 class Weights:
     """Constant integer weights [groups, columns, depth] as kernels read them.
 
-    values: signed bytes. factor: what is to be added to each of them, so that they are the weights less their zero
-    point. factors: from sums to steps of the output, [groups, columns]. bits: in which a value is stored.
+    values: signed bytes. factor: added to a value, gives the weight minus its zero point. factors: from sums to steps
+    of the output, [groups, columns]. bits: that store a value.
     """
 
     values: Array
@@ -111,12 +111,12 @@ class Weights:
         return replace(self, values=values, bias=bias, factors=factors)
 
     def packed(self, panel: int, runs: int = 1) -> Array:
-        """The values as ``packed`` below."""
+        """Return the values, packed by ``packed`` below."""
         return packed(self.values, panel, runs, self.bits)
 
     @property
     def words(self) -> "Weights":
-        """The same weights in 16 bits, as activations of 16 bits are multiplied with."""
+        """The same weights in 16 bits, to multiply 16-bit activations."""
         return replace(self, values=self.values.astype(np.int16), bits=8)
 
     @property
@@ -129,10 +129,10 @@ class Weights:
     def stage(
         self, panel: int, width: int, x_zero: int, bounds: "Bounds", *, real: bool = False, folds: bool = True
     ) -> "Stage":
-        """Return what becomes of the columns' sums, columns past the last as zeros up to a multiple of ``panel``.
+        """Return the stage for the columns' sums, padded with zeros to a multiple of ``panel`` columns.
 
-        Biases make up for activations that are ``x_zero`` too large. If ``real``, factors are applied in float64.
-        folds: whether other rows than those for any sums may be had.
+        Biases subtract the activations' zero point, ``x_zero``. If ``real``, factors are applied in float64.
+        folds: whether the stage may be FOLDED or RECTIFIED, which does not suit all sums.
         """
         groups, columns, depth = self.values.shape
         sums = (self.values.astype(np.int64) + self.factor).sum(axis=2)
@@ -174,16 +174,16 @@ class Weights:
 
 
 def stored_bits(type_: TensorType, depth: int) -> int:
-    """Return in how many bits weights of a type are stored: as few as the type has where sums leave room for that."""
+    """Return the bits that store a weight of a type: the type's own, unless sums leave no room for that."""
     bits = {TensorType.INT4: 4, TensorType.INT2: 2}.get(type_, 8)
     return bits if depth * _LARGEST_PRODUCT < _MOST_RESULT else 8
 
 
 def packed(values: Array, panel: int, runs: int = 1, bits: int = 8) -> Array:
-    """Integers [groups, columns, depth] as [groups, columns / panel, depth / n, panel, n], padded with zeros.
+    """Pack integers [groups, columns, depth] as [groups, columns / panel, depth / n, panel, n], padded with zeros.
 
-    n is as many of them as 4 bytes hold; each of ``runs`` equal parts of the depth is padded. Integers of fewer bits
-    than 8 are then joined, those of one place in as many following n as a byte holds (kernels_cl/patches.h).
+    n: integers that fit in 4 bytes. Each of ``runs`` equal parts of the depth is padded. Integers of fewer than 8 bits
+    are then joined: a byte holds those of one place in as many consecutive n (kernels_cl/patches.h).
     """
     groups, columns, depth = values.shape
     n, joined = 4 // values.dtype.itemsize, 8 // bits
@@ -200,7 +200,7 @@ def packed(values: Array, panel: int, runs: int = 1, bits: int = 8) -> Array:
 
 
 def in_rows(values: Array, width: int) -> Array:
-    """Integers [1, columns, depth] as [columns, depth], rows padded with zeros to vectors of 4 ``width`` bytes."""
+    """Return integers [1, columns, depth] as [columns, depth], rows zero-padded to vectors of 4 ``width`` bytes."""
     _, columns, depth = values.shape
     vector = 4 * width // values.dtype.itemsize
     rows = np.zeros((columns, -(-depth // vector) * vector), values.dtype)
@@ -219,7 +219,7 @@ class Stage:
 def weights_of(inputs: Specs, out: TensorSpec, values: Array, groups: int, *, real: bool = False) -> Weights:
     """Return the weights [columns, ..] and the bias of an operator whose inputs are x, weights and perhaps a bias.
 
-    real: whether factors are applied in float64, with scales that are not rounded.
+    real: whether factors are applied in float64, with unrounded scales.
     """
     x, filter_ = given(inputs, 0), given(inputs, 1)
     columns = len(values)
@@ -262,12 +262,12 @@ def unsigned_zero(spec: TensorSpec) -> int:
 
 
 def flip(type_: TensorType) -> int:
-    """Return what is added to bytes to make them unsigned."""
+    """Return the number that makes elements unsigned when added."""
     return 128 if type_ == TensorType.INT8 else 0
 
 
 def padding(spec: TensorSpec) -> Const:
-    """Return what represents zero in a tensor."""
+    """Return the element that represents zero in a tensor."""
     return Const(np.full(1, fixed_point.zero_point_of(spec) if is_quantized(spec) else 0, spec.dtype))
 
 
@@ -290,6 +290,6 @@ WORDS = Bounds(0, -_LARGEST_WORD, _LARGEST_WORD - 1)
 
 
 def bounds_of(options: Any, out: TensorSpec) -> Bounds:
-    """Return the bounds of an output after a fused activation, if the operator has one."""
+    """Return the bounds of an output, after the fused activation if the operator has one."""
     function = getattr(options, "fused_activation_function", ActivationFunctionType.NONE)
     return Bounds(fixed_point.zero_point_of(out), *fixed_point.activation_range(function, out))

@@ -1,4 +1,4 @@
-"""The operands of a batch of integer products, as kernels read them: matrices one after another."""
+"""The operands of a batch of integer products, as kernels read them: consecutive matrices."""
 
 import math
 
@@ -10,7 +10,7 @@ from litecl.delegate.kit.strided import Memory, copy, is_dense, view
 from litecl.interpreter.graph import Shape
 
 Batch = tuple[Memory, list[Launch]]
-"""Matrices in memory, and the launches that put them there."""
+"""Matrices in memory, and the launches that write them."""
 
 
 def count(shape: Shape) -> int:
@@ -19,9 +19,9 @@ def count(shape: Shape) -> int:
 
 
 def matrices(call: Call, operand: Operand, *, swapped: bool) -> Batch:
-    """Return an operand as one matrix for all products or one for each, the last two dimensions in turn if ``swapped``.
+    """Return an operand as one matrix for all products or one for each, the last two dimensions swapped if ``swapped``.
 
-    Operands that are used as they lie are not copied.
+    Operands already in this layout are not copied.
     """
     batch = call.outputs[0].shape[:-2]
     at = np.swapaxes(view(operand.shape), -1, -2) if swapped else view(operand.shape)

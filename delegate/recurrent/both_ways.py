@@ -19,7 +19,7 @@ def both_ways(
 ) -> list[Launch]:
     """Return the launches of both cells over the first input into ``outs``, which may be one for both.
 
-    aux: an auxiliary input. Without weights of its own it is what the backward cell reads in place of the first.
+    aux: an auxiliary input. If it has no weights of its own, the backward cell reads it in place of the first.
     """
     options, x = call.options, call.input(0)
     forward, backward = cells

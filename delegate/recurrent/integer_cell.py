@@ -34,9 +34,9 @@ class IntegerTable(IntEnum):
 class IntegerGate:
     """Arguments of integer_lstm.cl for a gate.
 
-    peephole: the factor of the products with the cell state. norm: that of normalized sums; guard: a variance in place
-    of none. With 8-bit products: zero points of those with input and output and their factors, and the scales of the
-    normalization in floats.
+    peephole: the factor of products with the cell state. norm: the factor of normalized sums. guard: the variance used
+    in place of 0. With 8-bit products: zero points and factors of the products with input and output, and the float
+    scales of the normalization.
     """
 
     peephole: Scale = _NO_SCALE
@@ -54,10 +54,10 @@ class IntegerGate:
 class IntegerRecurrence(Record):
     """Arguments of integer_lstm.cl.
 
-    row_bytes, hidden_bytes: of the last output and of what is projected, padded to whole ints. peephole_step: elements
-    from one row of the batch to the next. added_shift: from the product of two gates to steps of the cell state.
-    cell_clip, projection_clip: bounds in steps, 0 for none. hidden, hidden_zero: from the product of output gate and
-    state to 8 bits. output_zero: the zero point of what is projected.
+    row_bytes, hidden_bytes: of the last output and of the projection's input, padded to whole ints. peephole_step:
+    elements from one row of the batch to the next. added_shift: from the product of two gates to steps of the cell
+    state. cell_clip, projection_clip: bounds in steps, 0 for none. hidden, hidden_zero: from the product of output gate
+    and state to 8 bits. output_zero: the zero point of the projection's result.
     """
 
     time: TimeLoop
@@ -79,8 +79,8 @@ class IntegerRecurrence(Record):
 class IntegerCell:
     """A cell of integers with its operands by gate, three of them where the input gate is coupled.
 
-    of_input, of_output: products of all gates side by side. peephole: weights [rows, 3, units] and norm weights and
-    biases [2, gates, units], None where the cell has none. tables: [IntegerTable, 2**16].
+    of_input, of_output: products of all gates side by side. peephole: weights [rows, 3, units]. norm: weights and
+    biases [2, gates, units]. Either is None if the cell has none. tables: [IntegerTable, 2**16].
     """
 
     of_input: Sums
@@ -105,7 +105,7 @@ class IntegerCell:
 
     @property
     def outputs(self) -> int:
-        """Elements of the output of a step."""
+        """Elements of a step's output."""
         return int(self.of_output.weights.shape[1])
 
 

@@ -18,7 +18,7 @@ from litecl.interpreter.graph import Array
 from litecl.interpreter.recurrent.lstm_cell import CellOptions, Layout
 
 _NOTHING = np.zeros(1, np.float32)
-_MOST_VECTORS = 4  # of the units of a cell with one gate that are summed at once
+_MOST_VECTORS = 4  # of units of a cell with one gate, summed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Run(Protocol):
 
 
 def memory_of(call: Call, layout: Layout, after: Sequence[Operand]) -> Memory:
-    """Return the states of an LSTM, of which ``after`` are written."""
+    """Return the states that an LSTM reads, and ``after``, which it writes."""
     return Memory([call.input(layout.output_state), call.input(layout.cell_state)], after)
 
 
@@ -71,7 +71,7 @@ FloatProduct = Callable[[Any, Operand, Array, Array, Scratch, Scratch | None, in
 def float_product(
     call: Call, x: Operand, values: Array, start: Array, out: Scratch, sums: Scratch | None, rows: int
 ) -> list[Launch]:
-    """Return the product of ``rows`` rows of x and ``values`` [columns, depth], added to ``start`` [columns, 1] and to
+    """Return the launches of ``rows`` rows of x times ``values`` [columns, depth], plus ``start`` [columns, 1] and
     ``sums``.
     """
     (columns, depth), target = values.shape, call.target
@@ -132,7 +132,7 @@ def run(
 def of_inputs(
     call: Call, cell: Cell, time: TimeLoop, inputs: Sequence[Operand], width: int, product: FloatProduct
 ) -> tuple[Scratch, list[Launch]]:
-    """Return the inputs' part of the gates at all steps, with their biases where no normalization comes before them."""
+    """Return the inputs' part of the gates at all steps, with biases unless a normalization precedes them."""
     rows, columns = time.steps * time.batch, -(-cell.units // width) * width * cell.gates
     bias = [np.zeros_like(array) for array in cell.bias] if cell.norm else cell.bias
     starts = [by_block([array[:, None] for array in bias], width), np.zeros((columns, 1), np.float32)]
@@ -156,8 +156,8 @@ def _product(
     size: tuple[int, int],
     product: FloatProduct,
 ) -> list[Launch]:
-    """Return the launches of the gates' weights times an input, added to ``start`` [columns, 1] and to ``sums``. size:
-    the rows, and the units of a block.
+    """Return the launches of the gates' weights times an input, plus ``start`` [columns, 1] and ``sums``. size: the
+    rows, and the units of a block.
     """
     rows, width = size
     values = by_block([matrix.values for matrix in weights], width)
@@ -169,17 +169,17 @@ def _product(
 
 
 def _scales(weights: Sequence[Matrix], width: int) -> Array:
-    """Return the scales of all gates' columns, in the order of these."""
+    """Return the scales of all gates' columns, in the columns' order."""
     return by_block([matrix.scales[:, None] for matrix in weights if matrix.scales is not None], width)[:, 0]
 
 
 def _bits(weights: Sequence[Matrix]) -> int:
-    """Return in how many bits the weights of all gates are stored."""
+    """Return the bits that store a weight of any gate."""
     return max(matrix.bits for matrix in weights)
 
 
 def _recurrent(call: Call, cell: Cell, width: int, target: Target) -> tuple[Const, list[Arg]]:
-    """Return the recurrent weights and, of integers, their stage."""
+    """Return the recurrent weights and, for integers, their stage."""
     weights, panel = cell.recurrent_weights, cell.gates * width
     values = by_block([matrix.values for matrix in weights], width)
     if not cell.is_hybrid:
@@ -190,7 +190,7 @@ def _recurrent(call: Call, cell: Cell, width: int, target: Target) -> tuple[Cons
 
 
 def _projection(cell: Cell, width: int) -> tuple[Const, Const]:
-    """Return the projection's weights and, of integers, their stage."""
+    """Return the projection's weights and, for integers, their stage."""
     projection = cell.projection
     if projection is None:
         return Const(_NOTHING), Const(_NOTHING)

@@ -1,7 +1,7 @@
-"""Finds WHILE loops that are just an LSTM, as Keras 3 traces them, and runs them like the fused LSTM.
+"""WHILE loops that only compute an LSTM, as Keras 3 traces them; they run like the fused LSTM.
 
-The body takes row t of a time-major tensor, computes one step, and keeps the new h in row t of a list, or as the only
-row of one: z = x @ Wx + h @ Wh + b in four parts i, f, g, o; c' = sigmoid(f) c + sigmoid(i) tanh(g);
+The body reads row t of a time-major tensor, computes one step, and stores the new h in row t of a list, or as a list's
+only row: z = x @ Wx + h @ Wh + b in four parts i, f, g, o; c' = sigmoid(f) c + sigmoid(i) tanh(g);
 h' = sigmoid(o) tanh(c').
 """
 
@@ -49,7 +49,9 @@ class LstmLoop:
 def find(
     body: Subgraph, specs: Sequence[TensorSpec], initial: Sequence[TensorSpec], trips: int | None
 ) -> LstmLoop | None:
-    """Return the LSTM that a loop with this body is. initial: of its variables. trips: how often it runs, if known."""
+    """Return the LSTM that a loop with this body computes, else None. initial: its variables' initial specs.
+    trips: the number of iterations, if known.
+    """
     return _Body(body, specs, initial, trips).find() if trips else None
 
 
@@ -83,7 +85,7 @@ class _Body:
         return None
 
     def _cell(self, h: int) -> tuple[int, int, int] | None:
-        """Return the old c, the new c and z of the step that makes h."""
+        """Return the old c, the new c and z of the step that computes h."""
         output, squashed = self._factors(h, LOGISTIC, TANH) or (None, None)
         sum_ = self._made_by(squashed, ADD)
         if sum_ is None or output is None or squashed is None:
@@ -120,7 +122,7 @@ class _Body:
         return self._with_list(x, h, c, time, h_new, _cell(input_weights, recurrent_weights, bias))
 
     def _with_list(self, x: int, h: int, c: int, time: int, h_new: int, cell: Cell) -> LstmLoop | None:
-        """Return the loop, if its other variables are a list of every h or of the last one, and counters."""
+        """Return the loop if its other variables are a list of every h or the last one, counters and invariants."""
         counters: dict[int, Array] = {}
         lists: list[tuple[int, bool]] = []
         for position in set(range(len(self._body.inputs))) - {x, h, c}:
@@ -144,7 +146,7 @@ class _Body:
         return start is not None and last is not None and start.item() == 0 and last.item() == spec.static_shape[0]
 
     def _counted(self, position: int) -> Array | None:
-        """Return the last value of a variable that starts from a constant and to which every iteration adds 1."""
+        """Return the final value of a variable that starts from a constant and grows by 1 in every iteration."""
         start, node = self._initial[position].data, self._made_by(self._body.outputs[position], ADD)
         if start is None or start.size != 1 or start.dtype.kind != "i" or node is None:
             return None
@@ -178,7 +180,7 @@ class _Body:
         return [term for t in node.inputs for term in self._sums(t)]
 
     def _bias(self, terms: Sequence[int], products: Sequence[Node]) -> Array | None:
-        """Return the sum of the terms that are not products; None if one of these is not a constant."""
+        """Return the sum of the terms and the products' biases; None if one of them is not a constant."""
         terms = [*terms, *(node.inputs[2] for node in products if len(node.inputs) > 2 and node.inputs[2] >= 0)]
         width = self._specs[products[0].outputs[0]].static_shape[-1]
         values = [self._specs[t].data for t in terms]
@@ -194,7 +196,7 @@ class _Body:
         return spec.data
 
     def _factors(self, tensor: int | None, first: Op, second: Op | None) -> tuple[int, int] | None:
-        """Return what the two operators of a product are applied to, in this order; None means no operator."""
+        """Return the inputs of the two operators whose results are multiplied; without a second one, that factor."""
         node = self._made_by(tensor, MUL)
         if node is None or node.options.fused_activation_function:
             return None

@@ -19,7 +19,7 @@ from litecl.interpreter.schema import TensorType
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Weights [units, depth]: floats, or signed bytes with a scale of each unit, which ``bits`` hold."""
+    """Weights [units, depth]: floats, or signed bytes that fit in ``bits``, with a scale for each unit."""
 
     values: Array
     scales: Array | None = None
@@ -28,9 +28,9 @@ class Matrix:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A cell's operands by gate: four, three where the input gate is coupled, or one of a cell that is no LSTM.
+    """A cell's operands by gate: four, three if the input gate is coupled, or one if the cell is no LSTM.
 
-    peephole: of the input, forget and output gate; it and others that the cell has not are empty.
+    peephole: of the input, forget and output gate. Lists of operands that the cell lacks are empty.
     """
 
     input_weights: list[Matrix]
@@ -54,7 +54,7 @@ class Cell:
 
     @property
     def outputs(self) -> int:
-        """Elements of the output of a step."""
+        """Elements of a step's output."""
         return int(self.recurrent_weights[0].values.shape[1])
 
     @property
@@ -64,17 +64,17 @@ class Cell:
 
 
 def plain_cell(of_x: Sequence[Array], of_h: Sequence[Array], bias: Sequence[Array]) -> Cell:
-    """Return a cell of floats without anything more than a cell must have."""
+    """Return a cell of floats without optional operands."""
     return Cell([*map(Matrix, of_x)], [*map(Matrix, of_h)], [*bias], [], [], [], None, None)
 
 
 def claim(options: Any, inputs: claims.Specs, layouts: Sequence[Layout], *fed: int) -> Refusal | None:
-    """Refuse operands of an LSTM that are not float32, and weights that are not constants; ``fed`` are data."""
+    """Refuse operands of an LSTM that are not float32, and variable weights; inputs in ``fed`` may vary."""
     return claim_floats(options, inputs, (*fed, *_states(layouts)))
 
 
 def claim_floats(options: Any, inputs: claims.Specs, fed: Collection[int]) -> Refusal | None:
-    """Refuse operands that are not float32, and weights that are not constants; ``fed`` are inputs that are data."""
+    """Refuse operands that are not float32, and variable weights; inputs in ``fed`` may vary."""
     unknown = [i for i, spec in enumerate(inputs) if spec is not None and spec.data is None and i not in fed]
     if unknown:
         return Refusal(f"input {unknown[0]} is not a constant")
@@ -82,7 +82,7 @@ def claim_floats(options: Any, inputs: claims.Specs, fed: Collection[int]) -> Re
 
 
 def claim_hybrid(options: Any, inputs: claims.Specs, layouts: Sequence[Layout], *fed: int) -> Refusal | None:
-    """Refuse an LSTM whose matrices are not all constant integers with scales; ``fed`` are inputs that are data."""
+    """Refuse an LSTM whose matrices are not all constant integers with scales; inputs in ``fed`` may vary."""
     matrices = [position for layout in layouts for position in _matrices(layout)]
     return claim_integers(options, inputs, matrices, (*fed, *_states(layouts)))
 
@@ -90,9 +90,9 @@ def claim_hybrid(options: Any, inputs: claims.Specs, layouts: Sequence[Layout], 
 def claim_integers(
     options: Any, inputs: claims.Specs, matrices: Collection[int], fed: Collection[int]
 ) -> Refusal | None:
-    """Refuse matrices that are not constant integers with scales, and other operands that are not what they should be.
+    """Refuse matrices that are not constant integers with scales, and other operands as ``claim_floats`` does.
 
-    Vectors may be integers too: they are few, and become floats.
+    Vectors may be integers too: they are small, and become floats.
     """
     others = [*inputs]
     for position, spec in enumerate(inputs):
@@ -141,7 +141,7 @@ def cell_of(call: Call, layout: Layout) -> Cell:
 
 
 def matrix_at(call: Call, position: int) -> Matrix | None:
-    """Return the weights at a position; those of rank 1 as the diagonal that they are."""
+    """Return the weights at a position; those of rank 1 are a matrix's diagonal."""
     operand = _at(call, position)
     if operand is None or operand.data is None:
         return None
@@ -153,7 +153,7 @@ def matrix_at(call: Call, position: int) -> Matrix | None:
 
 
 def vector_at(call: Call, position: int) -> Array | None:
-    """Return the floats of a vector at a position."""
+    """Return the vector at a position, as floats."""
     operand = _at(call, position)
     if operand is None or operand.data is None:
         return None

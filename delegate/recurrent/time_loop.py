@@ -31,7 +31,7 @@ class Peephole(IntEnum):
 class TimeLoop:
     """Strides of a cell's input and output.
 
-    A row of x is one time step of one batch entry; out is counted in elements. Each has a first position, and strides
+    x is counted in rows, each one time step of one batch entry; out in elements. Each has a first position, and strides
     from step to step (negative to run backwards) and from one batch entry to the next.
     """
 
@@ -49,7 +49,7 @@ class TimeLoop:
 class Recurrence(Record):
     """Arguments of lstm.cl: the time loop, the cell's units, blocks of units that fill vectors, elements of output.
 
-    row_bytes, hidden_bytes: of the output and of what is projected as bytes, padded to whole ints.
+    row_bytes, hidden_bytes: of the output and of the projection's input as bytes, padded to whole ints.
     """
 
     time: TimeLoop
@@ -63,7 +63,7 @@ class Recurrence(Record):
 def time_loop(
     steps: int, batch: int, width: int, *, time_major: bool, reverse: bool = False, first: int = 0
 ) -> TimeLoop:
-    """Return the loop over dense x and an output of ``width`` elements a step, the cell's part of which begins at
+    """Return the loop over a dense x and an output of ``width`` elements per step, in which the cell's part begins at
     ``first``.
     """
     time, row = (batch, 1) if time_major else (1, steps)
@@ -73,14 +73,14 @@ def time_loop(
 
 
 def width_of(target: Target) -> dict[str, str | int | float]:
-    """Return the macro that says how many units a vector of a cell's kernel holds, ``Target.lanes``, where that is not
-    the device's vector width.
+    """Return the macro for the units in a vector of a cell's kernel, ``Target.lanes``, unless the device's vector has
+    as many.
     """
     return {"WIDTH": target.lanes} if target.lanes != target.vector_width else {}
 
 
 def by_block(gates: Sequence[Array], width: int) -> Array:
-    """Gates' weights [units, depth] as rows of one matrix, ordered by block of ``width`` units, gate and unit."""
+    """Return gates' weights [units, depth] as rows of one matrix, by block of ``width`` units, gate and unit."""
     units, depth = gates[0].shape
     blocks = -(-units // width)
     padded = np.zeros((len(gates), blocks * width, depth), gates[0].dtype)

@@ -1,4 +1,4 @@
 """Lowerings for GPUs whose groups share local memory.
 
-One that suits some shapes returns None for others; a record says by what those are lowered (``or_else``).
+A lowering returns None for shapes that it doesn't suit; the operator's record gives the fallback (``or_else``).
 """

@@ -38,5 +38,5 @@ def attention(call: GpuCall) -> list[Step] | None:
 
 
 def turned(lower: Lowering) -> Lowering:
-    """Return a lowering of operands that are turned: by launches of their own, before and after another lowering."""
+    """Return a lowering that transposes turned operands in separate launches, before and after ``lower``."""
     return lambda call: by_copies(call, lower) if any(call.options.turns) else lower(call)

@@ -20,7 +20,7 @@ from litecl.delegate.recurrent.operands import Cell
 from litecl.delegate.recurrent.time_loop import Gate, Recurrence, TimeLoop
 from litecl.interpreter.graph import Array
 
-_MOST_QUEUED = 256  # steps that are a launch each
+_MOST_QUEUED = 256  # steps, with a launch each
 
 
 def run(
@@ -45,7 +45,7 @@ def run(
 def _product(
     call: GpuCall, x: Operand, values: Array, start: Array, out: Scratch, sums: Scratch | None, rows: int
 ) -> list[Launch]:
-    """Return the product of an input in tiles in local memory; see ``lstm_cell.float_product``."""
+    """Return the launch of an input's product by tiles in local memory; see ``lstm_cell.float_product``."""
     (columns, depth), target = values.shape, call.target
     share = local_share(target, 1, rows, columns, depth) if depth % VECTOR == 0 else None
     if share is None:
@@ -56,8 +56,8 @@ def _product(
 
 
 def _share_of(target: GpuTarget, cell: Cell, time: TimeLoop) -> CellShare | None:
-    """Return how groups share a cell's units; None where lstm.cl suits: for cells of one gate, integer weights,
-    normalized layers and projections, and where groups would have to wait for each other and cannot.
+    """Return how groups share a cell's units; None if lstm.cl has to run it: for cells of one gate, integer weights,
+    normalized layers and projections, and if groups would have to wait for each other but can't.
     """
     other = cell.gates == 1 or cell.is_hybrid or bool(cell.norm) or cell.projection is not None
     share = None if other else cell_share(target, cell.units, time.batch)
@@ -86,7 +86,7 @@ def _launches(
     values = _packed(share, [matrix.values for matrix in cell.recurrent_weights])
     weights = Const(in_halves(values) if target.half_weights else values)
     peephole = Const(np.stack(cell.peephole).astype(np.float32) if cell.peephole else np.zeros(1, np.float32))
-    # Not only written and read, but kept from run to run: so it is no scratch, which others write meanwhile.
+    # Kept from run to run, so it is no scratch, which other launches overwrite.
     handed_on = share.groups > 1 and share.at_once and time.steps > 1
     handed = Const(np.zeros(time.batch * (1 + 2 * cell.units) if handed_on else 1, np.uint64))
     flags = {"CIFG": cell.gates < len(Gate), "PEEPHOLE": bool(cell.peephole), "HANDED_ON": handed_on}

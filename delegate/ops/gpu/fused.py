@@ -1,4 +1,4 @@
-"""Convolutions on a GPU that compute what they read on the way: behind a depthwise convolution, and behind gates."""
+"""Convolutions on a GPU that compute their input on the fly: by a depthwise convolution, or by gates."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from litecl.delegate.ops.gpu import products
 
 
 def separable(depthwise: Call, pointwise: GpuCall) -> list[Step] | None:
-    """Lower a depthwise convolution and the 1x1 convolution behind it as one launch."""
+    """Lower a depthwise convolution and the 1x1 convolution after it as one launch."""
     x, filter_, bias = depthwise.weighted
     out = depthwise.outputs[0]
     window = geometry(depthwise.options, x.shape, filter_.shape[1:3], 1, out.shape, depthwise.pads)
@@ -19,7 +19,7 @@ def separable(depthwise: Call, pointwise: GpuCall) -> list[Step] | None:
 
 
 def gated(product: Call, pointwise: GpuCall) -> list[Step] | None:
-    """Lower an image times gates and the 1x1 convolution behind it as one launch.
+    """Lower an image times gates and the 1x1 convolution after it as one launch.
 
     To the kernel the gates are a depthwise convolution of one tap, whose weights are computed.
     """

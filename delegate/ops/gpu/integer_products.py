@@ -16,14 +16,14 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 
 _INT = 4  # bytes of a row that are multiplied at a time
-_LEAST_COLUMNS = 16  # of a group of channels, so that a tile is not empty for the most part
-_SIGNED = 128  # is what unsigned bytes are too large by
+_LEAST_COLUMNS = 16  # of a group of channels; with fewer, a tile would be mostly empty
+_SIGNED = 128  # the offset of unsigned bytes from signed ones
 
 
 @dataclass(frozen=True)
 class LocalBytes(Record):
-    """The products of a launch, for quantized_local.cl. product: its lengths in ints. outside: four elements of x that
-    represent zero. factor: what weights are too small by.
+    """Arguments of quantized_local.cl. product: its lengths are in ints. outside: four elements of x that represent
+    zero. factor: added to a value, gives the weight minus its zero point.
     """
 
     product: LocalProduct
@@ -47,7 +47,7 @@ def product(call: GpuCall, g: Geometry, weights: Weights, *, real: bool = False)
     if share is None or (g.groups > 1 and g.group_columns < _LEAST_COLUMNS):
         return None
     bounds, zero = bounds_of(call.options, out.spec), unsigned_zero(x.spec) - _SIGNED
-    # Past the depth a row has what represents zero, which weights of zero leave out and its sum does not.
+    # Past the depth, elements of a row represent zero: weights of 0 ignore them, but the row's sum includes them.
     beyond = (share.padded_depth - share.depth) * _INT * zero * weights.factor
     corrected = replace(weights, bias=weights.bias - beyond)
     stage = corrected.stage(share.tile.columns, call.target.vector_width, zero, bounds, real=real)
@@ -71,12 +71,12 @@ def _slice(by_ints: Geometry, share: LocalShare, i: int) -> Slice:
 
 
 def _four(byte: int, *, flipped: bool) -> int:
-    """Return an int of four equal bytes, of which the highest bit is flipped."""
+    """Return an int of four equal bytes. flipped: whether to flip their highest bits."""
     value = byte ^ 0x80 if flipped else byte
     return int(np.array([value] * _INT, np.uint8).view(np.int32)[0])
 
 
 def _packed(values: Array, share: LocalShare) -> Array:
-    """Pack weights [groups, columns, depth] in panels as wide as a tile, the depth in whole steps."""
+    """Pack weights [groups, columns, depth] in panels as wide as a tile, the depth padded to whole steps."""
     more = share.padded_depth * _INT - values.shape[2]
     return packed(np.pad(values, ((0, 0), (0, 0), (0, more))), share.tile.columns)

@@ -1,4 +1,4 @@
-"""INVERTED_RESIDUAL on a GPU: a group for a tile of the image and a part of the hidden channels."""
+"""INVERTED_RESIDUAL on a GPU: one group per tile of the image and part of the hidden channels."""
 
 from math import prod
 
@@ -19,7 +19,7 @@ _VECTOR = 4  # channels that are loaded and stored at once
 @dataclass(frozen=True)
 class InvertedResidual(Record):
     """Arguments of inverted_residual.cl. window: of the depthwise convolution. depth, hidden, columns: channels of the
-    image, between and of the result; padded_depth, part_hidden: in whole steps. span: what a tile sees of the image.
+    image, between and of the result. padded_depth, part_hidden: in whole steps. span: what a tile reads of the image.
     """
 
     window: Geometry
@@ -39,7 +39,7 @@ class InvertedResidual(Record):
 
 
 def inverted_residual(call: GpuCall) -> list[Step] | None:
-    """Lower INVERTED_RESIDUAL, where groups have room for it and it is faster than its convolutions one by one."""
+    """Lower INVERTED_RESIDUAL, if groups have room for it and it is faster than separate convolutions."""
     options, x, out, taps = call.options.separable, call.input(0), call.outputs[0], call.input(3)
     hidden, (depth, columns) = call.options.hidden.static_shape, (x.shape[-1], out.shape[-1])
     if depth % _VECTOR or columns % _VECTOR or out.row_step is not None:
@@ -56,7 +56,7 @@ def inverted_residual(call: GpuCall) -> list[Step] | None:
     residual, record = call.residual or weights[-1], _record(call, g, share, depth)
     args: tuple[Arg, ...] = (x, *weights, residual, out, record, share.local, *bounds)
     if share.parts > 1:
-        # Runs leave the counts to the next: they are no scratch, which others write meanwhile.
+        # The counters must survive between runs; other launches would overwrite scratch.
         args += (Scratch(share.parts_bytes), Const(np.zeros(share.tiles, np.int32)))
     macros = {"WINDOW_HEIGHT": g.kernel_height, "WINDOW_WIDTH": g.kernel_width, **halves, **call.activation.defines}
     products = prod(hidden) * depth + g.pixels * hidden[-1] * columns
@@ -83,7 +83,7 @@ def _record(call: Call, g: Geometry, share: BlockShare, depth: int) -> InvertedR
 
 
 def _weights(call: Call, share: BlockShare) -> tuple[list[Const], dict[str, str | int | float]]:
-    """Return filter and bias of all three convolutions as the kernel reads them, and the macros of those in halves."""
+    """Return filter and bias of all three convolutions as the kernel reads them, and the macros of those in fp16."""
     filters, halves = [call.input(i).value for i in (1, 3, 5)], call.target.half_weights
     expand, taps, project = (f.reshape(-1, f.shape[-1]) for f in filters)
     hidden = share.padded_hidden

@@ -21,17 +21,17 @@ from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
 from litecl.delegate.matmul.product import Packed, in_halves
 from litecl.interpreter.graph import Array
 
-_FEW_ROWS = 4  # that groups compute together, each some columns
+_FEW_ROWS = 4  # at most, if each group computes some columns of all rows
 _LEAST_DEPTH = 64  # of a product whose groups take columns, not tiles
-_LEAST_COLUMNS = 16  # of a group of channels, so that a tile is not empty for the most part
+_LEAST_COLUMNS = 16  # of a group of channels; with fewer, a tile would be mostly empty
 _DOTS = 4  # columns of such a group
 _READS = {"GATHER": "patches", "RIGHT_COLUMNS": "rows by computed columns", "RIGHT_ROWS": "rows by computed rows"}
 
 
 def convolution(call: GpuCall, before: ByWindow | None = None) -> list[Step] | None:
-    """Lower CONV_2D with constant weights, of channels that are loaded four at a time.
+    """Lower CONV_2D with constant weights, if channels can be loaded four at a time.
 
-    before: the depthwise convolution, or the gates, whose result it reads.
+    before: the depthwise convolution, or the gates, that compute its input.
     """
     x, filter_, bias = call.weighted
     if filter_.data is None or filter_.shape[3] % VECTOR or not _is_constant(bias):
@@ -69,7 +69,7 @@ def dense(call: GpuCall) -> list[Step] | None:
 
 
 def batch_matmul(call: GpuCall) -> list[Step] | None:
-    """Lower BATCH_MATMUL, of which either operand may be broadcast, and the second one transposed."""
+    """Lower BATCH_MATMUL; either operand may broadcast, and the second may be transposed."""
     x, y, out = call.input(0), call.input(1), call.outputs[0]
     options = call.options
     batch, (rows, columns), depth = out.shape[:-2], out.shape[-2:], x.shape[-1]
@@ -105,7 +105,7 @@ def _product(
     layout: dict[str, str | int | float],
     before: ByWindow | None = None,
 ) -> list[Step]:
-    """The launch of product_local.cl for a call."""
+    """Return the launch of product_local.cl for a call."""
     bias, out = _bias(call), call.outputs[0]
     padded = padded_bias(None if bias is None else bias.value, share)
     operands = LocalOperands(call.input(0), weights, padded, out, out.step, call.residual, before)
@@ -113,7 +113,7 @@ def _product(
 
 
 def _dots(call: GpuCall, rows: int, columns: int, depth: int) -> list[Step] | None:
-    """The launch of matvec.cl."""
+    """Return the launch of matvec.cl; None if the device has no room for its groups."""
     weights, bias, out = call.input(1), _bias(call), call.outputs[0]
     items = call.target.items_for(depth, VECTOR)
     local = Local(4 * rows * _DOTS * items)
@@ -131,7 +131,7 @@ def _dots(call: GpuCall, rows: int, columns: int, depth: int) -> list[Step] | No
 
 
 def _reads(layout: Collection[str], before: ByWindow | None = None) -> str:
-    """Return how operands lie, for what was measured. layout: the macros that say so."""
+    """Return the name of the operands' layout in measurements. layout: its macros."""
     if before is not None:
         return f"{before.window.kernel_height}x{before.window.kernel_width} depthwise"
     return next((_READS[macro] for macro in layout), "rows")
@@ -150,6 +150,6 @@ def _bias(call: GpuCall) -> Operand | None:
 
 
 def _begins(own: Sequence[int], batch: Sequence[int], size: int) -> list[int]:
-    """Return where the matrix of an operand begins for every product, the operand's batch broadcast to ``batch``."""
+    """Return where each product's matrix begins in an operand, whose batch broadcasts to ``batch``."""
     indices = np.arange(np.prod(own, dtype=np.int64)).reshape(own) * size
     return [int(i) for i in np.broadcast_to(indices, batch).reshape(-1)]

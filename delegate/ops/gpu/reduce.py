@@ -11,8 +11,8 @@ from litecl.delegate.ops.gpu.rows import LEAST_LENGTH, WIDEST
 from litecl.interpreter.dataclass import dataclass
 
 _KERNEL = "reduce"
-_COLUMNS = 16  # of a group: neighbours lie in as many bytes as memory gives at once
-_BUSY_GROUPS = 4  # of results, which keep a GPU busy
+_COLUMNS = 16  # of a group: neighbours fill one access to memory
+_BUSY_GROUPS = 4  # groups of results that keep a GPU busy
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,9 @@ class Reductions:
         defines: Mapping[str, str | int | float],
         *more: np.generic,
     ) -> Launch | None:
-        """Return a reduction in groups, for macros of reduce.cl, and what it starts from and is divided by; None where
-        lines are short, or a group has no room.
+        """Return a reduction in groups; None if lines are short, or the device has no room for a group.
+
+        defines: macros of reduce.cl. more: the initial value and the divisor.
         """
         outer, length, inner = shape
         rows = inner == 1

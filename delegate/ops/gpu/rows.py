@@ -12,7 +12,7 @@ ROWS = "rows_local"
 """The kernel file of functions of whole rows of floats."""
 
 LEAST_LENGTH = 32
-"""Of a row for which a group pays."""
+"""The least length of a row that is worth a group."""
 WIDEST = 8
 """Bytes of an accumulator."""
 _EXP_FLOPS = 20  # of an exponential, in additions and multiplications
@@ -37,7 +37,7 @@ def of_rows(
     flops: int,
     defines: Mapping[str, str | int | float] | None = None,
 ) -> list[Step] | None:
-    """Return the launch of an entry of a kernel file that gives every row a group. flops: of an element."""
+    """Return the launch of an entry of a kernel file that gives every row a group. flops: per element."""
     out, length = call.outputs[0], call.outputs[0].shape[-1]
     items = call.target.items_for(length)
     local = Local(WIDEST * items)

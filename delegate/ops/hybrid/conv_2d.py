@@ -52,7 +52,7 @@ def _lower_conv(call: Call) -> list[Step]:
 
 
 def _lower_pixels(call: Call, kind: int) -> list[Step]:
-    """Multiply the pixels of images, each a row with a zero point, behind the zeros padded around the images."""
+    """Multiply the pixels of images, each a row with its own zero point, after padding the images with zeros."""
     filter_ = call.input(1)
     wider, steps = padded(call, ((call.pads.top, call.pads.bottom), (call.pads.left, call.pads.right)))
     inner = replace(call, inputs=[wider, *call.inputs[1:]], pads=Pads())
@@ -69,7 +69,7 @@ def _lower_dense(call: Call) -> list[Step]:
 
 
 def _product(call: Call, g: Geometry, rows: int, *, kind: int) -> list[Step]:
-    """Return the launches for an input that is quantized as ``rows`` rows."""
+    """Return the launches for an input quantized as ``rows`` rows."""
     x, filter_, bias = call.weighted
     weights = weights_of(filter_, np.zeros(g.columns, np.float32) if bias is None else np.ravel(bias.value))
     out = call.outputs[0]
@@ -78,7 +78,7 @@ def _product(call: Call, g: Geometry, rows: int, *, kind: int) -> list[Step]:
 
 
 CL_OPS = (
-    # The range of a quantized image always has zero in it, so pads change no scale.
+    # The range of a quantized image always includes zero, so pads change no scale.
     ClOp(
         CONV_2D,
         claim=_claim_conv,

@@ -1,4 +1,4 @@
-"""EMBEDDING_LOOKUP of a table of integers with scales: the rows that are looked up are dequantized."""
+"""EMBEDDING_LOOKUP of a table of integers with scales: dequantizes the rows that it looks up."""
 
 import math
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def _lower(call: Call) -> list[Step]:
 
 
 def _packed(table: Operand) -> Operand | Const:
-    """Return the bytes of a table as stored: the file's own if they are there and do not change."""
+    """Return the bytes of a table as stored: the file's own if they are there and read-only."""
     stored = store(hybrid.integers(table), table.spec.type)
     if stored.flags.writeable:
         return Const(stored)

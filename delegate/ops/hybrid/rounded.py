@@ -27,9 +27,9 @@ _FLOATS = {cl_op.op: cl_op for table in (batch_matmul, depthwise_conv_2d, transp
 def _cl_op(
     of_reals: ClOp, by_reals: Lowering, x_position: int, rows: Callable[[Any, TensorSpec], tuple[int, int]]
 ) -> ClOp:
-    """Quantize inputs and run the float operator, by a lowering of it.
+    """Return the float operator on quantized and dequantized inputs.
 
-    rows: the number of rows, and their ``RowKind``.
+    by_reals: the lowering to use. rows: the number of rows, and their ``RowKind``.
     """
 
     def claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -74,7 +74,7 @@ def _depthwise() -> ClOp:
     cl_op = _cl_op(_FLOATS[DEPTHWISE_CONV_2D], _FLOATS[DEPTHWISE_CONV_2D].steps, 0, _images)
 
     def lower(call: Call) -> list[Step]:
-        """Make borders part of the image where a window may see nothing else: one NaN there makes all of it NaN."""
+        """Make borders part of the image if a window sees nothing else: a NaN in an image must make all of it NaN."""
         borders = _borders(call)
         if not borders:
             return cl_op.steps(call)
@@ -87,7 +87,7 @@ def _depthwise() -> ClOp:
 
 
 def _borders(call: Call) -> list[tuple[int, int]]:
-    """Return the zeros before and behind rows and columns; nothing if every window sees more than these."""
+    """Return the zeros before and after rows and columns; nothing if every window sees more than zeros."""
     options, pads, lengths = call.options, call.pads, call.input(0).shape[1:3]
     steps = (options.stride_h, options.dilation_h_factor), (options.stride_w, options.dilation_w_factor)
     found, alone = [], False

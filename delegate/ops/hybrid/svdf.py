@@ -1,4 +1,4 @@
-"""SVDF of floats with integer weights: quantized rows meet the features, and the weights of time are few."""
+"""SVDF of floats with integer weights: multiplies quantized rows by the features; dequantizes the few time weights."""
 
 from collections.abc import Sequence
 

@@ -17,7 +17,7 @@ from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTMOptions
 from litecl.interpreter.recurrent import integer_basic_lstm
 from litecl.interpreter.schema import TensorType
 
-_ZERO = 128  # of all activations
+_ZERO = 128  # the zero point of all activations
 
 
 def _claim(options: LSTMOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -32,12 +32,12 @@ def _claim(options: LSTMOptions, inputs: claims.Specs, outputs: Sequence[TensorS
         factor = integer_basic_lstm.factor_of(bias, outputs[1])
     except UnsupportedOp as error:
         return Refusal(str(error))
-    # The kernel of products rounds halves away from zero where it shifts to the right, and ruy rounds them up.
+    # With a shift to the right, the kernel of products rounds halves away from zero; ruy rounds them up.
     return Refusal("a bias with a scale below 2**-13") if factor.shift < 0 else None
 
 
 def _lower(call: Call) -> list[Step]:
-    """Outputs: activation, state, joined inputs, the gates' sums, then both again as the variables' values."""
+    """Lower the node. Outputs: activation, state, joined inputs, gates' sums, then the first two as new variables."""
     x, h, weights, bias, c = (call.input(i) for i in range(5))
     h_out, c_out, joined, sums, h_next, c_next = call.outputs
     (batch, depth), units = x.shape, h.shape[1]

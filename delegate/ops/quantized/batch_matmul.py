@@ -59,7 +59,7 @@ def _is_constant(y: TensorSpec) -> bool:
 
 
 def _claim_constant(options: BatchMatMulOptions, y: TensorSpec, out: TensorSpec) -> Refusal | None:
-    """Refuse scales that are not those of columns, and matrices that would be repeated too often."""
+    """Refuse scales other than per tensor or column, and matrices that would be repeated too often."""
     columns = len(y.static_shape) - (2 if options.adj_y else 1)
     how = y.quantization
     if how is None or (how.scale.size > 1 and (how.quantized_dimension, how.block_size) != (columns, 0)):
@@ -89,7 +89,7 @@ def _by_constant(call: Call) -> list[Step]:
 
 
 def _weights(options: BatchMatMulOptions, x: TensorSpec, y: TensorSpec, out: TensorSpec) -> Weights:
-    """Return a constant as the weights of one product that all share, or of each."""
+    """Return a constant as the weights of one product, if all share it, or of each."""
     assert y.data is not None
     columns_first = y.data if options.adj_y else y.data.swapaxes(-1, -2)
     if count(y.static_shape) > 1:

@@ -33,7 +33,7 @@ class WordProducts(Record):
 def claim(
     options: BatchMatMulOptions, x: TensorSpec, y: TensorSpec, out: TensorSpec, weights: Weights | None
 ) -> Refusal | None:
-    """Refuse zero points, and sums that float64 does not hold together with the factor's 15 bits.
+    """Refuse zero points, and sums that float64 cannot multiply exactly by a 15-bit factor.
 
     weights: the second factor, if it is packed ahead.
     """
@@ -76,7 +76,7 @@ def _widened(call: Call, of_bytes: Memory) -> tuple[Scratch, Launch]:
 
 
 def _largest(x: TensorSpec, y: TensorSpec, out: TensorSpec, depth: int, columns: int = 1) -> Weights:
-    """Return columns of weights of the largest magnitude, which have the factor of all, and the largest sums."""
+    """Return columns of weights of the largest magnitude, and so with the largest sums, and the factor of all."""
     product = np.float32(fixed_point.scale_of(x)) * np.float32(fixed_point.scale_of(y))  # in float32, as in TFLite
     factor = float(product) / float(fixed_point.scale_of(out))
     values, bias = np.full((1, columns, depth), limits(y.dtype)[0], np.int16), np.zeros((1, columns), np.int64)

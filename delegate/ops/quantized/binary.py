@@ -121,7 +121,7 @@ def _pair(low: int, high: int) -> int:
 
 
 def _cl_op(op: Op, function: str, sign: int | None) -> ClOp:
-    """Add or subtract. sign: of the second operand."""
+    """Return the operator of a sum or a product. sign: of a sum's second operand; None for a product."""
 
     def lower(call: Call) -> list[Step]:
         type_ = call.outputs[0].spec.type
@@ -168,8 +168,8 @@ def _divide(call: Call) -> list[Step]:
 
 
 def _quotients(call: Call) -> Array:
-    """Return the quotients of all pairs of bytes: by 0, which a kernel cannot report, the end of the range on the
-    dividend's side, and 0 of 0.
+    """Return the quotients of all pairs of bytes. Divisions by 0, which a kernel cannot report, yield the bound on the
+    dividend's side, and 0 / 0 yields 0.
     """
     a, b, c = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
     left, right = pairs(a, b)
@@ -183,7 +183,7 @@ def _quotients(call: Call) -> Array:
 
 
 def _comparison(op: Op) -> ClOp:
-    """Compare real numbers, each scaled to a fixed-point form. Words that are in order are compared as they are."""
+    """Compare real numbers, each scaled to fixed point. Order comparisons of 16-bit elements compare these directly."""
     by_order = op not in (compare.EQUAL, compare.NOT_EQUAL)
 
     def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:

@@ -35,7 +35,7 @@ _WEIGHTS = (*claims.BYTES, TensorType.INT4, TensorType.INT2)
 def claim_product(
     inputs: claims.Specs, outputs: Sequence[TensorSpec], options: Any, *, axis: int = 0, real: bool = False
 ) -> Refusal | None:
-    """Return a product of activations of 8 or 16 bits and constant weights of 8 bits or fewer.
+    """Refuse all but products of 8- or 16-bit activations and constant weights of 8 bits or fewer.
 
     axis: the weights' dimension of output channels. real: whether factors are applied in float64.
     """
@@ -56,7 +56,7 @@ def claim_product(
 
 
 def _claim_words(inputs: claims.Specs, out: TensorSpec, options: Any, axis: int, real: bool) -> Refusal | None:
-    """Refuse 16-bit activations and weights whose zero points are not 0."""
+    """Refuse 16-bit activations or weights with zero points, and sums that float64 cannot scale exactly."""
     x, filter_ = claims.given(inputs, 0), claims.given(inputs, 1)
     assert filter_.data is not None
     if filter_.type == TensorType.UINT8 or any(zero_point(spec) for spec in (x, filter_, out)):
@@ -123,9 +123,9 @@ def convolution(
     source: Memory | None = None,
     groups: Groups | None = None,
 ) -> Launch:
-    """Return the launch of quantized_conv_2d.cl on the first input of a call, ``into`` memory that is not its output.
+    """Return the launch of quantized_conv_2d.cl on a call's first input. into: memory to use in place of its output.
 
-    real: whether factors are applied in float64. source, groups: as in ``integer_product``.
+    real: whether factors are applied in float64. source, groups: see ``integer_product``.
     """
     x, out = call.input(0), call.outputs[0]
     plain = into is None and groups is None

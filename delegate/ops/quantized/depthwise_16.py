@@ -52,7 +52,7 @@ def _by_multiplier(weights: Weights, channels: int) -> Weights:
 
 
 def _padded(values: Array, lanes: int) -> Array:
-    """[multiplier, channels, taps] as 16-bit [multiplier, taps, lanes]."""
+    """Return [multiplier, channels, taps] as 16-bit [multiplier, taps, lanes]."""
     padded = np.zeros((values.shape[0], values.shape[2], lanes), np.int16)
     padded[..., : values.shape[1]] = values.swapaxes(1, 2)
     return padded

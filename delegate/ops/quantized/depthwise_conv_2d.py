@@ -1,4 +1,4 @@
-"""DEPTHWISE_CONV_2D of quantized tensors; several filters a channel are a convolution in groups."""
+"""DEPTHWISE_CONV_2D of quantized tensors; several filters per channel are a grouped convolution."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -30,7 +30,7 @@ _GROUP = 4  # rows of the kernel that are multiplied at once
 class QuantizedDepthwise(Record):
     """Arguments of quantized_depthwise_conv_2d.cl.
 
-    lanes: channels, in fours, including padded ones. parts: of weights of more than 8 bits. size: elements of x.
+    lanes: fours of channels, including padding. parts: bytes that add up to a weight. size: elements of x.
     """
 
     window: Geometry
@@ -54,7 +54,7 @@ def _claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) ->
 @dataclass(frozen=True)
 class _Share:
     """A work-item's share: ``rows`` and ``channels`` of the output, in vectors of ``width`` lanes, each of which
-    holds four channels. lines_whole: whether all pixels of a row are its own.
+    holds four channels. lines_whole: whether it computes all pixels of a row.
     """
 
     width: int
@@ -125,7 +125,7 @@ def _flat(g: Geometry, target: Target) -> int:
 
 
 def _cpu_share(g: Geometry, flat: int, target: Target) -> _Share:
-    """Return the share of a work-item of a CPU: whole lines, in vectors that channels fill, or several pixels do."""
+    """Return the share of a CPU's work-item: whole lines, in vectors filled by channels or by several pixels."""
     most = target.vector_width
     fitting = (width for width in (16, 8, 4) if width <= most and (4 * width <= g.channels or width == 4))
     width = most if flat > 1 else next(fitting)
@@ -135,13 +135,13 @@ def _cpu_share(g: Geometry, flat: int, target: Target) -> _Share:
 
 
 def _gpu_share(g: Geometry, flat: int, target: Target) -> _Share:
-    """Return that of a GPU: a few pixels of a line, of which whole vectors make one."""
+    """Return the share of a GPU's work-item: a few pixels of a line, in vectors if channels fill whole ones."""
     width = target.vector_width if g.channels % (4 * target.vector_width) == 0 else 1
     return _Share(width, 1, 4 * width, lines_whole=False)
 
 
 def _parts(weights: Weights) -> Array:
-    """Split weights less their zero point (-255 to 255) into signed bytes that add up to them: [parts, columns,
+    """Split weights minus their zero point (-255 to 255) into signed bytes that add up to them: [parts, columns,
     depth].
     """
     rest = weights.values[0].astype(np.int16) + weights.factor
@@ -153,7 +153,7 @@ def _parts(weights: Weights) -> Array:
 
 
 def _packed(parts: Array, shape: QuantizedDepthwise) -> Array:
-    """[parts, row groups, kernel_width, 4, lanes, 4 rows]."""
+    """Return the parts as [parts, row groups, kernel_width, 4, lanes, 4 rows]."""
     height, width, count, lanes = shape.window.kernel_height, shape.window.kernel_width, shape.parts, shape.lanes
     parts = parts.reshape(count, -1, height, width)
     groups = -(-height // _GROUP)

@@ -1,4 +1,4 @@
-"""The launch of DEPTHWISE_CONV_2D on bytes on processors whose vectors have 8 lanes: they multiply words in pairs."""
+"""The launch of DEPTHWISE_CONV_2D on bytes on CPUs with vectors of 8 lanes, which multiply words in pairs."""
 
 import numpy as np
 
@@ -30,8 +30,8 @@ class PairedDepthwise(Record):
 
 
 def suits(g: Geometry, target: Target) -> bool:
-    """Return whether the kernel computes a convolution with one filter a channel, and sooner than that of four rows at
-    once, whose vectors hold four times as many channels.
+    """Return whether the kernel can compute a convolution with one filter per channel, and faster than the kernel that
+    multiplies four rows at once, whose vectors hold four times as many channels.
     """
     near = g.dilation_x == 1 and g.kernel_width <= _WIDEST and g.stride_x <= _FARTHEST
     return target.vector_width == _LANES and _LANES <= g.channels < 4 * _LANES and near
@@ -63,7 +63,7 @@ def launch(call: Call, g: Geometry, weights: Weights) -> Launch:
 
 
 def _packed(weights: Weights, g: Geometry) -> Array:
-    """Return weights less their zero point as words, [row pairs, kernel_width, channels, 2 rows]."""
+    """Return weights minus their zero point as words, [row pairs, kernel_width, channels, 2 rows]."""
     words = (weights.values[0].astype(np.int16) + weights.factor).reshape(g.channels, g.kernel_height, g.kernel_width)
     padded = np.zeros((g.channels, -(-g.kernel_height // _ROWS) * _ROWS, g.kernel_width), np.int16)
     padded[:, : g.kernel_height] = words

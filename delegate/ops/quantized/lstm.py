@@ -54,7 +54,7 @@ def _is_coupled(inputs: claims.Specs) -> bool:
 
 
 def _has_8_bit_products(outputs: Sequence[TensorSpec]) -> bool:
-    """Return whether an output is followed by intermediates of that form."""
+    """Return whether the intermediates after an output are those of the form with 8-bit products."""
     return len(outputs) > _MOST_OUTPUTS
 
 
@@ -94,7 +94,7 @@ def _gate(gate: integer_lstm.Gate) -> IntegerGate:
 
 
 def _peephole(cell: integer_lstm.IntegerCell, together: int) -> Array | None:
-    """Return weights [rows, 3, units] where ``integer_lstm.Peephole`` has them: with a projection rows differ."""
+    """Return weights [rows, 3, units], laid out as in ``integer_lstm.Peephole``: with a projection rows differ."""
     peepholes = [None if gate is None else gate.peephole for gate in (cell.input, cell.forget, cell.output)]
     given = [peephole for peephole in peepholes if peephole is not None]
     if not given:

@@ -102,7 +102,7 @@ def _shifted_bytes(x: Operand, y: Operand, bounds: Bounds, target: Target) -> La
     share = elements("requantize", y.spec.size, target)
     least, most = integer_limits(x.spec.type)
     reach = most - least
-    up = min(max(least + bounds.zero - bounds.low, -reach), reach)  # of elements less the least of their type
+    up = min(max(least + bounds.zero - bounds.low, -reach), reach)  # of elements minus their type's least
     numbers = (-least, max(0, -up), min(reach, reach - up), up + bounds.low)
     args: tuple[Arg, ...] = (x, y, *share.args, *(np.int32(number) for number in numbers))
     return share.launch("shift_bytes", args, _defines(x.spec.type, y.spec.type), y.spec.size)

@@ -29,7 +29,7 @@ def _claim(options: SVDFOptions, inputs: claims.Specs, outputs: Sequence[TensorS
 
 
 def _lower(call: Call) -> list[Step]:
-    """Return the launches of the features' responses, rescaled to 16 bits, and of the memory of them."""
+    """Return the launches of the features' responses, rescaled to 16 bits, and of the filters over their history."""
     x, features, time, state = (call.input(i) for i in (0, 1, 2, STATE))
     out, (batch, depth), filters = call.outputs[0], x.shape, features.shape[0]
     scales = [np.float32(fixed_point.scale_of(operand.spec)) for operand in (x, features, time, state, out)]

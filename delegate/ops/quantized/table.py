@@ -64,7 +64,7 @@ def applied(op: Op, call: Call) -> Launch:
 
 
 def looked_up(table: Array, x: Operand, y: Operand | Scratch, type_: TensorType, target: Target) -> Launch:
-    """Return the launch that puts ``table[x]``, of a type, into ``y``."""
+    """Return the launch that writes ``table[x]``, of type ``type_``, to ``y``."""
     share = chunks("table", x.spec.size, target)
     defines: dict[str, str | int | float] = {"T": f"u{C_TYPES[x.spec.type].removeprefix('u')}", "R": C_TYPES[type_]}
     if x.spec.dtype.itemsize == stored(type_).itemsize == 1:
@@ -89,13 +89,13 @@ def _of_pairs(op: Op) -> ClOp:
 
 
 def pairs(a: TensorSpec, b: TensorSpec) -> tuple[Array, Array]:
-    """Return all elements of two types with each other, [elements of a, elements of b]."""
+    """Return all pairs of elements of two types, each as [elements of a, elements of b]."""
     left, right = np.meshgrid(elements(a), elements(b), indexing="ij")
     return left, right
 
 
 def looked_up_pairs(call: Call, table: Array) -> Launch:
-    """Return the launch that puts the result of every pair of bytes, from a table of all ``pairs``, into the output."""
+    """Return the launch that writes the result of every pair of bytes, from a table of all ``pairs``, to the output."""
     a, b, y = call.input(0), call.input(1), call.outputs[0]
     a, b, nest = together(a, b, y)
     share = schedule.elements("table", y.spec.size, call.target)
