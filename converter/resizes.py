@@ -7,7 +7,7 @@ from litecl.interpreter.ops.resize import RESIZE_BILINEAR, of_constant_size
 
 
 def with_one_option(model: Model) -> Model:
-    """Return a model that computes the same, whose RESIZE_BILINEARs to constant sizes all of LiteRT's kernels run."""
+    """Return an equivalent model whose RESIZE_BILINEARs to constant sizes run on all of LiteRT's kernels."""
     return replace(
         model,
         subgraphs=tuple(
