@@ -18,9 +18,7 @@ _GAIN = 0.98  # of the error without: a smaller gain isn't worth a product per r
 
 
 def factors(layers: Sequence[tuple[TensorSpec, Format]], moments: Moments) -> Array | None:
-    """Return float32 factors [depth] for the weights [units, depth] of layers that read one input; None if none
-    help.
-    """
+    """Return float32 factors [depth] for weights [units, depth] of layers that read one input; None if none help."""
     ones = np.ones(len(moments.products))
     best, bound = None, sum(_error(spec, form, moments, ones) for spec, form in layers) * _GAIN
     weights = np.concatenate([spec.data for spec, _ in layers if spec.data is not None]).astype(np.float64)

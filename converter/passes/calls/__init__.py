@@ -1,1 +1,3 @@
-"""Calls, branches and loops by name as functions that nodes own; what those functions compute is left alone."""
+"""Turns functions called by name, in calls, branches and loops, into functions that nodes own; ignores what they
+compute.
+"""

@@ -52,9 +52,7 @@ class Choices:
         return found[::-1]
 
     def within(self, budget: float) -> list[int] | None:
-        """Return each item's option so that sizes stay within a budget with the least harm; None if that is
-        impossible.
-        """
+        """Return each item's option so that sizes fit a budget with the least harm; None if that is impossible."""
         if budget < self.floor:
             return None
         left = min(int((budget - self.floor) / self.unit), self.picked.shape[1] - 1)

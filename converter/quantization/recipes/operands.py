@@ -14,9 +14,7 @@ _MIXES = 96  # of operands, over all sizes
 
 
 def positions_of(layer: Layer) -> Sequence[int]:
-    """Return the weight positions of a layer that is one node with several weights, such as a recurrent one; else
-    none.
-    """
+    """Return the weight positions of a layer that is one node with several weights, e.g. recurrent; else none."""
     found = [choice.forms for way in layer.ways for choice in way.chosen.values()] if layer.by_operand else []
     return [*found[0]] if len(layer.places) == 1 and found and len(found[0]) > 1 else []
 

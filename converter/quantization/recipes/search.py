@@ -1,6 +1,4 @@
-"""Searches bits per layer: the recipe with the smallest error within a size, or of the smallest size within an
-error.
-"""
+"""Searches bits per layer: the recipe with the smallest error within a size, or the smallest size within an error."""
 
 import math
 from collections.abc import Callable, Sequence

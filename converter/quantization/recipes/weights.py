@@ -89,9 +89,7 @@ class _Weights:
         return None if moments is None else rotated_moments(moments, size)
 
     def _scale(self) -> None:
-        """Scale the weights of dense layers and divide their inputs, with the same factors for all readers of an
-        input.
-        """
+        """Scale the weights of dense layers and divide their inputs, with the same factors for all readers."""
         groups: dict[int, list[int]] = {}
         for number in self._moments:
             node = self._graph.nodes[number]
