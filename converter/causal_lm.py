@@ -15,7 +15,7 @@ _LAST = 4  # tokens decoded one by one at the end of the text, to compare their 
 
 
 def prefills(cache_length: int, given: Sequence[int] | None) -> list[int]:
-    """Return the prefill lengths in order. Raises ConversionError if one doesn't fit the cache."""
+    """Return the prefill lengths in order. Raises ConversionError for lengths that caches can't have or hold."""
     if cache_length < 2:
         raise ConversionError(f"cache_length: expected at least 2 tokens, got {cache_length}")
     lengths = [n for n in _PREFILLS if n <= cache_length] if given is None else sorted({*given})

@@ -218,8 +218,8 @@ class Converter(TFLiteAttributes):
     def convert(self, observe: Observe | None = None, progress: Progress = silent) -> bytes:
         """Return the content of a .tflite file.
 
-        Raises ConversionError that names the operators it can't convert, and their places. Warns
-        (``ConversionWarning``) of operators that LiteRT lacks.
+        Raises ConversionError that says what can't be converted, and where. Warns (``ConversionWarning``) of operators
+        that LiteRT lacks.
 
         observe: called after each pass with its name and the module. progress: called during a bit search with the
         number of layers measured so far and the total.

@@ -1,4 +1,4 @@
-"""The keywords that every source of the converter takes."""
+"""The keywords of every source of the converter."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict

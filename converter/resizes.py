@@ -1,4 +1,4 @@
-"""Resizes of older litert-torch files, which set both align_corners and half_pixel_centers."""
+"""Fixes resizes of older litert-torch files, which set both align_corners and half_pixel_centers."""
 
 from dataclasses import replace
 

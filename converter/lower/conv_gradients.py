@@ -41,9 +41,7 @@ class _Axis:
 
     @property
     def covered(self) -> int:
-        """The number of elements from the first tap of the first step to the last tap of the last, including
-        padding.
-        """
+        """The number of elements from the first tap of the first step to the last tap of the last, with padding."""
         return (self.steps - 1) * self.stride + (self.taps - 1) * self.dilation + 1
 
     @property

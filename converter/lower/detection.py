@@ -42,7 +42,7 @@ def _softly_suppressed(b: Builder) -> Sequence[Value]:
     """Return indices, scores, and their number."""
     operands = _operands(b)
     if np.any(b.known(5, "sigma") > 0):
-        # TensorFlow only lowers the scores of overlapping boxes; TFLite also drops those above the threshold.
+        # TensorFlow only lowers the scores of overlapping boxes; TFLite also drops those beyond the threshold.
         operands[3] = b.const(_MORE_THAN_ALL, np.float32)
     wanted = (None if operands[2].data is None else int(operands[2].data),)
     types = (TensorType.INT32, TensorType.FLOAT32, TensorType.INT32)

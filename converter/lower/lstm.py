@@ -111,9 +111,7 @@ def _joined(b: Builder, dims: Value) -> Value:
 
 
 def _vector(b: Builder, number: Value) -> Value:
-    """Return a scalar as a vector of one element: if it is sliced from a vector, by a slice that keeps the
-    dimension.
-    """
+    """Return a scalar as a vector of one element; if it is sliced from a vector, by keeping the dimension."""
     if number.data is not None:
         return b.const(number.data.reshape(1))
     taken = number.producer

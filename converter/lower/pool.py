@@ -139,9 +139,7 @@ def _statistics(b: Builder) -> list[Value]:
 
 
 def _nothing(b: Builder, first: int) -> list[Value]:
-    """Return empty results for the outputs from ``first`` on, which TensorFlow's kernels only pass to their
-    gradients.
-    """
+    """Return empty results for outputs from ``first`` on, which TensorFlow's kernels only pass to gradients."""
     return [b.const(np.zeros(0, np.float32)) for _ in b.node.outputs[first:]]
 
 

@@ -56,7 +56,7 @@ def _cell(graph: Subgraph, number: int, node: Node) -> Cell | None:
     fixed = [*_WEIGHTS, *_BIASES]
     if not (plain and absent and all(_is_constant(graph, node.inputs[p]) for p in fixed)):
         return None
-    if any(len(graph.tensors[node.inputs[p]].static_shape) != 2 for p in _WEIGHTS):  # diagonals
+    if any(len(graph.tensors[node.inputs[p]].static_shape) != 2 for p in _WEIGHTS):  # diagonal weights
         return None
     hidden, memory = (node.inputs[p] for p in _STATES)
     writers = [_writer(graph, number, state) for state in (hidden, memory)]

@@ -58,7 +58,7 @@ class _Comparison:
         self._integer = QuantizedRunner(quantized, looks)
         self._results: dict[tuple[int, int], _Result] = {}
         self._outputs: dict[tuple[str, str], Difference] = {}
-        self._bound: dict[tuple[object, ...], Run] = {}  # kernels of nodes, by input shapes
+        self._bound: dict[tuple[object, ...], Run] = {}  # kernels, by node and input shapes
 
     def add(self, sample: Sample) -> None:
         """Run both models on a sample and add up the differences."""

@@ -35,7 +35,7 @@ from litecl.interpreter.schema import TensorType
 def quantize(
     model: Model, how: Quantization | None, progress: Progress = silent
 ) -> tuple[Model, QuantizationReport | None]:
-    """Return the model quantized by ``how``, and a report if activations are integers; None leaves the model unchanged.
+    """Return the quantized model, and a report for integer activations, recipes and searches; None only drops grids.
 
     A model from quantization-aware training computes with integers even if only int8 weights were asked for.
     progress: of a bit search.
@@ -61,7 +61,8 @@ def quantize(
 def _in_part(model: Model, how: Quantization) -> tuple[Model, QuantizationReport | None]:
     """Quantize only what some signatures run; return the model and the report.
 
-    Raises ConversionError for unknown keys, and if a chosen signature's subgraph is also run by another signature.
+    Inner subgraphs that other signatures run too stay in float. Raises ConversionError for unknown keys, and if another
+    signature runs a chosen signature's subgraph.
     """
     known = [signature.key for signature in model.signatures]
     if unknown := {*how.signatures} - {*known}:

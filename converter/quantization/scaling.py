@@ -46,7 +46,7 @@ def _candidates(weights: Array, squares: Array) -> Sequence[Array]:
 
 
 def _error(spec: TensorSpec, form: Format, moments: Moments, scale: Array) -> float:
-    """Return the squared error of the layer's results: the trace of ``e @ moments @ e.T``."""
+    """Return the mean squared error of the layer's results: the trace of ``e @ moments @ e.T``."""
     assert spec.data is not None
     plain = replace(form, method="minmax") if form.method == "gptq" else form
     changed, divided = scaled(spec, scale.astype(np.float32), moments)

@@ -166,7 +166,7 @@ def _arguments(body: Function, wanted: list[Value]) -> set[int]:
 
 
 def _join_limits(cond: Function) -> bool:
-    """count < a and count < b, with constants, becomes count < min(a, b); of two equal conditions one stays."""
+    """Turn count < a and count < b, with constants, into count < min(a, b); of two equal conditions keep one."""
     (result,) = cond.outputs
     both = result.producer
     if both is None or both.op != "LogicalAnd":

@@ -48,7 +48,7 @@ class ListNode:
         return self.emit("Cast", [value], _INT32, value.shape, DstT=_INT32)
 
     def pick(self, value: Value, index: Value) -> Value:
-        """value[index]"""
+        """Return value[index]."""
         shape = (*(index.shape or ()), *(value.shape or ())[1:])
         return self.emit("GatherV2", [value, index, self.const(0)], value.type, shape, batch_dims=0)
 
@@ -70,7 +70,7 @@ class ListNode:
         return self.emit("ConcatV2", [*parts, self.const(0)], parts[0].type, shape, N=len(parts))
 
     def part(self, value: Value, begin: Value | None, end: Value | None) -> Value:
-        """value[begin:end]"""
+        """Return value[begin:end]."""
         one, zero = self.const([1]), self.const([0])
         bounds = [zero if bound is None else self.vector(bound) for bound in (begin, end)]
         return self.emit(

@@ -148,7 +148,7 @@ def _swapped(function: Function, value: Value, name: str) -> Value:
 
 
 def _is_last_row(node: Node) -> bool:
-    """x[-1]"""
+    """Return whether a node is x[-1]."""
     if node.op != "StridedSlice":
         return False
     begin, stride = node.input(1).data, node.input(3).data

@@ -95,7 +95,7 @@ def _use_difference(function: Function, node: Node) -> None:
 
 
 def _join_factors(function: Function, node: Node) -> None:
-    """(x * a) * b becomes x * (a * b)."""
+    """Turn (x * a) * b into x * (a * b)."""
     found = match(_TWO_FACTORS, node.output)
     if found is None or node.output.type != TensorType.FLOAT32 or found["x"].rank != node.output.rank:
         return

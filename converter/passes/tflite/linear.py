@@ -52,7 +52,7 @@ def fold_linear(function: Function) -> bool:
 
 
 def _fold(function: Function, node: Node) -> bool:
-    """conv(x) + c, conv(x) - c and conv(x) * c become conv'(x)."""
+    """Turn conv(x) + c, conv(x) - c and conv(x) * c into conv'(x)."""
     found = _operands(node)
     producer = None if found is None else found[0].producer
     if found is None or producer is None or function.only_user(found[0]) is not node:
@@ -101,7 +101,7 @@ def _absorb(producer: Node, node: Node, per_channel: Array) -> None:
 
 
 def _fold_factor(function: Function, node: Node) -> bool:
-    """conv(x * c) with a scalar c becomes conv'(x); images are scaled this way."""
+    """Turn conv(x * c) with a scalar c into conv'(x); images are scaled this way."""
     if node.op is not MUL:
         return False
     found, user = _operands(node), function.only_user(node.output)
@@ -150,7 +150,7 @@ def _is_activated(node: Node) -> bool:
 
 
 def _sink_reshape(function: Function, node: Node) -> bool:
-    """f(reshape(conv(x))) becomes reshape(f(conv(x))) if f works per channel and the reshape keeps channels."""
+    """Turn f(reshape(conv(x))) into reshape(f(conv(x))) if f works per channel and the reshape keeps channels."""
     if node.op not in _ELEMENTWISE:
         return False
     found = _operands(node) if node.op in _FOLDS else (node.input(0), np.zeros(1))

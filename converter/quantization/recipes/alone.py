@@ -27,7 +27,7 @@ class Part:
 def alone(model: Model, places: Sequence[Place]) -> Part:
     """Return a layer's nodes as a model whose file shrinks by as many bytes as the whole model's.
 
-    A constant that other nodes read too becomes an output, which keeps it in float.
+    A constant that other nodes read too becomes an output, which keeps it in the file.
     """
     own = set(places)
     others = {

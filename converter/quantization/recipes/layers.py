@@ -52,7 +52,7 @@ class Layer:
 def layers_of(model: Model, *, widened: bool) -> list[Layer]:
     """Return the layers of a model that have weights. Each one's first way leaves it in float.
 
-    widened: dequantize all weights; otherwise only those that no kernel multiplies as integers.
+    widened: whether to dequantize all weights, or only those that no kernel multiplies as integers.
     """
     return [layer for group in _groups(model) if len((layer := _layer(model, group, widened)).ways) > 1]
 

@@ -40,7 +40,7 @@ class Priced:
     """A model with prices.
 
     samples: to measure layer inputs on. measured: how many of them to compare outputs on.
-    widened: dequantize all weights, or only those that no kernel multiplies as integers.
+    widened: whether to dequantize all weights, or only those that no kernel multiplies as integers.
     progress: receives the number of layers measured so far, and the total.
 
     A layer's bytes are those it adds to the file, to within the padding of constants. Its error is measured by running
