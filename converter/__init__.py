@@ -1,7 +1,6 @@
 """Convert TensorFlow and PyTorch models to TensorFlow Lite.
 
-``Quantization`` declares how to quantize. Write your own fusions with ``Fusion``, ``Composite``, ``Builder`` and
-``Value``.
+``Quantization`` declares how to quantize; ``Fusion``, ``Composite``, ``Builder`` and ``Value`` serve your own fusions.
 """
 
 from litecl.converter.converter import Converter

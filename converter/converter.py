@@ -37,8 +37,8 @@ class Converter(TFLiteAttributes):
     open. ``Options`` lists the other keywords. TensorFlow is imported only when the model is converted. ``report``
     describes the last conversion. TFLiteConverter's attributes, such as ``optimizations``, work as they do there.
 
-    keep_sources: keep each signature's original function in ``sources``, from inputs to results by name, to compare
-        with.
+    keep_sources: keep each signature's original function in ``sources``, from inputs to results by name, for
+        comparison.
     """
 
     _OWN = frozenset(
@@ -69,9 +69,7 @@ class Converter(TFLiteAttributes):
     def from_keras_model(
         cls, model: Any, input_shapes: Shapes | None = None, **options: Unpack[Options]
     ) -> "Converter":
-        """Take a Keras model (Keras 3 or tf_keras) in inference mode: Sequential, functional, or subclassed and called
-        once.
-        """
+        """Take a Keras 3 or tf_keras model in inference mode: Sequential, functional, or subclassed and called once."""
 
         def load(self: Converter) -> dict[str, Module]:
             take = _frontends().from_keras_model

@@ -37,8 +37,7 @@ def rounding_of(node: Node) -> Rounding | None:
 
 
 def grid_of(node: Node, data: Array) -> Grid | None:
-    """Return the symmetric 8-bit grid of a constant that a FakeQuant node rounds; None for other nodes and for more
-    than 8 bits.
+    """Return the symmetric 8-bit grid of a constant that a FakeQuant node of up to 8 bits rounds, else None.
 
     The rounded numbers are multiples of a step. If they lie within 127 steps, the grid uses that step and is exact.
     """

@@ -37,9 +37,7 @@ class Caches:
         return self.updated[-1]
 
     def seen(self, window: int | None) -> Any:
-        """Return which slots each token sees, [tokens, slots]: its own and at most ``window`` - 1 before it (None:
-        all).
-        """
+        """Return which slots each token sees, [tokens, slots]: itself and those before, at most ``window`` in all."""
         slots, positions = tf.range(self.slots), self.positions[:, None]
         seen = slots <= positions
         return seen if window is None else seen & (slots > positions - window)

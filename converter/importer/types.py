@@ -44,9 +44,7 @@ def proto_dims(shape: Any) -> Dims | None:
 
 
 def attribute(attr: Any) -> Any:
-    """Return an AttrValue as a Python value: lists as tuples, types as TensorType, functions as Callee, tensors as
-    arrays.
-    """
+    """Return an AttrValue in Python: lists as tuples, types as TensorType, functions as Callee, tensors as arrays."""
     kind = attr.WhichOneof("value")
     if kind is None:
         return None

@@ -25,17 +25,13 @@ from litecl.interpreter.ops.unique import UNIQUE
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 CONVERSION = Rule(states=(0,))
-"""The rule of a FAKE_QUANT that becomes a conversion. Its input doesn't count as an activation: it may have any scale
-or none.
-"""
+"""The rule of a FAKE_QUANT that becomes a conversion. Its input, no activation, may have any scale or none."""
 
 _BITS = {TensorType.INT8: 8, TensorType.INT16: 16}
 _CLAMPS = {RELU: (0.0, inf), RELU6: (0.0, 6.0), RELU_0_TO_1: (0.0, 1.0), RELU_N1_TO_1: (-1.0, 1.0)}
 _POSITIVE = (ActivationFunctionType.RELU, ActivationFunctionType.RELU6)
 _MIXING = (AVERAGE_POOL_2D, RESIZE_BILINEAR, UNIQUE, TOPK_V2)
-"""Operators whose operands and results share a scale, but for which clamping operands isn't the same as clamping
-results.
-"""
+"""Operators with one scale for operands and results, for which clamping before differs from clamping after."""
 
 
 @dataclass(frozen=True)

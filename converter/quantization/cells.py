@@ -97,17 +97,13 @@ def watching(graph: Subgraph, number: int, observer: Observer) -> Callable[[Sequ
 
 
 def memory_scale(values: Range) -> Affine:
-    """Return the scale of a 16-bit cell state: the smallest power of two, at least 1, that covers the range, over
-    2**15.
-    """
+    """Return the scale of a 16-bit cell state, 2**-15 times the smallest power of two >= 1 that covers the range."""
     largest = max(-values.low, values.high)
     bits = max(math.ceil(math.log2(largest)), 0) if largest > 0 else 0
     return given(2.0 ** (bits - 15), 0)
 
 
 def intermediates(hidden: Affine) -> list[TensorSpec]:
-    """Return the specs of a layer's intermediates: the gates, which only layer normalization uses, and the hidden
-    state.
-    """
+    """Return the specs of a layer's intermediates: gates (used only by layer normalization) and hidden state."""
     gates = [TensorSpec(TensorType.INT16, (), quantization=given(_GATE_SCALE, 0)) for _ in _GATES]
     return [*gates, TensorSpec(TensorType.INT8, (), quantization=hidden)]

@@ -14,8 +14,7 @@ from litecl.interpreter.run.shapes import outputs_of
 def with_constant_weights(model: Model) -> Model:
     """Return a model whose weights are constants where they follow from constants alone.
 
-    Conversion leaves large constants of few distinct numbers to be computed at run time, but integer kernels need
-    constants.
+    Conversion leaves large constants made from few numbers to run time, but integer kernels need constants.
     """
     return replace(model, subgraphs=tuple(map(_folded, model.subgraphs)))
 

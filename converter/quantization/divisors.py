@@ -1,6 +1,4 @@
-"""Finds divisors that quantization rounds to zero or nearly: kernels can't divide by zero, and one step from it is
-inaccurate.
-"""
+"""Finds divisors that quantization rounds to zero, which kernels can't divide by, or nearly, which is inaccurate."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -133,8 +133,9 @@ class _Assignment:
         return Scales(tensors, of_operands)
 
     def _compared(self, number: int, rule: Rule, known: Mapping[Use, Affine]) -> dict[Use, Affine]:
-        """Return the other operand's scale for constants that are zero, which have none of their own, and for limits
-        that it holds, so that comparisons are exact.
+        """Return the scale of the other operand for constants that need it.
+
+        These are zeros, which have no scale of their own, and limits that it holds, so that comparisons are exact.
         """
         node = self._graph.nodes[number]
         members = [member for _, member in self._operands(number, rule)]

@@ -95,9 +95,7 @@ class Inserted:
         return replace(self._graph, tensors=tensors, nodes=tuple(node.moved(moved) for node in nodes)), places
 
     def _compact(self, nodes: Sequence[Node]) -> tuple[tuple[TensorSpec, ...], dict[int, int]]:
-        """Return the tensors and their new indices; replacements take the places of tensors that nothing reads any
-        more.
-        """
+        """Return the tensors and their new indices; replacements take the places of unread tensors."""
         count = len(self._graph.tensors)
         tensors, moved = self.tensors[:count], {t: t for t in (ABSENT, *range(count))}
         read = {t for node in nodes for t in node.inputs} | set(self._graph.outputs)
@@ -113,9 +111,7 @@ class Inserted:
         return tuple(tensors), moved
 
     def _rotation(self, source: int, target: int, size: int, custom: bool) -> list[Node]:
-        """Return the nodes of a rotation: LiteRT's custom operator, or a product with a matrix, between RESHAPEs if
-        needed.
-        """
+        """Return a rotation's nodes: LiteRT's custom operator, or a matrix product, between RESHAPEs if needed."""
         spec = self.tensors[source]
         if custom and spec.static_shape[-1] % size == 0 and len(spec.static_shape) in (2, 3):
             return [self._node(HADAMARD_ROTATION, (source,), target, HadamardRotationOptions(size, (1,) * size))]

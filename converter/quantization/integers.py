@@ -36,9 +36,9 @@ def quantize_model(
     known: Mapping[int, Known],
     refused: Mapping[int, Mapping[int, str]] | None = None,
 ) -> tuple[Model, Mapping[int, Quantized]]:
-    """Return the integer model, and the outcome of each subgraph in ``known``; other subgraphs, as of loops and
-    branches, stay in float. The model has signatures, even if it had none.
+    """Return the integer model, and the outcome of each subgraph in ``known``.
 
+    Other subgraphs, such as those of loops and branches, stay in float. The model has signatures, even if it had none.
     refused: nodes that stay in float, with the reason, by subgraph and number.
     """
     given = refused or {}

@@ -54,8 +54,7 @@ class Quantization:
     skip: layers that stay in float: operator names (``"SOFTMAX"``), or ``fnmatch`` patterns of tensor names, which
         match a whole name or adjacent parts between slashes (``"dense_1"``).
     recipe: a recipe of litert-quantizer (ai-edge-quantizer): a list of entries, the path of a JSON file with one, or a
-        name such as "dynamic_wi4b32_afp32". Replaces ``weights``, ``activations``, ``per_channel``, ``block`` and
-        ``skip``.
+        name such as "dynamic_wi4b32_afp32". Replaces weights, activations, per_channel, block and skip.
     budget: the file size, in bytes or as "40MB" or "40MiB"; ``min_sqnr_db``: the lowest signal-to-noise ratio of any
         output, in decibels. Either chooses the bits of each layer by the error it causes on ``data``. The report has
         the recipe. Weights stay integers where LiteRT has kernels, and are widened elsewhere.

@@ -1,3 +1,1 @@
-"""Turns functions called by name, in calls, branches and loops, into functions that nodes own; ignores what they
-compute.
-"""
+"""Turns functions called by name into functions that nodes own; ignores what they compute."""

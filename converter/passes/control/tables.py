@@ -12,8 +12,7 @@ _FILLS = ("InitializeTableV2", "LookupTableImportV2")
 def fill_tables(function: Function) -> None:
     """Drop initializers of static tables with constant content; a table not filled before gets that content.
 
-    TensorFlow fills such a table once. An initializer with other content, which TensorFlow refuses at run time, stays,
-    to be refused later.
+    TensorFlow fills such a table once. An initializer with other content, which fails in TensorFlow, is refused later.
     """
     for node in [node for node in function.nodes if node.op in _FILLS]:
         table, handle = _table(node), node.input(0)

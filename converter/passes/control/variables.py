@@ -38,8 +38,7 @@ def changed_variables(modules: Iterable[Module]) -> set[Variable]:
 def freeze_variables(module: Module, changed: set[Variable]) -> None:
     """Replace reads of variables other than ``changed`` by constants, in every function.
 
-    ``module.variables`` lists the others. Handles are no longer passed around; each node that reads or writes a
-    variable names it.
+    ``module.variables`` lists the others. Nodes no longer pass on handles; those that read or write a variable name it.
     """
     used: set[Variable] = set()
     for function in module.main.walk():

@@ -1,5 +1,4 @@
-"""Folds per-channel additions and products into the convolution or matrix product before them, and scalar products into
-the one after them.
+"""Folds per-channel sums and products into the layer before them, and scalar products into the layer after them.
 
 This removes batch normalisation, as scale * (w * x + b) + offset = (scale * w) * x + (scale * b + offset).
 """
