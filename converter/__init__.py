@@ -1,7 +1,6 @@
-"""From TensorFlow to TensorFlow Lite.
+"""Convert TensorFlow and PyTorch models to TensorFlow Lite.
 
-``Fusion``, ``Composite``, ``Builder`` and ``Value`` serve to write your own fusions. ``Quantization``
-declares how a model is quantized.
+``Quantization`` declares how to quantize; ``Fusion``, ``Composite``, ``Builder`` and ``Value`` serve your own fusions.
 """
 
 from litecl.converter.converter import Converter

@@ -1,4 +1,4 @@
-"""Checks a causal language model that was given caches: against the one without, on a text that fills them."""
+"""Checks a causal language model with KV caches against the original, on a text that fills the caches."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -11,11 +11,11 @@ from litecl.interpreter.graph import CONTEXT_LENGTH, Array, Model
 from litecl.interpreter.interpreter import Interpreter
 
 _PREFILLS = (8, 32)
-_LAST = 4  # tokens that are read one by one at the end of the text, with their logits
+_LAST = 4  # tokens decoded one by one at the end of the text, to compare their logits
 
 
 def prefills(cache_length: int, given: Sequence[int] | None) -> list[int]:
-    """Return the lengths of prefills in order. Raises ConversionError for those that caches do not hold."""
+    """Return the prefill lengths in order. Raises ConversionError for lengths that caches can't have or hold."""
     if cache_length < 2:
         raise ConversionError(f"cache_length: expected at least 2 tokens, got {cache_length}")
     lengths = [n for n in _PREFILLS if n <= cache_length] if given is None else sorted({*given})
@@ -25,10 +25,10 @@ def prefills(cache_length: int, given: Sequence[int] | None) -> list[int]:
 
 
 def checked(model: Model, length: int, logits_of: Callable[[Array], Array], tolerance: float) -> Model:
-    """Return a model with its ``CONTEXT_LENGTH`` and lookups, after its caches were filled with random tokens.
+    """Fill the model's caches with random tokens; return it with its ``CONTEXT_LENGTH`` and EMBEDDING_LOOKUPs.
 
     logits_of: the logits [tokens, vocabulary] of a text [tokens] without caches. tolerance: of the largest logit.
-    Raises ConversionError where the last logits are others: a layer that mixes tokens was not given a cache.
+    Raises ConversionError if the logits differ: some layer that mixes tokens has no cache.
     """
     model = replace(model, subgraphs=tuple(map(with_embeddings, model.subgraphs)))
     tokens, expected = _text(length, logits_of)
@@ -45,7 +45,7 @@ def checked(model: Model, length: int, logits_of: Callable[[Array], Array], tole
 
 
 def _text(length: int, logits_of: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """Return random tokens and their logits. Raises ConversionError where these are probabilities."""
+    """Return random tokens and their logits. Raises ConversionError if the model returns probabilities."""
     words = logits_of(np.ones(2, np.int32)).shape[-1]
     tokens = np.random.default_rng(0).integers(1, max(2, words), length).astype(np.int32)  # 0 may be padding
     try:
@@ -60,7 +60,7 @@ def _text(length: int, logits_of: Callable[[Array], Array]) -> tuple[Array, Arra
 
 
 def _steps(model: Model, tokens: Array) -> Iterator[tuple[int, Array]]:
-    """Read a text, the widest steps first; yield the position of every token that is read alone, and its logits."""
+    """Read a text, widest steps first; yield position and logits of each token that is decoded alone."""
     interpreter, length = Interpreter(model), len(tokens)
     runners = {_width(each.key): interpreter.get_signature_runner(each.key) for each in model.signatures}
     details = runners[1].get_input_details()
@@ -77,5 +77,5 @@ def _steps(model: Model, tokens: Array) -> Iterator[tuple[int, Array]]:
 
 
 def _width(key: str) -> int:
-    """Return how many tokens a signature takes."""
+    """Return how many tokens a signature takes per call."""
     return int(key.removeprefix("prefill_")) if key != "decode" else 1

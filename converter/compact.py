@@ -1,4 +1,4 @@
-"""A model without the tensors that a rewrite has left over."""
+"""Removes tensors that a rewrite left unused."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -20,9 +20,7 @@ def compact(model: Model) -> Model:
 
 
 def compact_graph(graph: Subgraph, named: Iterable[int] = ()) -> tuple[Subgraph, dict[int, int]]:
-    """Return the subgraph without tensors that nothing in it uses and that are not ``named``, and the new index of each
-    that stays, ABSENT too.
-    """
+    """Return the subgraph without unused tensors, except ``named``, and a map from old to new index (ABSENT too)."""
     nodes = (t for node in graph.nodes for t in (*node.inputs, *node.outputs, *node.intermediates))
     used = sorted({*graph.inputs, *graph.outputs, *named, *nodes} - {ABSENT})
     place = {t: new for new, t in enumerate(used)} | {ABSENT: ABSENT}

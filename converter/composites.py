@@ -1,4 +1,4 @@
-"""Composites: calls of functions that represent one operation, whatever their bodies compute."""
+"""Composites: function calls that stand for one operation, whatever their bodies compute."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from litecl.converter.graph import Node, Value
 
 @dataclass(frozen=True, eq=False)
 class Composite:
-    """A call of a function that is marked ``_implements`` or ``api_implements``: what it is said to be, on what.
+    """A call of a function marked ``_implements`` or ``api_implements``.
 
-    attrs: the attributes given with the name; of a function marked ``api_implements``, those of the function.
-    inputs: the operands; ``data`` is known of those that are constant. outputs: the results, with their ``users``.
+    attrs: those given with the name; for ``api_implements``, the function's own.
+    inputs: the operands; constants have ``data``. outputs: the results, with their ``users``.
     """
 
     name: str
@@ -22,6 +22,6 @@ class Composite:
 
 
 def composite_of(node: Node) -> Composite:
-    """Return the composite that a node is, as a fusion gets to see it."""
+    """Return the composite that a fusion sees for a node."""
     inputs = [node.input(i) for i in range(len(node.inputs))]
     return Composite(node.attrs["name"], node.attrs["attrs"], inputs, node.outputs)

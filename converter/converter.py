@@ -1,4 +1,4 @@
-"""The public converter: TensorFlow models in, the bytes of a .tflite file out."""
+"""The public converter: takes a TensorFlow or PyTorch model, returns the bytes of a .tflite file."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -31,14 +31,14 @@ _DEFAULT_SIGNATURE = "serving_default"
 
 
 class Converter(TFLiteAttributes):
-    """Converts a model of TensorFlow or PyTorch to TensorFlow Lite, without Flex operators.
+    """Converts a TensorFlow or PyTorch model to TensorFlow Lite, without Flex operators.
 
-    Use one of the ``from_*`` constructors. ``input_shapes`` maps names of inputs to their shapes; None or -1 leaves a
-    dimension open. ``Options`` are the other keywords. TensorFlow is imported when the model is converted. ``report``
-    describes the last conversion. TFLiteConverter's attributes, such as ``optimizations``, work as there.
+    Use one of the ``from_*`` constructors. ``input_shapes`` maps input names to shapes; None or -1 leaves a dimension
+    open. ``Options`` lists the other keywords. TensorFlow is imported only when the model is converted. ``report``
+    describes the last conversion. TFLiteConverter's attributes, such as ``optimizations``, work as they do there.
 
-    keep_sources: keep in ``sources``, by signature, the function in TensorFlow, from inputs to results by name, to
-        compare with.
+    keep_sources: keep each signature's original function in ``sources``, from inputs to results by name, for
+        comparison.
     """
 
     _OWN = frozenset(
@@ -69,9 +69,7 @@ class Converter(TFLiteAttributes):
     def from_keras_model(
         cls, model: Any, input_shapes: Shapes | None = None, **options: Unpack[Options]
     ) -> "Converter":
-        """Take a Keras model, of Keras 3 or tf_keras, in inference mode: Sequential, functional, or subclassed and
-        called once.
-        """
+        """Take a Keras 3 or tf_keras model in inference mode: Sequential, functional, or subclassed and called once."""
 
         def load(self: Converter) -> dict[str, Module]:
             take = _frontends().from_keras_model
@@ -83,17 +81,17 @@ class Converter(TFLiteAttributes):
     def from_keras_causal_lm(
         cls, model: Any, cache_length: int, prefill_lengths: Sequence[int] | None = None, **options: Unpack[Options]
     ) -> "Converter":
-        """Take a causal language model of Keras 3, and give it caches of keys and values, as Google's exporter does.
+        """Take a causal language model of Keras 3, and give it KV caches as Google's exporter does.
 
-        model: one of KerasHub (``keras_hub.models.CausalLM``), or one of tokens [batch, tokens] to logits [batch,
-        tokens, vocabulary] with causal ``MultiHeadAttention`` or ``GroupQueryAttention``; its masks of padding are
-        not used. cache_length: how many tokens the caches hold. prefill_lengths: how many tokens are read at once; by
-        default 8 and 32, where the caches hold so many.
+        model: a KerasHub model (``keras_hub.models.CausalLM``), or a model from tokens [batch, tokens] to logits
+        [batch, tokens, vocabulary] with causal ``MultiHeadAttention`` or ``GroupQueryAttention``; its padding masks are
+        ignored. cache_length: tokens the caches hold. prefill_lengths: tokens per prefill call; by default 8 and 32, if
+        the caches hold them.
 
-        The signatures are ``prefill_8``, ``prefill_32``, ... and ``decode``, of ``tokens`` [1, n], ``input_pos`` [n]
-        and the caches ``kv_cache_k_0``, ``kv_cache_v_0``, ..., which are outputs too; decode returns ``logits`` [1, 1,
-        vocabulary]. The last logits of a text that fills the caches are compared with Keras': other ones are a
-        ConversionError.
+        The signatures are ``prefill_8``, ``prefill_32``, ... and ``decode``. They take ``tokens`` [1, n], ``input_pos``
+        [n] and the caches ``kv_cache_k_0``, ``kv_cache_v_0``, ..., and return the caches; decode also returns
+        ``logits`` [1, 1, vocabulary]. The last logits of a text that fills the caches are compared with Keras'. Raises
+        ConversionError if they differ.
         """
         lengths = causal_lm.prefills(cache_length, prefill_lengths)
 
@@ -115,7 +113,7 @@ class Converter(TFLiteAttributes):
         input_shapes: Shapes | None = None,
         **options: Unpack[Options],
     ) -> "Converter":
-        """Take a SavedModel, by default all its signatures; each becomes a subgraph, ``serving_default`` the first."""
+        """Take a SavedModel, by default with all its signatures. Each becomes a subgraph, ``serving_default`` first."""
         keys = list(signature_keys or [])
 
         def load(self: Converter) -> dict[str, Module]:
@@ -132,7 +130,7 @@ class Converter(TFLiteAttributes):
         input_shapes: Shapes | None = None,
         **options: Unpack[Options],
     ) -> "Converter":
-        """Take ConcreteFunctions, as ``tf.function(...).get_concrete_function(...)`` gives them.
+        """Take ConcreteFunctions, as returned by ``tf.function(...).get_concrete_function(...)``.
 
         trackable_obj: the owner of the variables, kept alive until ``convert``.
         """
@@ -155,7 +153,7 @@ class Converter(TFLiteAttributes):
         input_shapes: Shapes | None = None,
         **options: Unpack[Options],
     ) -> "Converter":
-        """Take a GraphDef without variables (.pb or .pbtxt), between named tensors."""
+        """Take a GraphDef without variables (.pb or .pbtxt), cut at the named tensors."""
 
         def load(self: Converter) -> dict[str, Module]:
             take = _frontends().from_frozen_graph
@@ -173,11 +171,11 @@ class Converter(TFLiteAttributes):
         fp16_safe: Any = None,
         roll_up: bool = True,
     ) -> "Converter":
-        """Take a ``torch.export.ExportedProgram``, or the path of a .pt2 file; litert-torch converts it.
+        """Take a ``torch.export.ExportedProgram`` or the path of a .pt2 file; litert-torch converts it.
 
-        Dimensions that the program leaves open stay so where operators can compute their sizes; ``input_shapes``, by
-        the names of the program's inputs, fixes them. roll_up: as in ``from_tflite``. Raises ConversionError without
-        litert-torch (``pip install 'litecl[torch]'``), and where it or litecl cannot convert the program.
+        The program's dynamic dimensions stay open where operators can compute their sizes. ``input_shapes``, by the
+        program's input names, fixes them. roll_up: as in ``from_tflite``. Raises ConversionError without litert-torch
+        (``pip install 'litecl[torch]'``), and if litert-torch or litecl can't convert the program.
         """
 
         def load(self: Converter) -> Model:
@@ -198,36 +196,38 @@ class Converter(TFLiteAttributes):
         fp16_safe: Any = None,
         roll_up: bool = True,
     ) -> "Converter":
-        """Take a ready model in float, by its path, its content or as a ``Model``, to quantize or rescale it.
+        """Take a float TFLite model, by path, content or as a ``Model``, to quantize or rescale it.
 
-        roll_up: make one operator or loop of an LSTM, a GRU or a simple layer that is written step by step, if it is
-        proved to compute the same; ``report.fusions`` has them.
+        roll_up: replace an unrolled LSTM, GRU or simple recurrent layer by one operator or loop, if that is proved to
+        compute the same; ``report.fusions`` lists them.
         """
         return cls(lambda self: reader.read(model), roll_up=roll_up, quantize=quantize, fp16_safe=fp16_safe)
 
     @property
     def fuses_layers(self) -> bool:
-        """True if recurrent layers become operators rather than loops."""
+        """True if recurrent layers become fused operators rather than loops."""
         return self._options.get("lstm", "fused") == "fused"
 
     def register_fusion(self, fusion: Fusion) -> "Converter":
-        """Convert composites of a name by ``fusion``, which is asked before those built in and registered earlier."""
+        """Convert composites by ``fusion``. Later registrations are tried first, built-in fusions last."""
         self._fusions.insert(0, fusion)
         return self
 
     def convert(self, observe: Observe | None = None, progress: Progress = silent) -> bytes:
-        """Return the content of a .tflite file. Raises ConversionError that names what cannot be converted, and where;
-        warns (``ConversionWarning``) of operators that LiteRT does not have.
+        """Return the content of a .tflite file.
 
-        observe: called with the name of every pass that has run, and the module as it is then. progress: called by a
-        search for bits with the number of layers that are measured, and of all.
+        Raises ConversionError that says what can't be converted, and where. Warns (``ConversionWarning``) of operators
+        that LiteRT lacks.
+
+        observe: called after each pass with its name and the module. progress: called during a bit search with the
+        number of layers measured so far and the total.
         """
         content = writer.write(self._converted(observe, progress))
         self.report = replace(self.report, size_bytes=len(content))
         return content
 
     def convert_to_model(self, observe: Observe | None = None) -> Model:
-        """Return the model as data, as ``litecl.interpreter.Interpreter`` takes it too."""
+        """Return the model as data; ``litecl.interpreter.Interpreter`` takes it too."""
         return self._converted(observe)
 
     def _converted(self, observe: Observe | None, progress: Progress = silent) -> Model:
@@ -247,11 +247,11 @@ class Converter(TFLiteAttributes):
         self.report = replace(report.of(model), quantization=quantization, rescaled=rescaled)
         self._check_custom(model)
         if self.report.warning:
-            warnings.warn(self.report.warning, ConversionWarning, stacklevel=3)  # in the code that converts
+            warnings.warn(self.report.warning, ConversionWarning, stacklevel=3)  # points at the caller of convert
         return model
 
     def _made(self, modules: dict[str, Module], observe: Observe | None) -> tuple[Model, ConversionReport]:
-        """Return the model that TensorFlow's modules become, in float."""
+        """Convert TensorFlow modules to a float model."""
         from litecl.converter.importer.compose import compose
         from litecl.converter.importer.execute import evaluate, infer_shapes
 
@@ -295,7 +295,7 @@ def _exported_program() -> Any:
 
 
 def _frontends() -> Any:
-    # TensorFlow is imported late: it takes seconds and half a gigabyte.
+    # Import TensorFlow late: it takes seconds and half a gigabyte.
     from litecl.converter.importer import frontends
 
     return frontends

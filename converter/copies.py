@@ -1,7 +1,7 @@
-"""Copies of values that LiteRT would overwrite: ``interpreter/overwritten.py`` says which, and why.
+"""Copies values that LiteRT would overwrite; ``interpreter/overwritten.py`` explains which, and why.
 
-The last step of a conversion, so that nothing takes the copies out again. A copy is a RESHAPE to the shape that the
-tensor has; LiteRT gives it memory of its own where it reads an input or makes an output of a subgraph.
+This is the last step of a conversion, so that nothing removes the copies. A copy is a RESHAPE to the same shape; LiteRT
+gives it its own memory if it reads an input or makes an output of a subgraph.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ _HANDLES = (TensorType.RESOURCE, TensorType.VARIANT)
 
 
 def copy_handed_on(model: Model) -> Model:
-    """Return the model with a copy of every output that needs memory of its own."""
+    """Return the model with a copy of every output that needs its own memory."""
     graphs = list(model.subgraphs)
     for index, outputs in groupby(handed_on(model), lambda one: one.subgraph):
         graphs[index] = _with_copies(graphs[index], [one.output for one in outputs])

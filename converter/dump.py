@@ -8,7 +8,7 @@ from litecl.interpreter.whole_files import put_text
 
 
 class Dump:
-    """Writes ``NNN_name.txt`` after every pass that changed something, as ``observe`` of ``Converter.convert``."""
+    """An ``observe`` for ``Converter.convert`` that writes ``NNN_name.txt`` after every pass that changed something."""
 
     def __init__(self, directory: str | Path) -> None:
         self._directory = Path(directory)

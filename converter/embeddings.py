@@ -1,7 +1,7 @@
-"""Tables of a language model as EMBEDDING_LOOKUP reads them, which Google's exporter writes: GATHER has fewer kernels.
+"""Looks up rows of a language model's tables by EMBEDDING_LOOKUP, as Google's exporter does: GATHER has fewer kernels.
 
-Quantized, they have a scale for every row, and four bits if asked for. A table that also makes the logits, by
-FULLY_CONNECTED, is then stored once, for all signatures.
+Quantized tables get a scale per row, and four bits if asked for. A table that FULLY_CONNECTED reads too, to compute the
+logits, is stored once for all signatures.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from litecl.interpreter.schema import TensorType
 
 
 def with_embeddings(graph: Subgraph) -> Subgraph:
-    """Return a subgraph whose GATHERs of rows of constants, by indices of known shape, are EMBEDDING_LOOKUPs."""
+    """Replace GATHERs of constant rows, with indices of known shape, by EMBEDDING_LOOKUPs."""
     tensors = list(graph.tensors)
     nodes = [new for node in graph.nodes for new in _lookup(tensors, node)]
     return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))
@@ -60,6 +60,6 @@ def _reshape(tensors: list[TensorSpec], x: int, y: int) -> Node:
 
 
 def _push(tensors: list[TensorSpec], like: int, shape: tuple[int, ...]) -> int:
-    """Add a tensor for another one in rows."""
+    """Add a tensor like another one, flattened to rows."""
     tensors.append(replace(tensors[like], shape=shape, name=f"{tensors[like].name}/rows", data=None, quantization=None))
     return len(tensors) - 1

@@ -1,4 +1,4 @@
-"""From the converter's graph to a Model."""
+"""Writes the converter's graph as a Model."""
 
 import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -26,7 +26,7 @@ _OPTIONS: Mapping[Operator, Callable[..., Any]] = {IF: IfOptions, WHILE: WhileOp
 def emit(modules: dict[str, Module]) -> Model:
     """Return the model whose signatures, by key, are the modules' entry points.
 
-    Functions that nodes own become subgraphs after these. Variables are set by a subgraph that runs once.
+    Node bodies become subgraphs after the entry points. A subgraph that runs once initialises the variables.
     """
     program = _Program(len(modules))
     variables = {v.key: v for module in modules.values() for v in module.variables if not _is_compared(v)}
@@ -45,20 +45,20 @@ def emit(modules: dict[str, Module]) -> Model:
 
 
 class _Program:
-    """The subgraphs of a model, those of the entry points first."""
+    """The subgraphs of a model, entry points first."""
 
     def __init__(self, entries: int) -> None:
         self.subgraphs: list[Subgraph | None] = [None] * entries
 
     def add(self, function: Function) -> int:
-        """Add the subgraph that a function becomes and return its index."""
+        """Add a function as a subgraph and return its index."""
         index = len(self.subgraphs)
         self.subgraphs.append(None)
         self.subgraphs[index] = _Emitter(self, function).subgraph(function.name)
         return index
 
     def initialiser(self, variables: Sequence[Variable]) -> int:
-        """Add a subgraph that gives variables the values they have now, and return its index."""
+        """Add a subgraph that initialises variables to their present values, and return its index."""
         function = Function("initialise", [], [])
         for variable in variables:
             if isinstance(variable, Table):
@@ -72,12 +72,12 @@ class _Program:
         return self.add(function)
 
     def finished(self) -> tuple[Subgraph, ...]:
-        """Return all subgraphs, once each is made."""
+        """Return all subgraphs."""
         return tuple(subgraph for subgraph in self.subgraphs if subgraph is not None)
 
 
 def _is_compared(variable: Variable) -> bool:
-    """Return whether a variable is a table whose content lies in constants."""
+    """Return whether a variable is a table that is searched in constants instead of a hash table."""
     return isinstance(variable, Table) and not is_hashed(variable)
 
 
@@ -98,7 +98,7 @@ class _Emitter:
         self._names: dict[str, int] = {}
 
     def subgraph(self, name: str, initial: int | None = None) -> Subgraph:
-        """Return the function as a subgraph, which first of all runs the one that sets variables if there is one."""
+        """Return the function as a subgraph; it first runs the initialiser, if there is one."""
         function = self._function
         inputs = tuple(map(self.index, function.inputs))
         nodes = [] if initial is None else [Node(CALL_ONCE, (), (), CallOnceOptions(initial))]
@@ -107,7 +107,7 @@ class _Emitter:
         return Subgraph(tuple(self._tensors), inputs, outputs, tuple(nodes), name)
 
     def index(self, value: Value) -> int:
-        """Return the tensor of a value; equal constants share one."""
+        """Return the index of a value's tensor; equal constants share one."""
         if value in self._indices:
             return self._indices[value]
         if value.data is None:
@@ -129,7 +129,7 @@ class _Emitter:
         return Node(node.op, inputs, outputs, options, version=node.op.versions.start)
 
     def _unique(self, name: str) -> str:
-        """Return a name that no tensor has: litert-quantizer refuses a file in which two have one."""
+        """Return an unused tensor name: litert-quantizer rejects files with duplicate names."""
         found, count = name, self._names.get(name, 0)
         while count and found in self._names:
             found = f"{name}_{count}"
@@ -159,7 +159,7 @@ class _Emitter:
 
 
 def _rounded(grid: Grid, type_: TensorType) -> Quantization:
-    """Return the scales of constants in INT8; of floats only the ranges, which quantization may ask for."""
+    """Return the scales of an INT8 constant; for floats only the ranges, in case quantization asks for them."""
     if type_ == TensorType.INT8:
         scale = (grid.high / 127).astype(np.float32)
         return Quantization(scale, np.zeros(scale.size, np.int64), grid.axis)

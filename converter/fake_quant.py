@@ -1,4 +1,4 @@
-"""TensorFlow's FakeQuant operators, by which quantization-aware training rounds numbers to few bits."""
+"""TensorFlow's FakeQuant operators, which simulate rounding in quantization-aware training."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ FAKE_QUANTS = ("FakeQuantWithMinMaxArgs", *OF_VARIABLES)
 
 @dataclass(frozen=True)
 class Rounding:
-    """The range that a FakeQuant operator rounds to, [1] or one for each index of the last dimension, and how."""
+    """How a FakeQuant operator rounds. low, high: [1], or one element per index of the last dimension."""
 
     low: Array
     high: Array
@@ -23,7 +23,7 @@ class Rounding:
 
 
 def rounding_of(node: Node) -> Rounding | None:
-    """Return what a FakeQuant node does; None for other nodes, and where its range is computed by the model."""
+    """Return how a FakeQuant node rounds; None for other nodes, and if the model computes the range."""
     if node.op not in FAKE_QUANTS:
         return None
     bits, narrow = int(node.attrs["num_bits"]), bool(node.attrs["narrow_range"])
@@ -37,10 +37,9 @@ def rounding_of(node: Node) -> Rounding | None:
 
 
 def grid_of(node: Node, data: Array) -> Grid | None:
-    """Return the grid of eight bits, around zero, that holds what a FakeQuant node makes of a constant; None for other
-    nodes and where it rounds to more than eight bits.
+    """Return the symmetric 8-bit grid of a constant that a FakeQuant node of up to 8 bits rounds, else None.
 
-    The numbers are multiples of a step. If they lie within 127 steps, the grid has that step, and keeps them exactly.
+    The rounded numbers are multiples of a step. If they lie within 127 steps, the grid uses that step and is exact.
     """
     rounding = rounding_of(node)
     if rounding is None or rounding.num_bits > 8:

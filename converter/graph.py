@@ -1,6 +1,6 @@
-"""The converter's graph: small, mutable, holding TensorFlow's operators at first and TFLite's at the end.
+"""The converter's graph: small and mutable, with TensorFlow's operators at first and TFLite's at the end.
 
-A pass rewires values and adds nodes in any order; ``Function.tidy`` then drops what nothing needs and sorts the rest.
+Passes rewire values and add nodes in any order. ``Function.tidy`` then drops dead nodes and sorts the rest.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,12 +20,12 @@ Operator = str | OwnOp | Op | ControlOp
 
 @dataclass(eq=False)
 class Value:
-    """A tensor: the result of a node, an input of the function, or a constant (``data``).
+    """A tensor: a node's result, a function input, or a constant (``data``).
 
-    shape: None where not even the rank is known; None for a dimension that is known only at run time.
-    variable: the one that a resource tensor is a handle of. is_state: whether an operator updates it in place.
-    grid: of a constant that quantization-aware training has rounded; of one in INT8, what its integers stand for.
-    users: the nodes that read it, once for every operand.
+    shape: None if not even the rank is known; a None dimension is known only at run time.
+    variable: the variable that a resource tensor refers to. is_state: whether an operator updates it in place.
+    grid: of a constant rounded by quantization-aware training; for INT8, the range its integers represent.
+    users: the nodes that read it, once per operand.
     """
 
     type: TensorType
@@ -40,12 +40,12 @@ class Value:
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions, where it is known."""
+        """The number of dimensions, or None if unknown."""
         return None if self.shape is None else len(self.shape)
 
     @property
     def static_shape(self) -> tuple[int, ...] | None:
-        """The shape if every dimension is known, else None."""
+        """The shape, or None if a dimension is unknown."""
         if self.shape is None or None in self.shape:
             return None
         return tuple(d for d in self.shape if d is not None)
@@ -55,14 +55,14 @@ class Value:
 
 
 class Node:
-    """An operator at work.
+    """An operator applied to operands.
 
-    op: the name of a TensorFlow operator, or the record of one of the converter's own or of a TFLite one.
-    options: attributes by name, or for a TFLite operator an instance of ``op.options``.
-    effects: those of the operator itself, without those of its bodies.
+    op: the name of a TensorFlow operator, or the record of an internal or a TFLite operator.
+    options: attributes by name; for a TFLite operator, an instance of ``op.options``.
+    effects: the operator's own, without those of its bodies.
     name: the place in the user's model.
-    bodies: the functions that this node alone runs: branches of an If, condition and body of a While, the
-        decomposition of a composite. They see nothing but their arguments.
+    bodies: functions that only this node runs: branches of an If, condition and body of a While, the decomposition of a
+        composite. They see only their arguments.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Node:
             value.producer = self
 
     def rewire(self, inputs: Sequence[Value | None]) -> None:
-        """Read other values from now on."""
+        """Replace the operands."""
         for value in self.inputs:
             if value is not None:
                 value.users.remove(self)
@@ -97,19 +97,19 @@ class Node:
                 value.users.append(self)
 
     def become(self, op: Operator, inputs: Sequence[Value | None], options: Any) -> None:
-        """Turn into another operator with the same results, and that operator's effects."""
+        """Turn into another operator with the same results, and take on its effects."""
         self.op, self.options, self.effects = op, options, _effects_of(op)
         self.rewire(inputs)
 
     def copied(self, copies: Mapping[Value, Value]) -> "Node":
-        """Return a copy that reads and makes copies of values; its bodies are cloned."""
+        """Return a copy with values mapped to their copies; bodies are cloned."""
         inputs = [None if value is None else copies[value] for value in self.inputs]
         outputs = [copies[value] for value in self.outputs]
         bodies = [body.clone() for body in self.bodies]
         return Node(self.op, inputs, outputs, self.options, self.name, bodies, self.effects)
 
     def input(self, position: int) -> Value:
-        """Return an operand that must be there."""
+        """Return an operand. Raises ConversionError if it is missing."""
         value = self.inputs[position] if position < len(self.inputs) else None
         if value is None:
             raise ConversionError(f"{self}: operand {position} is missing")
@@ -122,7 +122,7 @@ class Node:
 
     @property
     def attrs(self) -> Mapping[str, Any]:
-        """The attributes of a TensorFlow operator or an internal one."""
+        """The attributes of a TensorFlow or internal operator."""
         assert isinstance(self.op, str | OwnOp), f"{self} is not TensorFlow's"
         return self.options  # type: ignore[no-any-return]
 
@@ -133,7 +133,7 @@ class Node:
 
     @property
     def writes(self) -> bool:
-        """True if the node must run, whether or not its results are read: it or one of its bodies has effects."""
+        """True if the node must run even if nothing reads its results: it or one of its bodies has side effects."""
         return self.effects is Effects.WRITES or any(node.writes for body in self.bodies for node in body.nodes)
 
     def __str__(self) -> str:
@@ -151,7 +151,7 @@ class Function:
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
     def add(self, node: Node, before: Node | None = None) -> Node:
-        """Add a node, to be sorted in by ``tidy``, or to run right before another one."""
+        """Add a node at the end, for ``tidy`` to sort, or right before another one."""
         self.nodes.insert(len(self.nodes) if before is None else self.nodes.index(before), node)
         return node
 
@@ -163,19 +163,19 @@ class Function:
         name: str,
         **attrs: Any,
     ) -> Value:
-        """Add a node with attributes and return its result, of the type and shape of ``like``."""
+        """Add a node with attributes and return its result, which has the type and shape of ``like``."""
         type_, shape = (like.type, like.shape) if isinstance(like, Value) else like
         return self.add(Node(op, inputs, [Value(type_, shape, name)], attrs, name)).output
 
     def walk(self) -> "Iterator[Function]":
-        """Return the functions that the nodes own, innermost first, and then this one."""
+        """Yield the functions that nodes own, innermost first, then this one."""
         for node in list(self.nodes):
             for body in node.bodies:
                 yield from body.walk()
         yield self
 
     def clone(self) -> "Function":
-        """Return a copy that shares nothing but the data of constants, bodies included."""
+        """Return a deep copy, bodies included; only constants' data is shared."""
         values = [*self.inputs, *self.outputs, *(v for node in self.nodes for v in (*node.inputs, *node.outputs) if v)]
         copies = {value: replace(value, producer=None, users=[]) for value in values}
         nodes = [node.copied(copies) for node in self.nodes]
@@ -183,7 +183,7 @@ class Function:
         return Function(self.name, inputs, outputs, nodes, self.attrs)
 
     def replace(self, old: Value, new: Value) -> None:
-        """Let every reader of ``old`` read ``new``."""
+        """Make every reader of ``old`` read ``new``."""
         if old is new:
             return
         for user in set(old.users):
@@ -191,22 +191,22 @@ class Function:
         self.outputs = [new if value is old else value for value in self.outputs]
 
     def replace_node(self, node: Node, values: Sequence[Value]) -> None:
-        """Let readers of the results of ``node`` read ``values``; the node reads and does nothing any more."""
+        """Make readers of the node's results read ``values``; the node is then dead."""
         for old, new in zip(node.outputs, values, strict=True):
             self.replace(old, new)
         node.effects = Effects.PURE
         node.rewire(())
 
     def only_user(self, value: Value) -> Node | None:
-        """Return the node that alone reads ``value``, if there is one and the caller does not get the value too."""
+        """Return the only node that reads ``value``; None if there are several, or if ``value`` is an output."""
         return value.users[0] if len(value.users) == 1 and not self.is_output(value) else None
 
     def is_output(self, value: Value) -> bool:
-        """Return whether the caller gets the value."""
+        """Return whether the value is an output of the function."""
         return any(value is output for output in self.outputs)
 
     def tidy(self) -> None:
-        """Drop nodes that nothing needs, and sort the others, in their present order where that is one."""
+        """Drop dead nodes and sort the rest topologically, keeping the present order if possible."""
         live = self._live()
         kept = [node for node in self.nodes if node in live]
         for node in self.nodes:
@@ -226,7 +226,7 @@ class Function:
         return live
 
     def check(self) -> None:
-        """Raise AssertionError where the links between values and nodes do not hold together."""
+        """Raise AssertionError if links between values and nodes are inconsistent."""
         known = set(self.inputs)
         for node in self.nodes:
             for value in node.inputs:
@@ -246,13 +246,13 @@ class Function:
 
 @dataclass(eq=False)
 class Module:
-    """A whole program: the entry point with the names of its arguments and results, and the functions that it calls.
+    """A whole program: the entry point with its argument and result names, and the functions it calls.
 
-    functions: TensorFlow's library of functions, until every node that calls one has its own.
-    reshaped: whether the shapes of the inputs were changed, so that those of all other values are out of date.
-    variables: those that the program changes, once they are known.
-    place: tells from the name of a node the line of the user's code that made it, None where that is not known.
-    source: what computes the same in TensorFlow, by the names of inputs and results; only where it was asked for.
+    functions: TensorFlow's function library, until every caller owns its callee.
+    reshaped: whether input shapes were changed, which makes all other shapes stale.
+    variables: those that the program changes, once known.
+    place: maps a node's name to the line of user code that made it, or None.
+    source: the same function in TensorFlow, by input and result names; only if asked for.
     """
 
     main: Function
@@ -266,12 +266,12 @@ class Module:
 
 
 def constant(data: Array, name: str = "", grid: Grid | None = None) -> Value:
-    """Return a value that is known."""
+    """Return a constant value."""
     return Value(TensorType.of(data.dtype), data.shape, name, data, grid=grid)
 
 
 def _effects_of(op: Operator) -> Effects:
-    """Return the effects of an operator; of TFLite's that write, ``Builder.write`` tells the node."""
+    """Return an operator's effects. TFLite operators that write get theirs from ``Builder.write``."""
     if isinstance(op, OwnOp):
         return op.effects
     if isinstance(op, Op):

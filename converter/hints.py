@@ -1,4 +1,4 @@
-"""Alternatives to operators that cannot be converted."""
+"""Suggests alternatives to operators that cannot be converted."""
 
 from collections.abc import Mapping
 
@@ -71,5 +71,5 @@ GENERAL = "Express it with other operators, or keep it out of the model and run 
 
 
 def hint(op: str) -> str:
-    """Return what to write instead of an operator of TensorFlow."""
+    """Return what to write instead of a TensorFlow operator."""
     return HINTS.get(op, GENERAL)

@@ -1,4 +1,4 @@
-"""The keywords that every source of the converter takes."""
+"""The keywords of every source of the converter."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
@@ -12,13 +12,13 @@ _LSTM = ("fused", "while")
 class Options(TypedDict, total=False):
     """The keywords of every ``from_*``.
 
-    lstm: "fused" makes one operator of a recurrent layer if possible; "while" keeps its loop.
-    quantize: None keeps the model in float32; "float16" stores weights in halves, "int8" in bytes with scales, "int4"
-        those of dense layers in four bits (dynamic range: activations stay float32); a ``Quantization`` has all
+    lstm: "fused" makes a recurrent layer one operator if possible; "while" keeps its loop.
+    quantize: None keeps the model in float32. "float16" stores weights as float16, "int8" as int8 with scales, "int4"
+        those of dense layers in four bits (dynamic range: activations stay float32). A ``Quantization`` has all
         options, such as integer activations.
-    fp16_safe: representative data, as ``Quantization.data``, or True for random inputs: weights are rescaled by powers
-        of two so that no activation is beyond the range of 16-bit floats, where results stay the same to the last bit.
-        ``report.rescaled`` says what was rescaled, and what could not be.
+    fp16_safe: representative data, as in ``Quantization.data``, or True for random inputs. Weights are rescaled by
+        powers of two so that no activation leaves the float16 range, if results stay bit-identical. ``report.rescaled``
+        lists what was rescaled, and what could not be.
     """
 
     lstm: Literal["fused", "while"]
@@ -27,7 +27,7 @@ class Options(TypedDict, total=False):
 
 
 def check(options: Mapping[str, Any]) -> None:
-    """Raise ConversionError for unknown keywords, for values that they do not take, and for those that clash."""
+    """Raise ConversionError for unknown keywords, wrong values, and keywords that clash."""
     unknown = sorted(options.keys() - Options.__annotations__.keys())
     if unknown:
         raise ConversionError(f"expected options {sorted(Options.__annotations__)}, got {unknown}")

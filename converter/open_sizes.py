@@ -1,4 +1,4 @@
-"""The shapes of a model with open dimensions: they follow from sizes with which the model runs."""
+"""Infers the shapes of a model with open dimensions by trying sizes that it can run with."""
 
 import itertools
 import re
@@ -13,19 +13,19 @@ from litecl.interpreter.ops.reshape import RESHAPE
 from litecl.interpreter.run import shapes
 
 Sizes = tuple[int, int]
-"""That of a batch, and of all other dimensions that are open."""
+"""Batch size, and the size of all other open dimensions."""
 
 _FIRST: tuple[Sizes, ...] = ((1, 1), (1, 8), (1, 32), (1, 128), (1, 256), (8, 8), (32, 32), (256, 256))
-_RANKS = range(5)  # of inputs whose rank is unknown
-_EVERY = 64  # sizes from 1 to this are all tried
-_MOST = 1 << 16  # elements of a RESHAPE whose divisors are tried
+_RANKS = range(5)  # tried for inputs of unknown rank
+_EVERY = 64  # all sizes up to this are tried
+_MOST = 1 << 16  # divisors are tried for RESHAPEs of up to this many elements
 
 
 def with_shapes(model: Model, entries: int) -> Model:
-    """Return the model with the shapes that follow from the inputs of its first subgraphs.
+    """Return the model with the shapes that follow from the inputs of its first ``entries`` subgraphs.
 
-    Open dimensions get the first of some sizes that the model can be run with; an open batch is 1 if it can be.
-    Raises ConversionError where there is none, which names the inputs whose shapes are to be given.
+    Open dimensions get the first candidate sizes that work; an open batch is 1 if possible.
+    Raises ConversionError if none works, and names the inputs that need shapes.
     """
     try:
         known = shapes.propagate(model, {i: _shapes(model.subgraphs[i], _FIRST[0]) for i in range(entries)})
@@ -36,7 +36,7 @@ def with_shapes(model: Model, entries: int) -> Model:
 
 
 def _searched(model: Model, entries: int) -> tuple[shapes.Known, ...]:
-    """Return what is known of the tensors once each entry has sizes with which it can be run by itself."""
+    """Return the known tensor shapes, with sizes searched for each entry point by itself."""
     given = {i: _fitting(model, i) for i in range(entries)}
     try:
         return shapes.propagate(model, given)
@@ -45,7 +45,7 @@ def _searched(model: Model, entries: int) -> tuple[shapes.Known, ...]:
 
 
 def _fitting(model: Model, entry: int) -> Sequence[Shape]:
-    """Return shapes of the inputs that an entry can be run with. Raises ConversionError if none is found."""
+    """Return input shapes that an entry point can run with. Raises ConversionError if there are none."""
     failures: dict[tuple[Shape, ...], ModelError] = {}
     for sizes, rank in itertools.product(_candidates(model), _RANKS):
         given = tuple(_shapes(model.subgraphs[entry], sizes, rank))
@@ -62,7 +62,7 @@ def _fitting(model: Model, entry: int) -> Sequence[Shape]:
 
 
 def _candidates(model: Model) -> Iterator[Sizes]:
-    """Return sizes in the order in which they are tried, the likely ones first."""
+    """Yield candidate sizes, likely ones first."""
     yield from _FIRST
     numbers = sorted({*range(1, _EVERY + 1), *_divisors(model)})
     for ways in ([(1, n) for n in numbers], [(n, 1) for n in numbers], [(n, n) for n in numbers]):
@@ -71,7 +71,7 @@ def _candidates(model: Model) -> Iterator[Sizes]:
 
 
 def _divisors(model: Model) -> set[int]:
-    """Return the sizes that a dimension can have which fills the shape of a RESHAPE."""
+    """Return the divisors of RESHAPEs' element counts."""
     counts = set()
     for graph in model.subgraphs:
         for node in graph.nodes:
@@ -82,7 +82,7 @@ def _divisors(model: Model) -> set[int]:
 
 
 def _shapes(subgraph: Subgraph, sizes: Sizes, rank: int = 0) -> list[Shape]:
-    """Return the shapes of the inputs, open dimensions being of some sizes, and of a rank where it is unknown."""
+    """Return the input shapes with open dimensions set to ``sizes``, and unknown ranks to ``rank``."""
     batch, size = sizes
     declared = _declared(subgraph, rank)
     return [tuple(d if d >= 0 else size if axis else batch for axis, d in enumerate(s)) for s in declared]
@@ -94,7 +94,7 @@ def _declared(subgraph: Subgraph, rank: int = 0) -> list[tuple[int, ...]]:
 
 
 def _told(model: Model, entry: int, failure: ModelError) -> str:
-    """Return the text of the error: where and why, and the inputs whose open dimensions nothing fits."""
+    """Return the error message: where and why, and the inputs with open dimensions."""
     said = f"{_place(model, failure)}: {failure}"
     names = {tensor: name for s in model.signatures if s.subgraph == entry for name, tensor in s.inputs.items()}
     subgraph = model.subgraphs[entry]
@@ -109,7 +109,7 @@ def _told(model: Model, entry: int, failure: ModelError) -> str:
 
 
 def _place(model: Model, failure: ModelError) -> str:
-    """Return the name of what the node computes that an error comes from."""
+    """Return the name of the first result of the node that an error comes from."""
     for note in getattr(failure, "__notes__", ()):
         found = re.search(r"subgraph (\d+), node (\d+)", note)
         if found is not None:

@@ -1,8 +1,8 @@
-"""A model with open dimensions, made of two that were converted for two sets of sizes.
+"""Builds a model with open dimensions from two that were converted with different sizes.
 
-Whatever differs between the two follows from the sizes: shapes of tensors become open, and constants that hold a size
-are replaced by what the operators compute from their operands (-1 in RESHAPE and SLICE, the end of a dimension in
-STRIDED_SLICE, broadcasting in arithmetic). Any other difference cannot be kept open.
+Each difference between the two must follow from the sizes. Tensor shapes become open, and operators compute constants
+that hold a size from their operands (-1 in RESHAPE and SLICE, the end of a dimension in STRIDED_SLICE, broadcasting in
+arithmetic). Any other difference can't be kept open.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,11 +29,11 @@ from litecl.interpreter.schema import TensorType
 _SHAPES: Mapping[Op | ControlOp, int] = {RESHAPE: 1, BROADCAST_TO: 1, FILL: 0, SLICE: 2}
 """The operands that are shapes."""
 
-_FREE: Mapping[Op | ControlOp, Sequence[str]] = {RESHAPE: ("new_shape",)}  # options that say the same as an operand
+_FREE: Mapping[Op | ControlOp, Sequence[str]] = {RESHAPE: ("new_shape",)}  # options that repeat an operand
 
 
 def opened(first: Model, second: Model) -> Model:
-    """Return a model for all sizes. Raises ConversionError that names the operator that depends on them otherwise."""
+    """Return a model for all sizes. Raises ConversionError that names an operator which can't adapt."""
     if len(first.subgraphs) != len(second.subgraphs):
         raise ConversionError(_message("the model", "has other subgraphs"))
     pairs = zip(first.subgraphs, second.subgraphs, strict=True)
@@ -53,7 +53,7 @@ def _opened(a: Subgraph, b: Subgraph) -> Subgraph:
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """A node of two subgraphs."""
+    """The same node in both subgraphs."""
 
     a: Subgraph
     b: Subgraph
@@ -61,21 +61,21 @@ class _Pair:
     other: Node
 
     def specs(self, position: int) -> tuple[TensorSpec, TensorSpec]:
-        """Return an operand in both."""
+        """Return an operand's specs in both models."""
         return self.a.tensors[self.node.inputs[position]], self.b.tensors[self.other.inputs[position]]
 
     def constants(self, position: int) -> tuple[Array, Array]:
-        """Return a constant operand in both."""
+        """Return a constant operand's data in both models."""
         a, b = self.specs(position)
         assert a.data is not None and b.data is not None
         return a.data, b.data
 
     def lengths(self, position: int, axis: int) -> list[int]:
-        """Return the size of an operand along an axis, in both."""
+        """Return an operand's size along an axis in both models."""
         return [spec.static_shape[axis] for spec in self.specs(position)]
 
     def changed(self) -> set[int]:
-        """Return the positions of the constants that differ."""
+        """Return the positions of constants that differ."""
         present = [p for p, t in enumerate(self.node.inputs) if t != ABSENT and self.specs(p)[0].data is not None]
         return {p for p in present if not np.array_equal(*self.constants(p))}
 
@@ -86,7 +86,7 @@ class _Pair:
 
 
 class _Opening:
-    """The tensors of a subgraph as they open. other: the tensor of the second subgraph for each of the first."""
+    """The tensors of the first subgraph, being opened. other: maps them to tensors of the second."""
 
     def __init__(self, a: Subgraph, b: Subgraph) -> None:
         self._a, self._b = a, b
@@ -106,7 +106,7 @@ class _Opening:
         self.other[t] = other
 
     def add(self, pair: _Pair) -> None:
-        """Add a node for all sizes, after those that compute a shape for it."""
+        """Add a node for all sizes, after the nodes that compute its shape."""
         node, free = pair.node, _FREE.get(pair.node.op, ())
         if _options(node, free) != _options(pair.other, free) or not self._reads_alike(pair):
             raise pair.error("has other options or operands")
@@ -122,7 +122,7 @@ class _Opening:
         self.nodes.append(node)
 
     def _with_shape(self, pair: _Pair, changed: set[int]) -> Node:
-        """Return a node that reads a shape of sizes of inputs. Raises ConversionError if they do not give it."""
+        """Return a node that reads a shape computed from input sizes. Raises ConversionError if that is impossible."""
         position = _SHAPES.get(pair.node.op)
         sizes = None if position is None or changed != {position} else self._sizes(pair, position)
         if sizes is None or position is None:
@@ -132,7 +132,7 @@ class _Opening:
         return replace(pair.node, inputs=tuple(inputs), options=options)
 
     def _sizes(self, pair: _Pair, position: int) -> list[int | tuple[int, int]] | None:
-        """Return the elements of a shape: numbers, and inputs with an axis of each."""
+        """Return the elements of a shape: numbers, or (input, axis) pairs."""
         known = {
             pair_: (t, axis)
             for t, other in zip(self._a.inputs, self._b.inputs, strict=True)
@@ -150,7 +150,7 @@ class _Opening:
         return (self._a, t), (self._b, other)
 
     def _gathered(self, sizes: Sequence[int | tuple[int, int]], name: str) -> int:
-        """Return a new tensor [rank] with the sizes."""
+        """Add nodes that compute a tensor [rank] of the sizes."""
         numbers = [size for size in sizes if isinstance(size, int)]
         read = list(dict.fromkeys(size[0] for size in sizes if not isinstance(size, int)))
         parts, places, first = [], {}, 0
@@ -183,7 +183,7 @@ class _Opening:
         return len(self.specs) - 1
 
     def _reads_alike(self, pair: _Pair) -> bool:
-        """Return whether both nodes read constants, or the same tensors."""
+        """Return whether both nodes read constants or corresponding tensors."""
         operands = zip(pair.node.inputs, pair.other.inputs, strict=False)
         return len(pair.node.inputs) == len(pair.other.inputs) and all(
             self.other[t] == other
@@ -193,7 +193,7 @@ class _Opening:
         )
 
     def _with_constants(self, inputs: Sequence[int], constants: Mapping[int, Array]) -> tuple[int, ...]:
-        """Return operands with other constants, apart from the old ones, which other nodes may read."""
+        """Return operands with new constants; the old ones stay, since other nodes may read them."""
         found = list(inputs)
         for position, data in constants.items():
             found[position] = self._push(replace(self.specs[found[position]], shape=data.shape, data=data))
@@ -208,7 +208,7 @@ _Opened = tuple[Node, Mapping[int, Array]] | None
 
 
 def _reshape(pair: _Pair, changed: set[int]) -> _Opened:
-    """Return a RESHAPE to a shape in which -1 stands for the size that differs."""
+    """Return a RESHAPE with -1 for the size that differs."""
     before, after = pair.constants(1)
     shape = np.where(before == after, before, -1).astype(np.int32)
     if changed != {1} or np.count_nonzero(shape == -1) != 1:
@@ -217,7 +217,7 @@ def _reshape(pair: _Pair, changed: set[int]) -> _Opened:
 
 
 def _slice(pair: _Pair, changed: set[int]) -> _Opened:
-    """Return a SLICE that reaches to the end of the dimensions whose sizes differ."""
+    """Return a SLICE that reaches to the end of dimensions whose sizes differ."""
     if changed != {2} or pair.specs(1)[0].data is None:
         return None
     begins, sizes = pair.constants(1), pair.constants(2)
@@ -230,7 +230,7 @@ def _slice(pair: _Pair, changed: set[int]) -> _Opened:
 
 
 def _strided_slice(pair: _Pair, changed: set[int]) -> _Opened:
-    """Return a STRIDED_SLICE without an end in the dimensions whose ends differ."""
+    """Return a STRIDED_SLICE without end in dimensions whose ends differ."""
     options = pair.node.options
     if changed != {2} or options.ellipsis_mask or options.new_axis_mask or pair.specs(3)[0].data is None:
         return None
@@ -254,7 +254,7 @@ def _arithmetic(pair: _Pair, changed: set[int]) -> _Opened:
         return None
     row, last = np.take(before, [0], axis=axes[0]), axes[0] - before.ndim
     rest, made = pair.specs(1 - position)[0].static_shape, pair.a.tensors[pair.node.outputs[0]].static_shape
-    fills = len(rest) >= -last and rest[last] == made[last]  # so that the other operand has all rows
+    fills = len(rest) >= -last and rest[last] == made[last]  # the other operand must span the whole dimension
     return (pair.node, {position: row}) if fills and (before == row).all() and (after == row).all() else None
 
 

@@ -7,7 +7,7 @@ _T = TypeVar("_T", bound=Hashable)
 
 
 def in_order(items: Iterable[_T], needs: Callable[[_T], Sequence[_T]]) -> list[_T]:
-    """Return items and all that they need, each after what it needs, else in the order given.
+    """Return items and all their dependencies, dependencies first, else in the order given.
 
     Expects no cycles.
     """

@@ -1,6 +1,6 @@
-"""The converter's internal operators: findings of a pass or a trace, until ``lower`` makes TFLite's operators.
+"""The converter's internal operators: passes and traces emit them, and ``lower`` turns them into TFLite operators.
 
-Sequences are [B,T,F], states [B,U], kernels [F,4U], recurrent kernels [U,4U] and biases [4U], with gates in Keras's
+Sequences are [B,T,F], states [B,U], kernels [F,4U], recurrent kernels [U,4U] and biases [4U], with gates in Keras'
 order: input, forget, cell, output.
 """
 
@@ -47,10 +47,10 @@ Attributes: ``activation``, "tanh" or "relu", and ``go_backwards``.
 """
 
 BIDIRECTIONAL_LSTM = OwnOp("litecl.bidirectional_lstm", _bidirectional_lstm, lstm.lower_bidirectional)
-"""Two LSTM layers over one sequence, from (x, then h, c, kernel, recurrent kernel and bias of the forward and of the
-backward layer) to (sequence, final h and c) of both; the backward sequence is in the order of time.
+"""Forward and backward LSTM layers over one sequence.
 
-Attribute: ``activation``.
+From (x, then h, c, kernel, recurrent kernel and bias of the forward, then of the backward layer) to (sequence, final h,
+final c) of both; the backward sequence is in time order. Attribute: ``activation``.
 """
 
 RNN = OwnOp("litecl.rnn", _rnn, lstm.lower_rnn)
@@ -60,19 +60,19 @@ Attributes: those of ``LSTM``.
 """
 
 DENSE_OF_BYTES = OwnOp("litecl.dense_of_bytes", _dense, matmul.lower_dense_of_bytes)
-"""A product of floats [..., depth] with constant weights [units, depth] in INT8, whose ``grid`` tells their scales."""
+"""A product of floats [..., depth] with constant INT8 weights [units, depth], whose ``grid`` holds their scales."""
 
 COMPOSITE = OwnOp("litecl.composite", None, composites.lower_composite)
-"""A call that a fusion takes. Attributes: ``name``, ``attrs`` and ``fusion``."""
+"""A call that a fusion converts. Attributes: ``name``, ``attrs`` and ``fusion``."""
 
 UPDATE_SLICE = OwnOp("litecl.update_slice", _like_first, control.lower_update_slice)
-"""A tensor with a part of it replaced, from (tensor, part, where the part begins)."""
+"""Replaces part of a tensor, from (tensor, part, begin)."""
 
 GATED = OwnOp("litecl.gated", _like_first)
-"""Operand 0, alive only where operand 1 is: TensorFlow 1 says so by a control edge from the pivot of a branch."""
+"""Operand 0, live only if operand 1 is: TensorFlow 1 expresses this by a control edge from a branch's pivot."""
 
 GELU = OwnOp("litecl.gelu", _like_first, elementwise.lower_gelu)
-"""Gaussian error linear unit. Attribute: ``approximate``, whether by tanh."""
+"""Gaussian error linear unit. Attribute: ``approximate``, whether to use tanh."""
 
 HARD_SWISH = OwnOp("litecl.hard_swish", _like_first, elementwise.lower_hard_swish)
 """x * relu6(x + 3) / 6"""
@@ -84,7 +84,7 @@ LOG_SIGMOID = OwnOp("litecl.log_sigmoid", _like_first, elementwise.lower_log_sig
 """log(sigmoid(x))"""
 
 TANH_OF_SOFTPLUS = OwnOp("litecl.tanh_of_softplus", _like_first, elementwise.lower_tanh_of_softplus)
-"""tanh(log(1 + exp(x))), the larger part of a Mish."""
+"""tanh(log(1 + exp(x))), the main part of Mish."""
 
 RELU_N1_TO_1 = OwnOp("litecl.relu_n1_to_1", _like_first, elementwise.lower_relu_n1_to_1)
 """min(max(x, -1), 1)"""

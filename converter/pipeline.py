@@ -1,4 +1,4 @@
-"""The order of the passes, from a TensorFlow program to one of TFLite's operators."""
+"""Orders the passes that turn a TensorFlow program into TFLite operators."""
 
 import re
 import time
@@ -58,7 +58,7 @@ from litecl.converter.report import ConversionReport, FusionRecord, OwnOperator,
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
-# On TensorFlow's operators, and again on what the lowering made of them, until nothing changes.
+# _TENSORFLOW runs on TensorFlow's operators, _TFLITE on the lowered graph until nothing changes.
 _TENSORFLOW: tuple[Callable[[Function], None], ...] = (
     simplify_arithmetic,
     fold_dilation,
@@ -81,10 +81,10 @@ Observe = Callable[[str, Module], None]
 
 @dataclass(frozen=True)
 class Tools:
-    """TensorFlow's functions that the passes need.
+    """TensorFlow functions that passes need.
 
-    evaluate: runs operators on constants. infer_shapes: shapes of a function whose inputs' shapes changed.
-    compose: replaces operators by compositions of others, and says whether there were any.
+    evaluate: runs operators on constants. infer_shapes: updates a function whose input shapes changed.
+    compose: replaces operators by compositions of others; returns whether there were any.
     """
 
     evaluate: Evaluate
@@ -94,9 +94,9 @@ class Tools:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Turns modules into ones of TFLite's operators.
+    """Converts modules to TFLite operators.
 
-    fusions: for composites, in the order in which they are asked. fuse_layers: whether loops become fused operators.
+    fusions: for composites, in the order tried. fuse_layers: whether loops become fused operators.
     observe: called after every pass.
     """
 
@@ -109,7 +109,7 @@ class Pipeline:
     def run(self, modules: Sequence[Module]) -> None:
         """Run all passes; the modules may share variables.
 
-        Raises ConversionError that names nodes, and the lines that made them where these are known.
+        Raises ConversionError that names nodes, and the lines of user code if known.
         """
         for module in modules:
             with placed(module):
@@ -122,7 +122,7 @@ class Pipeline:
 
     def _convert(self, module: Module, changed: set[Variable]) -> None:
         self._whole(module, "freeze_variables", lambda m: freeze_variables(m, changed))
-        # Constants are computed in the types that they were written in, tables for instance.
+        # Fold constants (tables, for instance) in their original types.
         self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
         self._whole(module, "use_float32", lambda m: use_float32(m, DOUBLES))
         self._control(module)
@@ -130,8 +130,8 @@ class Pipeline:
         self._tflite(module)
 
     def _prepare(self, module: Module) -> None:
-        """Make one graph that owns all that it runs, in the terms of TensorFlow 2."""
-        use_float32(module, HALVES)  # nodes may form cycles still
+        """Make one TensorFlow 2 graph that owns every function it runs."""
+        use_float32(module, HALVES)  # nodes may still form cycles
         self._whole(module, "raise_control", _raise_control)
         self._whole(module, "inline_calls", lambda m: self.report.fusions.extend(inline_calls(m, self.fusions)))
         self._whole(module, "own_bodies", own_bodies)
@@ -140,7 +140,7 @@ class Pipeline:
         self._each(module, fill_tables)
 
     def _control(self, module: Module) -> None:
-        """Decide on composites, fuse or simplify loops, make tensors of lists."""
+        """Resolve composites, fuse or simplify loops, turn lists into tensors."""
         main = module.main
         self._simplify_control(module)
         self._whole(module, "refuse_effects", lambda m: refuse_effects(m.main, LOWERINGS))
@@ -189,7 +189,7 @@ class Pipeline:
                 return
 
     def _each(self, module: Module, apply: Callable[[Function], object], name: str = "") -> bool:
-        """Apply a pass to every function, innermost first; say whether one changed."""
+        """Apply a pass to every function, innermost first; return whether one changed."""
         changed = False
 
         def all_functions(module: Module) -> None:
@@ -210,11 +210,11 @@ class Pipeline:
 
 @contextmanager
 def placed(*modules: Module) -> Iterator[None]:
-    """Add to an error the lines of the user's code that made the nodes that it names."""
+    """Add to errors the lines of user code that made the nodes they name."""
     try:
         yield
     except ConversionError as error:
-        # An apostrophe may be that of a word, so what is between any two is looked up.
+        # Apostrophes also occur in words, so look up the text between any two.
         names = dict.fromkeys(re.findall("(?='([^']+)')", str(error)))
         lines = {name: line for name in names for module in modules if (line := module.place(name)) is not None}
         error.args = ("\n".join([str(error), *(f"{name!r} is made in {line}" for name, line in lines.items())]),)
@@ -222,14 +222,14 @@ def placed(*modules: Module) -> Iterator[None]:
 
 
 def _raise_control(module: Module) -> None:
-    """Write TensorFlow 1's control flow and variables as TensorFlow 2's. Until then nodes may form cycles."""
+    """Rewrite TensorFlow 1's control flow and variables in TensorFlow 2's. Before that, nodes may form cycles."""
     for function in (module.main, *module.functions.values()):
         raise_variables(function)
         if any(node.op in ("Enter", "Switch", "TensorArrayV3") for node in function.nodes):
             raise_arrays(function)
             raise_loops(function)
             raise_branches(function)
-            module.reshaped = True  # the shapes of a graph with cycles are not all known
+            module.reshaped = True  # shapes in a graph with cycles are incomplete
 
 
 def _own(module: Module) -> Iterator[OwnOperator]:
@@ -239,7 +239,7 @@ def _own(module: Module) -> Iterator[OwnOperator]:
 
 
 def _lacks_shapes(function: Function) -> bool:
-    """Return whether values within bodies have no shapes: old SavedModels keep none for functions."""
+    """Return whether values in bodies lack shapes: old SavedModels store none for functions."""
     bodies = (body for body in function.walk() if body is not function)
     made = (value for body in bodies for node in body.nodes for value in node.outputs)
     return any(value.shape is None and value.type not in _SHAPELESS for value in made)

@@ -11,21 +11,21 @@ from litecl.interpreter.graph import Array
 
 Dims = tuple[int | None, ...]
 
-# What a user gives for inputs by name: None or -1 leaves a dimension open.
+# A user's shapes by input name; None or -1 leaves a dimension open.
 Shapes = Mapping[str, Sequence[int | None]]
 
-# A function as it was before it was converted, from inputs to results by name.
+# The original function, from inputs to results by name.
 Source = Callable[[Mapping[str, Array]], dict[str, Array]]
 
-# From the shapes of the operands to those of the results; None where not even the rank is known.
+# Maps operand shapes to result shapes; None if not even the rank is known.
 InferShapes = Callable[[Sequence[Dims | None]], Sequence[Dims | None]]
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A TensorFlow variable and the value that it has when the model is converted.
+    """A TensorFlow variable and its value at conversion.
 
-    key: tells it from other variables of the process, whose names may be equal.
+    key: unique in the process; names may repeat.
     """
 
     name: str = field(compare=False)
@@ -35,14 +35,14 @@ class Variable:
 
 @dataclass(frozen=True)
 class Table(Variable):
-    """A lookup table with the content that it has when the model is converted; ``data`` are its keys."""
+    """A lookup table with its content at conversion: keys in ``data``, and ``values``."""
 
     values: Array = field(compare=False, kw_only=True)
 
 
 @dataclass(frozen=True)
 class Callee:
-    """A function named by an attribute, with the attributes given to it."""
+    """A function named by an attribute, with its own attributes."""
 
     name: str
     attrs: Mapping[str, Any] = field(default_factory=dict)
@@ -50,12 +50,12 @@ class Callee:
 
 @dataclass(frozen=True, eq=False)
 class OwnOp:
-    """An operator internal to the converter, by which a pass tells a later one what it has found.
+    """An operator internal to the converter, for one pass to hand its finding to a later one.
 
-    ``own_ops`` lists them. Passes compare a node's operator with the record, never by its name.
+    ``own_ops`` lists them. Passes compare a node's operator with the record, never by name.
 
-    infer: shapes of the results; None where the shapes that a node declares hold.
-    lower: a ``lower.builder.Lowering``; None where a pass has replaced all such nodes before they are lowered.
+    infer: result shapes; None if the shapes that a node declares hold.
+    lower: a ``lower.builder.Lowering``; None if a pass replaces all such nodes before lowering.
     """
 
     name: str
@@ -66,10 +66,9 @@ class OwnOp:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The grid of a constant from quantization-aware training: the numbers from ``low`` to ``high`` that it was
-    rounded to.
+    """The range that quantization-aware training rounded a constant to, from ``low`` to ``high``.
 
-    low, high: [1], or one element for each index along ``axis``.
+    low, high: [1], or one element per index along ``axis``.
     """
 
     low: Array
@@ -77,16 +76,16 @@ class Grid:
     axis: int = 0
 
     def transposed(self, order: Sequence[int]) -> "Grid":
-        """Return the grid of the constant with its dimensions in another order."""
+        """Return the grid of the transposed constant."""
         return self if self.low.size == 1 else replace(self, axis=list(order).index(self.axis))
 
     def repeated(self, times: int, axis: int) -> "Grid":
-        """Return the grid of the constant whose last dimension is joined with one of ``times`` elements before it."""
+        """Return the grid after merging a dimension of ``times`` elements into the last one."""
         many = self.low.size > 1
         return Grid(np.tile(self.low, times), np.tile(self.high, times), axis) if many else replace(self, axis=axis)
 
     def scaled(self, factors: Array, axis: int) -> "Grid | None":
-        """Return the grid of the constant times one number for each index along ``axis``; None if it is no grid."""
+        """Return the grid of the constant times one factor per index along ``axis``; None if the axes differ."""
         if self.low.size > 1 and self.axis != axis:
             return None
         ends = np.stack([self.low * factors, self.high * factors]).astype(np.float32)

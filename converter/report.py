@@ -1,4 +1,4 @@
-"""The report of a conversion: operators, composites made one operator or not, the time that each pass took."""
+"""The report of a conversion: its operators, the fusions made and missed, and the time of each pass."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from litecl.converter.quantization.report import QuantizationReport, Rescaled
 from litecl.interpreter.graph import Model
 from litecl.interpreter.html import block, folded, paragraph, table
 
-_MOST = 8  # operators that a warning names
+_MOST = 8  # operators named in a warning
 
 
 @dataclass(frozen=True)
 class FusionRecord:
-    """A composite or a layer in the model: what it is, where, and why it was converted piece by piece if it was."""
+    """A composite or layer in the model. reason: why it was converted piece by piece; None if it was fused."""
 
     name: str
     place: str
@@ -22,7 +22,7 @@ class FusionRecord:
 
     @property
     def made(self) -> bool:
-        """True if it became the operator that is made for it."""
+        """True if it became its own operator."""
         return self.reason is None
 
     def __str__(self) -> str:
@@ -35,8 +35,7 @@ class FusionRecord:
 
 @dataclass(frozen=True)
 class OwnOperator:
-    """One of litecl's own operators in the model: its name, what it computes in the user's model, and the line
-    there."""
+    """A litecl operator in the model. place: the node in the user's model. line: the user's code that made it."""
 
     name: str
     place: str
@@ -47,18 +46,18 @@ class OwnOperator:
 
 
 class ConversionWarning(UserWarning):
-    """Tells of a file that LiteRT does not run."""
+    """Warns that LiteRT can't run the file."""
 
 
 @dataclass
 class ConversionReport:
     """Filled in by ``Converter.convert``.
 
-    operators: how often each TFLite operator is in the model. subgraphs: how many operators each has.
-    own: the operators that only litecl runs, where they were converted from TensorFlow.
+    operators: number of nodes by TFLite operator. subgraphs: number of operators in each.
+    own: operators that only litecl runs, if converted from TensorFlow.
     passes: seconds spent in each pass, by name. size_bytes: of the file; 0 until it is written.
-    quantization: what quantization with integer activations did; None without. rescaled: what was done for 16-bit
-    floats; None if that was not asked for.
+    quantization: the result of quantization with integer activations, or None. rescaled: the rescaling for float16, or
+    None.
     """
 
     operators: dict[str, int] = field(default_factory=dict)
@@ -71,18 +70,18 @@ class ConversionReport:
     rescaled: Rescaled | None = None
 
     def of(self, model: Model) -> "ConversionReport":
-        """Return the report with what there is in a model."""
+        """Return the report with the operators of a model counted."""
         operators = Counter(node.op.name for graph in model.subgraphs for node in graph.nodes)
         return replace(self, operators=dict(operators), subgraphs=[len(graph.nodes) for graph in model.subgraphs])
 
     @property
     def own_operators(self) -> list[str]:
-        """Return the names of the operators that only litecl runs."""
+        """The names of operators that only litecl runs."""
         return sorted(filter(is_own, self.operators))
 
     @property
     def warning(self) -> str | None:
-        """Warnings for other runtimes: the operators that LiteRT does not run, and their origins."""
+        """The warning for other runtimes: operators that LiteRT lacks, and where they come from."""
         if not self.own_operators:
             return None
         places = [f"  {operator}" for operator in dict.fromkeys(self.own)]
@@ -98,7 +97,7 @@ class ConversionReport:
         return {**asdict(self), "quantization": None if self.quantization is None else self.quantization.to_dict()}
 
     def _repr_html_(self) -> str:
-        """Return the report as HTML, which notebooks show."""
+        """Return the report as HTML for notebooks."""
         head = f"{sum(self.subgraphs)} operators in {len(self.subgraphs)} subgraphs, {self.size_bytes:,} bytes"
         passes = ((name, f"{1e3 * duration_s:.1f}") for name, duration_s in self.passes.items())
         return block(
@@ -122,5 +121,5 @@ class ConversionReport:
 
 
 def is_own(name: str) -> bool:
-    """Return whether litecl defines an operator."""
+    """Return whether litecl defines the operator."""
     return name.startswith("litecl.")

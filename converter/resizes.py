@@ -1,4 +1,4 @@
-"""Resizes of older litert-torch files, which set both align_corners and half_pixel_centers."""
+"""Fixes resizes of older litert-torch files, which set both align_corners and half_pixel_centers."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from litecl.interpreter.ops.resize import RESIZE_BILINEAR, of_constant_size
 
 
 def with_one_option(model: Model) -> Model:
-    """Return a model that computes the same, whose RESIZE_BILINEARs to constant sizes all of LiteRT's kernels run."""
+    """Return an equivalent model whose RESIZE_BILINEARs to constant sizes run on all of LiteRT's kernels."""
     return replace(
         model,
         subgraphs=tuple(

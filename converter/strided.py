@@ -1,4 +1,4 @@
-"""The masks of a StridedSlice: which of its bounds are those of which dimension."""
+"""Reads StridedSlice's masks: which bound belongs to which dimension."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axi
 
 
 def axis_bounds(count: int, rank: int, masks: Mapping[str, int]) -> list[int | None]:
-    """For every dimension of the operand the position in the bounds, None where an ellipsis covers it."""
+    """Return the position in the bounds for every dimension of the operand, None for those an ellipsis covers."""
     new = _new_positions(count, masks)
     result: list[int | None] = []
     for i in range(count):
@@ -18,7 +18,7 @@ def axis_bounds(count: int, rank: int, masks: Mapping[str, int]) -> list[int | N
 
 
 def new_axes(count: int, rank: int, masks: Mapping[str, int]) -> list[int]:
-    """Return the dimensions of the result that are new."""
+    """Return the new dimensions of the result."""
     result, axis, new = [], 0, _new_positions(count, masks)
     for i in range(count):
         if masks["ellipsis_mask"] >> i & 1:

@@ -1,4 +1,4 @@
-"""A module as text, one node a line, to see what a pass did."""
+"""Prints a module, one node per line, to see what a pass did."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from litecl.converter.graph import Function, Module, Node, Value
 
 
 def describe(module: Module) -> str:
-    """Return all functions as text, those that nodes own indented under these."""
+    """Return all functions as text; those that nodes own are indented below them."""
     return "\n".join(_function(module.main, "")) + "\n"
 
 

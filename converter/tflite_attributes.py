@@ -1,6 +1,7 @@
-"""TFLiteConverter's attributes: set on a ``Converter`` as scripts do, and honoured, or refused by name.
+"""TFLiteConverter's attributes, set on a ``Converter``: honoured, or refused by name.
 
-Values may be TensorFlow's own (``tf.lite.Optimize.DEFAULT``, ``tf.int8``) or their names; nothing here imports it.
+Values may be TensorFlow's own (``tf.lite.Optimize.DEFAULT``, ``tf.int8``) or their names; nothing here imports
+TensorFlow.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,20 +12,20 @@ import numpy as np
 from litecl.converter.quantization.options import Quantization
 from litecl.interpreter.errors import ConversionError, brief
 
-_OPTIMIZATIONS = ("DEFAULT", "OPTIMIZE_FOR_SIZE", "OPTIMIZE_FOR_LATENCY")  # one and the same in TensorFlow
+_OPTIMIZATIONS = ("DEFAULT", "OPTIMIZE_FOR_SIZE", "OPTIMIZE_FOR_LATENCY")  # all the same in TensorFlow
 _INTEGERS = {
     "TFLITE_BUILTINS_INT8": "int8",
     "EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8": "int16",
 }
-_SETS = ("TFLITE_BUILTINS", "SELECT_TF_OPS", *_INTEGERS)  # a converted model needs no TensorFlow operators
+_SETS = ("TFLITE_BUILTINS", "SELECT_TF_OPS", *_INTEGERS)  # a converted model never needs Flex
 _BORDERS = ("float32", "int8", "uint8", "int16")
 
 _Check = Callable[[Any], Any]
-"""Returns a value as it is kept. Raises ValueError that says what was expected."""
+"""Validates and normalises a value. Raises ValueError that says what was expected."""
 
 
 def _name(value: Any) -> str:
-    """Return the name of a member of an enumeration, or of a type, of TensorFlow's or numpy's."""
+    """Return the name of an enum member, or of a TensorFlow or numpy type."""
     if isinstance(value, str):
         return value
     named = getattr(value, "as_numpy_dtype", value)
@@ -103,7 +104,7 @@ class TargetSpec:
 
 
 def _target(value: Any) -> TargetSpec:
-    """Take over what a TargetSpec of TensorFlow's says."""
+    """Copy the attributes of TensorFlow's TargetSpec."""
     if isinstance(value, TargetSpec):
         return value
     target = TargetSpec()
@@ -123,11 +124,11 @@ def _checked(prefix: str, checks: Mapping[str, _Check], name: str, value: Any) -
 
 
 class TFLiteAttributes:
-    """The attributes of TFLiteConverter that a converter has. Setting any other raises ConversionError.
+    """TFLiteConverter's attributes on a converter. Setting any other raises ConversionError.
 
-    ``optimizations`` with DEFAULT quantizes: weights alone, or all with a ``representative_dataset``; with
-    ``target_spec.supported_types`` of float16, to halves. ``target_spec.supported_ops`` of integer operators alone
-    refuses models of which a part would stay in float.
+    ``optimizations`` with DEFAULT quantizes: only weights, or everything with a ``representative_dataset``; with
+    float16 in ``target_spec.supported_types``, to float16. If ``target_spec.supported_ops`` has only integer operators,
+    models that would stay partly in float are refused.
     """
 
     _CHECKS: Mapping[str, _Check] = {
@@ -141,7 +142,7 @@ class TFLiteAttributes:
         "experimental_new_converter": _only(True),
         "experimental_new_quantizer": _only(True, None),
         "experimental_enable_resource_variables": _only(True),
-        "_experimental_lower_tensor_list_ops": _only(True, False),  # always lowered: none are left to be done by Flex
+        "_experimental_lower_tensor_list_ops": _only(True, False),  # always lowered, so none are left for Flex
         "_experimental_disable_per_channel": _only(True, False),
     }
 
@@ -154,16 +155,16 @@ class TFLiteAttributes:
     _experimental_disable_per_channel: bool = False
 
     _OWN: frozenset[str] = frozenset()
-    """Attributes of a subclass's own."""
+    """Attributes of the subclass itself."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         own = name in self._OWN
         object.__setattr__(self, name, value if own else _checked("", self._CHECKS, name, value))
 
     def asked(self, given: Quantization | None) -> Quantization | None:
-        """Return the quantization that the attributes ask for, or ``given`` where they ask for none.
+        """Return the quantization that the attributes ask for, else ``given``.
 
-        Raises ConversionError where both do, and for attributes that would have no effect.
+        Raises ConversionError if both are set, and for attributes that would have no effect.
         """
         integers = [_INTEGERS[name] for name in self.target_spec.supported_ops if name in _INTEGERS]
         without_effect = self._without_effect(bool(integers))
@@ -185,7 +186,7 @@ class TFLiteAttributes:
         return self._integers(integers)
 
     def _without_effect(self, integers: bool) -> list[str]:
-        """Return the attributes that say something of integers."""
+        """Return the attributes set that concern integers."""
         said = {
             "representative_dataset": self.representative_dataset is not None,
             "target_spec.supported_ops": integers,

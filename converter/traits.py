@@ -1,7 +1,7 @@
 """Facts about TensorFlow's operators that passes rely on, in one table.
 
-Passes see operators by name, and work without TensorFlow. Of the operators that no row names, ``importer.effects``
-reads from TensorFlow's own definitions whether they have effects, and stores it in their nodes.
+Passes see operators by name and work without TensorFlow. For operators without a row, ``importer.effects`` reads from
+TensorFlow's definitions whether they have effects, and stores that in their nodes.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class Effects(Enum):
-    """Tells whether results depend on more than operands, and whether an operator does more than compute them."""
+    """Whether results depend on more than the operands, and whether the operator has side effects."""
 
     PURE = "equal operands give equal results, so it may be computed now, once, or not at all"
     READS = "results depend on a variable or a random seed: not computed now, but left out if nothing reads them"
@@ -22,9 +22,9 @@ class Traits:
     """Facts about one operator.
 
     like: the operand whose shape the first result has.
-    broadcasts: whether the shape of the result is that of all operands, broadcast.
-    keeps_batch: whether dimension 0 of the result is that of operand 0.
-    commutative: whether the operands may change places.
+    broadcasts: whether the result's shape is that of all operands, broadcast.
+    keeps_batch: whether result and operand 0 share dimension 0.
+    commutative: whether operands may be swapped.
     """
 
     effects: Effects = Effects.PURE
@@ -108,12 +108,12 @@ _READERS = (
     "VariableShape",
 )
 _WRITERS = ("Assign", "AssignAdd", "AssignSub", "AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp")
-# They check, promise, tell or release something, which a .tflite file has no place for; no result depends on it.
+# These check, promise, print or release something that a .tflite file can't express; no result depends on it.
 _LEFT_OUT = ("Assert", "CheckNumerics", "CheckNumericsV2", "GuaranteeConst", "Print", "PrintV2", "TensorArrayCloseV3")
-# They hand a reference to a variable on, and write nothing themselves.
+# These pass on a reference to a variable without writing.
 _REFERENCES = ("RefEnter", "RefExit", "RefIdentity", "RefMerge", "RefNextIteration", "RefSelect", "RefSwitch")
 
-# They return their operand, or zeros, in memory of their own, for which TensorFlow calls them stateful.
+# These return their operand, or zeros, in new memory, so TensorFlow calls them stateful.
 _COPIES = ("DeepCopy", "Empty")
 
 TRAITS: Mapping[str, Traits] = {
@@ -130,5 +130,5 @@ _UNKNOWN = Traits()
 
 
 def traits_of(op: object) -> Traits:
-    """Return what is known of an operator; of one that is not TensorFlow's or in no row, nothing."""
+    """Return the facts about an operator; the defaults if it isn't TensorFlow's or has no row."""
     return TRAITS.get(op, _UNKNOWN) if isinstance(op, str) else _UNKNOWN

@@ -1,4 +1,4 @@
-"""Composites that become operators made for them, one file per kind. ``FUSIONS`` is searched in order."""
+"""Composites that become dedicated operators, one file per kind. ``FUSIONS`` is searched in order."""
 
 from litecl.converter.composites import Composite
 from litecl.converter.fusions.custom import DETECTION, FUSABLE, MAX_UNPOOLING

@@ -1,7 +1,7 @@
-"""Composites that a runtime knows by name: custom operators with their attributes as FlexBuffers.
+"""Composites that a runtime knows by name: custom operators with attributes as FlexBuffers.
 
-``tfl_fusable_op`` marks any function as one. ``TFLite_Detection_PostProcess`` and ``addons:MaxUnpooling2D`` have
-contracts of their own (tensorflow/compiler/mlir/lite/transforms/prepare_composite_functions_tf.cc).
+``tfl_fusable_op`` marks any function as one. ``TFLite_Detection_PostProcess`` and ``addons:MaxUnpooling2D`` have their
+own contracts (tensorflow/compiler/mlir/lite/transforms/prepare_composite_functions_tf.cc).
 """
 
 import struct
@@ -23,7 +23,7 @@ _FUSABLE = "tfl_fusable_op"
 
 
 def custom_op(name: str, outputs: Sequence[Value], *, custom: bool = True) -> Op:
-    """Return a record of an operator that litecl knows by name only, whose results are as they are declared."""
+    """Return the record of an operator that litecl knows only by name; its results are as declared."""
     known = [TensorSpec(value.type, value.static_shape) for value in outputs]
 
     def infer(options: object, inputs: Specs) -> list[TensorSpec]:

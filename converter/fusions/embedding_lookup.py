@@ -1,4 +1,4 @@
-"""Rows of a table by number: (table [N, ...], ids [B]) as EMBEDDING_LOOKUP.
+"""Lowers lookups of table rows, (table [N, ...], ids [B]), to EMBEDDING_LOOKUP.
 
 TensorFlow's guide on operation fusion names the composite ``embedding_lookup``, its converter ``embedding_matmul``.
 """

@@ -1,4 +1,4 @@
-"""Turns composites, functions that represent one operation, into TFLite's operators."""
+"""Turns composites, functions that stand for one operation, into TFLite operators."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ def _always(composite: Composite) -> str | None:
 class Fusion:
     """A rule to convert composites of one name.
 
-    name: of the composite. rewrite: gives its results, built from its operands with ``Builder.op``.
-    check: the contract; says what is not met, in which case the composite is converted from its body, or None.
-    matches: for a family of names, given a name and its attributes; by default the name must be equal.
+    name: of the composite. rewrite: builds its results from its operands with ``Builder.op``.
+    check: returns why the contract isn't met, so that the composite is converted from its body, or None.
+    matches: for a family of names, takes a name and its attributes; by default the name must be equal.
     """
 
     name: str
@@ -33,12 +33,12 @@ class Fusion:
     matches: Matches | None = None
 
     def takes(self, name: str, attrs: Mapping[str, Any]) -> bool:
-        """Return whether a composite is this fusion's."""
+        """Return whether the fusion applies to a composite."""
         return name == self.name if self.matches is None else self.matches(name, attrs)
 
 
 def mark_of(function: Function) -> Callee | None:
-    """Return what a function is said to implement; None if nothing."""
+    """Return what a function is marked to implement, or None."""
     mark = function.attrs.get("_implements")
     if isinstance(mark, Callee):
         return mark
@@ -49,7 +49,7 @@ def mark_of(function: Function) -> Callee | None:
 
 
 def expect(composite: Composite, inputs: range, outputs: range) -> str | None:
-    """Return what is wrong with the numbers of operands and results; None if nothing."""
+    """Return what is wrong with the number of operands or results, or None."""
     for what, values, allowed in (("operands", composite.inputs, inputs), ("results", composite.outputs, outputs)):
         if len(values) not in allowed:
             wanted = f"{allowed.start}" if len(allowed) == 1 else f"{allowed.start} to {allowed.stop - 1}"
@@ -58,7 +58,7 @@ def expect(composite: Composite, inputs: range, outputs: range) -> str | None:
 
 
 def expect_constants(composite: Composite, **positions: int) -> str | None:
-    """Return the first named operand that is computed, where the contract requires constants; None if none."""
+    """Return which named operand is computed although the contract requires a constant, or None."""
     return next(
         (
             f"its {name} is computed, expected a constant"
@@ -70,6 +70,6 @@ def expect_constants(composite: Composite, **positions: int) -> str | None:
 
 
 def expect_rank(composite: Composite, position: int, rank: int, what: str) -> str | None:
-    """Return what is wrong with the rank of an operand; None if nothing."""
+    """Return what is wrong with an operand's rank, or None."""
     got = composite.inputs[position].rank
     return None if got == rank else f"expected {what} of rank {rank}, got {'an unknown one' if got is None else got}"

@@ -1,4 +1,4 @@
-"""The LSTM layer of Keras 2 (tf_keras), marked ``api_implements: "lstm_..."``, as UNIDIRECTIONAL_SEQUENCE_LSTM.
+"""Lowers Keras 2's (tf_keras') LSTM layer, marked ``api_implements: "lstm_..."``, to UNIDIRECTIONAL_SEQUENCE_LSTM.
 
 Operands: input, initial h and c, kernel [F,4U], recurrent kernel [U,4U], bias [4U]; a seventh would be a mask. Results:
 last output, sequence, h, c, and a number that tells which implementation ran.

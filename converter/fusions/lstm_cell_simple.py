@@ -1,9 +1,9 @@
-"""Lingvo's LSTM cells as LSTM: one step from a state of zeros.
+"""Lowers Lingvo's LSTM cells to LSTM: one step from a state of zeros.
 
-Operands: input [B, n_in], weights [n_in + n_out, gates * n_cell], bias [gates * n_cell], projection [n_cell, n_out]
-(of another rank where there is none); with layer normalization also its scales [gates * n_cell]. Gates lie in the
-order cell, input, forget, output; with ``,CoupleInputForgetGates`` after the name there is no input gate.
-Source: tensorflow/compiler/mlir/lite/utils/lstm_utils.cc, whose contract and clip (10) this is.
+Operands: input [B, n_in], weights [n_in + n_out, gates * n_cell], bias [gates * n_cell], projection [n_cell, n_out] (of
+another rank if there is none); with layer normalization also its scales [gates * n_cell]. Gates are in the order cell,
+input, forget, output; with ``,CoupleInputForgetGates`` after the name there is no input gate.
+Source of contract and clip (10): tensorflow/compiler/mlir/lite/utils/lstm_utils.cc.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _CELL_CLIP = 10.0
 
 
 def _parts(name: str) -> tuple[str, bool]:
-    """Return the name of the cell without a prefix, and whether its input and forget gates are coupled."""
+    """Return the cell's name without prefix, and whether input and forget gates are coupled."""
     cell, *tokens = name.split(",")
     return cell.strip().removeprefix("lingvo."), _COUPLED in (token.strip() for token in tokens)
 
@@ -106,7 +106,7 @@ def _vectors(b: Builder, joined: Array | None, coupled: bool) -> list[Value | No
 
 
 def _reordered(gates: list[Array], coupled: bool) -> list[Array | None]:
-    """From lingvo's order (cell, input, forget, output) to TFLite's (input, forget, cell, output)."""
+    """Reorder gates from Lingvo's (cell, input, forget, output) to TFLite's (input, forget, cell, output)."""
     cell, *rest = gates
     accept, forget, output = (None, *rest) if coupled else rest
     return [accept, forget, cell, output]

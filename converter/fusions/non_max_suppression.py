@@ -1,7 +1,7 @@
-"""``non_max_suppression_padded_v2`` as NON_MAX_SUPPRESSION_V4.
+"""Lowers ``non_max_suppression_padded_v2`` to NON_MAX_SUPPRESSION_V4.
 
-Operands: boxes [N,4], scores [N], how many to choose at most, thresholds of overlap and score. Results: the numbers of
-the chosen boxes, and how many they are.
+Operands: boxes [N,4], scores [N], the most boxes to select, thresholds of overlap and score. Results: the indices of
+the selected boxes, and their number.
 """
 
 from collections.abc import Sequence

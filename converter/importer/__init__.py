@@ -1,1 +1,1 @@
-"""A user's models as modules of TensorFlow's operators; the only package that imports TensorFlow."""
+"""Imports a user's models as modules of TensorFlow's operators; the only package that imports TensorFlow."""

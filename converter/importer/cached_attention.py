@@ -1,4 +1,4 @@
-"""Gives the attention layers of Keras caches of keys and values while a model is traced."""
+"""Gives Keras' attention layers KV caches while a model is traced."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,10 +17,10 @@ _HIDDEN = 0.7  # of the lowest number
 
 @dataclass
 class Caches:
-    """The caches of one trace: of each attention layer keys and values, [1, heads, slots, depth].
+    """The caches of one trace: keys and values per attention layer, [1, heads, slots, depth].
 
-    positions: of the tokens, [tokens]. given: by layer, in the order in which they run; None where their shapes are to
-    be found out. updated: what they hold after the tokens.
+    positions: of the tokens, [tokens]. given: by layer, in execution order; None to trace with empty caches, to find
+    their shapes. updated: the caches after the tokens.
     """
 
     positions: Any
@@ -29,7 +29,7 @@ class Caches:
     updated: list[tuple[Any, Any]] = field(default_factory=list)
 
     def update(self, keys: Any, values: Any) -> tuple[Any, Any]:
-        """Return a layer's caches with keys and values of the tokens, [1, heads, tokens, depth]."""
+        """Write keys and values of the tokens, [1, heads, tokens, depth], to the next layer's caches; return these."""
         before = self._empty(keys, values) if self.given is None else self.given[len(self.updated)]
         start = [0, 0, self.positions[0], 0]
         pair = zip(before, (keys, values), strict=True)
@@ -37,7 +37,7 @@ class Caches:
         return self.updated[-1]
 
     def seen(self, window: int | None) -> Any:
-        """Return which slots each token sees, [tokens, slots]: its own and those before, ``window`` at most."""
+        """Return which slots each token sees, [tokens, slots]: itself and those before, at most ``window`` in all."""
         slots, positions = tf.range(self.slots), self.positions[:, None]
         seen = slots <= positions
         return seen if window is None else seen & (slots > positions - window)
@@ -48,10 +48,10 @@ class Caches:
 
 @contextmanager
 def cached_attention(caches: Caches) -> Iterator[None]:
-    """Let attention layers read and update caches while this lasts: each token sees itself and those before it.
+    """Make attention layers read and update caches in this context: each token sees itself and those before it.
 
-    The hook is private to Keras (``_compute_attention``, which takes projected queries, keys and values). The masks of
-    a model are not used: padding is none to a model that generates, and a text is causal.
+    The hook is private to Keras (``_compute_attention``, which takes projected queries, keys and values). The model's
+    masks are ignored: generation has no padding, and text is causal.
     """
     originals = [layer._compute_attention for layer in _LAYERS]
     for layer in _LAYERS:
@@ -65,9 +65,9 @@ def cached_attention(caches: Caches) -> Iterator[None]:
 
 @contextmanager
 def causal_softmax() -> Iterator[None]:
-    """Let Softmax layers hide what a mask hides, and no more, while this lasts.
+    """Make Softmax layers only hide what a mask hides, in this context.
 
-    Otherwise they write zeros too, for rows that see nothing: none of a causal text, in which each token sees itself.
+    Otherwise they also write zeros for rows that see nothing, which causal text doesn't have: each token sees itself.
     """
     original = keras.layers.Softmax.call
 
@@ -95,9 +95,9 @@ def _attention(caches: Caches) -> Callable[..., Any]:
         use_causal_mask: bool = False,
         **options: Any,
     ) -> tuple[Any, Any]:
-        """Return the output, [1, tokens, heads, depth], of queries, keys and values of the tokens, and no scores."""
+        """Return the output, [1, tokens, heads, depth], for queries, keys and values of the tokens, and no scores."""
         _check(layer, query, attention_mask, use_causal_mask)
-        repeats = getattr(layer, "num_repeats", 1)  # Keras repeats keys for the queries that share them
+        repeats = getattr(layer, "num_repeats", 1)  # Keras repeats keys for queries that share them
         q, k, v = (tf.transpose(x, [0, 2, 1, 3]) for x in (query, key[:, :, ::repeats], value[:, :, ::repeats]))
         keys, values = caches.update(k, v)
         window = getattr(layer, "_sliding_window", None) or getattr(layer, "sliding_window", None)
@@ -107,7 +107,7 @@ def _attention(caches: Caches) -> Callable[..., Any]:
 
 
 def _output(q: Any, keys: Any, values: Any, seen: Any) -> Any:
-    """Return the output of queries [1, heads, tokens, depth], of which several may share the keys of one head."""
+    """Return the output for queries [1, heads, tokens, depth]; several may share the keys of one head."""
     (_, heads, _, depth), shared = q.shape, keys.shape[1]
     q = tf.reshape(q, [1, shared, -1, depth])
     if heads != shared:

@@ -1,4 +1,4 @@
-"""Traces a causal language model of Keras layers with caches, once for every number of tokens that it takes."""
+"""Traces a causal language model of Keras with caches, once for every number of tokens per call."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,11 @@ from litecl.converter.passes.tensorflow.positions import use_positions
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 
-_Pairs = Sequence[tuple[Any, Any]]  # of each layer the cache of keys and the cache of values
+_Pairs = Sequence[tuple[Any, Any]]  # (keys, values) caches by layer
 
 
 class _Steps(Protocol):
-    """A model that reads some tokens at a time. specs: of the caches. length: of the trace; None leaves it open."""
+    """A model that reads several tokens per call. specs: of the caches. length: of the trace; None leaves it open."""
 
     specs: _Pairs
 
@@ -39,7 +39,7 @@ def from_keras_causal_lm(model: Any, cache_length: int, prefill_lengths: Sequenc
 
 @eagerly
 def logits_of(model: Any, tokens: Array) -> Array:
-    """Return what Keras itself computes of a text: logits [tokens, vocabulary]."""
+    """Return Keras' own logits [tokens, vocabulary] for a text."""
     inputs: Any = tf.constant(tokens[None])
     if isinstance(getattr(model, "input", None), Mapping):
         inputs = {name: inputs if "token" in name else tf.ones_like(inputs) for name in model.input}
@@ -48,7 +48,7 @@ def logits_of(model: Any, tokens: Array) -> Array:
 
 
 def tolerance(model: Any) -> float:
-    """Return how far logits may be from Keras', in the largest one: litecl computes halves in float32."""
+    """Return the tolerance for logits, relative to the largest: litecl computes float16 in float32."""
     return 1e-3 if {layer.compute_dtype for layer in model._flatten_layers()} <= {"float32"} else 0.05
 
 
@@ -60,7 +60,7 @@ class _Hub:
         required = [
             each for each in inspect.signature(model._build_cache).parameters.values() if each.default is each.empty
         ]
-        others = [None] * (len(required) - 1)  # pictures and sounds
+        others = [None] * (len(required) - 1)  # images and audio
 
         def built(tokens: Any) -> Any:
             return model._build_cache(tokens, *others)[1]
@@ -85,7 +85,7 @@ class _Hub:
 
 
 def _unstacked(found: Any) -> _Pairs:
-    """Return the caches of each layer in one of all layers, [1, layers, 2, slots, heads, depth]."""
+    """Split the joint cache of all layers, [1, layers, 2, slots, heads, depth], into specs by layer."""
     if found.shape.rank != 6 or found.shape[2] != 2:
         return []
     each = tf.TensorSpec([found.shape[0], *found.shape[3:]], found.dtype)
@@ -102,7 +102,7 @@ def _are_pairs(specs: Any, slots: int) -> bool:
 
 
 class _Layers:
-    """A model of tokens to logits, whose attention layers are Keras' own."""
+    """A model from tokens to logits with Keras' own attention layers."""
 
     def __init__(self, model: Any, slots: int) -> None:
         if len(getattr(model, "inputs", None) or ()) != 1:
@@ -147,7 +147,7 @@ def _module(steps: _Steps, width: int, logits: bool) -> Module:
 
 
 def _set_width(module: Module, width: int) -> None:
-    """Make a module that was traced for any number of tokens one for so many, at the positions that it is given."""
+    """Fix the number of tokens of a module traced for any number; it reads them at the positions given."""
     inputs = dict(zip(module.input_names, module.main.inputs, strict=True))
     use_positions(module.main, inputs["input_pos"])
     inputs["tokens"].shape, inputs["input_pos"].shape = (1, width), (width,)

@@ -1,6 +1,6 @@
-"""Puts a composition that is written in TensorFlow in place of an operator that TFLite lacks.
+"""Replaces operators that TFLite lacks by compositions written in TensorFlow.
 
-The composition is traced for the operands' types and shapes, with those that are constant as constants.
+A composition is traced for the operands' types and shapes; constant operands stay constants.
 """
 
 from collections.abc import Callable
@@ -25,9 +25,9 @@ _MAX_DEPTH = 8
 
 
 def compose(function: Function) -> bool:
-    """Replace all such operators of a function, and say whether there were any.
+    """Replace all such operators of a function; return whether there were any.
 
-    Raises ConversionError that names the node where its composition does not cover it.
+    Raises ConversionError that names a node which its composition doesn't cover.
     """
     return _compose(function, 0)
 
@@ -58,7 +58,7 @@ def _composition(node: Node) -> Composition | None:
 
 
 def _traced(node: Node, composition: Composition) -> Function | None:
-    """Return what computes the results of a node from its operands that are not constant; None to leave it."""
+    """Return a function from a node's non-constant operands to its results; None to keep the node."""
     operands = [value for value in node.inputs if value is not None]
     specs = [tf.TensorSpec(value.shape, tf_type(value.type)) for value in operands if value.data is None]
     with context.eager_mode(), tf.device("CPU:0"):
@@ -79,7 +79,7 @@ def _traced(node: Node, composition: Composition) -> Function | None:
 
 
 def _merged(found: Dims | None, known: Dims | None) -> Dims | None:
-    """Return a shape of which two things are known."""
+    """Return the shape that two descriptions of one tensor give together."""
     if found is None or known is None:
         return known if found is None else found
     return tuple(b if a is None else a for a, b in zip(found, known, strict=True))

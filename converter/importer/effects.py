@@ -1,4 +1,4 @@
-"""Reads from TensorFlow's definitions of operators which of them have effects."""
+"""Reads from TensorFlow's operator definitions which operators have effects."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from litecl.converter.traits import TRAITS, Effects
 def effects_of(definition: Any) -> Effects:
     """Return the effects of the operator that an OpDef defines.
 
-    A row of ``TRAITS`` decides first: OpDef tells that an operator touches state, not whether it changes any. Whatever
-    else touches state counts as writing it, unless it only makes a handle or draws random numbers from a seed.
+    A row of ``TRAITS`` takes precedence: OpDef says that an operator touches state, but not whether it changes any. Any
+    other stateful operator counts as writing, unless it only makes a handle or draws random numbers from a seed.
     """
     if definition.name in TRAITS:
         return TRAITS[definition.name].effects
@@ -21,7 +21,7 @@ def effects_of(definition: Any) -> Effects:
 
 
 def touches_state(definition: Any) -> bool:
-    """Return whether an operator is stateful, or gets a reference to a variable of TensorFlow 1."""
+    """Return whether an operator is stateful or takes a reference to a TensorFlow 1 variable."""
     return definition.is_stateful or any(argument.is_ref for argument in definition.input_arg)
 
 

@@ -1,4 +1,4 @@
-"""TensorFlow's own operators put to use while converting: to fold constants, and to infer shapes anew."""
+"""Runs TensorFlow's own operators during conversion, to fold constants and to re-infer shapes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,14 +14,14 @@ from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 
-# Operators whose results are of the shape that is known of them already; those on lists become others later.
+# Operators whose declared result shapes are kept; list operators are replaced later.
 _DECLARED = ("ReadVariableOp", "LookupTable", "TensorList", "EmptyTensorList")
-# TensorFlow evaluates what shapes depend on; nothing of this size is a shape.
+# TensorFlow evaluates operands that shapes depend on; larger ones are never shapes.
 _LARGEST_SHAPE_OPERAND = 1024
 
 
 def evaluate(nodes: Sequence[Node], wanted: Sequence[Value]) -> list[Array]:
-    """Run nodes that depend on nothing but constants and each other, and give the values that are wanted."""
+    """Run nodes that depend only on constants and each other; return the wanted values."""
     with tf.Graph().as_default(), tf.device("CPU:0"):
         tensors: dict[Value, Any] = {}
         feeds: dict[Any, Array] = {}
@@ -41,7 +41,7 @@ def evaluate(nodes: Sequence[Node], wanted: Sequence[Value]) -> list[Array]:
 
 
 def infer_shapes(function: Function) -> None:
-    """Give every value of a function, and of those its nodes own, the shape that follows from the inputs' shapes."""
+    """Infer the shapes of all values of a function and its bodies from the shapes of its inputs."""
     with tf.Graph().as_default():
         tensors = {value: tf.compat.v1.placeholder(tf_type(value.type), value.shape) for value in function.inputs}
         for node in function.nodes:
@@ -53,7 +53,7 @@ def infer_shapes(function: Function) -> None:
 
 
 def _of_bodies(node: Node, inputs: Sequence[Any]) -> list[Any]:
-    """Results of the shapes that the bodies of a node give; those of a loop hold after any number of steps."""
+    """Return placeholders with the shapes that a node's bodies return; a loop's hold after any number of steps."""
     shapes = [dims(tensor.shape) for tensor in inputs]
     if node.op == "While":
         cond, body = node.bodies
@@ -78,7 +78,7 @@ def _shapes_after(function: Function, shapes: Sequence[Dims | None]) -> list[Dim
 
 
 def _common(a: Dims | None, b: Dims | None) -> Dims | None:
-    """Return the shape that holds of two values, as far as theirs agree."""
+    """Return the dimensions on which two shapes agree."""
     if a is None or b is None or len(a) != len(b):
         return None
     return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
@@ -87,7 +87,7 @@ def _common(a: Dims | None, b: Dims | None) -> Dims | None:
 def _symbolic(value: Value | None, tensors: dict[Value, Any]) -> Any:
     assert value is not None
     if value.variable is not None:
-        return None  # a handle, which says nothing of shapes
+        return None  # a handle, which doesn't affect shapes
     if value not in tensors:
         small = value.data is not None and value.data.size <= _LARGEST_SHAPE_OPERAND
         tensors[value] = (
@@ -97,7 +97,7 @@ def _symbolic(value: Value | None, tensors: dict[Value, Any]) -> Any:
 
 
 def _apply(node: Node, inputs: Sequence[Any]) -> list[Any]:
-    """Add an operator with the attributes of ``node`` to the graph at hand."""
+    """Add an operator with the attributes of ``node`` to the current graph."""
     if isinstance(node.op, OwnOp) or node.op_name.startswith(_DECLARED) or not node.outputs:
         shapes = _declared(node, inputs)
         return [tf.compat.v1.placeholder(tf_type(v.type), s) for v, s in zip(node.outputs, shapes, strict=True)]
@@ -114,7 +114,7 @@ def _apply(node: Node, inputs: Sequence[Any]) -> list[Any]:
 
 
 def _arguments(definition: Any, node: Node, inputs: Sequence[Any]) -> dict[str, Any]:
-    """Operands and attributes by the names that an OpDef gives them, without attributes that follow from operands."""
+    """Return operands and attributes by their OpDef names, without attributes that follow from operands."""
     arguments: dict[str, Any] = {}
     inferred: set[str] = set()
     rest = list(inputs)
@@ -132,7 +132,7 @@ def _arguments(definition: Any, node: Node, inputs: Sequence[Any]) -> dict[str, 
 
 
 def _declared(node: Node, inputs: Sequence[Any]) -> Sequence[Dims | None]:
-    """Return the shapes of results that TensorFlow does not infer."""
+    """Return the shapes of results that TensorFlow doesn't infer."""
     if isinstance(node.op, OwnOp) and node.op.infer is not None:
         return node.op.infer([dims(tensor.shape) for tensor in inputs])
     return [value.shape for value in node.outputs]

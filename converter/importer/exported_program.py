@@ -1,4 +1,4 @@
-"""PyTorch's exported programs, which litert-torch converts: the only import of torch."""
+"""Converts PyTorch's exported programs by litert-torch; the only import of torch."""
 
 import contextlib
 import io
@@ -22,15 +22,15 @@ from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.interpreter import Interpreter
 
-_TOLERANCE = 1e-4  # of the largest magnitude of a result
+_TOLERANCE = 1e-4  # of a result's largest magnitude
 _PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 
 Sizes = Mapping[str, int]
-"""The sizes of open dimensions, by the names that torch gives them."""
+"""The sizes of open dimensions, by torch's names."""
 
 
 def load(path: Path) -> Any:
-    """Return the program in a .pt2 file. Raises ConversionError for a file that torch does not load."""
+    """Return the program in a .pt2 file. Raises ConversionError if torch can't load it."""
     try:
         return torch.export.load(path)
     except Exception as error:
@@ -41,8 +41,8 @@ def load(path: Path) -> Any:
 class Program:
     """An exported program with open dimensions.
 
-    inputs: the symbolic shape of every tensor it takes, by name, in order. ranges: the least and the largest size of
-    every open dimension, by name; None without a largest.
+    inputs: the symbolic shape of every input tensor, by name, in order. ranges: the smallest and largest size of every
+    open dimension, by name; None without a largest.
     """
 
     program: Any
@@ -51,7 +51,7 @@ class Program:
 
     @classmethod
     def of(cls, program: Any, input_shapes: Shapes | None = None) -> "Program":
-        """Return a program, with the sizes fixed that ``input_shapes`` gives. Raises ConversionError for other ones."""
+        """Return a program with the sizes in ``input_shapes`` fixed. Raises ConversionError if they don't fit."""
         if not isinstance(program, torch.export.ExportedProgram):
             expected = "expected a torch.export.ExportedProgram, as torch.export.export(model, example) returns it"
             raise ConversionError(f"{expected}, got {type(program).__name__}")
@@ -70,9 +70,9 @@ class Program:
         return cls(program, inputs, ranges)
 
     def sizes(self) -> Sequence[Sizes]:
-        """Return three sets of sizes, in which every open dimension has another size; one set if none is open.
+        """Return three sets of sizes in which every open dimension differs; one set if none is open.
 
-        Prime numbers are seldom the size of anything else.
+        Prime numbers rarely coincide with other sizes.
         """
         sets: list[dict[str, int]] = [{}, {}, {}]
         primes = iter(_PRIMES)
@@ -85,7 +85,7 @@ class Program:
         return sets if sets[0] != sets[1] else sets[:1]
 
     def convert(self, sizes: Sizes) -> bytes:
-        """Return the .tflite file for some sizes. Raises ConversionError where litert-torch fails."""
+        """Return the .tflite file for these sizes. Raises ConversionError if litert-torch fails."""
         args, kwargs = self._arguments(sizes, None)
         try:
             with _quietly():
@@ -97,7 +97,7 @@ class Program:
             raise ConversionError(f"litert-torch cannot convert this program{at}: {reason}") from error
 
     def run(self, inputs: Sequence[Array]) -> dict[str, Array]:
-        """Return what torch computes, by the names that litert-torch gives results."""
+        """Return torch's results, by litert-torch's names."""
         given = [torch.from_numpy(np.ascontiguousarray(x)) for x in inputs]
         args, kwargs = self._arguments({}, given)
         with torch.no_grad():
@@ -107,7 +107,7 @@ class Program:
         return {f"output_{i}": value.numpy() for i, value in enumerate(pytree.tree_leaves(results))}
 
     def _arguments(self, sizes: Sizes, given: Sequence[Any] | None) -> tuple[Any, Any]:
-        """Return arguments like those of the example, with tensors of some sizes, or those that are given."""
+        """Return arguments like the example's, with tensors of these sizes, or the given ones."""
         if self.program.example_inputs is None:
             raise ConversionError("the program has no example inputs: export it with torch.export.export")
         leaves, spec = pytree.tree_flatten(self.program.example_inputs)
@@ -124,8 +124,8 @@ class Program:
 def model_of(program: Program) -> Model:
     """Return the model of a program, with its open dimensions.
 
-    It is made of conversions at two sets of sizes, and compared with torch at a third one. Raises ConversionError where
-    a dimension cannot stay open.
+    It merges conversions at two sets of sizes, and compares the result with torch at a third. Raises ConversionError if
+    a dimension can't stay open.
     """
     first, *others = program.sizes()
     model = read(program.convert(first))
@@ -137,7 +137,7 @@ def model_of(program: Program) -> Model:
 
 
 def _check(program: Program, model: Model, sizes: Sizes) -> None:
-    """Raise ConversionError where a model computes anything else than its program, at some sizes."""
+    """Raise ConversionError if a model's results differ from its program's at these sizes."""
     runner, rng = Interpreter(model).get_signature_runner(), np.random.default_rng(0)
     inputs = {
         name: _random(rng, [_size(dim, sizes) for dim in shape], detail["dtype"])
@@ -158,7 +158,7 @@ def _random(rng: np.random.Generator, shape: Sequence[int], dtype: Any) -> Array
 
 
 def sources_of(program: Program, model: Model) -> dict[str, Source]:
-    """Return the program as a function of arrays by the names of each of the model's signatures."""
+    """Return the program as a function of arrays by input name, for each of the model's signatures."""
     return {signature.key: _source(program, tuple(signature.inputs)) for signature in model.signatures}
 
 
@@ -167,7 +167,7 @@ def _source(program: Program, names: Sequence[str]) -> Source:
 
 
 def _fixed(inputs: Mapping[str, Sequence[Any]], shapes: Shapes) -> dict[str, int]:
-    """Return the sizes of open dimensions that follow from shapes of inputs."""
+    """Return the sizes of open dimensions that follow from input shapes."""
     fixed: dict[str, int] = {}
     for name, shape in shapes.items():
         known = inputs.get(name)
@@ -197,7 +197,7 @@ def _size(dim: Any, sizes: Sizes) -> int:
 
 
 def _range(bounds: Any) -> tuple[int, int | None]:
-    """Return the ends of a range of torch, where it has one above."""
+    """Return the ends of torch's range; None if it has no upper end."""
     if bounds is None:
         return 2, None
     upper = bounds.upper
@@ -206,7 +206,7 @@ def _range(bounds: Any) -> tuple[int, int | None]:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """Keep the progress and the warnings of torch and litert-torch to themselves."""
+    """Suppress output and warnings of torch and litert-torch."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         yield

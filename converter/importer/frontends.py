@@ -1,4 +1,4 @@
-"""Brings each kind of model that a user may hand over to a ConcreteFunction, and from there to a module."""
+"""Turns each kind of user's model into a ConcreteFunction, and from there into a module."""
 
 import inspect
 from collections import Counter
@@ -29,7 +29,7 @@ _Load = TypeVar("_Load", bound=Callable[..., Any])
 
 
 def eagerly(load: _Load) -> _Load:
-    """Return a function that runs as if the caller had not opened a graph, or turned eager execution off."""
+    """Return a function that runs eagerly, even if the caller opened a graph or turned eager execution off."""
 
     @wraps(load)
     def run(*arguments: Any, **options: Any) -> Any:
@@ -45,7 +45,7 @@ def from_keras_model(
 ) -> Module:
     """Return the module of a Keras model in inference mode: Sequential, functional, or subclassed and called once.
 
-    fuse_layers: whether LSTM layers of Keras 3 are kept in one piece.
+    fuse_layers: whether Keras 3's LSTM layers are kept whole.
     """
     if not _is_of_keras_2(model):
         require_keras(model)
@@ -62,7 +62,7 @@ def from_keras_model(
         concrete = traced()
     module = _module(concrete)
     module.place = Places(concrete)
-    if keep_source:  # traced as Keras computes it: calls that represent whole layers compute nothing
+    if keep_source:  # traced without whole layers, whose calls compute nothing
         module.source = _source(traced(), module)
     return module
 
@@ -75,16 +75,16 @@ def from_saved_model(
     input_shapes: Shapes | None = None,
     keep_source: bool = False,
 ) -> dict[str, Module]:
-    """Return signatures of a SavedModel, as ``model.export`` and ``tf.saved_model.save`` write it.
+    """Return the signatures of a SavedModel, as written by ``model.export`` and ``tf.saved_model.save``.
 
-    By default all of them, ``serving_default`` first: it is what runs where no signature is asked for.
+    By default all of them, ``serving_default`` first, since it runs when no signature is asked for.
     """
     try:
         with any_optimizer():
             loaded = tf.saved_model.load(str(path), tags=list(tags) if tags else None)
     except OSError as error:
         raise ConversionError(f"{path} is not a SavedModel that TensorFlow can load: {error}") from error
-    except (ValueError, tf.errors.OpError) as error:  # of operators that it does not know, or of references in frames
+    except (ValueError, tf.errors.OpError) as error:  # unknown operators, or references in frames
         raise ConversionError(f"{path}: TensorFlow itself cannot load this SavedModel: {error}") from error
     keys = list(signature_keys or _all_signatures(loaded))
     missing = [key for key in keys if key not in loaded.signatures]
@@ -105,7 +105,7 @@ def _all_signatures(loaded: Any) -> list[str]:
 def from_concrete_functions(
     functions: Sequence[Any], input_shapes: Shapes | None = None, keep_source: bool = False
 ) -> dict[str, Module]:
-    """ConcreteFunctions by the names of their Python functions; one alone is ``serving_default``."""
+    """Return modules of ConcreteFunctions, by their Python functions' names; a single one is ``serving_default``."""
     for function in functions:
         if not hasattr(function, "graph"):
             raise ConversionError(
@@ -149,7 +149,7 @@ def from_frozen_graph(
     input_shapes: Shapes | None = None,
     keep_source: bool = False,
 ) -> Module:
-    """Return the module of a GraphDef without variables, between the named tensors."""
+    """Return the module of a GraphDef without variables, cut at the named tensors."""
     graph_def = with_own_functions(_read_graph_def(Path(path)))
     wrapped = tf.compat.v1.wrap_function(lambda: tf.graph_util.import_graph_def(graph_def, name=""), [])
     try:
@@ -180,7 +180,7 @@ def _read_graph_def(path: Path) -> Any:
 
 
 def require_keras(model: Any) -> None:
-    """Raise ConversionError unless ``model`` is a model of Keras 3, which runs on TensorFlow."""
+    """Raise ConversionError unless ``model`` is a Keras 3 model running on TensorFlow."""
     if not isinstance(model, keras.Model):
         raise ConversionError(f"expected a keras.Model, got {type(model).__module__}.{type(model).__name__}")
     if keras.config.backend() != "tensorflow":
@@ -188,14 +188,14 @@ def require_keras(model: Any) -> None:
 
 
 class _Overrides:
-    """Shapes that the user gives by input name; each must be used."""
+    """The user's shapes by input name; each must be used."""
 
     def __init__(self, shapes: Shapes | None) -> None:
         self._shapes = dict(shapes or {})
         self._seen: list[str] = []
 
     def shape(self, name: str, default: Dims | None) -> Dims | None:
-        """Return the shape that an input has from now on."""
+        """Return an input's shape after overriding."""
         self._seen.append(name)
         if name not in self._shapes:
             return default
@@ -213,14 +213,14 @@ class _Overrides:
         return tf.TensorSpec(shape, tensor.dtype, name=tensor.name)
 
     def all_used(self) -> None:
-        """Raise ConversionError where a shape names no input."""
+        """Raise ConversionError if a shape names no input."""
         unknown = set(self._shapes) - set(self._seen)
         if unknown:
             raise ConversionError(f"input_shapes names {sorted(unknown)}; the inputs are {self._seen}")
 
 
 def _is_of_keras_2(model: Any) -> bool:
-    """Return whether a model is one of the package tf_keras, which TensorFlow takes for Keras 2."""
+    """Return whether a model is of the package tf_keras, which TensorFlow treats as Keras 2."""
     return any(kind.__module__.startswith("tf_keras.") and kind.__name__ == "Model" for kind in type(model).__mro__)
 
 
@@ -248,7 +248,7 @@ def _keras_2_inputs(model: Any) -> Sequence[Any]:
 
 
 def _specs(shape: Any, name: str, dtype: str) -> Any:
-    """TensorSpecs for recorded shapes, nested as these are. The batch that happened to be seen is left open."""
+    """Return TensorSpecs for recorded shapes, nested alike. The batch size of the recorded call is left open."""
     if isinstance(shape, Mapping):
         return {key: _specs(item, key, dtype) for key, item in shape.items()}
     if all(d is None or isinstance(d, int) for d in shape):
@@ -264,7 +264,7 @@ def _module(concrete: Any, keep_source: bool = False) -> Module:
 
 
 def _source(concrete: Any, module: Module) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
-    """Return what runs a function in TensorFlow, under the names of the module."""
+    """Return a function that runs the original in TensorFlow, under the module's names."""
     keywords = getattr(concrete, "_arg_keywords", None)
 
     @eagerly
@@ -278,10 +278,10 @@ def _source(concrete: Any, module: Module) -> Callable[[Mapping[str, Array]], di
 
 
 def _input_names(concrete: Any) -> list[str]:
-    """Return the names that callers use: of the arguments, where these are known, else of the placeholders."""
+    """Return the names that callers use: argument names if known, else the placeholders'."""
     captured = {id(inner) for _, inner in concrete.graph.captures}
     placeholders = [tensor.name.split(":")[0] for tensor in concrete.graph.inputs if id(tensor) not in captured]
-    # TensorFlow writes the names of placeholders and specs in lower case, those of arguments as they are.
+    # TensorFlow lowercases the names of placeholders and specs, but not those of arguments.
     keywords = getattr(concrete, "_arg_keywords", None) or ()
     return list(keywords) if len(keywords) == len(placeholders) else placeholders
 

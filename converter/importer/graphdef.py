@@ -1,7 +1,7 @@
-"""From a ConcreteFunction to the converter's graph.
+"""Imports a ConcreteFunction into the converter's graph.
 
-Its GraphDef carries a shape for every tensor; the variables that it captures are bound as numpy arrays, so that no
-weight passes through a protobuf message (which may not exceed 2 GiB).
+Its GraphDef has a shape for every tensor. Captured variables are bound as numpy arrays, so that no weight passes
+through a protobuf message, which may not exceed 2 GiB.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from litecl.interpreter.errors import ConversionError
 
 
 def import_function(concrete: Any, input_names: Sequence[str], output_names: Sequence[str]) -> Module:
-    """Return a module whose entry point is a ConcreteFunction, its captures bound to their present values."""
+    """Return a module whose entry point is a ConcreteFunction, with captures bound to their present values."""
     graph = concrete.graph
     definition = graph.as_graph_def(add_shapes=True)
     main = Reader("main", definition.node).function(
@@ -43,9 +43,9 @@ def import_function(concrete: Any, input_names: Sequence[str], output_names: Seq
 
 
 def _reachable(definition: Any) -> Iterator[Any]:
-    """Return the functions that nodes call, by attribute or by name, in the graph or in each other.
+    """Yield the functions that nodes call, by attribute or by name, in the graph or in each other.
 
-    A library holds others too: gradients, and what Keras 2 keeps for a GPU.
+    A library also holds others: gradients, and Keras 2's GPU variants.
     """
     library = {function.signature.name: function for function in definition.library.function}
     seen: set[str] = set()
@@ -65,9 +65,9 @@ def _callees(attr: Any) -> Sequence[Any]:
 
 
 def with_own_functions(definition: Any) -> Any:
-    """Return a GraphDef whose functions have names that no other graph of this process uses.
+    """Return a GraphDef whose functions have names unique in this process.
 
-    TensorFlow keeps one table of functions for all, and refuses a second one of a name.
+    TensorFlow has one table of functions per process and rejects duplicate names.
     """
     names = {f.signature.name: f"{f.signature.name}_{uuid4().hex}" for f in definition.library.function}
     nodes = [*definition.node, *(node for f in definition.library.function for node in f.node_def)]
@@ -85,7 +85,7 @@ def with_own_functions(definition: Any) -> Any:
 
 
 def _value(concrete: Any, name: str) -> Any:
-    """Return the present value of a variable of TensorFlow 1, which lives as long as the function that reads it."""
+    """Return the present value of a TensorFlow 1 variable, which lives as long as the function that reads it."""
     with concrete.graph.as_default():
         value = tf.identity(concrete.graph.as_graph_element(f"{name}:0"))
     try:
@@ -97,7 +97,7 @@ def _value(concrete: Any, name: str) -> Any:
 
 
 def _table_of_graph(concrete: Any, name: str) -> Table | None:
-    """Return a table of TensorFlow 1, which a node makes and the loader has filled; None if nothing did."""
+    """Return a TensorFlow 1 table that a node makes and the loader has filled; None if nothing has."""
     with concrete.graph.as_default():
         handle = concrete.graph.as_graph_element(f"{name}:0")
         types = (handle.op.get_attr("key_dtype"), handle.op.get_attr("value_dtype"))
@@ -110,7 +110,7 @@ def _table_of_graph(concrete: Any, name: str) -> Table | None:
 
 
 def _captures(graph: Any) -> dict[str, Any]:
-    """Return what a function captured, by the name of the tensor that represents it inside."""
+    """Return captured objects, by the name of the tensor that represents them inside."""
     variables = {id(variable.handle): variable for variable in graph.variables}
     return {inner.name: variables.get(id(outer), outer) for outer, inner in graph.captures}
 
@@ -132,7 +132,7 @@ def _bind(value: Value, captured: Any, definition: Any) -> None:
 
 
 def _table(name: str, handle: Any, definition: Any) -> Table:
-    """Return the content of a lookup table, whose types those who look something up in one tell."""
+    """Return the content of a lookup table, whose types the lookups tell."""
     nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
     found = [node for node in nodes if node.op == "LookupTableFindV2"]
     for keys, values in dict.fromkeys((node.attr["Tin"].type, node.attr["Tout"].type) for node in found):
@@ -147,12 +147,12 @@ def _table(name: str, handle: Any, definition: Any) -> Table:
 
 
 def _has_types(handle: Any, keys: int, values: int) -> bool:
-    """Return whether a resource is a table of these types: asked to export others, TensorFlow ends the process."""
+    """Return whether a resource is a table of these types: exporting with wrong types crashes the process."""
     none, default = tf.zeros([0], tf.as_dtype(keys)), tf.zeros([], tf.as_dtype(values))
     try:
         tf.raw_ops.LookupTableFindV2(table_handle=handle, keys=none, default_value=default)
     except tf.errors.OpError as error:
-        # Types are compared before shapes, so a table of vectors has these types.
+        # Types are compared before shapes, so a table of vectors matches here.
         return "default value" in error.message
     return True
 

@@ -1,9 +1,9 @@
-"""Keeps a Keras 3 LSTM layer in one piece while a model is traced.
+"""Keeps Keras 3's LSTM layers whole while a model is traced.
 
-Keras asks its backend for an optimised inner loop (``keras.src.backend.lstm``, which is cuDNN's on a GPU) before it
-builds a loop out of single steps. Here the answer is one call of a function marked ``litecl.lstm``, with attributes
-``activation`` and ``go_backwards``, from (x [B,T,F], h [B,U], c [B,U], kernel [F,4U], recurrent kernel [U,4U],
-bias [4U]) to (sequence [B,T,U], final h, final c). Gates lie in Keras's order: input, forget, cell, output.
+Keras asks its backend for an optimised inner loop (``keras.src.backend.lstm``, cuDNN's on a GPU) before it builds a
+loop of single steps. Here the backend answers with one call of a function marked ``litecl.lstm``, with attributes
+``activation`` and ``go_backwards``, from (x [B,T,F], h [B,U], c [B,U], kernel [F,4U], recurrent kernel [U,4U], bias
+[4U]) to (sequence [B,T,U], final h, final c). Gates are in Keras' order: input, forget, cell, output.
 """
 
 import inspect
@@ -21,10 +21,10 @@ _ARGUMENTS = {"inputs", "initial_state_h", "initial_state_c", "mask", "kernel", 
 
 @contextmanager
 def whole_lstms(enabled: bool = True) -> Iterator[None]:
-    """Trace LSTM layers that a fused operator can express as one call while this lasts, if it is ``enabled``.
+    """Trace LSTM layers that a fused operator can express as one call, in this context, if ``enabled``.
 
-    Where it is not, the hook still keeps Keras from tracing cuDNN's operator on a machine with a GPU. The hook is
-    private to Keras; where a version has it not, or another one, loops are traced instead.
+    If not, the hook still keeps Keras from tracing cuDNN's operator on a machine with a GPU. The hook is private to
+    Keras; if a version lacks it or changed it, loops are traced instead.
     """
     backend: Any = getattr(getattr(keras, "src", None), "backend", None)
     original = getattr(backend, "lstm", None)
@@ -57,7 +57,7 @@ def _lstm(
     unroll: bool = False,
     time_major: bool = False,
 ) -> tuple[Any, Any, list[Any]]:
-    """Compute what Keras asks of its backend. Raises NotImplementedError, upon which Keras traces a loop."""
+    """Compute what Keras asks of its backend. Raises NotImplementedError to make Keras trace a loop."""
     name = {keras.activations.tanh: "tanh", keras.activations.relu: "relu"}.get(activation)
     if name is None or recurrent_activation is not keras.activations.sigmoid or mask is not None or time_major:
         raise NotImplementedError("no fused operator computes this LSTM")
@@ -82,6 +82,6 @@ def _composite(activation: str, go_backwards: bool) -> Callable[..., Any]:
 
 
 def composite_results(x: Any, h: Any, c: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> tuple[Any, Any, Any]:
-    """Results of the right shapes and types. They are never computed: the converter replaces the call."""
+    """Return results of the right shapes and types. They are never computed: the converter replaces the call."""
     sequence = tf.zeros(tf.concat([tf.shape(x)[:2], tf.shape(h)[1:]], 0), x.dtype)
     return tf.ensure_shape(sequence, (*x.shape[:2], h.shape[1])), tf.zeros_like(h), tf.zeros_like(c)

@@ -1,4 +1,4 @@
-"""Lets TensorFlow load SavedModels that hold an optimizer, where the package that knows its class is not imported."""
+"""Loads SavedModels that hold an optimizer whose class isn't imported."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,8 +9,8 @@ import tensorflow as tf
 
 @contextmanager
 def any_optimizer() -> Iterator[None]:
-    """Give objects of unknown classes what an optimizer's variables are made by, while a SavedModel is loaded."""
-    unknown = tf.__internal__.tracking.AutoTrackable  # what TensorFlow makes of them
+    """Let objects of unknown classes make an optimizer's variables while a SavedModel is loaded."""
+    unknown = tf.__internal__.tracking.AutoTrackable  # TensorFlow's stand-in for them
     unknown.add_slot = _add_slot
     try:
         yield
@@ -19,5 +19,5 @@ def any_optimizer() -> Iterator[None]:
 
 
 def _add_slot(self: Any, var: Any, slot_name: str) -> Any:
-    """Return a new variable like ``var``, into which the checkpoint is read."""
+    """Return a new variable like ``var``, which the checkpoint is read into."""
     return tf.Variable(tf.zeros(var.shape, var.dtype), trainable=False, name=f"{var.name.split(':')[0]}/{slot_name}")

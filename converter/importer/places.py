@@ -1,4 +1,4 @@
-"""Finds the lines of the user's code in which operators were made: TensorFlow keeps them while a function lives."""
+"""Finds the lines of user code that made operators; TensorFlow keeps them while a function lives."""
 
 import linecache
 from collections.abc import Iterator
@@ -10,20 +10,20 @@ import keras
 import tensorflow as tf
 
 _MOST = 3
-# Code of these is nobody's own.
+# Code in these isn't the user's.
 _LIBRARIES = (*(str(Path(module.__file__ or "").parent) for module in (tf, keras)), str(Path(__file__).parents[1]))
 
 
 class Places:
-    """Maps the names of a function's nodes, and of those of the functions that it calls, to lines of code."""
+    """Maps node names, of a function and of those it calls, to lines of code."""
 
     def __init__(self, concrete: Any) -> None:
         self._concrete = concrete
 
     def __call__(self, name: str) -> str | None:
-        """Return where a node was made; None where that is not known, or only libraries made it.
+        """Return where a node was made; None if unknown, or if only libraries made it.
 
-        A node that was inlined has the name of the call before its own.
+        An inlined node's name starts with that of the call.
         """
         parts = name.split("/")
         for start in range(len(parts)):
@@ -45,7 +45,7 @@ class Places:
 
 
 def _graphs(graph: Any, seen: set[int]) -> Iterator[Any]:
-    """Return a graph and those of the functions that it calls. How they are kept is private to TensorFlow."""
+    """Yield a graph and those of the functions it calls; TensorFlow keeps these in a private attribute."""
     if graph is None or id(graph) in seen:
         return
     seen.add(id(graph))
@@ -55,7 +55,7 @@ def _graphs(graph: Any, seen: set[int]) -> Iterator[Any]:
 
 
 def _line(traceback: Any) -> str | None:
-    """Return the innermost line that is not a library's."""
+    """Return the innermost line outside libraries."""
     for frame in reversed(list(traceback or ())):
         if not frame.filename.startswith((*_LIBRARIES, "<")):
             text = frame.line or linecache.getline(frame.filename, frame.lineno).strip()

@@ -1,4 +1,4 @@
-"""Builds functions of the converter's graph from nodes of a GraphDef or a FunctionDef."""
+"""Builds functions of the converter's graph from the nodes of a GraphDef or FunctionDef."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -24,14 +24,14 @@ class Reader:
         self.nodes: list[Node] = []
 
     def function(self, inputs: Sequence[str], outputs: Sequence[str]) -> Function:
-        """Return the function that computes the named tensors from others."""
+        """Return the function from the input tensors to the output tensors, by name."""
         arguments = [self._argument(name) for name in inputs]
         for definition in self._in_order():
             self._node(definition)
         return Function(self.name, arguments, [self.values[_tensor(name)] for name in outputs], self.nodes)
 
     def _argument(self, name: str) -> Value:
-        """Return the value of an argument; the Placeholder that represents it in a GraphDef is no node."""
+        """Return an argument's value; its Placeholder in a GraphDef becomes no node."""
         key = _tensor(name)
         if key not in self.values:
             definition = self.definitions.pop(key)
@@ -40,9 +40,9 @@ class Reader:
         return self.values[key]
 
     def _in_order(self) -> Iterator[Any]:
-        """Return the nodes, each after those that it reads (the order of a GraphDef promises nothing).
+        """Yield the nodes, each after its operands, since a GraphDef's order guarantees nothing.
 
-        A value that a loop of TensorFlow 1 passes from step to step, NextIteration to Merge, is read before it exists.
+        In a TensorFlow 1 loop, Merge reads the value of NextIteration before it exists.
         """
         done: set[str] = set()
         for root in self.definitions:
@@ -74,7 +74,7 @@ class Reader:
 
     def _operand(self, name: str) -> Value:
         key = _tensor(name)
-        if key not in self.values:  # of a NextIteration that is yet to come
+        if key not in self.values:  # a later NextIteration's
             self.values[key] = Value(TensorType.FLOAT32, None, key)
         return self.values[key]
 
@@ -100,7 +100,7 @@ class Reader:
         self.nodes.append(Node(definition.op, operands, outputs, options, definition.name, effects=effects_of(op)))
 
     def _gated(self, definition: Any, value: Value) -> Value:
-        """Return a constant of a branch of TensorFlow 1, which lives only where the pivot of the branch does."""
+        """Return a constant in a TensorFlow 1 branch, live only where the branch's pivot is."""
         for name in (operand[1:] for operand in definition.input if operand.startswith("^")):
             pivot = self.definitions.get(name)
             is_branch = pivot is not None and pivot.op in ("Identity", "Switch") and name in self.values
@@ -123,14 +123,14 @@ def _defined(definition: Any) -> Any:
 
 
 def _options(op: Any, definition: Any) -> dict[str, Any]:
-    """Return the attributes of a node; those that it leaves out, as files may, are what the operator has by default."""
+    """Return a node's attributes; those that the file leaves out get the operator's defaults."""
     found = {name: attribute(attr) for name, attr in definition.attr.items() if name != "_output_shapes"}
     defaults = (attr for attr in op.attr if attr.name not in found and attr.HasField("default_value"))
     return {attr.name: attribute(attr.default_value) for attr in defaults} | found
 
 
 def _results(op: Any, definition: Any, options: Mapping[str, Any]) -> Iterator[tuple[str, int, TensorType]]:
-    """Return name, index within the name, and type of every result of a node."""
+    """Yield name, index within the name, and type of every result of a node."""
     for argument in op.output_arg:
         for index, type_ in enumerate(_argument_types(argument, definition, options)):
             yield argument.name, index, type_
@@ -141,13 +141,13 @@ def _argument_types(argument: Any, definition: Any, options: Mapping[str, Any]) 
         enums = definition.attr[argument.type_list_attr].list.type
         return [tensor_type(enum, definition.name) for enum in enums]
     type_ = tensor_type(argument.type, definition.name) if argument.type else options[argument.type_attr]
-    if type_ is None:  # one that no .tflite file has
+    if type_ is None:  # a type that .tflite files lack
         type_ = tensor_type(definition.attr[argument.type_attr].type, definition.name)
     return [type_] * (options[argument.number_attr] if argument.number_attr else 1)
 
 
 def _tensor(name: str) -> str:
-    """Return the name of a tensor without the index of a first and only one."""
+    """Return a tensor's name without ``:0``."""
     return name.removesuffix(":0") if name.count(":") == 1 else name
 
 

@@ -1,4 +1,4 @@
-"""TensorFlow's types, shapes and attributes as the converter's graph has them."""
+"""Converts TensorFlow's types, shapes and attributes to those of the converter's graph."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def tensor_type(dtype: Any, name: str) -> TensorType:
 
 
 def tf_type(type_: TensorType) -> Any:
-    """TensorFlow's DType."""
+    """Return TensorFlow's DType."""
     return _SPECIAL_BACK[type_] if type_ in _SPECIAL_BACK else tf.as_dtype(type_.dtype)
 
 
@@ -44,7 +44,7 @@ def proto_dims(shape: Any) -> Dims | None:
 
 
 def attribute(attr: Any) -> Any:
-    """Return an AttrValue as a Python value: lists are tuples, types TensorType, functions Callee, tensors arrays."""
+    """Return an AttrValue in Python: lists as tuples, types as TensorType, functions as Callee, tensors as arrays."""
     kind = attr.WhichOneof("value")
     if kind is None:
         return None

@@ -1,4 +1,4 @@
-"""TensorFlow's operators as TFLite's: one table, by the name of the TensorFlow operator."""
+"""Lowers TensorFlow's operators to TFLite's, by one table keyed by TensorFlow's operator name."""
 
 from collections.abc import Iterator
 
@@ -70,7 +70,7 @@ LOWERINGS: dict[str, Lowering] = {name: how for family in _FAMILIES for name, ho
 def lower(module: Module) -> None:
     """Replace every TensorFlow operator by TFLite's, in every function of a module.
 
-    Raises ConversionError that tells all operators for which this fails.
+    Raises ConversionError that lists all operators it can't lower.
     """
     problems: dict[str, None] = {}
     for function in module.main.walk():
@@ -80,9 +80,9 @@ def lower(module: Module) -> None:
 
 
 def _lower(function: Function) -> Iterator[str]:
-    """Lower what can be lowered; return what is wrong with the rest."""
+    """Lower what it can; yield an error for each of the others."""
     unknown: dict[str, list[Node]] = {}
-    nodes, function.nodes = function.nodes, []  # a replacement takes the place of its node: effects keep their order
+    nodes, function.nodes = function.nodes, []  # a replacement takes its node's place, so that effects keep their order
     for node in nodes:
         lowering = _lowering(node)
         if lowering is None:

@@ -1,4 +1,4 @@
-"""SpaceToBatchND and BatchToSpaceND, composed of others for the ranks that TFLite's operators do not take."""
+"""SpaceToBatchND and BatchToSpaceND, composed of other operators for ranks that TFLite's don't support."""
 
 import math
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ def _untouched(b: Builder, block: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _parts(b: Builder, x: Value, block: Sequence[int]) -> tuple[int | None, list[int], int]:
-    """Return the batch, the dimensions that have blocks, and how many elements the others have."""
+    """Return the batch size, the dimensions that have blocks, and the number of elements in the others."""
     batch, *dims = b.shape(x)
     known = [d for d in dims if d is not None]
     if len(known) < len(dims):

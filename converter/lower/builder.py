@@ -1,4 +1,4 @@
-"""Turns one TensorFlow node into TFLite nodes: the tool of every lowering."""
+"""Turns one TensorFlow node into TFLite nodes; every lowering uses it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ _LIKE_NODE: Dims = (-1,)
 
 
 class Builder:
-    """Adds TFLite nodes to a function in the name of a TensorFlow node, whose attributes and operands it knows."""
+    """Adds TFLite nodes to a function in the name of a TensorFlow node, and gives access to that node."""
 
     def __init__(self, function: Function, node: Node) -> None:
         self._function = function
@@ -37,7 +37,7 @@ class Builder:
         type: TensorType | None = None,
         shape: Dims | None = _LIKE_NODE,
     ) -> Value:
-        """Add a node and return its one result, by default of the type and shape of the TensorFlow node's first."""
+        """Add a node and return its only result; its type and shape default to those of the TensorFlow node's first."""
         return self.ops(op, inputs, options, [self.value(type, shape)])[0]
 
     def add(self, node: Node) -> Node:
@@ -51,7 +51,7 @@ class Builder:
         return self.add(Node(op, inputs, outputs, op.options() if options is None else options, self.node.name)).outputs
 
     def write(self, op: Op | ControlOp, inputs: Sequence[Value | None]) -> None:
-        """Add a node for its effect: its results need not be read."""
+        """Add a node for its side effect, even if nothing reads its results."""
         self.add(Node(op, inputs, [], op.options(), self.node.name, effects=Effects.WRITES))
 
     def is_read(self, value: Value) -> bool:
@@ -59,7 +59,7 @@ class Builder:
         return bool(value.users) or self._function.is_output(value)
 
     def value(self, type: TensorType | None = None, shape: Dims | None = _LIKE_NODE) -> Value:
-        """Return a new value, like the TensorFlow node's first result where not told otherwise."""
+        """Return a new value; type and shape default to those of the TensorFlow node's first result."""
         return Value(
             self.node.output.type if type is None else type,
             self.node.output.shape if shape is _LIKE_NODE else shape,
@@ -75,7 +75,7 @@ class Builder:
         return constant(np.asarray(data, dtype), self.node.name)
 
     def scalar(self, number: float) -> Value:
-        """Return a constant of the type of the TensorFlow node's first operand."""
+        """Return a constant with the type of the TensorFlow node's first operand."""
         return self.const(number, self.node.input(0).type.dtype)
 
     def cast(self, value: Value, to: TensorType) -> Value:
@@ -87,23 +87,23 @@ class Builder:
         return self.op(CAST, [value], CastOptions(value.type, to), type=to, shape=value.shape)
 
     def int32(self, value: Value) -> Value:
-        """Return a shape, axis or index operand as TFLite wants it."""
+        """Return a shape, axis or index operand as int32, as TFLite expects."""
         return self.cast(value, TensorType.INT32)
 
     def reshape(self, value: Value, shape: Sequence[int], result: Dims | None = _LIKE_NODE) -> Value:
-        """Return the value under a shape in which -1 may stand once."""
+        """Return the reshaped value; ``shape`` may contain one -1."""
         target = tuple(int(d) for d in shape)
         return self.op(
             RESHAPE, [value, self.const(target, np.int32)], ReshapeOptions(target), type=value.type, shape=result
         )
 
     def squeeze(self, value: Value, axis: int) -> Value:
-        """Return the value without a dimension of 1."""
+        """Return the value without a dimension of size 1."""
         shape = None if value.shape is None else (*value.shape[:axis], *value.shape[axis + 1 :])
         return self.op(SQUEEZE, [value], SqueezeOptions((axis,)), type=value.type, shape=shape)
 
     def transpose(self, value: Value, order: Sequence[int]) -> Value:
-        """Return the value with its dimensions in another order."""
+        """Return the value with its dimensions permuted."""
         if list(order) == sorted(order):
             return value
         if value.data is not None:
@@ -113,18 +113,18 @@ class Builder:
         return self.op(TRANSPOSE, [value, self.const(order, np.int32)], type=value.type, shape=shape)
 
     def reverse(self, value: Value, axis: int) -> Value:
-        """Return the value in the opposite order along a dimension."""
+        """Return the value reversed along a dimension."""
         return self.op(REVERSE_V2, [value, self.const([axis], np.int32)], type=value.type, shape=value.shape)
 
     def known(self, position: int, what: str) -> Array:
-        """Return an operand that TFLite wants as a constant."""
+        """Return an operand that TFLite needs as a constant. Raises ConversionError if it is computed."""
         data = self.node.input(position).data
         if data is None:
             raise self.error(f"its {what} must be constant at conversion, and is computed")
         return data
 
     def shape(self, value: Value, what: str = "operand") -> Dims:
-        """Return the shape of a value, which must have a known rank."""
+        """Return the shape of a value. Raises ConversionError if its rank is unknown."""
         if value.shape is None:
             raise self.error(f"the rank of its {what} is not known; give the model inputs of known rank")
         return value.shape

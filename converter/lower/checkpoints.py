@@ -1,4 +1,4 @@
-"""Tensors saved in files and restored from them, by custom operators: TFLite has none.
+"""Saves tensors to files and restores them, by custom operators, since TFLite has none.
 
 ``litecl.interpreter.checkpoint_ops`` runs them.
 """
@@ -47,7 +47,7 @@ def _only_whole(b: Builder) -> None:
 
 
 def _shape(b: Builder, value: Value) -> Dims:
-    """Return the shape of what is restored, by default that of the variable that it is assigned to."""
+    """Return the shape of a restored tensor, by default that of the variable it is assigned to."""
     if value.static_shape is not None:
         return value.static_shape
     for user in value.users:

@@ -1,4 +1,4 @@
-"""Composites whose fusion finds its contract met."""
+"""Lowers composites that meet their fusion's contract."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from litecl.converter.lower.builder import Builder
 
 
 def lower_composite(b: Builder) -> Value | Sequence[Value]:
-    """Return the results that the fusion of the composite makes. Raises ConversionError where their number is wrong."""
+    """Return the results of the composite's fusion. Raises ConversionError if their number is wrong."""
     results = b.node.attrs["fusion"].rewrite(b, composite_of(b.node))
     values = [results] if isinstance(results, Value) else list(results)
     if len(values) != len(b.node.outputs):

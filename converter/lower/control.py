@@ -1,4 +1,4 @@
-"""Branches, loops, variables, and what updates a tensor in place."""
+"""Branches, loops, variables, and in-place updates of tensors."""
 
 from collections.abc import Callable, Sequence
 
@@ -31,7 +31,7 @@ def _while(b: Builder) -> Sequence[Value]:
 
 
 def _boolean(b: Builder, condition: Value) -> Value:
-    """Return a condition as a truth: TensorFlow takes numbers too."""
+    """Return a condition as a boolean; TensorFlow accepts numbers too."""
     if condition.type == TensorType.BOOL:
         return condition
     zero = b.const(np.zeros((), condition.type.dtype))

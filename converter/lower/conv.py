@@ -58,13 +58,13 @@ def _pad(b: Builder, x: Value, pads: Array, number: float) -> Value:
 
 
 def lowest(b: Builder) -> float:
-    """Return the lowest number of the type of the result."""
+    """Return the lowest number of the result's type."""
     dtype: Any = b.node.output.type.dtype
     return float(np.finfo(dtype).min if dtype.kind == "f" else np.iinfo(dtype).min)
 
 
 def zero_bias(b: Builder, weights: Value, axis: int) -> Value | None:
-    """Return a bias of zeros, which kernels want even where there is none."""
+    """Return a bias of zeros, which kernels need if there is no bias."""
     channels = b.shape(weights, "weights")[axis]
     return None if channels is None else b.const(np.zeros(channels, np.float32))
 
@@ -135,7 +135,7 @@ def _conv_3d(b: Builder) -> Value:
 
 
 def _parts(b: Builder, value: Value, count: int) -> Sequence[Value]:
-    """Return the groups of the last dimension."""
+    """Split the last dimension into groups."""
     if value.data is not None:
         return [b.const(np.ascontiguousarray(part)) for part in np.split(value.data, count, axis=-1)]
     shape = (*b.shape(value)[:-1], _part(b.shape(value)[-1], count))

@@ -1,8 +1,8 @@
 """Gradients of convolutions, as convolutions of other operands.
 
-The gradient by the filter slides the gradient, whose elements lie as far apart as the windows were, over the images;
-the batch takes the place of the channels. The gradient by the images slides the filter, turned around, over the
-gradient; TFLite's TRANSPOSE_CONV does that, but not channel by channel.
+The filter gradient slides the output gradient, dilated by the stride, over the images; batch and channels swap places.
+The image gradient slides the flipped filter over the output gradient; TFLite's TRANSPOSE_CONV does that, but not
+depthwise.
 """
 
 from collections.abc import Iterable
@@ -27,9 +27,9 @@ from litecl.interpreter.schema import Padding, TensorType
 
 @dataclass(frozen=True)
 class _Axis:
-    """A window along one spatial dimension of ``length`` elements, whose ``taps`` take ``steps`` steps.
+    """A window of ``taps`` elements that takes ``steps`` steps along a spatial dimension of size ``length``.
 
-    before: elements of padding in front of the first one; negative numbers nowhere occur.
+    before: elements of padding in front; never negative.
     """
 
     length: int
@@ -41,12 +41,12 @@ class _Axis:
 
     @property
     def covered(self) -> int:
-        """Elements from the first tap of the first step to the last of the last; padding counts."""
+        """The number of elements from the first tap of the first step to the last tap of the last, with padding."""
         return (self.steps - 1) * self.stride + (self.taps - 1) * self.dilation + 1
 
     @property
     def spread(self) -> tuple[int, int]:
-        """Padding around the gradient, its elements a stride apart, so that the turned filter meets every element."""
+        """The padding around the dilated output gradient that lets the flipped filter reach every element."""
         before = (self.taps - 1) * self.dilation - self.before
         return before, self.length - ((self.steps - 1) * self.stride + 1) + self.before
 
@@ -78,7 +78,7 @@ def _axis(b: Builder, length: int, taps: int, i: int) -> _Axis:
 
 
 def _covered(x: Expression, axes: list[_Axis]) -> Expression:
-    """Return images [n, h, w, c] with the padding that windows see, without what no window sees."""
+    """Return images [n, h, w, c] with padding, but without elements that no window covers."""
     before = [a.before for a in axes]
     after = [a.covered - a.length - a.before for a in axes]
     x = padded(x, _around((first, max(last, 0)) for first, last in zip(before, after, strict=True)))
@@ -91,7 +91,7 @@ def _covered(x: Expression, axes: list[_Axis]) -> Expression:
 
 
 def _around(pads: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the padding of images whose height and width are padded."""
+    """Return the padding of images, given that of height and width."""
     return [(0, 0), *pads, (0, 0)]
 
 
@@ -122,7 +122,7 @@ def _filter_shape(b: Builder) -> tuple[int, ...]:
 
 
 def _channel_filter_gradient(b: Builder) -> Value:
-    """Return the gradient by filters of single channels: every image's channels are channels of one image."""
+    """Return the filter gradient of a depthwise convolution, with the channels of all images as those of one image."""
     x, dy = Expression(b, b.node.input(0)), Expression(b, b.node.input(2))
     filters = _filter_shape(b)
     height, width, channels, multiplier = filters
@@ -155,14 +155,14 @@ def _zeros(windows: Expression) -> Value:
 
 
 def _one_image(x: Expression) -> Expression:
-    """Return [1, h, w, n * c] of [n, h, w, c]."""
+    """Reshape [n, h, w, c] to [1, h, w, n * c]."""
     count, height, width, channels = x.b.shape(x.value)
     shape = (1, height, width, None if count is None or channels is None else count * channels)
     return x.transpose((1, 2, 0, 3)).reshape([1, height or 0, width or 0, -1], shape)
 
 
 def _channel_image_gradient(b: Builder) -> Value:
-    """Return the gradient by images of filters of single channels, which slide over the gradient turned around."""
+    """Return the image gradient of a depthwise convolution, by sliding the flipped filter over the output gradient."""
     filters, dy = Expression(b, b.node.input(1)), Expression(b, b.node.input(2))
     height, width, channels, multiplier = b.shape(filters.value, "filter")
     if height is None or width is None or channels is None or multiplier is None:
@@ -191,7 +191,7 @@ def _channel_image_gradient(b: Builder) -> Value:
 
 
 def _image_gradient(b: Builder) -> Value:
-    """Return the gradient by images; the filters are [h, w, in, out]."""
+    """Return the image gradient; filters are [h, w, in, out]."""
     attrs = b.node.attrs
     if attrs["data_format"] != "NHWC":
         raise b.error(f"its data_format is {attrs['data_format']}; build the model with channels last")

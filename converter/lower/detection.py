@@ -1,4 +1,4 @@
-"""Non-maximum suppression: TFLite's operators give a fixed number of boxes and say how many of them count."""
+"""Non-maximum suppression: TFLite's operators return a fixed number of boxes and the number of valid ones."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _MORE_THAN_ALL = 2.0  # no two boxes overlap by more than 1
 
 
 def _operands(b: Builder) -> list[Value]:
-    """Return boxes, scores, the number wanted, and thresholds, also where an old version has them not as operands."""
+    """Return boxes, scores, count, and thresholds, which old versions have as attributes or not at all."""
     given = [b.int32(b.node.input(i)) if i == 2 else b.node.input(i) for i in range(len(b.node.inputs))]
     if len(given) < 4:
         given.append(b.const(b.node.attrs["iou_threshold"], np.float32))
@@ -24,7 +24,7 @@ def _operands(b: Builder) -> list[Value]:
 
 
 def _suppressed(b: Builder) -> Sequence[Value]:
-    """Return indices and, of the versions that have it, their number."""
+    """Return the indices, and their number if the version has it."""
     operands = _operands(b)
     wanted = (None if operands[2].data is None else int(operands[2].data),)
     indices, count = b.ops(
@@ -42,7 +42,7 @@ def _softly_suppressed(b: Builder) -> Sequence[Value]:
     """Return indices, scores, and their number."""
     operands = _operands(b)
     if np.any(b.known(5, "sigma") > 0):
-        # TensorFlow lowers the scores of all that overlap, TFLite takes those above the threshold out as well.
+        # TensorFlow only lowers the scores of overlapping boxes; TFLite also drops those beyond the threshold.
         operands[3] = b.const(_MORE_THAN_ALL, np.float32)
     wanted = (None if operands[2].data is None else int(operands[2].data),)
     types = (TensorType.INT32, TensorType.FLOAT32, TensorType.INT32)
@@ -54,7 +54,7 @@ def _softly_suppressed(b: Builder) -> Sequence[Value]:
 
 
 def _first(b: Builder, values: Value, count: Value) -> Value:
-    """Return as many of the values as count."""
+    """Return the first ``count`` values."""
     size = b.reshape(count, [1], (1,))
     return b.op(SLICE, [values, b.const([0], np.int32), size], type=values.type, shape=(None,))
 

@@ -12,11 +12,11 @@ from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOpti
 from litecl.interpreter.schema import TensorType
 
 _INT32 = TensorType.INT32
-_FAR = np.iinfo(np.int32).max  # no element is so far from the diagonal
+_FAR = np.iinfo(np.int32).max  # farther from the diagonal than any element
 
 
 def _offset(b: Builder) -> int:
-    """Return the one diagonal of an operator of version 2 or 3."""
+    """Return the single diagonal of an operator of version 2 or 3."""
     return int(b.known(1, "diagonal").reshape(-1)[0]) if len(b.node.inputs) > 1 else 0
 
 
@@ -29,7 +29,7 @@ def _set_diag(b: Builder) -> Value:
 
 
 def _diag_part(b: Builder) -> Value:
-    """Return every (n + 1)-th element of the rows one after the other."""
+    """Return every (n + 1)-th element of the flattened rows."""
     x, offset = Expression(b, b.node.input(0)), _offset(b)
     *batch, height, width = b.shape(x.value)
     if height is None or width is None or batch.count(None) > 1:
@@ -45,7 +45,7 @@ def _diag_part(b: Builder) -> Value:
 
 
 def _band_part(x: Expression, lower: Expression, upper: Expression) -> Expression:
-    """Return the elements at most so far below and above the diagonal; any distance is allowed by a negative number."""
+    """Return the elements within these distances below and above the diagonal; a negative bound means no limit."""
     below = _distance(x)
     limits = [_at_most(lower), _at_most(upper)]
     if below.value.data is not None and all(limit.value.data is not None for limit in limits):
@@ -58,7 +58,7 @@ def _band_part(x: Expression, lower: Expression, upper: Expression) -> Expressio
 
 
 def _distance(x: Expression) -> Expression:
-    """Return how far below the diagonal the elements of a matrix are, [height, width] of int32."""
+    """Return the distances of a matrix's elements below the diagonal, [height, width] of int32."""
     height, width = (None, None) if x.value.shape is None else x.value.shape[-2:]
     if height is not None and width is not None:
         return x.constant(np.arange(height)[:, None] - np.arange(width), _INT32)
@@ -75,7 +75,7 @@ def _at_most(bound: Expression) -> Expression:
 
 
 def _count(sizes: Expression, axis: int) -> Expression:
-    """Return one of the sizes, counted from the last."""
+    """Return one of the sizes, counted from the end."""
     bounds = [sizes.b.const([n], np.int32) for n in (axis, axis + 1, 1)]
     options = StridedSliceOptions(end_mask=int(axis == -1))
     return Expression(sizes.b, sizes.b.op(STRIDED_SLICE, [sizes.value, *bounds], options, type=_INT32, shape=(1,)))

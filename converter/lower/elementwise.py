@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons and functions of single elements."""
+"""Elementwise arithmetic, comparisons and functions."""
 
 import math
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from litecl.interpreter.schema import TensorType
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # https://arxiv.org/abs/1706.02515
 
-# TensorFlow's operators that are one of TFLite's on the same operands.
+# TensorFlow operators that map to one TFLite operator with the same operands.
 _SAME: Mapping[str, Op] = {
     "Abs": unary.ABS,
     "Neg": unary.NEG,
@@ -77,7 +77,7 @@ def _same(op: Op) -> Lowering:
 
 
 def _add(b: Builder) -> Value:
-    """Texts that are added are put together."""
+    """Adding strings concatenates them."""
     return b.op(STRING_JOIN if b.node.output.type == TensorType.STRING else binary.ADD, b.node.inputs)
 
 
@@ -120,8 +120,8 @@ def lower_hard_swish(b: Builder) -> Value:
 
 
 def lower_prelu(b: Builder) -> Value:
-    """Lower to PRELU, whose slope has the other sign."""
-    # relu(x) + c * relu(-x), as it was written, is -c * x where x is negative.
+    """Lower to PRELU, whose slope has the opposite sign."""
+    # relu(x) + c * relu(-x) is -c * x for negative x.
     return b.op(PRELU, [b.node.input(0), b.const(-b.known(1, "slope"))])
 
 
@@ -129,7 +129,7 @@ def _log1p_of_exp(x: Expression) -> Expression:
     """Return log(1 + exp(-|x|)), which neither overflows nor loses small powers beside 1."""
     power = (-x.abs()).exp()
     total = power + 1
-    return total.log() + (power - (total - 1))  # what the sum has rounded away
+    return total.log() + (power - (total - 1))  # the rounding error of the sum
 
 
 def _softplus(x: Expression) -> Expression:
@@ -141,7 +141,7 @@ def _log_sigmoid(x: Expression) -> Expression:
 
 
 def _tanh_of_softplus(x: Expression) -> Expression:
-    # tanh(max(x, 0) - log(sigmoid(|x|))): half the operators, and within 6e-8, which a factor of x scales.
+    # tanh(max(x, 0) - log(sigmoid(|x|))) needs half the operators and is within 6e-8, which a factor of x scales.
     logarithm = x.abs().unary(unary.LOGISTIC).log()
     return (x.unary(unary.RELU) - logarithm).unary(unary.TANH)
 
@@ -166,7 +166,7 @@ def _softsign(b: Builder) -> Value:
 
 
 def _selu(b: Builder) -> Value:
-    # ELU is negative only where its operand is, and there SELU is alpha times it.
+    # ELU is negative exactly where its operand is; there SELU is alpha times it.
     elu = b.op(unary.ELU, b.node.inputs)
     return b.op(binary.MUL, [b.op(LEAKY_RELU, [elu], LeakyReluOptions(_SELU_ALPHA)), b.scalar(_SELU_SCALE)])
 
@@ -197,7 +197,7 @@ def _is_nan(b: Builder) -> Value:
 
 
 def _erf(b: Builder) -> Value:
-    """2 * gelu(x * sqrt 2) / (x * sqrt 2) - 1, where the quotient is kept from being 0 / 0."""
+    """2 * gelu(x * sqrt 2) / (x * sqrt 2) - 1, without dividing 0 by 0."""
     scaled = b.op(binary.MUL, [b.node.input(0), b.scalar(math.sqrt(2.0))])
     is_zero = b.op(compare.EQUAL, [scaled, b.scalar(0)], type=TensorType.BOOL)
     divisor = b.op(SELECT_V2, [is_zero, b.scalar(1e-20), scaled])

@@ -1,4 +1,4 @@
-"""Values with the operators of arithmetic, so that a composition reads as its formula."""
+"""Values with arithmetic operators, so that a composition reads like its formula."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ Operand = Union["Expression", float]
 
 
 class Expression:
-    """A value of a lowering. Operators add TFLite nodes; a number is a constant of the other operand's type."""
+    """A value in a lowering. Operators add TFLite nodes; numbers become constants of the other operand's type."""
 
     def __init__(self, b: Builder, value: Value) -> None:
         self.b = b
@@ -29,7 +29,7 @@ class Expression:
 
     @property
     def type(self) -> TensorType:
-        """The type of the elements."""
+        """The element type."""
         return self.value.type
 
     def constant(self, number: Any, type_: TensorType | None = None) -> "Expression":
@@ -41,19 +41,19 @@ class Expression:
         return value if isinstance(value, Expression) else self.constant(value)
 
     def filled(self, number: float) -> "Expression":
-        """Return a tensor of one number, of the same type and shape."""
+        """Return a tensor filled with one number, of the same type and shape."""
         if self.value.static_shape is not None:
             return self.constant(np.full(self.value.static_shape, number))
         operands = [self.shape().value, self.constant(number).value]
         return Expression(self.b, self.b.op(FILL, operands, type=self.type, shape=self.value.shape))
 
     def unary(self, op: Op, options: Any = None, type_: TensorType | None = None) -> "Expression":
-        """Return the result of an operator on single elements."""
+        """Return the result of an elementwise operator."""
         made = self.b.op(op, [self.value], options, type=self.type if type_ is None else type_, shape=self.value.shape)
         return Expression(self.b, made)
 
     def binary(self, op: Op, other: Operand, type_: TensorType | None = None) -> "Expression":
-        """Return the result of an operator on two operands that broadcast; what is constant is computed now."""
+        """Return the result of an operator with broadcasting; constants are folded."""
         y = self.of(other).value
         known = _computed(op, self.value, y)
         if known is not None:
@@ -87,27 +87,27 @@ class Expression:
     __rmul__ = __mul__
 
     def maximum(self, other: Operand) -> "Expression":
-        """Return the larger of two."""
+        """Return the elementwise maximum."""
         return self.binary(binary.MAXIMUM, other)
 
     def minimum(self, other: Operand) -> "Expression":
-        """Return the smaller of two."""
+        """Return the elementwise minimum."""
         return self.binary(binary.MINIMUM, other)
 
     def equals(self, other: Operand) -> "Expression":
-        """Return where two are equal."""
+        """Return where the two are equal."""
         return self.binary(compare.EQUAL, other, TensorType.BOOL)
 
     def less(self, other: Operand) -> "Expression":
-        """Return where the first of two is less."""
+        """Return where this is less than ``other``."""
         return self.binary(compare.LESS, other, TensorType.BOOL)
 
     def at_most(self, other: Operand) -> "Expression":
-        """Return where the first of two is not greater."""
+        """Return where this is at most ``other``."""
         return self.binary(compare.LESS_EQUAL, other, TensorType.BOOL)
 
     def select(self, yes: "Expression", no: Operand) -> "Expression":
-        """Return one operand where this is true, the other elsewhere."""
+        """Return ``yes`` where this is true, else ``no``."""
         other = yes.of(no).value
         shape = broadcast(broadcast(self.value.shape, yes.value.shape), other.shape)
         return Expression(self.b, self.b.op(SELECT_V2, [self.value, yes.value, other], type=yes.type, shape=shape))
@@ -125,7 +125,7 @@ class Expression:
         return self.unary(unary.SQRT)
 
     def abs(self) -> "Expression":
-        """Return the magnitude."""
+        """Return the absolute value."""
         return self.unary(unary.ABS)
 
     def square(self) -> "Expression":
@@ -133,7 +133,7 @@ class Expression:
         return self * self
 
     def floor(self) -> "Expression":
-        """Return the largest whole number that is not greater."""
+        """Return the value rounded down."""
         return self.unary(unary.FLOOR)
 
     def cast(self, to: TensorType) -> "Expression":
@@ -141,7 +141,7 @@ class Expression:
         return Expression(self.b, self.b.cast(self.value, to))
 
     def reduce(self, op: Op, axes: Sequence[int], *, keep: bool = False) -> "Expression":
-        """Return what an operator makes of all elements along some axes."""
+        """Reduce along axes by an operator."""
         dims = self.b.shape(self.value)
         positive = {axis % len(dims) for axis in axes}
         shape = tuple(1 if i in positive else d for i, d in enumerate(dims) if keep or i not in positive)
@@ -150,11 +150,11 @@ class Expression:
         return Expression(self.b, made)
 
     def sum(self, axes: Sequence[int], *, keep: bool = False) -> "Expression":
-        """Return the sum along some axes."""
+        """Return the sum along axes."""
         return self.reduce(reduce.SUM, axes, keep=keep)
 
     def count(self, axes: Sequence[int]) -> "Expression":
-        """Return how many elements there are along some axes."""
+        """Return the number of elements along axes."""
         dims = self.b.shape(self.value)
         along = {axis % len(dims) for axis in axes}
         known = [d for i, d in enumerate(dims) if i in along and d is not None]
@@ -169,11 +169,11 @@ class Expression:
         )
 
     def reshape(self, target: Sequence[int], shape: Dims) -> "Expression":
-        """Return the value under a shape in which -1 may stand once."""
+        """Return the reshaped value; ``target`` may contain one -1."""
         return Expression(self.b, self.b.reshape(self.value, target, shape))
 
     def expand(self, axis: int) -> "Expression":
-        """Return the value with a new dimension of 1."""
+        """Return the value with a new dimension of size 1."""
         dims = list(self.b.shape(self.value))
         dims.insert(axis % (len(dims) + 1), 1)
         if dims.count(None) <= 1:
@@ -182,11 +182,11 @@ class Expression:
         return Expression(self.b, self.b.op(EXPAND_DIMS, operands, type=self.type, shape=tuple(dims)))
 
     def transpose(self, order: Sequence[int]) -> "Expression":
-        """Return the value with its dimensions in another order."""
+        """Return the value with its dimensions permuted."""
         return Expression(self.b, self.b.transpose(self.value, order))
 
     def shape(self) -> "Expression":
-        """Return the sizes of all dimensions, as int32: a constant where they are known."""
+        """Return the shape as int32: a constant if known."""
         known = self.value.static_shape
         if known is not None:
             return self.constant(known, TensorType.INT32)
@@ -195,7 +195,7 @@ class Expression:
         return Expression(self.b, made)
 
     def counted(self, shape: Dims = (None,)) -> "Expression":
-        """Return 0, 1, ... as int32, as many as this vector of one number says."""
+        """Return 0, 1, ... as int32, up to the limit that this vector of one element holds."""
         limit = self.reshape([], ())
         zero, one = (limit.constant(n, TensorType.INT32) for n in (0, 1))
         operands = [zero.value, limit.value, one.value]
@@ -203,7 +203,7 @@ class Expression:
 
 
 def _computed(op: Op, x: Value, y: Value) -> Value | None:
-    """Return the result of arithmetic with a constant where no operator is needed for it."""
+    """Return the result of arithmetic with a constant if it needs no operator."""
     if op not in _ARITHMETIC or x.type.dtype.kind != "f":
         return None
     if x.data is not None and y.data is not None:
@@ -233,7 +233,7 @@ _NEUTRAL: Mapping[Op, float] = {binary.ADD: 0, binary.SUB: 0, binary.MUL: 1, bin
 
 
 def broadcast(a: Dims | None, b: Dims | None) -> Dims | None:
-    """Return the shape of two operands that are broadcast, as far as it is known."""
+    """Return the shape of two broadcast operands, as far as known."""
     if a is None or b is None:
         return None
     rank = max(len(a), len(b))
@@ -242,7 +242,7 @@ def broadcast(a: Dims | None, b: Dims | None) -> Dims | None:
 
 
 def formula(body: Callable[..., Expression]) -> Lowering:
-    """Return the lowering that computes an expression from the operands."""
+    """Return a lowering that computes an expression from the operands."""
 
     def lower(b: Builder) -> Value:
         return body(*(Expression(b, b.node.input(i)) for i in range(len(b.node.inputs)))).value

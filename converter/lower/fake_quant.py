@@ -1,4 +1,4 @@
-"""FakeQuant operators on activations. Those on constants are folded."""
+"""FakeQuant operators on activations; those on constants are folded."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def _fake_quant(b: Builder) -> Value:
         raise b.error("TFLite rounds activations to one range for all channels")
     low, high = float(rounding.low[0]), float(rounding.high[0])
     if low == high == 0 and b.node.op in OF_VARIABLES:
-        zero = b.const(np.float32(0))  # TensorFlow makes zeros of it, and FAKE_QUANT divides by zero
+        zero = b.const(np.float32(0))  # TensorFlow returns zeros; FAKE_QUANT would divide by zero
         return b.op(MAXIMUM, [b.op(MINIMUM, [b.node.input(0), zero]), zero])
     options = FakeQuantOptions(low, high, rounding.num_bits, rounding.narrow_range)
     return b.op(FAKE_QUANT, [b.node.input(0)], options)

@@ -1,4 +1,4 @@
-"""Functions of single elements that are a formula of others."""
+"""Elementwise functions as formulas of others."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from litecl.interpreter.schema import TensorType
 _E = Expression
 _SELU_SCALE = 1.0507009873554805  # https://arxiv.org/abs/1706.02515
 _SELU = _SELU_SCALE * 1.6732632423543772
-# P. Godfrey, https://www.numericana.com/answer/info/godfrey.htm: Lanczos's approximation of the gamma function.
+# P. Godfrey, https://www.numericana.com/answer/info/godfrey.htm: Lanczos' approximation of the gamma function.
 _LANCZOS_G = 7
 _LANCZOS_BASE = 0.99999999999980993227684700473478
 _LANCZOS = (
@@ -24,7 +24,7 @@ _LANCZOS = (
     9.984369578019570859563e-6,
     1.50563273514931155834e-7,
 )
-_SHIFT = 6  # from where on the expansion of the digamma function holds
+_SHIFT = 6  # the expansion of the digamma function holds from here on
 # M. Giles, "Approximating the erfinv function": coefficients of w - 2.5, and of sqrt(w) - 3.
 _ERFINV_SMALL = (
     2.81022636e-08,
@@ -51,7 +51,7 @@ _ERFINV_LARGE = (
 
 
 def _polynomial(x: _E, coefficients: Sequence[float]) -> _E:
-    """Return a polynomial by Horner's rule, the highest power first."""
+    """Evaluate a polynomial by Horner's rule, highest power first."""
     result = x * coefficients[0] + coefficients[1]
     for coefficient in coefficients[2:]:
         result = result * x + coefficient
@@ -59,7 +59,7 @@ def _polynomial(x: _E, coefficients: Sequence[float]) -> _E:
 
 
 def _lanczos(x: _E) -> tuple[_E, _E]:
-    """Return the logarithm of t = x + g + 1/2 over g + 1/2, and the sum of Lanczos's series, for x of 0 and more."""
+    """Return log(t / (g + 1/2)) with t = x + g + 1/2, and the sum of Lanczos' series, for x >= 0."""
     total = x.constant(_LANCZOS_BASE)
     for k, coefficient in enumerate(_LANCZOS):
         total = coefficient / (x + (k + 1)) + total
@@ -73,14 +73,14 @@ def _lgamma(x: _E) -> _E:
     t = z + (_LANCZOS_G + 0.5)
     log_t = log_ratio + math.log(_LANCZOS_G + 0.5)
     value = (z + 0.5 - t / log_t) * log_t + (total.log() + math.log(2 * math.pi) / 2)
-    part = x.abs() - x.abs().floor()  # sin(pi * x) has its period there
+    part = x.abs() - x.abs().floor()  # sin(pi * x) has this period
     nearest = part.minimum(1 - part)
     reflected = math.log(math.pi) - (nearest * math.pi).unary(unary.SIN).log() - value
     return x.equals(-math.inf).select(x.constant(math.inf), is_small.select(reflected, value))
 
 
 def _digamma(x: _E) -> _E:
-    """Return the derivative of ``_lgamma``: shifted upwards, then by its expansion (https://dlmf.nist.gov/5.11.2)."""
+    """Return the derivative of ``_lgamma``: shift upwards, then expand (https://dlmf.nist.gov/5.11.2)."""
     is_small = x.less(0.5)
     y = is_small.select(1 - x, x)
     far = y + _SHIFT
@@ -102,7 +102,7 @@ def _erfinv(x: _E) -> _E:
 
 
 def quantile_of_normal(p: _E) -> _E:
-    """Return the number below which a number of a normal distribution is with a probability."""
+    """Return the quantile of the standard normal distribution."""
     return _erfinv(2 * p - 1) * math.sqrt(2)
 
 
@@ -119,7 +119,7 @@ def _arc_tangent(y: _E, x: _E) -> _E:
 
 
 def _arc_tangent_of_two(y: _E, x: _E) -> _E:
-    """Return it of operands of one shape, which SELECT_V2 gives them: LiteRT's kernel does not broadcast, silently."""
+    """Return the arc tangent; SELECT_V2 broadcasts the operands first, since LiteRT's kernel silently doesn't."""
     if y.value.static_shape is not None and y.value.static_shape == x.value.static_shape:
         return _arc_tangent(y, x)
     always = y.constant(True, TensorType.BOOL)
@@ -127,13 +127,13 @@ def _arc_tangent_of_two(y: _E, x: _E) -> _E:
 
 
 def _side(x: _E) -> _E:
-    """sqrt(1 - x * x), exact near the ends."""
+    """Return sqrt(1 - x * x), exact near the ends."""
     return ((1 - x) * (1 + x)).sqrt()
 
 
 def _asinh(x: _E) -> _E:
     magnitude = x.abs()
-    # log1p of what is small near 0, where the sum would lose it.
+    # log1p of a small number near 0, which adding 1 would lose.
     square = magnitude.square()
     return x.unary(unary.SIGN) * _log1p(magnitude + square / (1 + (square + 1).sqrt()))
 
@@ -164,7 +164,7 @@ def _left_shift(x: _E, y: _E) -> _E:
 
 
 def _bitwise_and(x: _E, y: _E) -> _E:
-    """Return what both have of all bits but the last, by a sum that cannot overflow, and of the last by a product."""
+    """Return x & y: all bits but the last by a sum that can't overflow, the last by a product."""
     if x.type == TensorType.INT64:
         raise x.b.error("TFLite has no bitwise operators on int64; cast to int32")
     wide = [value.cast(TensorType.INT32) for value in (x, y)]

@@ -1,4 +1,4 @@
-"""Colours, patches, crops and morphology of images [N,H,W,C], and pools over volumes [N,D,H,W,C]."""
+"""Colours, patches, crops and morphology of images [N,H,W,C], and pooling of volumes [N,D,H,W,C]."""
 
 from collections.abc import Callable
 
@@ -52,7 +52,7 @@ def _hsv(x: Expression) -> list[Expression]:
 
 
 def _rgb(hue: Expression, saturation: Expression, value: Expression) -> Expression:
-    """Return colours: red is full around hue 0, green around a third, blue around two thirds."""
+    """Return colours: red is full around hue 0, green around 1/3, blue around 2/3."""
     distance = (hue * 6 - hue.constant([3, 2, 4])).abs() * hue.constant([1, -1, -1]) + hue.constant([-1, 2, 2])
     return ((distance.maximum(0).minimum(1) - 1) * saturation + 1) * value
 
@@ -74,7 +74,7 @@ def _adjust_contrast(x: Expression, factor: Expression) -> Expression:
 
 
 def _patches(b: Builder) -> Value:
-    """Return the patches as the channels of a convolution whose filters each take one element."""
+    """Return patches as the channels of a convolution whose filters each pick one element."""
     attrs = b.node.attrs
     x = b.cast(b.node.input(0), TensorType.FLOAT32)
     (_, height, width, _), channels = attrs["ksizes"], b.shape(x)[-1]
@@ -93,7 +93,7 @@ def _patches(b: Builder) -> Value:
 
 
 def _dilation(b: Builder) -> Value:
-    """Return the largest sum of a window and the filter, an operator for every element of the filter."""
+    """Return the maximum of window plus filter, with an operator per filter element."""
     attrs = b.node.attrs
     filters = b.known(1, "filter")
     size, shape = b.shape(b.node.input(0)), b.shape(b.node.output)
@@ -134,7 +134,7 @@ def _crop_and_resize(b: Builder) -> Value:
 def _sampled(
     x: Expression, boxes: Expression, axis: int, size: int, wanted: int, shape: Dims
 ) -> tuple[Expression, Expression]:
-    """Return rows or columns of images between two ends that boxes tell, and which of them lie inside."""
+    """Sample rows or columns of images between the ends given by boxes; return them, and which are inside."""
     b, count = x.b, x.b.shape(boxes.value)[0]
     first, last = (_column(boxes, axis - 1), _column(boxes, axis + 1))
     steps = np.arange(wanted) / (wanted - 1) if wanted > 1 else np.full(1, 0.5)
@@ -176,7 +176,7 @@ def _gathered(x: Expression, indices: Expression, axis: int, batch_dims: int, sh
 
 
 def _pool_3d(op: Op) -> Lowering:
-    """Return the pool over height and width of every slice, and then over depth."""
+    """Return the lowering that pools each slice over height and width, and then over depth."""
 
     def lower(b: Builder) -> Value:
         g = geometry(b, b.node.input(0))
@@ -210,7 +210,7 @@ def _pooled(
 
 
 def _blocks(op: Op) -> Lowering:
-    """Return the lowering of an operator of old, whose blocks are square."""
+    """Return the lowering of a legacy operator, whose blocks are square."""
 
     def lower(b: Builder) -> Value:
         size = b.const([b.node.attrs["block_size"]] * 2, np.int32)

@@ -1,4 +1,4 @@
-"""Operators that pick or place elements: slices, gathers, scatters."""
+"""Operators that select or place elements: slices, gathers, scatters."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,10 +23,10 @@ def _slice(b: Builder) -> Value:
 
 
 def _strided_slice(b: Builder) -> Value:
-    """Ellipsis and new axes, which not every kernel has, become full ranges and a reshape."""
+    """Lower ellipsis and new axes, which not every kernel supports, to full ranges and a reshape."""
     x, *bounds = (b.int32(b.node.input(i)) if i else b.node.input(0) for i in range(4))
     masks = {name: int(b.node.attrs[name]) for name in MASKS}
-    # Of a dimension that is one index, TensorFlow takes the beginning, and TFLite's kernels look at the masks.
+    # Where a dimension is indexed, TensorFlow ignores the masks, but TFLite's kernels don't.
     masks |= {name: masks[name] & ~masks["shrink_axis_mask"] for name in ("begin_mask", "end_mask")}
     if masks["ellipsis_mask"] or masks["new_axis_mask"]:
         return _expanded(b, x, masks)
@@ -49,7 +49,7 @@ def _expanded(b: Builder, x: Value, masks: Mapping[str, int]) -> Value:
         return b.op(STRIDED_SLICE, [x, *operands], sliced)
     axes = new_axes(count, len(b.shape(x)), masks)
     target = b.node.output.shape
-    if target is None:  # TensorFlow does not infer it where strides are computed
+    if target is None:  # TensorFlow doesn't infer it if strides are computed
         target = (None,) * (len(b.shape(x)) - sliced.shrink_axis_mask.bit_count() + len(axes))
     shape = tuple(d for i, d in enumerate(target) if i not in axes)
     part = b.op(STRIDED_SLICE, [x, *operands], sliced, shape=shape)
@@ -62,9 +62,9 @@ def _expanded(b: Builder, x: Value, masks: Mapping[str, int]) -> Value:
 
 
 def _entries(b: Builder, position: int, spec: Sequence[int | None], covered: int | None = None) -> Value:
-    """Return a bound or the step of every dimension of the operand.
+    """Return a bound or the stride for every dimension of the operand.
 
-    covered: that of dimensions that an ellipsis covers; None for bounds, which do not count there.
+    covered: the value for dimensions under an ellipsis; None for bounds, which are ignored there.
     """
     given = b.int32(b.node.input(position))
     if given.data is not None:

@@ -32,13 +32,13 @@ def _index(x: Expression) -> Expression:
 
 
 def _scattered(indices: Expression, updates: Expression, like: Expression) -> Expression:
-    """Return the updates at their places among zeros, summed where several have one."""
+    """Scatter the updates into zeros, summing those at the same place."""
     operands = [_index(indices).value, updates.value, like.shape().value]
     return Expression(like.b, like.b.op(SCATTER_ND, operands, type=updates.type, shape=like.value.shape))
 
 
 def _scatter_update(x: Expression, indices: Expression, updates: Expression) -> Expression:
-    """Take the updates where any is; of several at one place the last."""
+    """Overwrite with the updates; the last of several at one place wins."""
     data = indices.value.data
     if data is not None and len(np.unique(rows := data.reshape(-1, data.shape[-1]), axis=0)) == len(rows):
         written = _scattered(indices, updates.filled(1), x)
@@ -47,7 +47,7 @@ def _scatter_update(x: Expression, indices: Expression, updates: Expression) -> 
 
 
 def _last_of_each(x: Expression, indices: Expression, updates: Expression) -> Expression:
-    """Find the last update of every row, by the largest of their numbers, and take it where there is one."""
+    """Find each row's last update, by the largest update number, and use it if there is one."""
     b, shape = x.b, x.b.shape(x.value)
     depth = b.shape(indices.value)[-1]
     outer = shape[: depth or 0]
@@ -69,7 +69,7 @@ def _last_of_each(x: Expression, indices: Expression, updates: Expression) -> Ex
 
 
 def _as_computed(made: Callable[..., Expression]) -> Lowering:
-    """Return the lowering that computes booleans and narrow integers as int32, as SCATTER_ND wants."""
+    """Return a lowering that computes booleans and narrow integers as int32, as SCATTER_ND needs."""
 
     def lower(b: Builder) -> Value:
         x, indices, updates = _expressions(b)
@@ -85,7 +85,7 @@ def _invert_permutation(x: Expression) -> Expression:
 
 
 def _dynamic_stitch(b: Builder) -> Value:
-    """Return rows at the places that their indices tell; later ones hold."""
+    """Place rows by their indices; later ones win."""
     count = len(b.node.inputs) // 2
     indices = [b.known(i, "indices") for i in range(count)]
     parts = [Expression(b, b.node.input(count + i)) for i in range(count)]
@@ -112,7 +112,7 @@ def _unsorted(op: Op) -> Lowering:
 
 
 def _segments(op: Op) -> Lowering:
-    """Return the lowering of an operator whose segment ids ascend: there are as many as the last one says."""
+    """Return the lowering of an operator with ascending segment ids; the last one gives their number."""
 
     def lower(b: Builder) -> Value:
         ids = Expression(b, b.int32(b.node.input(1)))
@@ -120,7 +120,7 @@ def _segments(op: Op) -> Lowering:
         result = Expression(b, b.op(op, [b.node.input(0), ids.value, count]))
         if op not in _EXTREMES or _has_no_gaps(ids.value):
             return result.value
-        # TensorFlow has 0 where there are no rows, TFLite the first number that anything is compared with.
+        # For empty segments TensorFlow returns 0, TFLite the initial value of its comparison.
         dims = b.shape(result.value)
         rows = b.op(segment.UNSORTED_SEGMENT_SUM, [ids.filled(1).value, ids.value, count], type=_INT32, shape=dims[:1])
         is_empty = Expression(b, rows).equals(0).reshape([-1, *[1] * len(dims[1:])], (dims[0], *[1] * len(dims[1:])))
@@ -145,7 +145,7 @@ def _has_no_gaps(ids: Value) -> bool:
 
 
 def _segment_sum(b: Builder) -> Value:
-    """Return the sums of rows; SEGMENT_SUM wants ids without gaps, which are known of constants."""
+    """Return the sums of rows. SEGMENT_SUM needs ids without gaps, which only constants can guarantee."""
     ids = b.int32(b.node.input(1))
     if _has_no_gaps(ids):
         return b.op(segment.SEGMENT_SUM, [b.node.input(0), ids])
@@ -179,7 +179,7 @@ def _bucketize(b: Builder) -> Value:
 
 
 def _searched(counted: Op) -> Lowering:
-    """Return the lowering that counts, for every value, the elements of its sorted row before its place."""
+    """Return a lowering that counts, for each value, the elements before its place in its sorted row."""
 
     def lower(b: Builder) -> Value:
         rows, values = _expressions(b)
@@ -190,7 +190,7 @@ def _searched(counted: Op) -> Lowering:
 
 
 def _bincount(b: Builder) -> Value:
-    """Return how often each number stands in a tensor, by the sum of its one-hot rows.
+    """Count each number's occurrences in a tensor by summing one-hot rows.
 
     A node with weights is a composition.
     """
@@ -205,7 +205,7 @@ def _bincount(b: Builder) -> Value:
 
 
 def _partitions(b: Builder) -> Sequence[Value]:
-    """Return the rows of every part, in their order."""
+    """Return the rows of every part, in order."""
     x, parts = _expressions(b)
     if parts.value.rank != 1:
         raise b.error("TFLite partitions only rows; reshape its operands")
@@ -222,7 +222,7 @@ def _update_slice(b: Builder) -> Value:
 
 
 def _in_top_k(predictions: Expression, targets: Expression, k: Expression) -> Expression:
-    """Fewer than k classes have a larger number than the target."""
+    """Return whether fewer than k classes score higher than the target."""
     classes = predictions.b.shape(predictions.value)[-1]
     if classes is None:
         raise predictions.b.error("the number of its classes must be known")

@@ -1,4 +1,4 @@
-"""Cross-entropies of logits, with their gradients."""
+"""Cross-entropies of logits, and their gradients."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 
 
 def _cross_entropy(b: Builder, logits: Expression, labels: Expression) -> Sequence[Value]:
-    """Return -sum(labels * log(softmax(logits))) of every row, and its gradient by the logits."""
+    """Return -sum(labels * log(softmax(logits))) per row, and its gradient with respect to the logits."""
     loss = -(labels * logits.unary(LOG_SOFTMAX)).sum([-1])
     gradient = logits.unary(SOFTMAX, SoftmaxOptions(1.0)) - labels
     return [loss.value, gradient.value]

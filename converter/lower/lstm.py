@@ -1,9 +1,9 @@
-"""Recurrent layers of Keras, as they were traced or found, into one fused operator each.
+"""Lowers Keras' recurrent layers to one fused operator each.
 
-TFLite's kernel keeps its state in variable tensors from one invoke to the next, which is wrong for a layer that starts
-anew on every sequence. A variable tensor may also be the result of a node: then that node writes it before the LSTM
-reads and overwrites it. So the initial state is written by FILL where it is zero, else by TILE, which (unlike ADD or
-RESHAPE) no common delegate claims, and which never shares memory with its operand.
+TFLite's kernel keeps its state in variable tensors between invocations, which is wrong for a layer that starts anew on
+every sequence. But a node may write a variable tensor before the LSTM reads and overwrites it. So FILL writes an
+initial state of zeros, and TILE any other: unlike ADD or RESHAPE, no common delegate claims TILE, and its result never
+shares memory with its operand.
 """
 
 from collections.abc import Sequence
@@ -55,10 +55,10 @@ def lstm_layer(
     shape: Dims | None,
     axis: int = 1,
 ) -> tuple[Value, Value, Value]:
-    """Return the sequence [B,T,U], of this ``shape``, the last step of it and the last cell state.
+    """Return the sequence [B,T,U], of this ``shape``, its last step, and the last cell state.
 
-    weights: kernel [F,4U], recurrent kernel [U,4U] and bias [4U], gates in Keras's order. axis: that of time, 0 for
-    sequences [T,B,F].
+    weights: kernel [F,4U], recurrent kernel [U,4U] and bias [4U], gates in Keras' order. axis: of time, 0 for sequences
+    [T,B,F].
     """
     if go_backwards:
         x = b.reverse(x, axis)
@@ -73,17 +73,17 @@ def lstm_layer(
 
 
 def _per_gate(b: Builder, joined: Array) -> list[Value]:
-    """Return input, forget, cell and output gate, which Keras keeps side by side; matrices are transposed."""
+    """Split Keras' joined input, forget, cell and output gates; matrices are transposed."""
     return [b.const(np.ascontiguousarray(part.T)) for part in np.split(joined, 4, axis=-1)]
 
 
 def zero_state(b: Builder, shape: Sequence[int]) -> Value:
-    """Return a variable tensor that is set to zeros whenever the model runs."""
+    """Return a variable tensor that is zeroed at every run."""
     return _initial(b, b.const(np.zeros(tuple(shape), np.float32)))
 
 
 def _initial(b: Builder, value: Value) -> Value:
-    """Return a variable tensor that is set to ``value`` whenever the model runs."""
+    """Return a variable tensor that is set to ``value`` at every run."""
     state = Value(value.type, value.shape, f"{b.node.name}/state", is_state=True)
     fill = value.producer if value.producer is not None and value.producer.op is FILL else None
     if value.data is not None and not value.data.any():
@@ -99,8 +99,9 @@ def _initial(b: Builder, value: Value) -> Value:
 
 
 def _joined(b: Builder, dims: Value) -> Value:
-    """Return dimensions that PACK stacks by CONCATENATION, which LiteRT computes when it allocates tensors, as it does
-    SHAPE. Then it knows the shape of a state, whose memory it otherwise refuses to reset (``reset_all_variables``).
+    """Replace the PACK of dimensions by a CONCATENATION, which, like SHAPE, LiteRT computes when it allocates tensors.
+
+    So it knows the shape of a state, whose memory it otherwise refuses to reset (``reset_all_variables``).
     """
     pack = dims.producer
     if pack is None or pack.op is not PACK:
@@ -110,7 +111,7 @@ def _joined(b: Builder, dims: Value) -> Value:
 
 
 def _vector(b: Builder, number: Value) -> Value:
-    """Return a scalar as a vector of one element: one of a vector by a slice that keeps its dimension."""
+    """Return a scalar as a vector of one element; if it is sliced from a vector, by keeping the dimension."""
     if number.data is not None:
         return b.const(number.data.reshape(1))
     taken = number.producer
@@ -124,7 +125,7 @@ def _vector(b: Builder, number: Value) -> Value:
 
 
 def _step(b: Builder, sequence: Value, at: int, shape: Dims | None, axis: int = 1) -> Value:
-    """Return the first or the last step of [B, T, U], or of [T, B, U] along axis 0."""
+    """Return the first or last step of [B, T, U], or of [T, B, U] with axis 0."""
     begin, end = ([*[0] * axis, bound, *[0] * (2 - axis)] for bound in (at, at + 1))
     bounds = [b.const(bound, np.int32) for bound in (begin, end, [1, 1, 1])]
     time = 1 << axis
@@ -133,9 +134,9 @@ def _step(b: Builder, sequence: Value, at: int, shape: Dims | None, axis: int = 
 
 
 def _after(b: Builder, state: Value, result: Value) -> Value:
-    """Return a copy of a state as the LSTM leaves it.
+    """Return a copy of a state after the LSTM has run.
 
-    Reading it by way of the shape of the LSTM's result keeps every runtime from reading it before the LSTM has run.
+    The copy depends on the shape of the LSTM's result, so no runtime reads the state before the LSTM has run.
     """
     shape = b.op(SHAPE, [result], ShapeOptions(TensorType.INT32), type=TensorType.INT32, shape=(2,))
     return b.op(BROADCAST_TO, [state, shape], type=state.type, shape=state.shape)
@@ -158,9 +159,9 @@ def rnn_layer(
     shape: Dims | None,
     axis: int = 1,
 ) -> tuple[Value, Value]:
-    """Return the sequence [B,T,U], of this ``shape``, and the last step of it.
+    """Return the sequence [B,T,U], of this ``shape``, and its last step.
 
-    weights: kernel [U,F], recurrent kernel [U,U] and bias [U]. axis: that of time, 0 for sequences [T,B,F].
+    weights: kernel [U,F], recurrent kernel [U,U] and bias [U]. axis: of time, 0 for sequences [T,B,F].
     """
     if go_backwards:
         x = b.reverse(x, axis)

@@ -31,11 +31,11 @@ def _batch_matmul(b: Builder) -> Value:
 
 
 def _product(b: Builder, x: Value, y: Value, adj_x: bool, adj_y: bool, shape: Dims | None = None) -> Value:
-    """x @ y: FULLY_CONNECTED with weights [out, in] where y is a constant matrix, else BATCH_MATMUL."""
+    """Return x @ y: FULLY_CONNECTED with weights [out, in] if y is a constant matrix, else BATCH_MATMUL."""
     result = b.node.output.shape if shape is None else shape
     axes = (-2 if adj_x else -1, -1 if adj_y else -2)
     if (x.shape is not None and x.shape[axes[0]] == 0) or (y.shape is not None and y.shape[axes[1]] == 0):
-        # LiteRT computes no bias of an empty FULLY_CONNECTED; zeros add nothing to the sums.
+        # LiteRT's FULLY_CONNECTED skips the bias if it is empty; zeros don't change the sums.
         x, y = (_with_zero(b, value, axis) for value, axis in zip((x, y), axes, strict=True))
     if y.data is None or y.rank != 2 or x.data is not None or x.type != TensorType.FLOAT32:
         return b.op(BATCH_MATMUL, [x, y], BatchMatMulOptions(adj_x, adj_y), shape=result)
@@ -48,7 +48,7 @@ def _product(b: Builder, x: Value, y: Value, adj_x: bool, adj_y: bool, shape: Di
 
 
 def lower_dense_of_bytes(b: Builder) -> Value:
-    """Lower to FULLY_CONNECTED, which rounds its input when it runs."""
+    """Lower to FULLY_CONNECTED, which quantizes its input at run time."""
     x, weights = b.node.input(0), b.node.input(1)
     bias = b.const(np.zeros(len(b.known(1, "weights")), np.float32))
     options = FullyConnectedOptions(keep_num_dims=x.rank != 2)
@@ -56,7 +56,7 @@ def lower_dense_of_bytes(b: Builder) -> Value:
 
 
 def _with_zero(b: Builder, value: Value, axis: int) -> Value:
-    """Return an operand that is empty along an axis with one zero there."""
+    """Add one zero to an operand along an empty axis."""
     rank = len(b.shape(value))
     widths = [[0, int(i == axis % rank)] for i in range(rank)]
     if value.data is not None:
@@ -65,7 +65,7 @@ def _with_zero(b: Builder, value: Value, axis: int) -> Value:
     return b.op(PAD, [value, b.const(widths, np.int32)], type=value.type, shape=shape)
 
 
-_MOST_DIMS = 4  # of the dimensions of a product that are not summed over
+_MOST_DIMS = 4  # of a product's dimensions that are not summed over
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class _Einsum:
 
 
 def _einsum(b: Builder) -> Value:
-    """Return one BATCH_MATMUL (or FULLY_CONNECTED) between transposes and reshapes that gather labels."""
+    """Lower to one BATCH_MATMUL (or FULLY_CONNECTED) between transposes and reshapes that group labels."""
     left, right = b.node.attrs["equation"].replace(" ", "").split("->")
     labels = [_without_dots(b, part, value) for part, value in zip(left.split(","), b.node.inputs, strict=True)]
     result = _without_dots(b, right, b.node.output)
@@ -116,7 +116,7 @@ def _einsum(b: Builder) -> Value:
 
 
 def _as_it_is(x: str, y: str, result: str) -> tuple[bool, bool] | None:
-    """Return which operands are adjoint if a product of matrices with broadcast batches is all there is to do."""
+    """Return which operands are adjoint if a matrix product with broadcast batches suffices, else None."""
     if min(map(len, (x, y, result))) < 2:
         return None
     batch, row, column = result[:-2], result[-2], result[-1]
@@ -131,7 +131,7 @@ def _as_it_is(x: str, y: str, result: str) -> tuple[bool, bool] | None:
 
 
 def _without_ones(b: Builder, labels: Sequence[str]) -> tuple[list[Value], list[str]]:
-    """Return the operands without dimensions of 1 that broadcast to the other's, and the labels that are left."""
+    """Drop dimensions of size 1 that broadcast against the other operand; return operands and remaining labels."""
     values, left = [], []
     sizes = [dict(zip(part, b.shape(b.node.input(i)), strict=True)) for i, part in enumerate(labels)]
     for i, part in enumerate(labels):
@@ -148,7 +148,7 @@ def _contract(b: Builder, x: Value, y: Value, e: _Einsum) -> Value:
         x, y, e = y, x, _Einsum(e.y, e.x, e.result)
         free_x, free_y = free_y, free_x
     sizes = _sizes(x, e.x, y, e.y)
-    # Without a batch the product keeps the dimensions of x; with one it has one of each kind.
+    # Without a batch the product keeps the dimensions of x; otherwise it has one of each kind.
     kept = [*e.batch, *(free_x if free_x and not e.batch and len(free_x) < _MOST_DIMS else [free_x])]
     groups = (*kept, free_y)
     left, adj_x = _side(b, x, e.x, [*kept, depth], [*e.batch, depth, free_x], sizes)
@@ -169,13 +169,13 @@ def _side(
     adjoint: Sequence[str],
     sizes: dict[str, int | None],
 ) -> tuple[Value, bool]:
-    """Return an operand of the product, and whether it is the adjoint one: the order that needs no transposition."""
+    """Return an operand of the product, and whether it is adjoint: the order that needs no transposition."""
     is_adjoint = labels != "".join(plain) and labels == "".join(adjoint) and len(plain) == len(adjoint)
     return _grouped(b, value, labels, adjoint if is_adjoint else plain, sizes), is_adjoint
 
 
 def _grouped(b: Builder, value: Value, labels: str, groups: Sequence[str], sizes: dict[str, int | None]) -> Value:
-    """Return the operand with its labels in the order of the groups, each group merged to one dimension."""
+    """Return the operand with labels in the order of the groups, each group merged to one dimension."""
     order = "".join(groups)
     moved = b.transpose(value, [labels.index(c) for c in order])
     if all(len(group) == 1 for group in groups):
@@ -194,7 +194,7 @@ def _reshaped(b: Builder, value: Value, groups: Sequence[str], sizes: dict[str, 
 
 
 def _target(b: Builder, groups: Sequence[str], shape: Dims) -> Value:
-    """Return the shape of a result with several unknown dimensions, taken from the operands when the model runs."""
+    """Return the shape of a result with several unknown dimensions, computed from the operands at run time."""
     entries = []
     for group, size in zip(groups, shape, strict=True):
         if size is not None:
@@ -229,7 +229,7 @@ def _sizes(x: Value, x_labels: str, y: Value, y_labels: str) -> dict[str, int | 
 
 
 def _diagonal(b: Builder, value: Value, labels: str) -> tuple[Value, str]:
-    """Return the elements where labels that stand twice agree, and the labels with each of these once, at the end."""
+    """Take the diagonal of repeated labels; return it, and the labels with each of these once, at the end."""
     for label in sorted({c for c in labels if labels.count(c) > 1}):
         rest = [i for i, c in enumerate(labels) if c != label]
         both = [i for i, c in enumerate(labels) if c == label]
@@ -247,7 +247,7 @@ def _diagonal(b: Builder, value: Value, labels: str) -> tuple[Value, str]:
 
 
 def _reduced(b: Builder, value: Value, labels: str, kept: str) -> Value:
-    """Return the sum over the labels that are not kept, in the order of those that are."""
+    """Sum over labels that are not kept, and order the result like ``kept``."""
     axes = [i for i, c in enumerate(labels) if c not in kept]
     if axes:
         shape = tuple(size for i, size in enumerate(b.shape(value)) if i not in axes)
@@ -257,7 +257,7 @@ def _reduced(b: Builder, value: Value, labels: str, kept: str) -> Value:
 
 
 def _without_dots(b: Builder, labels: str, value: Value | None) -> str:
-    """Return the labels with capitals for the dimensions that an ellipsis covers."""
+    """Return the labels with capitals for the dimensions under an ellipsis."""
     if "..." not in labels or value is None:
         return labels
     count = len(b.shape(value)) - len(labels.replace("...", ""))

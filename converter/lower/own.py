@@ -1,4 +1,4 @@
-"""TensorFlow's operators as litecl's own operators, whose options have the names of the attributes."""
+"""Lowers TensorFlow operators to litecl's own, whose options are named like the attributes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -23,7 +23,7 @@ from litecl.interpreter.schema import TensorType
 
 
 def own(op: Op, count: int | None = None) -> Lowering:
-    """Return the lowering of an operator of the same operands, or of its first ones."""
+    """Return the lowering to an operator with the same operands, or the first ``count``."""
 
     def lower(b: Builder) -> Sequence[Value]:
         given = {f.name: _plain(b.node.attrs[f.name]) for f in fields(op.options) if f.name in b.node.attrs}
@@ -33,7 +33,7 @@ def own(op: Op, count: int | None = None) -> Lowering:
 
 
 def _plain(value: Any) -> Any:
-    """Return an attribute as options have it: types as numbers, lists as tuples."""
+    """Return an attribute as options store it: enumerations as numbers."""
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -54,7 +54,7 @@ def _parse_example(b: Builder) -> Sequence[Value]:
 
 
 def _key(b: Builder) -> Sequence[Value]:
-    """Return key and counter of a seed, and the number of Philox."""
+    """Return key and counter for a seed, and Philox' number."""
     made = b.ops(stateless_random.STATELESS_KEY, b.node.inputs, None, b.like()[:2])
     return [*made, b.const(1, "int32")] if len(b.node.outputs) == 3 else made
 

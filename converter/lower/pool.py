@@ -1,4 +1,4 @@
-"""Pooling over windows, reductions over axes, and what normalises along them."""
+"""Pooling over windows, reductions over axes, and normalisation along them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,7 +36,7 @@ _REDUCTIONS: Mapping[str, Op] = {
 
 def _pool(op: Op) -> Lowering:
     def lower(b: Builder) -> Value:
-        # A window of a maximum sees nothing of what is around the image, whatever its numbers.
+        # A maximum must never pick padding, so pad with the lowest number.
         g = geometry(b, b.node.input(0), padded_with=lowest(b) if op is MAX_POOL_2D else 0)
         _, height, width, channels = b.node.attrs["ksize"]
         if channels != 1:
@@ -54,7 +54,7 @@ def _pool(op: Op) -> Lowering:
 
 
 def _pool_channels(b: Builder, op: Op, window: int) -> Value:
-    """Return the maximum of every ``window`` channels, the one form of pooling over channels that TensorFlow has."""
+    """Return the maximum of every ``window`` channels, TensorFlow's only form of pooling over channels."""
     x = b.node.input(0)
     shape = b.shape(x)
     if op is not MAX_POOL_2D or shape[-1] is None or shape[:-1].count(None) > 1:
@@ -91,7 +91,7 @@ def _cumsum(b: Builder) -> Value:
 
 
 def _batch_norm(b: Builder) -> list[Value]:
-    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, with statistics given or, in training, those of x."""
+    """Return (x - mean) / sqrt(variance + epsilon) * gamma + beta, with given statistics, or those of x in training."""
     if b.node.attrs["is_training"]:
         return [_normalised(b, *_moments(b)), *_statistics(b)]
     x, *statistics = (b.node.input(i) for i in range(5))
@@ -116,7 +116,7 @@ def _normalised(b: Builder, mean: Value, variance: Value) -> Value:
 
 
 def _moments(b: Builder, *, keep: bool = True) -> tuple[Value, Value]:
-    """Return mean and variance of every channel, which broadcast to x or, if not ``keep``, are vectors."""
+    """Return mean and variance per channel; they broadcast to x if ``keep``, else they are vectors."""
     x = b.node.input(0)
     rank = len(b.shape(x))
     channel = _channel_axis(b, rank)
@@ -129,7 +129,7 @@ def _moments(b: Builder, *, keep: bool = True) -> tuple[Value, Value]:
 
 
 def _statistics(b: Builder) -> list[Value]:
-    """Return the results of training beside the first; what nobody reads is dropped afterwards."""
+    """Return the other results of training; unread ones are dropped later."""
     x = Expression(b, b.node.input(0))
     mean, variance = (Expression(b, value) for value in _moments(b, keep=False))
     rank = len(b.shape(x.value))
@@ -139,7 +139,7 @@ def _statistics(b: Builder) -> list[Value]:
 
 
 def _nothing(b: Builder, first: int) -> list[Value]:
-    """Return empty results in place of those, from one on, with which TensorFlow's kernels tell their gradients."""
+    """Return empty results for outputs from ``first`` on, which TensorFlow's kernels only pass to gradients."""
     return [b.const(np.zeros(0, np.float32)) for _ in b.node.outputs[first:]]
 
 
@@ -148,7 +148,7 @@ def _channel_axis(b: Builder, rank: int) -> int:
 
 
 def _by_channel(b: Builder, vector: Value) -> Value:
-    """Return one number a channel so that it broadcasts to the images."""
+    """Return a vector with one number per channel so that it broadcasts to the images."""
     rank = len(b.shape(b.node.input(0)))
     after = rank - 1 - _channel_axis(b, rank)
     shape = (*b.shape(vector), *[1] * after)
@@ -167,9 +167,9 @@ def _local_response(b: Builder) -> Value:
     a = b.node.attrs
     beta = np.float32(a["beta"])
     if min(a["alpha"], a["bias"]) < 0 and beta != 1 and beta == np.rint(beta):
-        # TensorFlow's exp(-beta * log(sum)) is NaN where a sum is negative, and a whole power would be a number.
+        # For negative sums, TensorFlow's exp(-beta * log(sum)) is NaN, but an integer power would be a number.
         beta = np.nextafter(beta, np.float32(0)) if beta else np.finfo(np.float32).tiny
-        if beta == np.rint(beta):  # as is every number from 2**23 on
+        if beta == np.rint(beta):  # true for every number from 2**23 on
             raise b.error(f"its sums may be negative, which TFLite raises to the power of {-a['beta']:g}; TF makes NaN")
     options = LocalResponseNormalizationOptions(int(a["depth_radius"]), a["bias"], a["alpha"], float(beta))
     return b.op(LOCAL_RESPONSE_NORMALIZATION, b.node.inputs, options)

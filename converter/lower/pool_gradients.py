@@ -1,7 +1,7 @@
 """Gradients of pooling and of batch normalization.
 
-Windows are taken from planes, images of one channel: TRANSPOSE_CONV with filters of zeros and ones then gives each
-element what the windows that saw it have for it.
+Windows slide over planes, images of one channel. TRANSPOSE_CONV with filters of zeros and ones then adds up, for each
+element, the gradients of the windows that cover it.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from litecl.interpreter.schema import Padding, TensorType
 
 
 def _planes(x: Expression) -> Expression:
-    """Return [n * c, h, w, 1] of [n, h, w, c]."""
+    """Reshape [n, h, w, c] to [n * c, h, w, 1]."""
     count, height, width, channels = x.b.shape(x.value)
     shape = (None if count is None or channels is None else count * channels, height, width, 1)
     return x.transpose((0, 3, 1, 2)).reshape([-1, height or 0, width or 0, 1], shape)
@@ -56,9 +56,9 @@ def _windows(b: Builder, x: Value) -> tuple[Window, Window]:
 
 
 def _given_back(b: Builder, parts: Expression, taps: Sequence[Sequence[int]]) -> Value:
-    """Return images like the result: every element gets what the windows [n * c, steps, steps, taps] have for it.
+    """Return images like the result: each element sums the parts [n * c, steps, steps, taps] of its windows.
 
-    taps: the row and column of each tap; parts that are one for all go to every tap.
+    taps: the row and column of each tap. If ``parts`` has depth 1, it goes to every tap.
     """
     attrs, (count, height, width, channels) = b.node.attrs, b.shape(b.node.output)
     depth = b.shape(parts.value)[3] or 0
@@ -76,7 +76,7 @@ def _given_back(b: Builder, parts: Expression, taps: Sequence[Sequence[int]]) ->
 
 
 def _sized(parts: Expression, shape: Dims) -> Value:
-    """Return a shape as a tensor, whose first dimension is that of ``parts``."""
+    """Return a shape as a tensor; its first dimension is that of ``parts``."""
     if shape[0] is not None:
         return parts.b.const(shape, np.int32)  # type: ignore[arg-type]
     like = parts.shape()
@@ -84,7 +84,7 @@ def _sized(parts: Expression, shape: Dims) -> Value:
 
 
 def _average_gradient(b: Builder) -> Value:
-    """Return to each element its share of the gradient of every window; padding has none."""
+    """Return each element's share of the gradients of its windows; padding gets none."""
     windows = _windows(b, b.node.output)
     sizes = b.shape(b.node.output)[1:3]
     rows, columns = (_counts(w, size or 0) for w, size in zip(windows, sizes, strict=True))
@@ -95,13 +95,13 @@ def _average_gradient(b: Builder) -> Value:
 
 
 def _counts(w: Window, length: int) -> list[int]:
-    """Return how many elements, without padding, each step of a window sees."""
+    """Return the number of elements, without padding, in each step of a window."""
     starts = [i * w.stride - w.before for i in range(w.output)]
     return [min(start + w.size, length) - max(start, 0) for start in starts]
 
 
 def _max_gradient(b: Builder) -> Value:
-    """Return the gradient of every window to the first of its largest elements."""
+    """Return each window's gradient to the first of its largest elements."""
     windows = _windows(b, b.node.input(0))
     taps = list(np.ndindex(windows[0].size, windows[1].size))
     seen = [_tap(_bordered(b, windows), windows, tap) for tap in taps]
@@ -115,7 +115,7 @@ def _max_gradient(b: Builder) -> Value:
 
 
 def _bordered(b: Builder, windows: Sequence[Window]) -> Expression:
-    """Return the planes of the images, around them what is never the largest."""
+    """Return the planes of the images, padded with the lowest number."""
     x = _planes(Expression(b, b.node.input(0)))
     pads = [(0, 0), *((w.before, w.after) for w in windows), (0, 0)]
     if not any(map(any, pads)):
@@ -126,7 +126,7 @@ def _bordered(b: Builder, windows: Sequence[Window]) -> Expression:
 
 
 def _tap(x: Expression, windows: Sequence[Window], tap: Sequence[int]) -> Expression:
-    """Return the elements that one tap meets, one a step."""
+    """Return the elements under one tap, one per step."""
     met = [w.tap(i) for w, i in zip(windows, tap, strict=True)]
     bounds = ([0, *(m.start for m in met), 0], [0, *(m.stop for m in met), 0], [1, *(m.step for m in met), 1])
     shape = (x.b.shape(x.value)[0], *(w.output for w in windows), 1)
@@ -136,7 +136,7 @@ def _tap(x: Expression, windows: Sequence[Window], tap: Sequence[int]) -> Expres
 
 
 def _batch_norm_gradient(b: Builder) -> Sequence[Value]:
-    """Return the gradients by images, scale and offset; statistics are given, or in training those of the images."""
+    """Return the gradients of images, scale and offset; statistics are given, or in training those of the images."""
     dy, x, scale, mean, variance = (Expression(b, b.node.input(i)) for i in range(5))
     if b.node.attrs["data_format"] not in ("NHWC", "NDHWC"):
         raise b.error(f"its data_format is {b.node.attrs['data_format']}; build the model with channels last")

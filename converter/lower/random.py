@@ -1,4 +1,4 @@
-"""Random numbers. A model draws others than TensorFlow, of the same distribution."""
+"""Random numbers. A model draws different numbers than TensorFlow, from the same distribution."""
 
 import math
 
@@ -32,7 +32,7 @@ def _uniform(b: Builder, shape: Value, result: Dims | None) -> Expression:
 
 
 def _truncated_normal(b: Builder) -> Value:
-    """Return numbers of a normal distribution between -2 and 2, by its quantiles."""
+    """Draw from a normal distribution truncated to -2 to 2, by its quantiles."""
     drawn = _uniform(b, b.int32(b.node.input(0)), b.node.output.shape)
     return quantile_of_normal(drawn * (1 - 2 * _BELOW_MINUS_2) + _BELOW_MINUS_2).value
 
@@ -48,7 +48,7 @@ def _multinomial(b: Builder) -> Value:
 
 
 def _shuffle(b: Builder) -> Value:
-    """Return the rows in the order of random numbers."""
+    """Return the rows in random order."""
     x = b.node.input(0)
     count = b.shape(x)[0]
     if count is None:

@@ -1,4 +1,4 @@
-"""Images to another size."""
+"""Resizes images."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ _Options = Callable[[bool, bool], ResizeBilinearOptions | ResizeNearestNeighborO
 
 def _resize(op: Op, options: _Options) -> Lowering:
     def lower(b: Builder) -> Value:
-        # TensorFlow interpolates integers in float32 too, and gives float32.
+        # TensorFlow interpolates integers in float32 too, and returns float32.
         images = b.cast(b.node.input(0), b.node.output.type)
         corners, centers = bool(b.node.attrs["align_corners"]), bool(b.node.attrs["half_pixel_centers"])
         if corners and centers:

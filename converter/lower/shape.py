@@ -1,4 +1,4 @@
-"""Operators that move elements without computing with them, or tell about shapes."""
+"""Operators that move elements without computing, or return shapes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -32,7 +32,7 @@ from litecl.interpreter.schema import MirrorPadMode, TensorType
 
 
 def _with_int32(op: Op, *positions: int) -> Lowering:
-    """Return the operator on the same operands, those at ``positions`` as int32."""
+    """Return the lowering to an operator with the same operands, those at ``positions`` as int32."""
 
     def lower(b: Builder) -> Value:
         inputs = [b.int32(b.node.input(i)) if i in positions else b.node.input(i) for i in range(len(b.node.inputs))]
@@ -70,7 +70,7 @@ def _expand_dims(b: Builder) -> Value:
 
 
 def _one_unknown(shape: Dims | None) -> list[int] | None:
-    """Return the target of a RESHAPE to a shape of which at most one dimension is unknown."""
+    """Return the RESHAPE target for a shape with at most one unknown dimension, else None."""
     if shape is None or shape.count(None) > 1:
         return None
     return [-1 if d is None else d for d in shape]
@@ -84,7 +84,7 @@ def _concat(b: Builder) -> Value:
     *parts, axis = (b.node.input(i) for i in range(len(b.node.inputs)))
     if axis.data is None:
         raise b.error("its axis must be constant at conversion")
-    # Empty parts add nothing, and may lie in a shape's arithmetic as constants.
+    # Empty parts add nothing; in shape arithmetic they may occur as constants.
     kept = [part for part in parts if part.static_shape is None or 0 not in part.static_shape]
     if len(kept) == 1:
         return kept[0]
@@ -92,7 +92,7 @@ def _concat(b: Builder) -> Value:
 
 
 def _pack(b: Builder) -> Value:
-    if len(b.node.inputs) == 1:  # of every type, and no copy
+    if len(b.node.inputs) == 1:  # works for every type, without a copy
         return Expression(b, b.node.input(0)).expand(b.node.attrs["axis"]).value
     return b.op(PACK, b.node.inputs, PackOptions(len(b.node.inputs), b.node.attrs["axis"]))
 

@@ -1,4 +1,4 @@
-"""Gradients of slices and of operands that are broadcast."""
+"""Gradients of slices and of broadcast operands."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,9 +20,9 @@ from litecl.interpreter.schema import TensorType
 
 
 def _reduced_axes(b: Builder) -> Sequence[Value]:
-    """Return, for each of two shapes, the axes along which a gradient is summed: where the shape has 1.
+    """Return, for each of two shapes, the axes along which its gradient is summed: those of size 1.
 
-    Where the other has 1 too, that changes nothing. Of equal shapes TensorFlow names none.
+    If the other size is 1 too, that changes nothing. For equal shapes TensorFlow returns no axes.
     """
     shapes = [Expression(b, b.int32(b.node.input(i))) for i in (0, 1)]
     ranks = [None if shape.value.shape is None else shape.value.shape[0] for shape in shapes]
@@ -35,7 +35,7 @@ def _reduced_axes(b: Builder) -> Sequence[Value]:
 
 
 def _of_open_ranks(b: Builder, shapes: Sequence[Expression]) -> Sequence[Value]:
-    """Return the same of two vectors, each as long as the model's inputs have it."""
+    """Return the same for shapes whose ranks are known only at run time."""
     ranks = [shape.shape() for shape in shapes]
     rank = ranks[0].maximum(ranks[1])
     whole = [_after_ones(shape, rank - known) for shape, known in zip(shapes, ranks, strict=True)]
@@ -46,7 +46,7 @@ def _of_open_ranks(b: Builder, shapes: Sequence[Expression]) -> Sequence[Value]:
 
 
 def _after_ones(shape: Expression, missing: Expression) -> Expression:
-    """Return a shape behind as many dimensions of 1 as a vector of one number says."""
+    """Prepend dimensions of 1 to a shape; a vector of one element holds their number."""
     b = shape.b
     ones = b.op(FILL, [missing.value, b.const(1, np.int32)], type=shape.type, shape=(None,))
     joined = b.op(CONCATENATION, [ones, shape.value], ConcatenationOptions(0), type=shape.type, shape=(None,))
@@ -54,7 +54,7 @@ def _after_ones(shape: Expression, missing: Expression) -> Expression:
 
 
 def _ones(shape: Expression, missing: int, differ: Expression | None) -> Value:
-    """Return where a shape has 1, that many dimensions of 1 being in front of it, and nothing unless ``differ``."""
+    """Return the positions of ones in a shape after prepending ``missing`` ones; empty unless ``differ``."""
     b = shape.b
     if missing:
         operands = [b.const([1] * missing, np.int32), shape.value]
@@ -67,7 +67,7 @@ def _ones(shape: Expression, missing: int, differ: Expression | None) -> Value:
 
 
 def _slice_gradient(b: Builder) -> Value:
-    """Return the gradient among zeros."""
+    """Return the gradient surrounded by zeros."""
     begin, end, strides = (b.known(i, "bounds") for i in (1, 2, 3))
     masks = {name: int(b.node.attrs[name]) for name in MASKS}
     sizes = b.shape(b.node.output)
@@ -87,7 +87,7 @@ def _slice_gradient(b: Builder) -> Value:
 
 
 def _part(b: Builder, size: int | None, bounds: tuple[int, int, int] | None, bits: Mapping[str, bool]) -> range | None:
-    """Return the indices that a slice takes along a dimension; None for the whole of one whose size is not known."""
+    """Return the indices that a slice takes along a dimension; None if it takes a whole one of unknown size."""
     begin, end, stride = bounds or (0, 0, 1)
     if stride < 1:
         raise b.error("it is the gradient of a slice with negative strides; use tf.reverse")
@@ -104,7 +104,7 @@ def _part(b: Builder, size: int | None, bounds: tuple[int, int, int] | None, bit
 
 
 def dilated(x: Expression, steps: Sequence[int]) -> Expression:
-    """Return a tensor with zeros between its elements, which are then ``steps`` apart."""
+    """Insert zeros between elements, which are then ``steps`` apart."""
     if max(steps, default=1) == 1:
         return x
     b = x.b
@@ -118,7 +118,7 @@ def dilated(x: Expression, steps: Sequence[int]) -> Expression:
 
 
 def padded(x: Expression, pads: Sequence[tuple[int, int]]) -> Expression:
-    """Return a tensor padded with zeros before and after its elements, along every dimension."""
+    """Pad a tensor with zeros along every dimension."""
     if not any(map(any, pads)):
         return x
     b = x.b

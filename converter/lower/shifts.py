@@ -1,4 +1,4 @@
-"""Operators made of a tensor beside itself, moved along a dimension."""
+"""Operators composed of a tensor and shifted copies of itself."""
 
 import math
 
@@ -30,7 +30,7 @@ def _roll(b: Builder) -> Value:
 
 
 def _rolled_by_computed(x: Expression, axes: Array | None) -> Expression:
-    """Return a part of the tensor beside itself, for each dimension, that begins where its shifts say."""
+    """Roll by computed shifts: for each dimension, slice the doubled tensor from where the shift says."""
     b, dims = x.b, x.b.shape(x.value)
     moved = range(len(dims)) if axes is None else sorted({int(axis) % len(dims) for axis in axes.reshape(-1)})
     shifts, sizes = _shifts(x, axes), x.shape()
@@ -52,7 +52,7 @@ def _rolled_by_computed(x: Expression, axes: Array | None) -> Expression:
 
 
 def _shifts(x: Expression, axes: Array | None) -> Expression:
-    """Return the sum of the shifts of each dimension, as int32 [rank]."""
+    """Return the sum of shifts per dimension, as int32 [rank]."""
     b, rank = x.b, len(x.b.shape(x.value))
     rows = np.eye(rank, dtype=np.int32)
     if axes is None:  # from -rank on; GATHER refuses others, as TensorFlow does
@@ -89,7 +89,7 @@ def _part(x: Expression, axis: int, begin: int, end: int) -> Expression:
 
 
 def _cumprod(x: Expression, axis_operand: Expression) -> Expression:
-    """Return products of 1, 2, 4, ... neighbours, each from the one before."""
+    """Multiply 1, 2, 4, ... neighbours, each product from the previous one."""
     b = x.b
     axis = int(b.known(1, "axis")) % len(b.shape(x.value))
     size = b.shape(x.value)[axis]
@@ -104,7 +104,7 @@ def _cumprod(x: Expression, axis_operand: Expression) -> Expression:
 
 
 def _shifted(x: Expression, axis: int, by: int, size: int, *, reverse: bool) -> Expression:
-    """Return the elements ``by`` places before each, ones where there is none."""
+    """Shift elements by ``by`` places, filling with ones."""
     kept = _part(x, axis, by, size) if reverse else _part(x, axis, 0, size - by)
     dims = list(x.b.shape(x.value))
     ones = [1] * len(dims)

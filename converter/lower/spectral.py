@@ -10,7 +10,7 @@ from litecl.interpreter.ops.audio import AUDIO_SPECTROGRAM, MFCC, AudioSpectrogr
 
 
 def _rfft(b: Builder) -> Value:
-    """Return the spectrum of every row, as RFFT2D computes it of images of one row; its length is a power of two."""
+    """Return the spectrum of every row, by RFFT2D on images of one row; the length is a power of two."""
     length = int(b.known(1, "length").reshape(()))
     image = Expression(b, b.node.input(0)).expand(-2)
     *batch, _ = b.shape(b.node.input(0))
@@ -32,7 +32,7 @@ def _spectrogram(b: Builder) -> Value:
 
 
 def _mfcc(b: Builder) -> Value:
-    """Return TFLite's operator, whose limits are whole numbers."""
+    """Lower to TFLite's operator, whose limits are integers."""
     limits = {name: b.node.attrs[name] for name in ("upper_frequency_limit", "lower_frequency_limit")}
     counts = {name: b.node.attrs[name] for name in ("filterbank_channel_count", "dct_coefficient_count")}
     if any(limit != int(limit) for limit in limits.values()):

@@ -1,4 +1,4 @@
-"""Texts, by litecl's own operators."""
+"""Lowers string operators to litecl's own."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from litecl.interpreter.ops import strings
 
 
 def _own(op: Op, options: Callable[..., Any], *names: str) -> Lowering:
-    """Return the lowering to an operator with options of the same names as the attributes."""
+    """Return the lowering to an operator whose options are named like the attributes."""
 
     def lower(b: Builder) -> Sequence[Value]:
         made = options(**{name: b.node.attrs[name] for name in names})

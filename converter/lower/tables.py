@@ -1,4 +1,4 @@
-"""Lookup tables: TFLite's hash tables from strings to int64 and back, others by comparison with all keys."""
+"""Lookup tables: TFLite's hash tables between strings and int64, others by comparison with all keys."""
 
 import zlib
 
@@ -18,12 +18,12 @@ _HASHED = {TensorType.INT64, TensorType.STRING}
 
 
 def is_hashed(table: Table) -> bool:
-    """Return whether TFLite has a hash table for the types of a table."""
+    """Return whether TFLite has a hash table for the table's types."""
     return {TensorType.of(table.data.dtype), TensorType.of(table.values.dtype)} == _HASHED
 
 
 def options_of(table: Table) -> HashtableOptions:
-    """Return the options of the operator that makes the handle of a table."""
+    """Return the options of the operator that makes the table's handle."""
     types = (TensorType.of(array.dtype) for array in (table.data, table.values))
     return HashtableOptions(zlib.crc32(table.key.encode()) & 0x7FFFFFFF, *types)
 

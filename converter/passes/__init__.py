@@ -1,4 +1,4 @@
-"""Passes over the converter's graph, one a file, in rooms by what they work on; ``pipeline`` gives their order.
+"""Passes over the converter's graph, one per file, grouped into rooms by subject; ``pipeline`` orders them.
 
-Here lies what rooms share, patterns and sizes; rooms import nothing of each other.
+Code that rooms share, such as patterns and sizes, is here; rooms don't import each other.
 """

@@ -1,4 +1,4 @@
-"""Numbers that are known only when a model runs: products of symbols, under the arithmetic that models do on shapes."""
+"""Sizes known only at run time: products of symbols, with the arithmetic that models do on shapes."""
 
 from dataclasses import dataclass
 from typing import Any, Union
@@ -6,14 +6,14 @@ from typing import Any, Union
 
 @dataclass(frozen=True)
 class Size:
-    """A product of unknown factors, ``scale * a * b * ...``; a factor is any hashable thing that names a number."""
+    """A product of unknown factors, ``scale * a * b * ...``; a factor is any hashable that names a number."""
 
     scale: int
     factors: tuple[Any, ...]
 
     @property
     def is_dimension(self) -> bool:
-        """True for one symbol that stands for a dimension, not for what was computed from others."""
+        """True for a single symbol that stands for a dimension rather than for a computed number."""
         return self.scale == 1 and len(self.factors) == 1 and self.factors[0][0] not in ("+", "-", "//")
 
     def __mul__(self, other: "Count") -> "Count":
@@ -45,5 +45,5 @@ Count = Union[int, Size]  # noqa: UP007 (a forward reference cannot be joined wi
 
 
 def symbol(*what: Any) -> Size:
-    """Return a factor that nothing is known of but where it comes from."""
+    """Return a symbol about which only its origin is known."""
     return Size(1, (what,))

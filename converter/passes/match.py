@@ -1,4 +1,4 @@
-"""Patterns over TensorFlow operators, which ``litecl.interpreter.match`` finds above a value."""
+"""Patterns of TensorFlow operators, matched by ``litecl.interpreter.match``."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ __all__ = ["Any", "Bindings", "Constant", "Number", "Pattern", "Tree", "match"]
 
 
 class _Values:
-    """The graph that values and nodes are by themselves: see ``litecl.interpreter.match.Graph``."""
+    """Values and nodes as a ``litecl.interpreter.match.Graph``."""
 
     def producer(self, value: Value) -> Node | None:
         return value.producer
@@ -42,5 +42,5 @@ _VALUES = _Values()
 
 
 def match(tree: Tree, value: Value) -> Bindings | None:
-    """Return the values that the names of a pattern are bound to, if ``value`` is what it describes."""
+    """Return the values bound to the pattern's names if ``value`` matches, else None."""
     return trees.match(_VALUES, tree, value)

@@ -1,7 +1,7 @@
-"""The arithmetic on shapes that is followed while converting, operator by operator.
+"""The shape arithmetic that conversion evaluates symbolically, by operator.
 
-A rule computes the result, or a tuple of several, from the operands: arrays of ints and ``Size``s. It raises TypeError,
-ValueError or IndexError where symbols do not do.
+A rule computes the result, or a tuple of results, from operands: arrays of ints and ``Size``s. It raises TypeError,
+ValueError or IndexError if it can't handle symbols.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,10 +46,10 @@ def _stitch(attrs: Mapping[str, Any], operands: list[Array]) -> Any:
 
 
 def _reduced(attrs: Mapping[str, Any], operands: list[Array]) -> tuple[list[int], ...]:
-    """Return, for each of two shapes that are broadcast, the axes along which a gradient is summed for it.
+    """Return, for two broadcast shapes, the axes along which each one's gradient is summed.
 
-    Along an axis where one is a symbol and the other 1, the latter's is, whatever the symbol stands for. Of equal
-    shapes TensorFlow names none.
+    Where one size is a symbol and the other 1, the latter's gradient is summed, whatever the symbol's value. For equal
+    shapes TensorFlow sums nothing.
     """
     if list(operands[0]) == list(operands[1]):
         return [], []

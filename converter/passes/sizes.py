@@ -1,7 +1,7 @@
-"""Follows dimensions that are unknown through a function.
+"""Tracks unknown dimensions through a function.
 
-``Flatten`` on an unknown batch is traced as SHAPE, a slice of it, and a pack of that with a number. Followed with a
-symbol for the batch, the pack is ``[batch, 192]``, and the reshape that uses it needs only the constant ``[-1, 192]``.
+``Flatten`` with an unknown batch is traced as SHAPE, a slice of it, and a pack of that with a number. With a symbol for
+the batch the pack is ``[batch, 192]``, and the reshape that uses it needs only the constant ``[-1, 192]``.
 """
 
 import numpy as np
@@ -19,12 +19,12 @@ _REDUCTIONS = ("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum
 
 
 def known_sizes(function: Function) -> "Sizes":
-    """Follow sizes through a function, whose nodes are in order."""
+    """Return the sizes in a function whose nodes are sorted."""
     sizes = Sizes()
     for node in function.nodes:
         if node.op in SIZE_RULES and node.output.type in (TensorType.INT32, TensorType.INT64):
             _compute(node, sizes)
-        for value in node.outputs:  # in order, so that none has far to look
+        for value in node.outputs:  # in order, so that lookups don't recurse deeply
             for axis, size in enumerate(value.shape or ()):
                 if size is None:
                     sizes.dimension(value, axis)
@@ -32,36 +32,36 @@ def known_sizes(function: Function) -> "Sizes":
 
 
 class Sizes:
-    """Integer tensors and dimensions as far as they are known, as numbers and symbols."""
+    """Known integer tensors and dimensions, as numbers and symbols."""
 
     def __init__(self) -> None:
         self.values: dict[Value, Array] = {}
         self._dimensions: dict[tuple[Value, int], Count] = {}
 
     def of(self, value: Value) -> Array | None:
-        """Return the elements of an integer tensor, as objects that are int or Size."""
+        """Return the elements of an integer tensor as int or Size objects."""
         if value in self.values:
             return self.values[value]
         integral = value.data is not None and value.data.dtype.kind == "i" and value.data.size <= _LONGEST
         return value.data.astype(object) if integral and value.data is not None else None
 
     def dimension(self, value: Value, axis: int) -> Count:
-        """Return the size of a dimension; the same symbol for dimensions that are certainly equal."""
+        """Return the size of a dimension; dimensions that are certainly equal have the same symbol."""
         known = None if value.shape is None else value.shape[axis]
         if known is not None:
             return known
         if (value, axis) not in self._dimensions:
-            # Values may share a name, such as those that one operator is composed of: the number tells them apart.
+            # Names may repeat, e.g. when one operator is composed of several values, so add a number.
             unknown = self._of_operands(value, axis) or symbol(value.name, axis, len(self._dimensions))
             self._dimensions[value, axis] = unknown
         return self._dimensions[value, axis]
 
     def dimensions(self, value: Value) -> list[Count]:
-        """Return the sizes of all dimensions of a value of known rank."""
+        """Return all sizes of a value of known rank."""
         return [self.dimension(value, axis) for axis in range(value.rank or 0)]
 
     def _of_operands(self, value: Value, axis: int) -> Count | None:
-        """Return a dimension of a result that is one of an operand's."""
+        """Return a result's dimension as one of an operand."""
         node = value.producer
         if node is None or not node.inputs:
             return None
@@ -99,7 +99,7 @@ class Sizes:
         return None if kept[axis] in reduced else self.dimension(node.input(0), kept[axis])
 
     def _broadcast(self, node: Node, value: Value, axis: int) -> Count | None:
-        """Return the size on which operands agree; those of size 1 take the others'."""
+        """Return the size that operands agree on, ignoring those of size 1."""
         found = set()
         for operand in node.inputs:
             if operand is None or operand.rank is None:
@@ -111,7 +111,7 @@ class Sizes:
 
 
 def _takes_one_row(node: Node) -> bool:
-    """x[i], with all other dimensions whole."""
+    """Return whether a slice is x[i], with all other dimensions whole."""
     begin = node.input(1).shape
     masks = (node.attrs.get("shrink_axis_mask"), node.attrs.get("new_axis_mask"), node.attrs.get("ellipsis_mask"))
     return begin == (1,) and masks == (1, 0, 0) and node.input(0).shape is not None
@@ -134,7 +134,7 @@ def _compute(node: Node, sizes: Sizes) -> None:
     try:
         made = SIZE_RULES[node.op_name](node.attrs, operands)
     except (TypeError, ValueError, IndexError, ZeroDivisionError):
-        return  # symbols have no order and no truth: what needs it is computed when the model runs
+        return  # symbols have no order or truth value, so this is computed at run time
     results = made if isinstance(made, tuple) else (made,)
     for output, result in zip(node.outputs, results, strict=True):
         sizes.values[output] = np.asarray(result, dtype=object)

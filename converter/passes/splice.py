@@ -1,4 +1,4 @@
-"""Puts a function in place of a node that calls it."""
+"""Inlines a function in place of a node that calls it."""
 
 from litecl.converter.graph import Function, Node
 

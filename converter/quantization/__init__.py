@@ -1,1 +1,1 @@
-"""Models with integers or halves in place of floats. Works on a finished ``Model``; knows no TensorFlow."""
+"""Quantizes a finished ``Model`` to integers or float16. Knows no TensorFlow."""

@@ -1,8 +1,7 @@
-"""Models of quantization-aware training: the ranges and scales that their FAKE_QUANT nodes and rounded constants give.
+"""Quantization-aware training: takes ranges and scales from FAKE_QUANT nodes and rounded constants.
 
-A FAKE_QUANT of at least the bits of a model's integers becomes a conversion to integers of its scale: nothing, if
-integers of that scale are what it reads, and a QUANTIZE else. So what it reads need not be within its range, and may
-stay in float.
+A FAKE_QUANT with at least as many bits as the model's integers becomes a conversion to integers of its scale: nothing,
+if its input already has that scale, else a QUANTIZE. So its input may exceed its range or stay in float.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,18 +25,18 @@ from litecl.interpreter.ops.unique import UNIQUE
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 CONVERSION = Rule(states=(0,))
-"""The rule of a FAKE_QUANT that becomes a conversion. What it reads is no activation: it may have any scale or none."""
+"""The rule of a FAKE_QUANT that becomes a conversion. Its input, no activation, may have any scale or none."""
 
 _BITS = {TensorType.INT8: 8, TensorType.INT16: 16}
 _CLAMPS = {RELU: (0.0, inf), RELU6: (0.0, 6.0), RELU_0_TO_1: (0.0, 1.0), RELU_N1_TO_1: (-1.0, 1.0)}
 _POSITIVE = (ActivationFunctionType.RELU, ActivationFunctionType.RELU6)
 _MIXING = (AVERAGE_POOL_2D, RESIZE_BILINEAR, UNIQUE, TOPK_V2)
-"""Operators with one scale for operands and results that do not compute the same from operands that are clamped."""
+"""Operators with one scale for operands and results, for which clamping before differs from clamping after."""
 
 
 @dataclass(frozen=True)
 class _Limits:
-    """The range that all readers of a tensor clamp it to, and the one scale that they round it with, if it is one."""
+    """The range that all readers clamp a tensor to, and the scale they round it with if they agree."""
 
     range: Range
     scale: Affine | None
@@ -47,7 +46,7 @@ class _Limits:
         return _Limits(self.range | other.range, self.scale if same else None)
 
     def divided(self, factor: float) -> "_Limits":
-        """Return the limits of what becomes a tensor of these limits when it is multiplied."""
+        """Return the limits of a tensor before it is multiplied by ``factor``."""
         low, high = sorted((self.range.low / factor, self.range.high / factor))
         scale = self.scale
         if scale is not None:
@@ -56,7 +55,7 @@ class _Limits:
 
 
 def is_trained(model: Model, most_bits: int = 16) -> bool:
-    """Return True if a model was trained for integers of so many bits or less: if it has such FAKE_QUANT nodes."""
+    """Return whether a model was trained for integers: whether it has FAKE_QUANT nodes of at most ``most_bits``."""
     nodes = (node for graph in model.subgraphs for node in graph.nodes)
     return any(node.op is FAKE_QUANT and node.options.num_bits <= most_bits for node in nodes)
 
@@ -67,9 +66,9 @@ def trained(model: Model, type_: TensorType) -> Mapping[int, Known]:
 
 
 def converts(graph: Subgraph, node: Node, type_: TensorType) -> bool:
-    """Return whether a node is a FAKE_QUANT that integers of a type compute: they must end where its range does.
+    """Return whether a FAKE_QUANT can become a conversion to integers of a type, which must cover just its range.
 
-    Those of 16 bits have no zero point; only a tensor without negative numbers may have a range without such.
+    INT16 has no zero point, so an asymmetric range needs a tensor without negative numbers.
     """
     if node.op is not FAKE_QUANT or node.options.num_bits < _BITS[type_]:
         return False
@@ -107,7 +106,7 @@ def _range(node: Node) -> Range:
 
 
 def _scale(node: Node, type_: TensorType) -> Affine:
-    """Return the scale of integers that hold what a FAKE_QUANT makes, exactly if that has fewer bits."""
+    """Return the scale of integers that hold a FAKE_QUANT's results, exactly if it has fewer bits."""
     if node.options.num_bits < _BITS[type_]:
         return nested(_range(node), node.options.num_bits, node.options.narrow_range, type_)
     return nudged(_range(node), type_, node.options.narrow_range)
@@ -121,7 +120,7 @@ def _take(known: Known, tensor: int, limits: _Limits | None) -> None:
 
 
 def _is_free(node: Node) -> bool:
-    """Return whether the integer kernels of an operator can write a range that readers give."""
+    """Return whether an operator's integer kernel can write the range that its readers want."""
     rule = RULES.get(node.op)
     return rule is not None and not rule.fixed and not (rule.shared and node.op in _MIXING)
 
@@ -130,14 +129,14 @@ def _is_free(node: Node) -> bool:
 
 
 def _limits(graph: Subgraph, type_: TensorType) -> Mapping[int, _Limits]:
-    """Return the limits of the tensors that every reader clamps, be it after operators that clamping goes through."""
+    """Return the limits of tensors that every reader clamps, directly or after operators that commute with clamping."""
     limits: dict[int, _Limits] = {}
     read = {t for node in graph.nodes for t in node.inputs} | {*graph.outputs}
     unlimited = {*graph.outputs}
     for node in reversed(graph.nodes):
         whole = _joint([limits.pop(t, None) for t in node.outputs if t in read])
         if whole is not None:
-            limits |= dict.fromkeys(node.outputs, whole)  # results of one operator have one scale
+            limits |= dict.fromkeys(node.outputs, whole)  # an operator's results share one scale
         wanted = _wanted(graph, node, type_, whole)
         for tensor in node.inputs:
             if tensor not in wanted:
@@ -155,7 +154,7 @@ def _joint(limits: Sequence[_Limits | None]) -> _Limits | None:
 
 
 def _wanted(graph: Subgraph, node: Node, type_: TensorType, result: _Limits | None) -> Mapping[int, _Limits]:
-    """Return the limits that operands of a node may have, from those of its results."""
+    """Return the limits that a node's operands may have, given those of its results."""
     if node.op is FAKE_QUANT and node.options.num_bits >= _BITS[type_]:
         scale = _scale(node, type_) if converts(graph, node, type_) else None
         return {node.inputs[0]: _Limits(_range(node), scale)}
@@ -170,13 +169,13 @@ def _wanted(graph: Subgraph, node: Node, type_: TensorType, result: _Limits | No
 
 
 def _lets_through(node: Node) -> bool:
-    """Return whether an operator computes the same from operands that are clamped as its results are."""
+    """Return whether clamping an operator's operands is the same as clamping its results."""
     rule = RULES.get(node.op)
     return node.op in _CLAMPS or (rule is not None and rule.shared and node.op not in _MIXING)
 
 
 def _product(graph: Subgraph, node: Node) -> tuple[int, float] | None:
-    """Return the operand of a node that multiplies it by one number, and the number; None for other nodes."""
+    """Return the operand that a node multiplies by a scalar constant, and that scalar; None for other nodes."""
     if node.op is not MUL or node.options.fused_activation_function != ActivationFunctionType.NONE:
         return None
     for tensor, other in (node.inputs, node.inputs[::-1]):
@@ -190,7 +189,7 @@ def _product(graph: Subgraph, node: Node) -> tuple[int, float] | None:
 
 
 def _follow(graph: Subgraph, known: Known, node: Node, type_: TensorType) -> None:
-    """Add the ranges of results that follow from those of operands."""
+    """Add the ranges of results that follow from ranges of operands."""
     rule = RULES.get(node.op)
     if rule is None or type_ not in rule.types:
         return
@@ -215,7 +214,7 @@ def _is_computed(spec: TensorSpec) -> bool:
 
 
 def without_grids(model: Model) -> Model:
-    """Return a model whose constants in float no longer tell how training has rounded them."""
+    """Return a model whose float constants no longer carry the grids of training."""
     graphs = (replace(g, tensors=tuple(map(_plain, g.tensors))) for g in model.subgraphs)
     return replace(model, subgraphs=tuple(graphs))
 

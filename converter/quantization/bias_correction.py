@@ -1,4 +1,4 @@
-"""Biases that make up for the rounding of weights (Nagel et al., 2019, section 4.2, with means that are measured)."""
+"""Corrects biases for the rounding of weights (Nagel et al., 2019, section 4.2, with measured means)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,9 +16,9 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 
 def correct_biases(model: Model, samples: Sequence[Sample], *, per_channel: bool) -> Model:
-    """Return the model with biases to which the mean error is added that rounding the weights makes, by channel.
+    """Add to each bias the mean error per channel that rounding the weights causes.
 
-    The nodes keep their numbers; a corrected bias is a new tensor.
+    Nodes keep their numbers; a corrected bias is a new tensor.
     """
     entries = {signature.subgraph for signature, _ in samples}
     sums = {i: dict(_layers(model.subgraphs[i], per_channel)) for i in entries}
@@ -31,9 +31,9 @@ def correct_biases(model: Model, samples: Sequence[Sample], *, per_channel: bool
 
 @dataclass
 class _Errors:
-    """The errors of a layer's results before its activation, added up by channel.
+    """The errors of a layer's results before its activation, summed by channel.
 
-    position: of the layer's operand. others: its operands that are integers. rest: what rounding takes away.
+    position: of the layer's activation operand. others: its non-float operands. rest: weights minus rounded weights.
     """
 
     node: Node
@@ -44,7 +44,7 @@ class _Errors:
     count: int = 0
 
     def see(self, values: Sequence[Array]) -> None:
-        """Add the errors on one value of the layer's operand."""
+        """Add the errors for one value of the layer's operand."""
         (x,), (weights,) = values, RULES[self.node.op].weights
         inputs = [self.others.get(p) for p in range(len(self.node.inputs))]
         inputs[self.position], inputs[weights] = x, self.rest
@@ -57,12 +57,12 @@ class _Errors:
 
     @property
     def mean(self) -> Array | float:
-        """The mean error of each channel."""
+        """The mean error per channel."""
         return self.total / max(self.count, 1)
 
 
 def _layers(graph: Subgraph, per_channel: bool) -> list[tuple[int, _Errors]]:
-    """Return the nodes whose weights and bias are constants in float32, by number."""
+    """Return the nodes with constant float32 weights and bias, by number."""
     found = []
     for number, node in enumerate(graph.nodes):
         rule = RULES.get(node.op)
@@ -78,7 +78,7 @@ def _layers(graph: Subgraph, per_channel: bool) -> list[tuple[int, _Errors]]:
         rest = (spec.data - dequantize(stored, scale)).astype(np.float32)
         read = ((p, graph.tensors[t]) for p, t in enumerate(node.inputs) if t != ABSENT)
         others = {p: spec.data for p, spec in read if spec.type != TensorType.FLOAT32}
-        if any(data is None for data in others.values()):  # an output shape that is computed
+        if any(data is None for data in others.values()):  # a computed output shape
             continue
         found.append((number, _Errors(node, positions[0], others, rest)))
     return found

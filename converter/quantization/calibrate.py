@@ -1,4 +1,4 @@
-"""The ranges of a model's tensors, measured on representative data by the interpreter."""
+"""Measures tensor ranges on representative data with the interpreter."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,16 +15,16 @@ from litecl.interpreter.graph import Array, Model, Subgraph
 from litecl.interpreter.schema import TensorType
 
 Ranges = Mapping[int, Range]
-"""By tensor, of one subgraph; tensors that had no values are missing."""
+"""By tensor, of one subgraph; tensors that never had values are missing."""
 
 
 @dataclass
 class Known:
-    """The facts of one subgraph that the ways to integers follow from.
+    """The facts about one subgraph that quantization to integers needs.
 
-    ranges: of tensors. scales: of tensors, that do not follow from ranges. forms, moments: of weights and of the
-    inputs that these are multiplied with, by the first tensor that a node writes. refused: the nodes that a recipe
-    leaves in float, by number, each with the reason.
+    ranges: by tensor. scales: by tensor, if they don't follow from the ranges. forms, moments: of weights and of the
+    inputs they are multiplied with, by the node's first result. refused: nodes that a recipe leaves in float, by
+    number, with the reason.
     """
 
     ranges: dict[int, Range] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Known:
 
 
 def calibrate(model: Model, samples: Sequence[Sample], make: Callable[[], Observer]) -> list[Ranges]:
-    """Return the ranges of the float tensors of each subgraph that samples enter."""
+    """Return the ranges of float tensors, by subgraph; empty for subgraphs that samples don't enter."""
     entries = {signature.subgraph for signature, _ in samples}
     seen: dict[int, dict[int, Observer]] = {index: {} for index in entries}
     looks = {index: _looks(model.subgraphs[index], seen[index], make) for index in entries}

@@ -1,6 +1,6 @@
-"""LSTM layers on integers: activations of 8 bits, a cell state of 16 bits whose scale is a power of two.
+"""Quantizes LSTM layers: 8-bit activations, and a 16-bit cell state whose scale is a power of two.
 
-A layer is one if its states are zeros when it begins: FILL writes them, then, as integers too.
+Only layers whose states start at zero qualify: a FILL writes the zeros, then also as integers.
 """
 
 import math
@@ -27,15 +27,15 @@ _OTHERS = (*range(FULL.peephole, FULL.bias), FULL.projection, FULL.projection + 
 _GATE_SCALE = 2.0**-12
 
 CELL = Rule((TensorType.INT8,), weights=dict.fromkeys(_WEIGHTS), biases=_BIASES, states=_STATES)
-"""The rule of a layer; its states are results of other nodes, with scales of their own."""
+"""The rule of an LSTM layer; other nodes write its states, with scales of their own."""
 
 STATE = Rule(shared=True, moves=True)
-"""The rule of what writes the first state of a layer."""
+"""The rule of the nodes that write a layer's initial state."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The states of a layer, as tensors: what it has returned last, and its memory; and the nodes that write them."""
+    """The state tensors of a layer, the hidden and the cell state, and the nodes that write them."""
 
     hidden: int
     memory: int
@@ -43,7 +43,7 @@ class Cell:
 
 
 def cells(graph: Subgraph) -> Mapping[int, Cell]:
-    """Return the layers of a subgraph that have an integer kernel, by the numbers of their nodes."""
+    """Return the subgraph's layers that an integer kernel supports, by node number."""
     found = ((number, _cell(graph, number, node)) for number, node in enumerate(graph.nodes))
     return {number: cell for number, cell in found if cell is not None}
 
@@ -56,7 +56,7 @@ def _cell(graph: Subgraph, number: int, node: Node) -> Cell | None:
     fixed = [*_WEIGHTS, *_BIASES]
     if not (plain and absent and all(_is_constant(graph, node.inputs[p]) for p in fixed)):
         return None
-    if any(len(graph.tensors[node.inputs[p]].static_shape) != 2 for p in _WEIGHTS):  # diagonals
+    if any(len(graph.tensors[node.inputs[p]].static_shape) != 2 for p in _WEIGHTS):  # diagonal weights
         return None
     hidden, memory = (node.inputs[p] for p in _STATES)
     writers = [_writer(graph, number, state) for state in (hidden, memory)]
@@ -70,7 +70,7 @@ def _is_constant(graph: Subgraph, tensor: int) -> bool:
 
 
 def _writer(graph: Subgraph, reader: int, state: int) -> int | None:
-    """Return the node that fills a state with zeros before its one reader; None if anything else uses it."""
+    """Return the node that fills a state with zeros for its only reader; None if anything else uses the state."""
     uses = [n for n, node in enumerate(graph.nodes) if state in (*node.inputs, *node.outputs)]
     if len(uses) != 2 or uses[1] != reader or state in graph.outputs:
         return None
@@ -80,7 +80,7 @@ def _writer(graph: Subgraph, reader: int, state: int) -> int | None:
 
 
 def watching(graph: Subgraph, number: int, observer: Observer) -> Callable[[Sequence[Array]], None]:
-    """Return a function of a layer's input that shows the memory of every step to an observer."""
+    """Return a function that runs the layer on its input and shows the cell state of every step to an observer."""
     node = graph.nodes[number]
     operands = [None if t == ABSENT else graph.tensors[t].data for t in node.inputs]
 
@@ -97,13 +97,13 @@ def watching(graph: Subgraph, number: int, observer: Observer) -> Callable[[Sequ
 
 
 def memory_scale(values: Range) -> Affine:
-    """Return the scale of a cell state's 16 bits: the smallest power of two from 1 on that holds a range."""
+    """Return the scale of a 16-bit cell state, 2**-15 times the smallest power of two >= 1 that covers the range."""
     largest = max(-values.low, values.high)
     bits = max(math.ceil(math.log2(largest)), 0) if largest > 0 else 0
     return given(2.0 ** (bits - 15), 0)
 
 
 def intermediates(hidden: Affine) -> list[TensorSpec]:
-    """Return the specs of a layer's gates, which only normalization uses, and of what it returns."""
+    """Return the specs of a layer's intermediates: gates (used only by layer normalization) and hidden state."""
     gates = [TensorSpec(TensorType.INT16, (), quantization=given(_GATE_SCALE, 0)) for _ in _GATES]
     return [*gates, TensorSpec(TensorType.INT8, (), quantization=hidden)]

@@ -1,4 +1,4 @@
-"""Which nodes of a subgraph become integer ones, and why the others do not."""
+"""Chooses the nodes to quantize, and gives reasons for the others."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 @dataclass(frozen=True)
 class Chosen:
-    """The rules of the nodes that become integer ones, and the reasons of those on floats that do not, by number.
+    """The rules of nodes to quantize, and the reasons of float nodes that stay, by number.
 
-    cells: those of the former that are LSTM layers.
+    cells: the quantized LSTM layers.
     """
 
     rules: Mapping[int, Rule]
@@ -27,7 +27,7 @@ class Chosen:
 
 
 def operands(graph: Subgraph, node: Node, rule: Rule) -> list[int]:
-    """Return the positions of a node's inputs that are activations."""
+    """Return the positions of a node's activation operands."""
     return [
         position
         for position, tensor in enumerate(node.inputs)
@@ -45,9 +45,9 @@ def results(graph: Subgraph, node: Node) -> list[int]:
 
 
 def choose(graph: Subgraph, ranges: Ranges, how: Quantization, refused: Mapping[int, str]) -> Chosen:
-    """Choose the nodes of a subgraph whose float tensors have the given ranges; ``refused`` ones stay in float.
+    """Choose the nodes to quantize in a subgraph with these ranges; ``refused`` ones stay in float.
 
-    What training rounds to a range becomes a conversion in any case, so that the range is kept.
+    FAKE_QUANTs from training always become conversions where possible, so that their range is kept.
     """
     type_ = TensorType[(how.activations or "").upper()]
     layers = dict(_layers(graph, ranges, how, refused))
@@ -74,7 +74,7 @@ def choose(graph: Subgraph, ranges: Ranges, how: Quantization, refused: Mapping[
 def _layers(
     graph: Subgraph, ranges: Ranges, how: Quantization, refused: Mapping[int, str]
 ) -> Iterator[tuple[int, Cell]]:
-    """Return the LSTM layers that become integer ones; nothing that writes their states may stay in float."""
+    """Return the LSTM layers to quantize, unless a node that writes their states must stay in float."""
     for number, cell in cells(graph).items():
         given = {number, *cell.writers} & set(refused)
         if not given and _reason(graph, graph.nodes[number], CELL, ranges, how) is None:
@@ -103,19 +103,19 @@ _PLAIN = (ActivationFunctionType.NONE, ActivationFunctionType.RELU, ActivationFu
 
 
 def is_named(graph: Subgraph, node: Node, names: Sequence[str]) -> bool:
-    """Return True if a node's operator, or the name of one of its outputs, is matched by one of some patterns."""
+    """Return whether a pattern matches the node's operator or the name of one of its outputs."""
     return any(name == node.op.name or _matches(graph.tensors[t].name, name) for name in names for t in node.outputs)
 
 
 def check_names(graphs: Sequence[Subgraph], names: Sequence[str]) -> None:
-    """Raise ConversionError for a name that matches no layer."""
+    """Raise ConversionError for names that match no layer."""
     unknown = [n for n in names if not any(is_named(graph, node, [n]) for graph in graphs for node in graph.nodes)]
     if unknown:
         raise ConversionError(f"quantize: skip: no operator and no layer is named {', '.join(map(repr, unknown))}")
 
 
 def _matches(name: str, pattern: str) -> bool:
-    """Match a tensor's name, or adjacent ones of its parts between slashes (of names that are joined by ``;``)."""
+    """Match a tensor's name, or adjacent parts of it between slashes (each name separately if joined by ``;``)."""
     return any(fnmatchcase(part, pattern) for part in _parts(name))
 
 
@@ -152,7 +152,7 @@ def _of_ranges(graph: Subgraph, node: Node, rule: Rule, ranges: Ranges) -> str |
 
 
 def _among_integers(graph: Subgraph, rules: Mapping[int, Rule], how: Quantization) -> set[int]:
-    """Return the nodes without those that only move elements which are in float before and after them."""
+    """Return the nodes to quantize, without those that only move data between float nodes."""
     made = {t: number for number, node in enumerate(graph.nodes) for t in node.outputs}
     readers: dict[int, list[int]] = {}
     for number, node in enumerate(graph.nodes):

@@ -1,4 +1,4 @@
-"""Scales of weights with a small squared error: the largest weights are clipped if the others gain more by it."""
+"""Finds weight scales with a small squared error, clipping large weights if the others gain more."""
 
 from typing import Literal
 
@@ -6,16 +6,16 @@ import numpy as np
 
 from litecl.interpreter.graph import Array
 
-_SMALLEST = float(np.finfo(np.float32).tiny) * 2.0**23  # so that quotients of scales stay finite
-_RATIOS = np.linspace(0.2, 1.0, 41)[::-1]  # of the largest magnitude; the largest comes first and wins ties
+_SMALLEST = float(np.finfo(np.float32).tiny) * 2.0**23  # keeps quotients of scales finite
+_RATIOS = np.linspace(0.2, 1.0, 41)[::-1]  # of the largest magnitude, which is tried first and wins ties
 _FINER = np.linspace(-0.02, 0.02, 9)
-_ROUNDS = 20  # of Newton's method, which settles in fewer than ten
+_ROUNDS = 20  # of Newton's method, which converges in fewer than ten
 
 
 def nearest(rows: Array, last: int, method: Literal["mse", "octav"], masses: Array | None = None) -> Array:
-    """Return a scale for each of ``rows`` [n, size], as float32, for integers from ``-last`` to ``last``.
+    """Return a float32 scale for each of ``rows`` [n, size], for integers from ``-last`` to ``last``.
 
-    masses: the weights of squared errors, [n or 1, size].
+    masses: weights of the squared errors, [n or 1, size].
     """
     largest = np.abs(rows).max(axis=1, initial=0.0)
     clip = _searched(rows, largest, last, masses) if method == "mse" else _octav(np.abs(rows), largest, last)
@@ -23,7 +23,7 @@ def nearest(rows: Array, last: int, method: Literal["mse", "octav"], masses: Arr
 
 
 def _searched(rows: Array, largest: Array, last: int, masses: Array | None) -> Array:
-    """Return the clipping magnitudes, of some that are tried, with the smallest squared error."""
+    """Return the candidate clipping magnitudes with the smallest squared error."""
     best = largest.copy()
     least = _errors(rows, best, last, masses)
     for factor in _RATIOS[1:]:
@@ -43,7 +43,7 @@ def _better(
 
 
 def _errors(rows: Array, clip: Array, last: int, masses: Array | None) -> Array:
-    """Return the squared error of each row of weights that are rounded and clipped."""
+    """Return the squared error of each row after rounding and clipping."""
     step = np.maximum(clip / last, _SMALLEST)[:, None]
     rest = rows - np.rint(rows / step).clip(-last, last) * step
     rest *= rest
@@ -53,7 +53,7 @@ def _errors(rows: Array, clip: Array, last: int, masses: Array | None) -> Array:
 def _octav(magnitudes: Array, largest: Array, last: int) -> Array:
     """Return the clipping magnitudes of OCTAV (Sakr et al., 2022, equation 6), by Newton's method.
 
-    The paper's noise of rounding is that of a step of ``2 * clip / 2**bits``.
+    As in the paper, rounding noise assumes a step of ``2 * clip / 2**bits``.
     """
     noise, size = 1 / (12 * (last + 1) ** 2), magnitudes.shape[1]
     clip = magnitudes.mean(axis=1)

@@ -1,4 +1,4 @@
-"""Weights that a model computes from constants, such as the filter that cuts an image into patches."""
+"""Folds weights that a model computes from constants, such as the filter that cuts an image into patches."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,9 +12,9 @@ from litecl.interpreter.run.shapes import outputs_of
 
 
 def with_constant_weights(model: Model) -> Model:
-    """Return a model in which weights are constants where they follow from constants alone.
+    """Return a model whose weights are constants where they follow from constants alone.
 
-    Large ones of few numbers were left to be computed when the model runs; kernels of integers take constants only.
+    Conversion leaves large constants made from few numbers to run time, but integer kernels need constants.
     """
     return replace(model, subgraphs=tuple(map(_folded, model.subgraphs)))
 
@@ -34,7 +34,7 @@ def _folded(graph: Subgraph) -> Subgraph:
 
 
 def _weights(graph: Subgraph) -> Iterator[int]:
-    """Return what rules want to be constants and is none."""
+    """Yield operands that must be constants to quantize, but aren't."""
     for node in graph.nodes:
         rule = RULES.get(node.op)
         for position in (*rule.weights, *rule.sums) if rule is not None else ():
@@ -44,7 +44,7 @@ def _weights(graph: Subgraph) -> Iterator[int]:
 
 
 def _makers(graph: Subgraph, made: Mapping[int, int], tensor: int) -> set[int] | None:
-    """Return the nodes that compute a tensor from constants; None if it depends on anything else."""
+    """Return the nodes that compute a tensor from constants alone; None if it depends on anything else."""
     found: set[int] = set()
     pending = [tensor]
     while pending:
@@ -59,7 +59,7 @@ def _makers(graph: Subgraph, made: Mapping[int, int], tensor: int) -> set[int] |
 
 
 def _is_foldable(graph: Subgraph, node: Node) -> bool:
-    """Return whether a node only computes; what training has rounded keeps the node that tells how."""
+    """Return whether a node is pure; FAKE_QUANT stays, since it tells how training rounded."""
     pure = isinstance(node.op, Op) and node.op.pure and not node.op.states and node.op is not FAKE_QUANT
     return pure and not set(node.outputs) & set(graph.outputs)
 

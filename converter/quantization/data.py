@@ -1,11 +1,12 @@
-"""Representative data sets: the forms that they come in, as samples of named inputs.
+"""Reads representative data sets in their various forms as samples of named inputs.
 
-A data set is a function that returns samples (as TFLiteConverter's ``representative_dataset``), the samples themselves,
-a mapping from the names of inputs to arrays that hold all samples along their first dimension, one such array where the
-model has one input, or the path of an .npz file with such a mapping or of a .npy file with such an array. A sample is a
-list or tuple of the inputs in order, a mapping of names to inputs, the one input, or a pair of the key of a signature
-and one of these. It may be a batch, also for a model that is declared with another size of batch, and of any size along
-open dimensions.
+A data set is one of:
+- a function that returns samples (like TFLiteConverter's ``representative_dataset``), or the samples themselves;
+- a mapping of input names to arrays that hold all samples along their first dimension, or an .npz file of one;
+- one such array for a model with one input, or a .npy file of one.
+A sample is a list or tuple of the inputs in order, a mapping of names to inputs, the only input, or a pair of a
+signature key and one of these. It may be a batch, even for a model declared with another batch size, and has any size
+along open dimensions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ Sample = tuple[Signature, dict[str, Array]]
 
 
 def signatures_of(model: Model) -> tuple[Signature, ...]:
-    """Return the model's signatures, or one by tensor names for a model that has none."""
+    """Return the model's signatures; if it has none, one that uses tensor names."""
     if model.signatures:
         return model.signatures
     graph = model.subgraphs[0]
@@ -37,7 +38,7 @@ def signatures_of(model: Model) -> tuple[Signature, ...]:
 def samples(how: Quantization, model: Model) -> list[Sample]:
     """Return the samples of a data set, checked against the model's inputs. Raises ConversionError if there are none.
 
-    They are all kept: what a function returns can often be read only once.
+    All are kept in memory, since many functions can be read only once.
     """
     if how.data is None:
         raise ConversionError(
@@ -80,7 +81,7 @@ def _samples(data: Any, model: Model, signatures: Sequence[Signature]) -> Iterat
 
 
 def _fitting(model: Model, sample: Sample) -> Iterator[Sample]:
-    """Return a batch as several of the size that a model is declared with, where that is closed and divides it."""
+    """Split a batch into batches of the declared size, if that is fixed and divides it."""
     signature, values = sample
     tensors = model.subgraphs[signature.subgraph].tensors
     declared = {name: _dims(tensors[signature.inputs[name]])[:1] for name in values}
@@ -97,18 +98,18 @@ def _fitting(model: Model, sample: Sample) -> Iterator[Sample]:
 
 
 def _dims(spec: Any) -> tuple[int, ...]:
-    """Return the dimensions that an input is declared with, -1 where one is open."""
+    """Return the declared dimensions of an input, -1 for open ones."""
     return spec.shape_signature or spec.shape or ()
 
 
 def _batch(model: Model, signature: Signature) -> int:
-    """Return the size of batch that a signature's inputs are declared with; 1 where it is open."""
+    """Return the declared batch size of a signature's inputs; 1 if it is open."""
     specs = [model.subgraphs[signature.subgraph].tensors[t] for t in signature.inputs.values()]
     return max((spec.shape[0] for spec in specs if spec.shape), default=1)
 
 
 def _batches(data: Mapping[str, Any], size: int) -> Iterator[dict[str, Array]]:
-    """Return samples of ``size`` elements each along the first dimension of all arrays."""
+    """Yield samples of ``size`` elements along the first dimension of all arrays."""
     arrays = {name: np.asarray(values) for name, values in data.items()}
     counts = {name: values.shape[0] if values.ndim else 0 for name, values in arrays.items()}
     if len(set(counts.values())) > 1:

@@ -1,4 +1,4 @@
-"""Differences of numbers from those expected."""
+"""Measures the difference between expected and actual numbers."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from litecl.interpreter.graph import Array
 
 @dataclass
 class Difference:
-    """Sums over the elements of pairs of arrays; those expected to be infinite or NaN are left out."""
+    """Sums over the elements of array pairs, without those expected to be infinite or NaN."""
 
     signal: float = 0.0
     noise: float = 0.0
@@ -26,12 +26,12 @@ class Difference:
 
     @property
     def error(self) -> float:
-        """The root of the mean squared difference."""
+        """The root mean square difference."""
         return math.sqrt(self.noise / self.count) if self.count else 0.0
 
     @property
     def sqnr_db(self) -> float:
-        """The ratio of signal to difference in decibels; infinite if there is no difference."""
+        """The signal-to-noise ratio in decibels; infinite without a difference."""
         if self.noise == 0:
             return math.inf
         return 10 * math.log10(self.signal / self.noise) if self.signal else -math.inf

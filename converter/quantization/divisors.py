@@ -1,4 +1,4 @@
-"""Divisors that integers round to zero, or nearly: no kernel divides by zero, and a step from it says little."""
+"""Finds divisors that quantization rounds to zero, which kernels can't divide by, or nearly, which is inaccurate."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from litecl.interpreter.graph import Array, Model, Subgraph, TensorSpec
 from litecl.interpreter.ops.binary import DIV
 
 Refused = Mapping[int, Mapping[int, str]]
-"""Nodes of the float model that are to stay in float, by subgraph and number, each with the reason."""
+"""Nodes that must stay in float, with the reason, by subgraph and number in the float model."""
 
 _ZERO = "its divisor would be rounded to zero"
 _MAKES_ZERO = "its result is a divisor, which would be rounded to zero"
@@ -25,7 +25,7 @@ _MAKES_ZERO = "its result is a divisor, which would be rounded to zero"
 
 @dataclass(frozen=True)
 class _Divisor:
-    """A divisor in integers: its tensor, the node after which it is known, and the node that is to stay in float."""
+    """A quantized divisor: its tensor, the node after which it is known, and the node to blame."""
 
     tensor: int
     after: int | None
@@ -34,10 +34,10 @@ class _Divisor:
 
 
 def small_divisors(model: Model, quantized: Model, done: Mapping[int, Quantized], samples: Sequence[Sample]) -> Refused:
-    """Return the nodes to blame for divisors that come as near to zero as one step: divisions by integers, and what
-    computes with integers what floats are divided by.
+    """Return the nodes to blame for divisors within one step of zero.
 
-    Without samples, as training for quantization needs none, divisors count whose ranges hold zero.
+    These are quantized divisions, and quantized nodes whose result a float division divides by. Without samples, which
+    quantization-aware training doesn't need, a divisor counts if its range comes that near to zero.
     """
     known = {index: list(_divisors(model.subgraphs[index], part)) for index, part in done.items()}
     found: dict[int, dict[int, str]] = {index: {} for index in done}
@@ -58,7 +58,7 @@ def _run(model: Model, looks: Mapping[int, After], samples: Sequence[Sample], fo
         try:
             run(sample)
         except ModelError:
-            if not any(found.values()):  # else it is the division by zero that a look has just seen
+            if not any(found.values()):  # otherwise it is the division by zero that a look has just seen
                 raise
 
 
@@ -74,14 +74,14 @@ def _divisors(graph: Subgraph, part: Quantized) -> Iterator[_Divisor]:
         tensor = _moved(graph, made, part, node.inputs[1])
         producer = made.get(tensor)
         rule = None if producer is None else part.chosen.rules.get(producer)
-        # Divisors that training rounds are zeros in training, too.
+        # Divisors that training rounds were zero in training, too.
         if producer is not None and rule is not None and rule is not CONVERSION and tensor in part.rewritten.stored:
             new = part.rewritten.nodes[producer]
             yield _Divisor(part.rewritten.stored[tensor], new, producer, _MAKES_ZERO)
 
 
 def _moved(graph: Subgraph, made: Mapping[int, int], part: Quantized, tensor: int) -> int:
-    """Return what operators on floats that only move elements have made a tensor of."""
+    """Follow float operators that only move data back from a tensor to their source."""
     while (number := made.get(tensor)) is not None and number not in part.chosen.rules:
         rule = RULES.get(graph.nodes[number].op)
         if rule is None or not (rule.moves and rule.shared):

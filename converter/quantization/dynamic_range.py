@@ -1,8 +1,7 @@
-"""Weights in int8, activations in float: operators with weights quantize their input row by row when they run.
+"""Dynamic range quantization: int8 weights, float activations. Kernels quantize their input row by row at run time.
 
-Weights are symmetric, with a scale for every output channel where the kernels take that. Tables of GATHER are int8 too,
-and what is gathered is widened. A constant that is also read by an operator without integer kernels is widened for that
-operator.
+Weights are symmetric, with a scale per output channel if the kernels support that. GATHER's tables are int8 too; its
+results are dequantized. A constant that an operator without integer kernels reads too is dequantized for that operator.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,12 +27,12 @@ from litecl.interpreter.schema import TensorType
 
 _FEWEST = 1024  # elements, as in TensorFlow's converter: smaller weights save nothing
 
-_FEWEST_UNITS = 4  # of weights in blocks
+_FEWEST_UNITS = 4  # of blockwise weights
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The positions of weights, of which all or none are quantized, and the axis of their output channels."""
+    """The positions of weights, which are quantized all or none, and the axis of their output channels."""
 
     positions: tuple[int, ...]
     axis: int | None = None
@@ -56,16 +55,16 @@ WEIGHTS: Mapping[Op | ControlOp, Weights] = {
     SVDF: Weights((1, 2)),
 }
 TABLE = Weights((0,))
-"""Those of GATHER, which any operator may follow."""
+"""GATHER's, which any operator may follow."""
 _NARROW = (FULLY_CONNECTED, CONV_2D, EMBEDDING_LOOKUP)
-"""The operators that read weights of four bits, in LiteRT too."""
+"""Operators that read 4-bit weights, in LiteRT too."""
 
 
 def dynamic_range(graph: Subgraph, per_channel: bool, *, narrow: bool = False, block: int | None = None) -> Subgraph:
-    """Return a subgraph with its weights as int8 where its operators take these.
+    """Return a subgraph whose weights are int8 if its operators support that.
 
-    narrow: as int4 where only operators that take these read them. block: with a scale for as many elements of the rows
-    of FULLY_CONNECTED.
+    narrow: use int4 for weights that only operators with int4 support read. block: elements per scale along the rows of
+    FULLY_CONNECTED's weights.
     """
     formats = _Formats(graph, per_channel, narrow, block).chosen()
     uses = {
@@ -80,7 +79,7 @@ def dynamic_range(graph: Subgraph, per_channel: bool, *, narrow: bool = False, b
 
 
 def _taken(node: Node, formats: Mapping[int, Format], per_channel: bool) -> frozenset[int]:
-    """Return the positions at which a node reads integers."""
+    """Return the positions at which a node reads integers directly."""
     if node.op is GATHER and node.inputs[0] in formats:
         return frozenset({0}) if formats[node.inputs[0]].axis is None else frozenset()
     weights = WEIGHTS.get(node.op)
@@ -92,7 +91,7 @@ def _taken(node: Node, formats: Mapping[int, Format], per_channel: bool) -> froz
 
 
 def divides(block: int, op: Op | ControlOp, weights: TensorSpec) -> bool:
-    """Return whether kernels read weights [units, depth] in blocks: LiteRT's optimised one is wrong for few units."""
+    """Return whether kernels can read weights [units, depth] in blocks; LiteRT's optimised one fails for few units."""
     shape = weights.static_shape
     return len(shape) == 2 and shape[1] % block == 0 and (op is not FULLY_CONNECTED or shape[0] >= _FEWEST_UNITS)
 
@@ -105,7 +104,7 @@ def given(node: Node, weights: Weights) -> list[int]:
 
 @dataclass(frozen=True)
 class _Formats:
-    """The choice of formats for a subgraph's constants."""
+    """Chooses formats for a subgraph's constants."""
 
     graph: Subgraph
     per_channel: bool
@@ -113,7 +112,7 @@ class _Formats:
     block: int | None
 
     def chosen(self) -> dict[int, Format]:
-        """Return the constants to store, each with its format."""
+        """Return the constants to quantize, with their formats."""
         axes: dict[int, int | None] = {}
         tables: dict[int, int | None] = {}
         for node in self.graph.nodes:
@@ -134,7 +133,7 @@ class _Formats:
         return Format(TensorType.INT4, axis)
 
     def _is_read_by(self, tensor: int, operators: Sequence[Op]) -> bool:
-        """Return whether only such operators read a tensor, as weights."""
+        """Return whether only these operators read a tensor, and only as weights."""
         readers = [node for node in self.graph.nodes if tensor in node.inputs]
         weights = all(node.op in operators and node.inputs[1] == tensor for node in readers)
         once = all(node.inputs.count(tensor) == 1 for node in readers)

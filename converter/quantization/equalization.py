@@ -1,6 +1,6 @@
-"""Scales moved between layers, so that the channels of weights have equal ranges (Nagel et al., 2019, section 4.1).
+"""Cross-layer equalization: equalizes the ranges of weight channels (Nagel et al., 2019, section 4.1).
 
-Dividing a channel of one layer's results by a number, and multiplying what the next layer has for that channel by it,
+Dividing a channel of one layer's results by a number, and multiplying the next layer's weights for that channel by it,
 changes nothing if the activation between them is none or RELU.
 """
 
@@ -18,13 +18,13 @@ from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 _INWARD: Mapping[object, int] = {CONV_2D: 3, DEPTHWISE_CONV_2D: 3, FULLY_CONNECTED: 1}
-"""The axis of the weights along which a layer's operand has its channels."""
+"""The axis of a layer's weights that corresponds to the channels of its operand."""
 _SCALES = (ActivationFunctionType.NONE, ActivationFunctionType.RELU)
-_ROUNDS = 3  # through chains of layers; a pair needs one
+_ROUNDS = 3  # for chains of layers; a pair needs one
 
 
 def equalize(model: Model) -> Model:
-    """Return a model that computes the same with weights of equal ranges in layers that follow each other."""
+    """Return an equivalent model with equalized weight ranges in consecutive layers."""
     return replace(model, subgraphs=tuple(map(_equalized, model.subgraphs)))
 
 
@@ -37,7 +37,7 @@ def _equalized(graph: Subgraph) -> Subgraph:
 
 
 def _pairs(graph: Subgraph) -> Iterator[tuple[Node, Node]]:
-    """Return layers of which the second is the only one to read the first, with weights that no other node reads."""
+    """Yield pairs of layers: the second is the only reader of the first, and no other node reads their weights."""
     count = Counter([*graph.outputs, *(t for node in graph.nodes for t in node.inputs)])
     reader = {node.inputs[0]: node for node in graph.nodes if node.op in _INWARD}
     for first in graph.nodes:
@@ -57,17 +57,17 @@ def _is_free(spec: TensorSpec) -> bool:
 
 
 def _fits(graph: Subgraph, first: Node, second: Node) -> bool:
-    """Return whether the channels of the first layer's results are those that the second one's weights have."""
+    """Return whether the first layer's output channels match the second one's input channels."""
     return _outward(graph.tensors, first).shape == _inward(graph.tensors, second).shape
 
 
 def _outward(tensors: Sequence[TensorSpec], node: Node) -> Array:
-    """Return the largest magnitude of the weights of each channel of a layer's results."""
+    """Return the largest weight magnitude per output channel."""
     return _largest(tensors[node.inputs[1]], RULES[node.op].weights[1])
 
 
 def _inward(tensors: Sequence[TensorSpec], node: Node) -> Array:
-    """Return the largest magnitude of the weights for each channel of a layer's operand."""
+    """Return the largest weight magnitude per input channel."""
     return _largest(tensors[node.inputs[1]], _INWARD[node.op])
 
 

@@ -1,6 +1,4 @@
-"""Division of a layer's input, channel by channel, where it is made: of constants that are multiplied or added, or of
-weights. It costs nothing when the model runs.
-"""
+"""Divides a layer's input channel-wise at no run-time cost, by dividing the constants or weights of its producer."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -19,7 +17,7 @@ _LINEAR = (None, ActivationFunctionType.NONE, ActivationFunctionType.RELU)  # RE
 
 @dataclass(frozen=True)
 class _Edit:
-    """A constant of a node to divide, along an axis."""
+    """A node's constant to divide along an axis."""
 
     number: int
     position: int
@@ -27,9 +25,9 @@ class _Edit:
 
 
 def divided(inserted: Inserted, graph: Subgraph, tensor: int, readers: Collection[int], scale: Array) -> bool:
-    """Divide a tensor [..., depth] by ``scale`` [depth], positive, where it is made; return whether that is possible.
+    """Divide a tensor [..., depth] by a positive ``scale`` [depth] in its producer; return whether that is possible.
 
-    readers: the only nodes that may read it, by number, in the graph before anything was inserted.
+    readers: the only nodes that may read it, by number, in the graph before any insertions.
     """
     edits = _edits(inserted, graph, tensor, set(readers), len(scale))
     for edit in edits or ():
@@ -38,7 +36,7 @@ def divided(inserted: Inserted, graph: Subgraph, tensor: int, readers: Collectio
 
 
 def _edits(inserted: Inserted, graph: Subgraph, tensor: int, readers: set[int], depth: int) -> list[_Edit] | None:
-    """Return the constants to divide, None if a tensor is read or made otherwise."""
+    """Return the constants to divide; None if the tensor has other readers or an unsuitable producer."""
     reading = {n for n, node in enumerate(graph.nodes) if tensor in node.inputs}
     number = next((n for n, node in enumerate(graph.nodes) if tensor in node.outputs), None)
     if number is None or reading - readers or tensor in graph.outputs or inserted.tensors[tensor].shape is None:
@@ -81,7 +79,7 @@ def _is_constant(inserted: Inserted, tensor: int) -> bool:
 
 
 def _is_row(inserted: Inserted, tensor: int, depth: int) -> bool:
-    """Return whether an operand is a constant for each channel."""
+    """Return whether an operand is a constant with one element per channel."""
     if tensor == ABSENT or not _is_constant(inserted, tensor):
         return False
     spec = inserted.tensors[tensor]

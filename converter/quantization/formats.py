@@ -1,4 +1,4 @@
-"""Constants in fewer bits: the forms in which weights are stored, and the integers of each."""
+"""Formats of stored weights, and how to quantize to each."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,17 +14,17 @@ from litecl.interpreter.schema import TensorType
 
 Method = Literal["minmax", "mse", "octav", "gptq"]
 TYPES = {8: TensorType.INT8, 4: TensorType.INT4, 2: TensorType.INT2}
-"""The integers of weights, by their bits."""
+"""The integer types of weights, by bits."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """The form of stored weights.
+    """How weights are stored.
 
-    type: INT8, INT4, INT2, or FLOAT16. axis: of output channels, each of which has a scale; None for one scale.
-    block: with a scale for as many elements along the second and last dimension instead, if not 0. symmetric: without
-    a zero point. method: of choosing scales and integers: from the largest magnitude; with the smallest squared error,
-    searched ("mse") or by the formula of OCTAV; or with errors that later columns make up for ("gptq").
+    type: INT8, INT4, INT2, or FLOAT16. axis: of output channels, with a scale each; None for one scale.
+    block: if not 0, elements per scale along the second and last dimension. symmetric: without zero point.
+    method: how scales and integers are chosen: from the largest magnitude ("minmax"), with the smallest squared error
+    by search ("mse") or by OCTAV's formula ("octav"), or so that later columns compensate errors ("gptq").
     """
 
     type: TensorType = TensorType.INT8
@@ -42,8 +42,8 @@ class Format:
 def stored(spec: TensorSpec, form: Format, moments: Moments | None = None, least: Array | None = None) -> TensorSpec:
     """Return a float32 constant in a format.
 
-    moments: of the layer's inputs, for "gptq", which without them rounds as "mse" does, and for the weighted errors of
-    the others. least: scales that those of channels must not fall below.
+    moments: of the layer's inputs. "gptq" needs them, or else rounds like "mse"; the others weight errors by them.
+    least: lower bounds for per-channel scales.
     """
     assert spec.data is not None
     if form.type == TensorType.FLOAT16:
@@ -58,7 +58,7 @@ def stored(spec: TensorSpec, form: Format, moments: Moments | None = None, least
 
 
 def _clipped(spec: TensorSpec, form: Format, moments: Moments | None, least: Array | None) -> TensorSpec:
-    """Return integers of which the largest may stand for larger magnitudes, if that makes the error smaller."""
+    """Return integers that clip large magnitudes if that reduces the error."""
     assert spec.data is not None
     rows = _rows(spec.data, form)
     last = integer_limits(form.type)[1]
@@ -80,7 +80,7 @@ def _clipped(spec: TensorSpec, form: Format, moments: Moments | None, least: Arr
 
 
 def _rows(data: Array, form: Format) -> Array:
-    """Return weights with those that share a scale in a row, as float64."""
+    """Return weights as float64, one row per scale."""
     wide = data.astype(np.float64)
     if form.block:
         return wide.reshape(-1, form.block)
@@ -97,7 +97,7 @@ def _back(rows: Array, data: Array, form: Format) -> Array:
 
 
 def _masses(diagonal: Array, form: Format, rows: int) -> Array | None:
-    """Return the weight of each element's squared error, [rows or 1, elements of a row]."""
+    """Return the weights of squared errors, [rows or 1, elements of a row]."""
     if form.axis is None and not form.block:
         return None
     return (
@@ -122,7 +122,7 @@ def _affine(scale: Array, spec: TensorSpec, form: Format) -> Affine:
 
 
 def _asymmetric(spec: TensorSpec, form: Format) -> TensorSpec:
-    """Return integers with a zero point for each channel, spread from its smallest to its largest weight."""
+    """Return integers with a zero point per channel that span its smallest to its largest weight."""
     assert spec.data is not None
     rows = _rows(spec.data, form)
     low, high = np.minimum(rows.min(axis=1), 0), np.maximum(rows.max(axis=1), 0)

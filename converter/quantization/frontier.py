@@ -1,4 +1,4 @@
-"""The outcome of a search for bits: the best errors by size, and how much each layer contributes."""
+"""The result of a bit search: the best errors by size, and each layer's contribution."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Point:
-    """A choice for all layers: the bytes of its file, and the lowest ratio of signal to error of an output, measured.
+    """A choice for all layers, with its file size and the measured SQNR of its worst output.
 
-    predicted_db: the ratio if the errors of layers add up. picked: the way of each layer, by number.
+    predicted_db: the SQNR if the layers' errors add up. picked: the way of each layer, by number.
     """
 
     size_bytes: int
@@ -19,7 +19,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The file, to within the padding of constants, and the outputs' ratio if one layer alone is stored in a way."""
+    """File size (to within the padding of constants) and SQNR if only one layer is stored in a way."""
 
     layer: str
     way: str
@@ -31,10 +31,10 @@ class Sensitivity:
 class Frontier:
     """The best choices by size.
 
-    float_bytes: the file in float. chosen: the choice that was asked for. points: that one and others, by size.
-    sensitivity: every layer in every way. ways: the chosen way of each layer. recipe: the entries that say the same, as
-    a recipe file has them. note: why the file, the most accurate of those that were measured within the size, is more
-    than a percent smaller than it might be.
+    float_bytes: size of the float file. chosen: the choice asked for. points: it and others, by size.
+    sensitivity: every layer in every way. ways: the chosen way of each layer. recipe: the same as entries of a recipe
+    file.
+    note: why the file, the most accurate one measured within the size limit, is over a percent smaller than allowed.
     """
 
     float_bytes: int

@@ -1,6 +1,6 @@
-"""GPTQ: rounding weights column by column, with what is left of the error made up for by the columns still to come.
+"""GPTQ: rounds weights column by column; later columns compensate the error.
 
-Algorithm: Frantar et al., "GPTQ" (2023), section 3, with the columns in the order of their inputs' squares.
+Algorithm: Frantar et al., "GPTQ" (2023), section 3, with columns ordered by their inputs' mean square.
 """
 
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ import numpy as np
 
 from litecl.interpreter.graph import Array
 
-_DAMPING = 0.01  # of the mean square of the inputs, so that few samples do not decide too much
-_ABREAST = 128  # columns after which the others are updated at once
+_DAMPING = 0.01  # of the inputs' mean square, so that few samples don't weigh too much
+_ABREAST = 128  # columns per block, after which the others are updated at once
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The mean products of the inputs that the rows of weights [units, depth] are multiplied with.
+    """The mean products of the inputs of weights [units, depth].
 
     products: [depth, depth], float64.
     """
@@ -25,19 +25,19 @@ class Moments:
 
     @cached_property
     def order(self) -> Array:
-        """The columns, those of the largest inputs first."""
+        """The columns, largest inputs first."""
         return np.argsort(-np.diag(self.products), kind="stable")
 
     @cached_property
     def factor(self) -> Array:
-        """The upper Cholesky factor of the inverse of the damped products, in that order."""
+        """The upper Cholesky factor of the inverse of the damped products, in ``order``."""
         return _factor(self.products[np.ix_(self.order, self.order)])
 
 
 def compensated(weights: Array, steps: Array, last: int, moments: Moments) -> Array:
-    """Return the integers of ``weights`` [units, depth], whole numbers from ``-last`` to ``last`` as float64.
+    """Return the integers of ``weights`` [units, depth]: float64 whole numbers from ``-last`` to ``last``.
 
-    steps: the scale of every weight, of the same shape.
+    steps: each weight's scale, in the same shape.
     """
     order, factor = moments.order, moments.factor
     left, steps = weights[:, order].copy(), steps[:, order]

@@ -1,4 +1,4 @@
-"""The scale of every activation: one for each tensor, or one for all that operators tie together."""
+"""Assigns scales to activations: one per tensor, or one for all tensors that operators tie together."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,24 +14,24 @@ from litecl.interpreter.graph import Subgraph
 from litecl.interpreter.schema import TensorType
 
 Use = tuple[int, int]
-"""A constant as an operand: a node and a position. Each use may have a scale of its own."""
+"""A constant operand: node and position. Each use may have its own scale."""
 
 _Member = int | Use
 
 
 @dataclass(frozen=True)
 class Scales:
-    """The quantization of tensors, as their producers write them, and of operands, as nodes need to read them."""
+    """The scales of tensors as producers write them, and of operands as nodes read them."""
 
     tensors: Mapping[int, Affine]
     operands: Mapping[Use, Affine]
 
 
 def assign(graph: Subgraph, chosen: Chosen, known: Known, type_: TensorType) -> Scales:
-    """Return the scales of all activations of the nodes that have rules.
+    """Return the scales of all activations of nodes that have rules.
 
-    A scale that is known, or that an operator prescribes, carries over through operators that share scales, unless they
-    join the tensor with others: there it is converted to the scale of those.
+    Operators that share scales pass on a known or prescribed scale, unless they join the tensor with others; then it is
+    converted to their scale.
     """
     work = _Assignment(graph, chosen.rules, known.ranges, type_, dict(known.scales))
     for number, cell in chosen.cells.items():
@@ -53,10 +53,10 @@ class _Assignment:
         self._graph, self._rules, self._ranges, self._type = graph, rules, ranges, type_
         self._fixed = fixed
         self._parents: dict[_Member, _Member] = {}
-        self._joined: dict[_Member, list[Range]] = {}  # ranges of what is converted to a group's scale
+        self._joined: dict[_Member, list[Range]] = {}  # ranges of tensors that are converted to a group's scale
 
     def keep(self, number: int, cell: Cell) -> None:
-        """Give the states of an LSTM layer their scales: that of its results, and one of the cell state's own."""
+        """Set the state scales of an LSTM layer: the hidden state has that of the result, the cell state its own."""
         (written,) = self._graph.nodes[number].outputs
         self._fixed[cell.memory] = memory_scale(self._ranges[cell.memory])
         if written in self._fixed:
@@ -65,7 +65,7 @@ class _Assignment:
             self._unite(written, cell.hidden)
 
     def fix(self) -> None:
-        """Find the tensors whose scale an operator prescribes, and those that inherit it."""
+        """Find tensors whose scale an operator prescribes, and those that inherit it."""
         for number, rule in sorted(self._rules.items()):
             written = results(self._graph, self._graph.nodes[number])
             if rule.fixed:
@@ -76,7 +76,7 @@ class _Assignment:
                     self._fixed |= {t: common for t in written if t not in self._fixed}
 
     def _common(self, number: int, rule: Rule) -> Affine | None:
-        """Return the quantization that all operands of a node have, if it is fixed and holds all of its constants."""
+        """Return the fixed quantization that all operands share, if there is one that holds the node's constants."""
         found: list[Affine] = []
         constants: list[Range] = []
         for tensor, use in self._operands(number, rule):
@@ -92,7 +92,7 @@ class _Assignment:
         return found[0] if all(held.holds(r) for r in constants) else None
 
     def tie(self) -> None:
-        """Put tensors that share a scale into one group."""
+        """Group tensors that share a scale."""
         for number, rule in self._rules.items():
             if not rule.shared:
                 continue
@@ -110,7 +110,7 @@ class _Assignment:
                     self._unite(written[0], member)
 
     def scales(self) -> Scales:
-        """Return the scales of the groups, and of single tensors."""
+        """Return the scales of groups and single tensors."""
         known = {root: affine(values, self._type) for root, values in self._groups().items()}
 
         def scale(tensor: int, member: _Member) -> Affine:
@@ -128,13 +128,14 @@ class _Assignment:
                     tensors[tensor] = scale(tensor, member)
             if rule.steps:
                 of_operands |= self._compared(number, rule, of_operands)
-            if rule.shared:  # a fixed operand is converted to the scale of the results
+            if rule.shared:  # a fixed operand is converted to the results' scale
                 of_operands |= {(number, p): tensors[t] for t in results(self._graph, node)[:1] for p in positions}
         return Scales(tensors, of_operands)
 
     def _compared(self, number: int, rule: Rule, known: Mapping[Use, Affine]) -> dict[Use, Affine]:
-        """Return the scale of the other operand for constants of zeros, which have none of their own, and for limits
-        that it holds, so that they are compared exactly.
+        """Return the scale of the other operand for constants that need it.
+
+        These are zeros, which have no scale of their own, and limits that it holds, so that comparisons are exact.
         """
         node = self._graph.nodes[number]
         members = [member for _, member in self._operands(number, rule)]
@@ -148,7 +149,7 @@ class _Assignment:
         return dict.fromkeys((*zeros, *limits), given[0])
 
     def _groups(self) -> dict[_Member, Range]:
-        """Return the range of all members of each group, by its root."""
+        """Return the range of each group, by root."""
         groups: dict[_Member, Range] = {}
         for member in self._members():
             root, values = self._root(member), self._range(member)
@@ -158,7 +159,7 @@ class _Assignment:
         return groups
 
     def _operands(self, number: int, rule: Rule) -> list[tuple[int, _Member]]:
-        """Return the tensors that a node reads as activations, and what each is as a member of a group."""
+        """Return a node's activation operands: the tensors, and their group members."""
         node = self._graph.nodes[number]
         read = [(node.inputs[position], position) for position in operands(self._graph, node, rule)]
         return [(t, t if self._graph.tensors[t].data is None else (number, position)) for t, position in read]

@@ -1,4 +1,4 @@
-"""Models rescaled by powers of two, so that nothing is beyond the range of 16-bit floats, where that is exact."""
+"""Rescales models by powers of two so that nothing leaves the float16 range, where that is exact."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,14 +20,15 @@ from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D
 from litecl.interpreter.ops.reduce import MEAN
 from litecl.interpreter.schema import TensorType
 
-_EXPONENT = 15  # numbers of up to 2**15 leave a factor of 2 to 65504, for other inputs
-_LEAST_WEIGHTS = -6  # weights of which the largest is 2**-6 or more keep most of their digits
+_EXPONENT = 15  # 2**15 leaves a factor of 2 to 65504, for other inputs
+_LEAST_WEIGHTS = -6  # weights whose largest is at least 2**-6 keep most of their digits
 
 
 def half_safe(model: Model, data: Any) -> tuple[Model, Rescaled]:
-    """Return a model that computes the same, to the last bit, of smaller numbers, and what was rescaled.
+    """Return a bit-identical model that computes smaller numbers, and what was rescaled.
 
-    data: representative samples, as ``Quantization.data``; True for random inputs. Raises ConversionError for others.
+    data: representative samples, as ``Quantization.data``, or True for random inputs. Raises ConversionError for
+    others.
     """
     used = _random(model) if data is True else samples(Quantization(activations="int8", data=data), model)
     known = calibrate(model, used, MinMax)
@@ -45,7 +46,7 @@ def half_safe(model: Model, data: Any) -> tuple[Model, Rescaled]:
 
 
 def _random(model: Model) -> list[Sample]:
-    """Return a sample of standard normal floats, and of zeros of other types, for every signature."""
+    """Return one sample per signature: standard normal floats, and zeros for other types."""
     rng = np.random.default_rng(0)
 
     def drawn(spec: TensorSpec) -> Array:
@@ -78,7 +79,7 @@ def _beyond(graph: Subgraph, known: Ranges) -> list[tuple[str, float]]:
 
 
 class _Graph:
-    """A subgraph whose tensors have exponents. known: their ranges. is_exact: whether constants kept all digits."""
+    """A subgraph with exponents for its tensors. known: their ranges. is_exact: whether constants kept all digits."""
 
     def __init__(self, graph: Subgraph, known: Ranges) -> None:
         self.is_exact = True
@@ -86,7 +87,7 @@ class _Graph:
         self._forms = Exponents(graph) if known else None
 
     def rescaled(self) -> tuple[Subgraph, dict[str, int], dict[str, float]]:
-        """Return the subgraph rescaled, the powers by name, and the sizes of what is too large still."""
+        """Return the rescaled subgraph, the powers by name, and the sizes of tensors that are still too large."""
         if self._forms is None or not _beyond(self._graph, self._known):
             return self._graph, {}, {}
         whole = [*self._forms.tensors.values(), *self._forms.constants.values()]
@@ -100,7 +101,7 @@ class _Graph:
         return self._with(factors), {name[t]: power for t, power in powers.items() if power}, left
 
     def _needs(self) -> list[Need]:
-        """Return what results, sums within operators, and constants need to be in range."""
+        """Return the conditions that keep results, sums within operators, and constants in range."""
         assert self._forms is not None
         needs = []
         for node in self._graph.nodes:
@@ -116,7 +117,7 @@ class _Graph:
         return [need for need in needs if need.form]
 
     def _with(self, factors: Mapping[Operand, int]) -> Subgraph:
-        """Return the subgraph with constants divided by powers of two, each where it is read."""
+        """Return the subgraph with constants divided by powers of two, per use."""
         tensors, nodes = [*self._graph.tensors], [*self._graph.nodes]
         reads = Counter([*self._graph.outputs, *(t for node in nodes for t in node.inputs)])
         for (number, position), power in ((operand, power) for operand, power in factors.items() if power):
@@ -137,13 +138,13 @@ class _Graph:
 
 
 def _exponent(size: float) -> int:
-    """Return the least exponent of a power of two that is not less than a size, 0 for what is 0."""
+    """Return the exponent of the smallest power of two that is at least ``size``, and 0 for 0."""
     mantissa, exponent = frexp(size)
     return exponent - (mantissa == 0.5)
 
 
 def _count(graph: Subgraph, node: Node) -> int:
-    """Return how many numbers an operator adds up before it divides by their count."""
+    """Return how many numbers an operator sums before dividing by their count."""
     if node.op is AVERAGE_POOL_2D:
         return int(node.options.filter_width * node.options.filter_height)
     if node.op is MEAN:

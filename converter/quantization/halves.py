@@ -1,4 +1,4 @@
-"""Constants in float16: every large one is widened by a DEQUANTIZE when the model runs."""
+"""Stores large constants as float16; a DEQUANTIZE widens each at run time."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ _FEWEST = 64  # elements
 
 
 def halves(graph: Subgraph) -> Subgraph:
-    """Return a subgraph whose large constants are halves."""
+    """Return a subgraph with large constants in float16."""
     tensors, nodes = list(graph.tensors), []
     wide: dict[int, int] = {}
     check_states(graph, "float16 weights")

@@ -1,4 +1,4 @@
-"""Nodes that change what a layer reads or what it makes, put into a subgraph: rotations and products."""
+"""Inserts nodes that rotate or scale what a layer reads or writes."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from litecl.interpreter.schema import TensorType
 
 
 class Inserted:
-    """A subgraph as it changes; its nodes keep their numbers until it is finished."""
+    """A subgraph under change; nodes keep their numbers until it is finished."""
 
     def __init__(self, graph: Subgraph) -> None:
         self._graph = graph
@@ -35,11 +35,11 @@ class Inserted:
         self._rotated: dict[tuple[int, int, bool], int] = {}
 
     def replace_weights(self, number: int, spec: TensorSpec, kind: str) -> None:
-        """Give a node other weights; equal ones of the same kind that several nodes read are one tensor."""
+        """Replace a node's weights. Nodes that shared weights share the replacement of one ``kind``."""
         self.replace_constant(number, 1, spec, kind)
 
     def replace_constant(self, number: int, position: int, spec: TensorSpec, kind: str) -> None:
-        """Give a node another constant, as ``replace_weights`` does."""
+        """Replace a node's constant, like ``replace_weights``."""
         node, inputs = self.nodes[number], list(self.nodes[number].inputs)
         source = self._sources.get(inputs[position], inputs[position])
         if (source, kind) not in self._replaced:
@@ -49,14 +49,14 @@ class Inserted:
         self.nodes[number] = replace(node, inputs=tuple(inputs))
 
     def can_rotate(self, tensor: int, size: int) -> bool:
-        """Return whether the rotation of a tensor can be expressed: a RESHAPE back finds one open dimension at most."""
+        """Return whether a tensor's rotation can be expressed: the RESHAPE back allows only one open dimension."""
         spec = self.tensors[tensor]
         if spec.shape is None or not spec.shape:
             return False
         return spec.shape[-1] == size or (spec.shape_signature or ()).count(-1) < 2
 
     def rotate_input(self, number: int, size: int, *, custom: bool) -> None:
-        """Rotate what a node reads first, in blocks of its last dimension; nodes that read the same share it."""
+        """Rotate a node's first operand in blocks of its last dimension, once for all nodes that read the tensor."""
         node = self.nodes[number]
         key = (node.inputs[0], size, custom)
         if key not in self._rotated:
@@ -66,7 +66,7 @@ class Inserted:
         self.nodes[number] = replace(node, inputs=(self._rotated[key], *node.inputs[1:]))
 
     def rotate_output(self, number: int, size: int, *, custom: bool) -> None:
-        """Rotate what a node makes."""
+        """Rotate a node's result."""
         node, (made,) = self.nodes[number], self.nodes[number].outputs
         spec = self.tensors[made]
         inner = self._push(replace(spec, name=f"{spec.name}/rotated{size}"))
@@ -74,7 +74,7 @@ class Inserted:
         self.nodes[number] = replace(node, outputs=(inner,))
 
     def scale_input(self, numbers: Sequence[int], factors: Array) -> None:
-        """Multiply what some nodes read first, in order, by a number for each channel."""
+        """Multiply the first operand that these nodes (in order) share by a factor per channel."""
         source = self.nodes[numbers[0]].inputs[0]
         spec = self.tensors[source]
         by = self._push(TensorSpec(TensorType.FLOAT32, factors.shape, f"{spec.name}/factors{numbers[0]}", factors))
@@ -84,7 +84,7 @@ class Inserted:
             self.nodes[number] = replace(self.nodes[number], inputs=(product, *self.nodes[number].inputs[1:]))
 
     def finished(self) -> tuple[Subgraph, dict[int, int]]:
-        """Return the subgraph, and the new number of each node."""
+        """Return the subgraph, and each node's new number."""
         nodes = list(self._first)
         places = {}
         for number, node in enumerate(self.nodes):
@@ -95,9 +95,7 @@ class Inserted:
         return replace(self._graph, tensors=tensors, nodes=tuple(node.moved(moved) for node in nodes)), places
 
     def _compact(self, nodes: Sequence[Node]) -> tuple[tuple[TensorSpec, ...], dict[int, int]]:
-        """Return the tensors, in which other weights take the places of those that nothing reads any longer, and the
-        new index of each.
-        """
+        """Return the tensors and their new indices; replacements take the places of unread tensors."""
         count = len(self._graph.tensors)
         tensors, moved = self.tensors[:count], {t: t for t in (ABSENT, *range(count))}
         read = {t for node in nodes for t in node.inputs} | set(self._graph.outputs)
@@ -113,7 +111,7 @@ class Inserted:
         return tuple(tensors), moved
 
     def _rotation(self, source: int, target: int, size: int, custom: bool) -> list[Node]:
-        """Return the nodes of a rotation: LiteRT's custom operator, or a product with a matrix, between RESHAPEs."""
+        """Return a rotation's nodes: LiteRT's custom operator, or a matrix product, between RESHAPEs if needed."""
         spec = self.tensors[source]
         if custom and spec.static_shape[-1] % size == 0 and len(spec.static_shape) in (2, 3):
             return [self._node(HADAMARD_ROTATION, (source,), target, HadamardRotationOptions(size, (1,) * size))]
@@ -136,7 +134,7 @@ class Inserted:
         return self._shared(f"dims{dims}", np.array(dims, np.int32))
 
     def _matrix(self, size: int) -> int:
-        """Return the matrix of a rotation, widened from two bits, which hold its numbers of one magnitude."""
+        """Return the rotation matrix, dequantized from INT2: its elements all have one magnitude."""
         if size not in self._matrices:
             signs = np.sign(hadamard(size)).astype(np.int8)
             by = given(float(hadamard(size)[0, 0]), 0)

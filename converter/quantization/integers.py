@@ -1,4 +1,4 @@
-"""Turns a float model into one that computes with integers."""
+"""Quantizes a float model to one that computes with integers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +17,12 @@ from litecl.interpreter.graph import ABSENT, Model, Signature, Subgraph, TensorS
 from litecl.interpreter.op import Op
 from litecl.interpreter.schema import TensorType
 
-_COARSEST = 1.5  # steps of training, at most, for an integer of what is converted to them
+_COARSEST = 1.5  # steps of training that one step of the converted integers may span
 
 
 @dataclass(frozen=True)
 class Quantized:
-    """A quantized subgraph: its nodes' outcomes and scales."""
+    """A quantized subgraph, with the choices and scales behind it."""
 
     known: Known
     chosen: Chosen
@@ -36,9 +36,10 @@ def quantize_model(
     known: Mapping[int, Known],
     refused: Mapping[int, Mapping[int, str]] | None = None,
 ) -> tuple[Model, Mapping[int, Quantized]]:
-    """Return the integer model, and the outcome of each subgraph whose ranges are known. Subgraphs of loops and
-    branches stay in float. The model has signatures, even if it had none.
-    refused: nodes that stay in float, by subgraph and number, each with the reason.
+    """Return the integer model, and the outcome of each subgraph in ``known``.
+
+    Other subgraphs, such as those of loops and branches, stay in float. The model has signatures, even if it had none.
+    refused: nodes that stay in float, with the reason, by subgraph and number.
     """
     given = refused or {}
     done = {i: _quantize(model.subgraphs[i], part, how, given.get(i, {})) for i, part in known.items()}
@@ -87,7 +88,7 @@ def _with_borders(graph: Subgraph, scales: Scales, known: Known, type_: TensorTy
 
 
 def _refusals(rewritten: Rewritten, chosen: Chosen) -> Iterator[tuple[int, str]]:
-    """Return the nodes that no integer kernel accepts as they are, each with the reason."""
+    """Yield the nodes that no integer kernel accepts, with the reason."""
     graph = rewritten.graph
     for number in rewritten.nodes.keys() & chosen.rules.keys():
         node = graph.nodes[rewritten.nodes[number]]
@@ -109,7 +110,7 @@ def _refusals(rewritten: Rewritten, chosen: Chosen) -> Iterator[tuple[int, str]]
 
 
 def _coarser(graph: Subgraph, rewritten: Rewritten, chosen: Chosen) -> Iterator[tuple[int, str]]:
-    """Return the nodes whose integers are coarser than those of training that their results are converted to."""
+    """Yield the nodes whose integers are coarser than those of training that their results are converted to."""
     made = {tensor: number for number, node in enumerate(graph.nodes) for tensor in node.outputs}
     for number in (n for n, rule in chosen.rules.items() if rule is CONVERSION and n in rewritten.nodes):
         node = rewritten.graph.nodes[rewritten.nodes[number]]
@@ -124,7 +125,7 @@ def _coarser(graph: Subgraph, rewritten: Rewritten, chosen: Chosen) -> Iterator[
 
 
 def _unfit_step(rule: Rule, inputs: Sequence[TensorSpec | None]) -> str | None:
-    """Return why the kernels do not take the scales of a node's operands, None if they do."""
+    """Return why kernels reject the scales of a node's operands; None if they don't."""
     if rule.steps is None:
         return None
     least, limit = rule.steps
@@ -140,7 +141,7 @@ def _unfit_step(rule: Rule, inputs: Sequence[TensorSpec | None]) -> str | None:
 
 
 def _unfit_result(rule: Rule, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -> str | None:
-    """Return why the kernels do not take the scale of a node's result, None if they do."""
+    """Return why kernels reject the scale of a node's result; None if they don't."""
     if not rule.raised:
         return None
     *scales, scale = (
@@ -153,7 +154,7 @@ def _unfit_result(rule: Rule, inputs: Sequence[TensorSpec | None], outputs: Sequ
 
 
 def _check(model: Model, done: Mapping[int, Quantized]) -> None:
-    """Raise ConversionError that names all operators on floats."""
+    """Raise ConversionError that names all operators left in float."""
     lines = [
         f"{model.subgraphs[index].nodes[number].op.name} "
         f"{model.subgraphs[index].tensors[model.subgraphs[index].nodes[number].outputs[0]].name!r}: {reason}"

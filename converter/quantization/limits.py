@@ -1,6 +1,6 @@
-"""Constants that integers are compared with, rounded so that the answers are those of the real numbers.
+"""Rounds constants in comparisons so that quantized comparisons are exact.
 
-x > 0.1 is true from the first multiple of the scale above 0.1 on: of the integers below, the highest is the limit.
+x > 0.1 holds from the first multiple of the scale above 0.1, so the limit is the highest integer below.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,13 +19,13 @@ LIMITS: Mapping[Op | ControlOp, tuple[_Round, _Round]] = {
     LESS: (np.floor, np.ceil),
     GREATER_EQUAL: (np.floor, np.ceil),
 }
-"""How a limit in the scale of the other operand is rounded, by its position."""
+"""How to round a limit in the other operand's scale, by the limit's position."""
 
-_NEARLY = 1e-4  # steps: a limit that is as near to an integer as this is that integer
+_NEARLY = 1e-4  # steps: a limit this near to an integer counts as that integer
 
 
 def limit(data: Array, scale: float, rounding: _Round) -> Array:
-    """Return real numbers that are multiples of a scale, of which rounding to the nearest makes the right integers."""
+    """Return the limits as multiples of ``scale`` that round to the right integers."""
     steps = data.astype(np.float64) / scale
     nearest = np.rint(steps)
     rounded = np.where(np.abs(steps - nearest) < _NEARLY, nearest, rounding(steps))

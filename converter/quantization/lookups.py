@@ -1,8 +1,7 @@
-"""Functions whose integer kernels would be too coarse, looked up in a table of all 256 integers.
+"""Looks up functions whose integer kernels would be too coarse in a table of 256 elements.
 
-A softsign divides by a number that int8 rounds to zero wherever its inputs are wide. Before ranges are measured its
-operators become one, for which quantization finds scales; in the finished model it is a CAST, an ADD and a GATHER,
-exact to half a step.
+Softsign's divisor rounds to zero in int8 if inputs have a wide range. Before calibration its operators become one, so
+that it gets scales. In the finished model it is a CAST, an ADD and a GATHER, exact to half a step.
 """
 
 from collections.abc import Iterator
@@ -28,11 +27,11 @@ def _softsign(x: Array) -> Array:
 
 _LOOKED_UP = quantized_unary.table(lambda options, x: _softsign(x))
 SOFTSIGN = unary("SOFTSIGN", _softsign, stored=quantized_unary.SIGNED, bound=_LOOKED_UP, integers=BYTES)
-"""x / (|x| + 1). It is an operator of this room alone: no file has it."""
+"""x / (|x| + 1). Only used during quantization: no file has it."""
 
 
 def with_softsigns(model: Model) -> Model:
-    """Return the model with SOFTSIGN where ABS, ADD and DIV compute it."""
+    """Replace ABS, ADD and DIV that compute a softsign by SOFTSIGN."""
     return replace(model, subgraphs=tuple(map(_joined, model.subgraphs)))
 
 
@@ -49,7 +48,7 @@ def _joined(graph: Subgraph) -> Subgraph:
 
 
 def _inner(graph: Subgraph, made: dict[int, Node], node: Node) -> list[Node]:
-    """Return the ABS and the ADD of a softsign that ends in ``node``; none if it is no softsign."""
+    """Return the ABS and ADD of a softsign that ends in ``node``; empty if it isn't one."""
     if node.op is not DIV or node.options != DivOptions():
         return []
     x, divisor = node.inputs
@@ -77,7 +76,7 @@ def _readers(graph: Subgraph, tensor: int) -> int:
 
 
 def without_softsigns(model: Model) -> Model:
-    """Return the model with TensorFlow Lite's operators in place of SOFTSIGN."""
+    """Replace SOFTSIGN by TensorFlow Lite's operators."""
     return replace(model, subgraphs=tuple(map(_expanded, model.subgraphs)))
 
 

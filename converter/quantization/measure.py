@@ -1,4 +1,4 @@
-"""Differences of a quantized model from the float model, layer by layer."""
+"""Compares a quantized model with the float model, layer by layer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ _Values = dict[int, Array]
 
 @dataclass
 class _Result:
-    """The measurements of one result of a node."""
+    """The measurements for one result of a node."""
 
     whole: Difference = field(default_factory=Difference)
     own: Difference = field(default_factory=Difference)
@@ -34,7 +34,7 @@ class _Result:
 def measure(
     model: Model, quantized: Model, done: Mapping[int, Quantized], how: Quantization, samples: Sequence[Sample]
 ) -> QuantizationReport:
-    """Return the report on a quantized model, measured on some samples."""
+    """Return the report on a quantized model, measured on the first samples."""
     used = samples[: how.measured]
     comparison = _Comparison(model, quantized, done)
     for sample in used:
@@ -58,10 +58,10 @@ class _Comparison:
         self._integer = QuantizedRunner(quantized, looks)
         self._results: dict[tuple[int, int], _Result] = {}
         self._outputs: dict[tuple[str, str], Difference] = {}
-        self._bound: dict[tuple[object, ...], Run] = {}  # kernels of nodes, by the specs of their inputs
+        self._bound: dict[tuple[object, ...], Run] = {}  # kernels, by node and input shapes
 
     def add(self, sample: Sample) -> None:
-        """Run both models on a sample and add up their differences."""
+        """Run both models on a sample and add up the differences."""
         signature, _ = sample
         expected, got = self._float(sample), self._integer(sample)
         for name, value in expected.items():
@@ -73,21 +73,21 @@ class _Comparison:
                 self._add(index, tensor, alone)
 
     def _alone(self, index: int, number: int) -> Iterator[tuple[int, Array]]:
-        """Return the float tensors that a node writes, each with its integer kernel's result on exact operands."""
+        """Yield each float tensor a node writes, with its integer kernel's result on exact operands."""
         graph, part = self._model.subgraphs[index], self._done[index].rewritten
         old_node, node = graph.nodes[number], part.graph.nodes[part.nodes[number]]
         specs = [None if t == ABSENT else part.graph.tensors[t] for t in node.inputs]
         values, written = self._expected[index], list(zip(node.outputs, old_node.outputs, strict=True))
         fed = [None if s is None else _exact(s, t, values) for s, t in zip(specs, old_node.inputs, strict=True)]
         actual = [(s and x is not None and replace(s, shape=x.shape)) or None for s, x in zip(specs, fed, strict=True)]
-        # Declared dimensions may be open; kernels are bound to those of the sample.
+        # Bind kernels to the sample's dimensions; declared ones may be open.
         outputs = [replace(part.graph.tensors[t], shape=values[old].shape) for t, old in written]
         outputs += [part.graph.tensors[t] for t in node.intermediates]
         key = (index, number, *(None if x is None else x.shape for x in fed))
         if key not in self._bound:
             assert isinstance(node.op, Op)
             self._bound[key] = (node.op.bind and node.op.bind(node.options, actual, outputs)) or node.op.run
-        made = self._bound[key](node.options, fed)  # after the outputs, its states
+        made = self._bound[key](node.options, fed)  # outputs, then states
         for tensor, spec, result in zip(old_node.outputs, outputs, made, strict=False):
             if spec.quantization is not None and graph.tensors[tensor].type == TensorType.FLOAT32:
                 yield tensor, dequantize(result, spec.quantization)
@@ -104,12 +104,12 @@ class _Comparison:
         result.at_limits += int(np.count_nonzero((got == low) | (got == high)))
 
     def outputs(self) -> Iterator[Output]:
-        """Return the rows of the model's outputs."""
+        """Yield the report's rows for the model's outputs."""
         for (key, name), difference in self._outputs.items():
             yield Output(key, name, difference.error, difference.sqnr_db)
 
     def layers(self, index: int) -> Iterator[Layer]:
-        """Return the rows of a subgraph's nodes on floats."""
+        """Yield the report's rows for a subgraph's float nodes."""
         graph, part = self._model.subgraphs[index], self._done[index]
         for number, node in enumerate(graph.nodes):
             for tensor in results(graph, node) or node.outputs[:1]:
@@ -121,7 +121,7 @@ class _Comparison:
 
 
 def _keep(graph: Subgraph, values: _Values) -> After:
-    """Return a recorder of the newest values of all inputs and results of a subgraph."""
+    """Return looks that record the latest values of all inputs and results of a subgraph."""
 
     def keeping(tensor: int) -> tuple[Sequence[int], Look]:
         def look(arrays: Sequence[Array]) -> None:
@@ -162,7 +162,7 @@ def _with_numbers(layer: Layer, part: Quantized, tensor: int, result: _Result | 
 
 
 def compared(model: Model, quantized: Model, samples: Sequence[Sample]) -> tuple[Output, ...]:
-    """Return the differences of a quantized model's outputs from those of the one in float, on some samples."""
+    """Return the differences between the outputs of a quantized and of the float model."""
     expected, got = Runner(model), QuantizedRunner(quantized)
     found: dict[tuple[str, str], Difference] = {}
     for sample in samples:
@@ -173,7 +173,7 @@ def compared(model: Model, quantized: Model, samples: Sequence[Sample]) -> tuple
 
 
 def as_stored(model: Model, sample: Sample) -> Sample:
-    """Return a sample of floats as the integers that a quantized model may want."""
+    """Return a float sample in the types that a quantized model's inputs have."""
     signature = next(s for s in signatures_of(model) if s.key == sample[0].key)
     tensors = model.subgraphs[signature.subgraph].tensors
     specs = {name: tensors[signature.inputs[name]] for name in sample[1]}
@@ -185,7 +185,7 @@ def as_stored(model: Model, sample: Sample) -> Sample:
 
 
 class QuantizedRunner:
-    """Runs a quantized model on samples of the one in float, and returns its outputs as floats."""
+    """Runs a quantized model on samples of the float model, and returns float outputs."""
 
     def __init__(self, model: Model, looks: Mapping[int, After] | None = None) -> None:
         self._run = Runner(model, looks)
@@ -193,7 +193,7 @@ class QuantizedRunner:
         self._signatures = {signature.key: signature for signature in signatures_of(model)}
 
     def __call__(self, sample: Sample) -> dict[str, Array]:
-        """Return the outputs of a sample, by name."""
+        """Return the outputs by name."""
         signature = self._signatures[sample[0].key]
         outputs = self._run(as_stored(self._model, sample))
         return {name: self._widened(signature, name, value) for name, value in outputs.items()}
@@ -206,7 +206,7 @@ class QuantizedRunner:
 def sensitivity(
     model: Model, done: Mapping[int, Quantized], how: Quantization, samples: Sequence[Sample]
 ) -> dict[tuple[int, int], float]:
-    """Return the ratio of signal to difference of the outputs, by the one layer that computes with integers."""
+    """Return the SQNR of the outputs in decibels if only one layer is quantized, by that layer."""
     run = Runner(model)
     expected = [run(sample) for sample in samples]
     plain = replace(how, input_type="float32", output_type="float32", strict=False)

@@ -1,4 +1,4 @@
-"""The mean products of the inputs of dense layers and convolutions, measured on representative data."""
+"""Measures the mean products of inputs of dense layers and convolutions on representative data."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
@@ -14,12 +14,12 @@ from litecl.interpreter.ops.conv_2d import CONV_2D, windows
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 
 _AT_ONCE_BYTES = 1 << 30
-_DEEPEST_PATCH = 2304  # elements of a patch, as 3 by 3 of 256 channels: the factor takes seconds beyond
-_MOST_ROWS = 2048  # of a sample; of more, some are left out evenly
+_DEEPEST_PATCH = 2304  # elements of a patch, such as 3 by 3 of 256 channels; beyond, factorizing takes seconds
+_MOST_ROWS = 2048  # per sample; of more, evenly spaced ones are used
 
 
 def has_moments(graph: Subgraph, node: Node) -> bool:
-    """Return whether a node multiplies rows, or patches that are not too large, with constant weights."""
+    """Return whether a node multiplies rows, or not too large patches, by weights."""
     if node.op is FULLY_CONNECTED:
         return True
     if node.op is not CONV_2D or ABSENT in node.inputs[:2]:
@@ -34,7 +34,7 @@ def moments(
 ) -> dict[int, dict[int, Moments]]:
     """Return the mean of ``x[i] * x[j]`` over the rows or patches ``x`` that nodes multiply, by subgraph and node.
 
-    wanted: the nodes, by subgraph; those in subgraphs that no sample enters, as in bodies of loops, have none.
+    wanted: the nodes, by subgraph; those in subgraphs that no sample enters, such as loop bodies, get none.
     """
     entries = {signature.subgraph for signature, _ in samples}
     nodes = [(index, n) for index, numbers in wanted.items() if index in entries for n in numbers]
@@ -55,21 +55,21 @@ def moments(
 
 
 class _Sum:
-    """Products of rows, added up."""
+    """A sum of products of rows."""
 
     def __init__(self) -> None:
         self.sum: Array | float = 0.0
         self.count = 0
 
     def see(self, rows: Array) -> None:
-        """Add rows [n, depth], or evenly chosen ones of many."""
+        """Add rows [n, depth]; of many, evenly spaced ones."""
         some = rows[:: -(-len(rows) // _MOST_ROWS) or 1].astype(np.float64)
         self.sum = self.sum + some.T @ some
         self.count += len(some)
 
 
 def _seeing(total: _Sum, graph: Subgraph, node: Node) -> Look:
-    """Return what adds the rows of a node's input, in the order of the elements of its weights."""
+    """Return a look that adds the rows of a node's input, with elements in the order of its weights."""
     shape = graph.tensors[node.inputs[1]].static_shape
 
     def take(patches: Array) -> Array:
@@ -87,7 +87,7 @@ def _seeing(total: _Sum, graph: Subgraph, node: Node) -> Look:
 
 
 def _groups(model: Model, places: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """Return the nodes in groups whose sums fit into memory together."""
+    """Yield nodes in groups whose sums fit into memory together."""
     group: list[tuple[int, int]] = []
     size = 0
     for index, n in places:

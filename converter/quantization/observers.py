@@ -1,4 +1,4 @@
-"""Statistics of a tensor's values, and the range that follows from them."""
+"""Observers collect statistics of a tensor's values and derive its range."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ class Range(NamedTuple):
     high: float
 
     def __or__(self, other: "Range") -> "Range":
-        """Return the smallest range that holds both."""
+        """Return the smallest range that contains both."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
     def holds(self, other: "Range") -> bool:
-        """Return True if all of another range lies within this one."""
+        """Return whether this range contains another one."""
         return self.low <= other.low and other.high <= self.high
 
 
@@ -43,12 +43,12 @@ class Observer(Protocol):
         """Add the values of one run."""
 
     def range(self) -> Range | None:
-        """Return the range of the values, None if there were none."""
+        """Return the range of the values; None if there were none."""
 
 
 @dataclass
 class MinMax:
-    """The smallest and the largest value."""
+    """Tracks the smallest and the largest value."""
 
     known: Range | None = None
 
@@ -65,7 +65,7 @@ class MinMax:
 
 @dataclass
 class MovingAverage:
-    """The average of the smallest and of the largest values of runs, older ones weighing less and less."""
+    """Tracks the exponential moving averages of the smallest and the largest value per run."""
 
     momentum: float
     known: Range | None = None
@@ -89,7 +89,7 @@ _BINS = 4096  # on either side of zero
 
 @dataclass
 class Histogram:
-    """How often values fall in each of 8192 bins around zero, whose width doubles when a value lies outside."""
+    """Counts values in 8192 bins around zero, whose width doubles when a value lies outside."""
 
     choose: Callable[[Array, Array, Range], Range]
     reach: float = 0.0
@@ -116,7 +116,7 @@ class Histogram:
             self.reach *= 2
 
     def range(self) -> Range | None:
-        """Return the range that is chosen, within that of the values."""
+        """Return the chosen range, clipped to that of the values."""
         whole = self.whole.known
         if whole is None:
             return None
@@ -127,7 +127,7 @@ class Histogram:
 
 
 def percentiles(percentile: float) -> Callable[[Array, Array, Range], Range]:
-    """Return a function that chooses the range without ``100 - percentile`` percent of the values at either end."""
+    """Return a chooser that cuts off ``100 - percentile`` percent of the values at either end."""
 
     def choose(counts: Array, middles: Array, whole: Range) -> Range:
         if percentile == 100:
@@ -145,9 +145,9 @@ _TRIED: list[float] = np.linspace(1.0, 0.2, 33).tolist()
 
 
 def least_squares(levels: int, symmetric: bool) -> Callable[[Array, Array, Range], Range]:
-    """Return a function that chooses the range that rounds the values to ``levels`` with the smallest squared error.
+    """Return a chooser of the range that rounds values to ``levels`` with the smallest squared error.
 
-    Ends of a range are tried one after the other, at fractions of the range of all values.
+    It tries the ends one after the other, at fractions of the full range.
     """
 
     def choose(counts: Array, middles: Array, whole: Range) -> Range:
@@ -157,7 +157,7 @@ def least_squares(levels: int, symmetric: bool) -> Callable[[Array, Array, Range
         def error(low: float, high: float) -> float:
             step = max((high - low) / (levels - 1), float(np.finfo(np.float32).tiny))
             outside: Array = np.maximum(low - values, 0) + np.maximum(values - high, 0)
-            # Within the range rounding errors are uniform: their square is step**2 / 12 on average.
+            # Within the range, rounding errors are uniform: their mean square is step**2 / 12.
             return float(weights @ (outside**2 + np.where(outside > 0, 0.0, step**2 / 12)))
 
         low, high = min(whole.low, 0.0), max(whole.high, 0.0)
@@ -174,7 +174,7 @@ def least_squares(levels: int, symmetric: bool) -> Callable[[Array, Array, Range
 
 
 def observer(how: Quantization) -> Callable[[], Observer]:
-    """Return the factory of a method's observers."""
+    """Return a factory of observers for the method."""
     wide = how.activations == "int16"
     least = least_squares(1 << 16 if wide else 1 << 8, symmetric=wide)
     makers: dict[str, Callable[[], Observer]] = {

@@ -1,4 +1,4 @@
-"""The one declaration of how a model is quantized."""
+"""``Quantization``, the declaration of how to quantize a model."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -29,39 +29,38 @@ _NOT_WITH_RECIPE = ("weights", "activations", "per_channel", "block", "skip", "b
 
 @dataclass(frozen=True)
 class Quantization:
-    """The options of quantization, of all kinds, with their defaults.
+    """All options of quantization, with defaults.
 
     weights: the type of stored weights: "int8"; "int4" for FULLY_CONNECTED, CONV_2D and EMBEDDING_LOOKUP, with "int8"
-        elsewhere; or "float16", widened when the model runs.
+        elsewhere; or "float16", widened at run time.
     activations: "int8" or "int16" computes in integers throughout, which needs ``data``. None leaves activations in
         float32; with int8 weights that is dynamic-range quantization.
-    data: the representative data for the ranges of activations: samples in any form that TFLiteConverter takes, a
-        mapping from input names to arrays, or the path of an .npz file with one.
+    data: representative data for the ranges of activations: samples in any form that TFLiteConverter takes, a mapping
+        from input names to arrays, or the path of an .npz file with one.
     samples: the number of samples of ``data`` to use; None for all.
-    method: the range of a tensor's values. "minmax": from the smallest to the largest; "moving_average": the average
+    method: how to derive a tensor's range. "minmax": from the smallest to the largest value; "moving_average": averaged
         over samples, the newest weighted ``1 - momentum``; "percentile": without ``100 - percentile`` percent at either
-        end; "mse": the range with the smallest squared rounding error.
+        end; "mse": with the smallest squared rounding error.
     bias_correction: add the mean error of rounded weights, measured on ``data``, to the biases of layers.
     equalize: move scales between consecutive layers, with or without a RELU between, so that the channels of their
-        weights have equal ranges. It helps most without a scale per channel.
+        weights have equal ranges. It helps most without per-channel scales.
     per_channel: give weights a scale per output channel, if the operator's kernels support it.
-    block: with weights="int4", the number of elements of a row of FULLY_CONNECTED's weights that share a scale: 32, 64,
-        128 or 256. Rows that it does not divide have one scale. None: one scale per row.
+    block: with weights="int4", the number of elements per scale in rows of FULLY_CONNECTED's weights: 32, 64, 128 or
+        256. Rows that it does not divide get one scale. None: one scale per row.
     input_type, output_type: the types of the model's float inputs and outputs. Integer types need quantized
         activations; "int16" needs activations="int16".
-    signatures: quantize only what these signatures run, by their keys; what others run stays in float, with weights of
-        its own. (): all of them. Weights that several signatures store alike are stored once.
-    skip: layers that stay in float: names of operators (``"SOFTMAX"``), or ``fnmatch`` patterns of tensor names, which
-        match a whole name or some of the parts between slashes (``"dense_1"``).
-    recipe: a recipe of litert-quantizer (ai-edge-quantizer), which says what is quantized and how: a list of entries,
-        the path of a JSON file with one, or a name such as "dynamic_wi4b32_afp32". It takes the place of ``weights``,
-        ``activations``, ``per_channel``, ``block`` and ``skip``.
-    budget: the size of the file, in bytes or as "40MB" or "40MiB"; ``min_sqnr_db``: the lowest ratio of signal to error
-        of any output, in decibels. One of them chooses the bits of each layer by the error that it makes on ``data``.
-        The recipe is in the report. Weights stay integers where LiteRT has kernels, and are widened elsewhere.
+    signatures: keys of the signatures to quantize; the others stay in float, with weights of their own. (): all of
+        them. Weights that several signatures store alike are stored once.
+    skip: layers that stay in float: operator names (``"SOFTMAX"``), or ``fnmatch`` patterns of tensor names, which
+        match a whole name or adjacent parts between slashes (``"dense_1"``).
+    recipe: a recipe of litert-quantizer (ai-edge-quantizer): a list of entries, the path of a JSON file with one, or a
+        name such as "dynamic_wi4b32_afp32". Replaces weights, activations, per_channel, block and skip.
+    budget: the file size, in bytes or as "40MB" or "40MiB"; ``min_sqnr_db``: the lowest signal-to-noise ratio of any
+        output, in decibels. Either chooses the bits of each layer by the error it causes on ``data``. The report has
+        the recipe. Weights stay integers where LiteRT has kernels, and are widened elsewhere.
     weight_only: with one of these, widen all weights, so that only they are rounded.
     strict: raise ConversionError if an operator would stay in float, as TFLITE_BUILTINS_INT8 does.
-    sensitivity: measure the error of each layer alone, for the report, at one run of the model per layer.
+    sensitivity: also measure the error of each layer alone, at one run of the model per layer.
     measured: the number of samples for the report's errors.
     """
 
@@ -94,7 +93,7 @@ class Quantization:
             if value not in allowed:
                 raise ConversionError(f"quantize: expected {name} one of {allowed}, got {brief(repr(value))}")
         for name in ("skip", "signatures"):
-            names: object = getattr(self, name)  # a string is a sequence of names too, and never what was meant
+            names: object = getattr(self, name)  # a string is a sequence of names too, but never intended
             if isinstance(names, str):
                 raise ConversionError(f"quantize: expected {name} to be a tuple of names, got {brief(repr(names))}")
         self._check_numbers()
@@ -164,7 +163,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?I?B?)\s*")
 
 
 def _bytes(size: int | str) -> int:
-    """Return a size in bytes, from a number or a text such as "40MB"."""
+    """Return a size in bytes, from a number or a string such as "40MB"."""
     match = _SIZE.fullmatch(str(size).upper())
     number = int(float(match[1]) * _UNITS.get(match[2], 0)) if match is not None else 0
     if number < 1:
@@ -173,7 +172,7 @@ def _bytes(size: int | str) -> int:
 
 
 def declared(how: Quantization | Weights | None) -> Quantization | None:
-    """Return the declaration for a short form: "int8" or "int4" (dynamic range), "float16" or None."""
+    """Return the ``Quantization`` for a short form: "int8" or "int4" (dynamic range), "float16" or None."""
     if how is None or isinstance(how, Quantization):
         return how
     if how not in get_args(Weights):

@@ -1,8 +1,8 @@
-"""Powers of two that tensors may be divided by, so that a graph computes the same: what operators ask of them.
+"""Finds powers of two to divide tensors by without changing the results, given the operators' constraints.
 
-A tensor's exponent is a sum of unknowns with fractions as factors, a ``Form``: tensor 2**-exponent is computed in place
-of the tensor. Constants may have any exponent; inputs, outputs, and what operators need as it is have 0. Multiplying by
-a power of two is exact, so a layer's weights can make up for its operand's exponent, and those of its result.
+A tensor's exponent is a ``Form``, a sum of unknowns with fractional factors: the graph computes tensor * 2**-exponent
+instead of the tensor. Constants may have any exponent; inputs, outputs and operands of non-homogeneous operators have
+0. Multiplying by a power of two is exact, so a layer's weights can compensate the exponents of its operand and result.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,9 +26,9 @@ from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 Form: TypeAlias = Mapping[int, Fraction]
-"""By unknown, its factor; 0 if it is empty."""
+"""Factors by unknown; empty for 0."""
 Operand = tuple[int, int]
-"""A constant where a node reads it: the node, and the position."""
+"""A constant as read by a node: node and position."""
 
 _HALF, _ONE, _TWO = Fraction(1, 2), Fraction(1), Fraction(2)
 _STRAIGHT = (ActivationFunctionType.NONE, ActivationFunctionType.RELU)
@@ -38,7 +38,7 @@ PRODUCTS: Mapping[Op, tuple[int, int, int]] = {
     BATCH_MATMUL: (0, 1, 2),
     binary.MUL: (0, 1, 2),
 }
-"""The positions of the factors, and of what is added to their product."""
+"""The positions of the factors and of the addend."""
 POWERS: Mapping[Op, Fraction] = {
     unary.SQUARE: _TWO,
     unary.SQRT: _HALF,
@@ -49,7 +49,7 @@ POWERS: Mapping[Op, Fraction] = {
     **dict.fromkeys((reduce.SUM, reduce.MEAN, reduce.REDUCE_MAX, reduce.REDUCE_MIN), _ONE),
     **dict.fromkeys((pool_2d.AVERAGE_POOL_2D, pool_2d.MAX_POOL_2D), _ONE),
 }
-"""Operators whose operands have one exponent, with the factor of that of the result."""
+"""Operators whose operands share an exponent, and the factor from it to the result's."""
 
 
 def _plus(a: Form, b: Form, factor: Fraction = _ONE) -> dict[int, Fraction]:
@@ -59,7 +59,7 @@ def _plus(a: Form, b: Form, factor: Fraction = _ONE) -> dict[int, Fraction]:
 
 @dataclass
 class Exponents:
-    """The exponents of a graph's tensors, and of its constants where they are read."""
+    """The exponents of a graph's tensors, and of its constants per use."""
 
     graph: Subgraph
     tensors: dict[int, Form] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Exponents:
         return tensor != ABSENT and self.graph.tensors[tensor].type == TensorType.FLOAT32
 
     def _add(self, number: int, node: Node) -> None:
-        """Ask of a node's operands what its operator needs, and give its results their exponents."""
+        """Constrain a node's operands as its operator needs, and set the exponents of its results."""
         read = [p for p, t in enumerate(node.inputs) if self._is_float(t)]
         for position in read:
             if node.inputs[position] not in self.tensors:
@@ -110,14 +110,14 @@ class Exponents:
         return _plus({}, self._of(number, read[0]), POWERS.get(op, _ONE))
 
     def _is_homogeneous(self, op: Op, node: Node) -> bool:
-        """Return whether a node's results have a power of two if its operands have, in float arithmetic."""
+        """Return whether scaling a node's operands by powers of two scales its results exactly by one."""
         if op in (*PRODUCTS, binary.DIV):
             floats = sum(map(self._is_float, node.inputs))
             return floats == sum(t != ABSENT for t in node.inputs) - (op is TRANSPOSE_CONV)
         return op in POWERS or (isinstance(op.integers, Integers) and op.integers.moves)
 
     def _vanish(self, form: Form) -> None:
-        """Make a form 0: its last unknown follows from the others."""
+        """Constrain a form to 0: its last unknown then follows from the others."""
         if not form:
             return
         unknown = max(form)
@@ -139,17 +139,17 @@ class Need:
     least: int
 
     def lacks(self, values: Mapping[int, int]) -> Fraction:
-        """Return by how much it is too small."""
+        """Return by how much the form is too small."""
         return self.least - value(self.form, values)
 
 
 def value(form: Form, values: Mapping[int, int]) -> Fraction:
-    """Return a form's value; unknowns without one are 0."""
+    """Return a form's value; unknowns default to 0."""
     return sum((c * values.get(v, 0) for v, c in form.items()), Fraction(0))
 
 
 def solved(needs: Sequence[Need], whole: Iterable[Form]) -> dict[int, int]:
-    """Return values of unknowns with which as many needs are met as a greedy search finds; ``whole`` stay integers."""
+    """Return values for the unknowns that meet as many needs as a greedy search can; ``whole`` forms stay integers."""
     step = lcm(*(c.denominator for form in whole for c in form.values()))
     values: dict[int, int] = {}
     total = _lack(needs, values)
@@ -160,7 +160,7 @@ def solved(needs: Sequence[Need], whole: Iterable[Form]) -> dict[int, int]:
         ]
         found = min(trials, key=lambda trial: (_lack(needs, trial), _moved(trial)), default=values)
         if _lack(needs, found) >= total:
-            needs = [need for need in needs if need is not worst]  # it cannot be met; the others may
+            needs = [need for need in needs if need is not worst]  # it can't be met, but the others may
         else:
             values = found
         total = _lack(needs, values)
@@ -172,7 +172,7 @@ def _lack(needs: Sequence[Need], values: Mapping[int, int]) -> Fraction:
 
 
 def _change(wanted: Fraction, step: int) -> int:
-    """Return the number away from 0, a multiple of ``step``, that is at least as large."""
+    """Return ``wanted`` rounded away from 0 to a multiple of ``step``."""
     size = ceil(abs(wanted) / step) * step
     return size if wanted > 0 else -size
 

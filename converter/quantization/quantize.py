@@ -1,4 +1,4 @@
-"""The quantization of a finished model, of any kind."""
+"""Quantizes a finished model, in any way."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -35,11 +35,10 @@ from litecl.interpreter.schema import TensorType
 def quantize(
     model: Model, how: Quantization | None, progress: Progress = silent
 ) -> tuple[Model, QuantizationReport | None]:
-    """Return the model quantized by ``how``, and the report; None leaves it unchanged. There is a report if activations
-    are integers. A model that was trained for quantization becomes one on integers with int8 weights in any case, for
-    that is what it was trained for.
+    """Return the quantized model, and a report for integer activations, recipes and searches; None only drops grids.
 
-    progress: of a search for bits.
+    A model from quantization-aware training computes with integers even if only int8 weights were asked for.
+    progress: of a bit search.
     """
     if how is None:
         return without_grids(model), None
@@ -60,9 +59,10 @@ def quantize(
 
 
 def _in_part(model: Model, how: Quantization) -> tuple[Model, QuantizationReport | None]:
-    """Return a model of which only what some signatures run is quantized, and the report.
+    """Quantize only what some signatures run; return the model and the report.
 
-    Subgraphs that other signatures run too stay in float. Raises ConversionError for keys that no signature has.
+    Inner subgraphs that other signatures run too stay in float. Raises ConversionError for unknown keys, and if another
+    signature runs a chosen signature's subgraph.
     """
     known = [signature.key for signature in model.signatures]
     if unknown := {*how.signatures} - {*known}:
@@ -95,7 +95,7 @@ def _with_narrow_weights(graph: Subgraph, how: Quantization) -> Subgraph:
 
 
 def _searched(model: Model, how: Quantization, progress: Progress, *, signed: bool) -> tuple[Model, QuantizationReport]:
-    """Return a model with the bits of each layer that a size or an error asks for, and the report."""
+    """Return a model with bits per layer chosen for a size or an error, and the report."""
     floats = with_constant_weights(without_grids(model))
     search = Search(Priced(floats, samples(how, floats), how.measured, how.weight_only, progress))
     budget = how.budget_bytes
@@ -106,7 +106,7 @@ def _searched(model: Model, how: Quantization, progress: Progress, *, signed: bo
 
 
 def _by_recipe(model: Model, how: Quantization, recipe: Recipe, *, signed: bool) -> tuple[Model, QuantizationReport]:
-    """Return a model on integers where a recipe wants that, with stored weights elsewhere, and the report."""
+    """Quantize to integers where a recipe wants that, store weights as it says elsewhere; return model and report."""
     if recipe.measures and how.data is None:
         raise ConversionError("quantize: this recipe needs representative data: pass Quantization(data=...)")
     whole = with_constant_weights(model)
@@ -135,7 +135,7 @@ def _by_recipe(model: Model, how: Quantization, recipe: Recipe, *, signed: bool)
 def _on_integers(
     model: Model, how: Quantization, chosen: Sequence[Selection] | None = None
 ) -> tuple[Model, QuantizationReport]:
-    """Return the model on integers. chosen: the only nodes that become such, by subgraph."""
+    """Return the integer model. chosen: the only nodes to quantize, by subgraph."""
     assert how.activations is not None
     type_ = TensorType[how.activations.upper()]
     joined = with_softsigns(model) if type_ == TensorType.INT8 and chosen is None else model
@@ -154,7 +154,7 @@ def _on_integers(
 def _selected(
     model: Model, known: Mapping[int, Known], chosen: Sequence[Selection], used: Sequence[Sample]
 ) -> Mapping[int, Known]:
-    """Return what is known, with the formats of weights and the nodes that stay in float."""
+    """Add weight formats and the nodes that stay in float to what is known."""
     found = moments_of(model, chosen, used)
     return {
         i: replace(part, forms=chosen[i].forms, moments=found[i], refused=chosen[i].refused(model.subgraphs[i]))
@@ -165,7 +165,7 @@ def _selected(
 def _with_safe_divisions(
     model: Model, how: Quantization, known: Mapping[int, Known], used: Sequence[Sample]
 ) -> tuple[Model, Mapping[int, Quantized]]:
-    """Return the integer model, in which divisions stay in float whose divisors integers would round to zero."""
+    """Return the integer model; divisions whose divisors would round to zero stay in float."""
     refused: dict[int, dict[int, str]] = {index: {} for index in known}
     while True:
         quantized, done = quantize_model(model, how, known, refused)
@@ -179,7 +179,7 @@ def _with_safe_divisions(
 def _measured(
     model: Model, how: Quantization, used: Sequence[Sample], learned: Mapping[int, Known]
 ) -> Mapping[int, Known]:
-    """Return what is known of each entry subgraph: ranges that were measured, and those of training, which count."""
+    """Return the facts about each entry subgraph; ranges of training take precedence over measured ones."""
     if not used:
         return {s.subgraph: learned[s.subgraph] for s in signatures_of(model)}
     ranges = calibrate(model, used, observer(how))

@@ -1,4 +1,4 @@
-"""The effect of quantization on a model: for each layer its scale, and its difference from the float model."""
+"""Reports the effect of quantization: each layer's scale, and its difference from the float model."""
 
 import json
 import math
@@ -15,15 +15,15 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Layer:
-    """A result of a node that works on floats in the model.
+    """A result of a float node.
 
-    subgraph, node: which, in the model in float. name: of the result's tensor. reason: why it stays in float, None if
-    it does not. type, scale, zero_point: of the result's integers. low, high: the range that was measured.
-    saturated: the share of the result's integers that are the smallest or the largest of their type.
-    error: the root of the mean squared difference from the model in float. sqnr_db: the ratio of the squared signal to
-    that difference, with the errors of all layers before. own_sqnr_db: the same if the layer alone computes with
-    integers, from operands without error. output_sqnr_db: that of the model's outputs if this layer alone computes with
-    integers (measured with ``sensitivity=True``). An infinite ratio means no difference.
+    subgraph, node: its place in the float model. name: of the result's tensor. reason: why it stays in float, or None.
+    type, scale, zero_point: of the quantized result. low, high: the measured range.
+    saturated: the share of integers at the limits of their type.
+    error: the root mean square difference from the float model. sqnr_db: the signal-to-noise ratio, including errors of
+    all earlier layers. own_sqnr_db: the same if only this layer is quantized and its operands are exact.
+    output_sqnr_db: that of the model's outputs if only this layer is quantized (measured with ``sensitivity=True``). An
+    infinite ratio means no difference.
     """
 
     subgraph: int
@@ -45,7 +45,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Output:
-    """An output of a signature: its difference from the model in float, as in ``Layer``."""
+    """An output of a signature, with its difference from the float model as in ``Layer``."""
 
     signature: str
     name: str
@@ -57,8 +57,8 @@ class Output:
 class StoredWeights:
     """A constant that a recipe stores in fewer bits.
 
-    op: that reads it. form: of what is stored. float_bytes, stored_bytes: before and after, with scales. sqnr_db: the
-    ratio of the squared weights to the squared differences.
+    op: its reader. form: the stored format. float_bytes, stored_bytes: before and after, with scales. sqnr_db: of the
+    stored weights.
     """
 
     op: str
@@ -71,12 +71,11 @@ class StoredWeights:
 
 @dataclass(frozen=True)
 class QuantizationReport:
-    """The effects of quantization with integer activations, or by a recipe.
+    """The effect of quantization with integer activations, or by a recipe.
 
-    layers: a row for every result of a node on floats. outputs: the whole model's difference from the one in float.
-    samples: how many were used for ranges. measured: how many for errors. weights: what a recipe stores in fewer bits
-    next to activations in float. notes: on what a recipe asks for and could not have. frontier: the outcome of a search
-    for bits.
+    layers: a row per result of a float node. outputs: the whole model's difference from the float model.
+    samples: number used for ranges. measured: number used for errors. weights: stored in fewer bits by a recipe, with
+    float activations. notes: where the recipe could not be followed. frontier: the result of a bit search.
     """
 
     layers: tuple[Layer, ...] = ()
@@ -88,7 +87,7 @@ class QuantizationReport:
     frontier: Frontier | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain data; infinite ratios are None, as JSON has no infinity."""
+        """Return the report as plain data; infinite ratios become None, since JSON has no infinity."""
         data: dict[str, Any] = _finite(asdict(self))
         return {"schema_version": SCHEMA_VERSION, **data}
 
@@ -97,7 +96,7 @@ class QuantizationReport:
         return json.dumps(self.to_dict(), indent=1)
 
     def most_sensitive(self) -> list[Layer]:
-        """Return the layers whose own error is known, the worst first."""
+        """Return the layers whose own error is known, worst first."""
         known = [layer for layer in self.layers if _harm(layer) is not None]
         return sorted(known, key=lambda layer: _harm(layer) or 0.0)
 
@@ -106,7 +105,7 @@ class QuantizationReport:
         return frame(getattr(self, rows), library)
 
     def _repr_html_(self) -> str:
-        """Return the report as HTML, which notebooks show."""
+        """Return the report as HTML for notebooks."""
         integers = [layer for layer in self.layers if layer.reason is None]
         floats = [layer for layer in self.layers if layer.reason is not None]
         return block(
@@ -184,10 +183,11 @@ def _finite(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Rescaled:
-    """The changes that make a model safe in halves. By name of a result: ``powers``, the power of two by which it is
-    divided now; ``left``, the largest magnitude of what still exceeds 32768, half of what halves hold, because no power
-    of two can be moved there exactly. is_random: whether the inputs were random. undone: why nothing was changed, "" if
-    that was not so.
+    """The changes that make a model safe in float16.
+
+    powers: by result name, the exponent of the power of two it is now divided by. left: by result name, the largest
+    magnitude still over 32768, half of float16's limit, where no power of two can be moved exactly. is_random: whether
+    inputs were random. undone: why nothing was changed, or "".
     """
 
     powers: Mapping[str, int]

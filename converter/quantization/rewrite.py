@@ -1,4 +1,4 @@
-"""A subgraph with integers in place of floats."""
+"""Rewrites a subgraph from floats to integers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ _FLOAT32 = TensorType.FLOAT32
 
 @dataclass(frozen=True)
 class Borders:
-    """The types of a model's inputs and outputs that are floats."""
+    """The types of a model's float inputs and outputs."""
 
     inputs: TensorType = _FLOAT32
     outputs: TensorType = _FLOAT32
@@ -35,10 +35,10 @@ class Borders:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A subgraph on integers.
+    """A quantized subgraph.
 
-    stored: the old tensors that are stored as integers, each with its new index. inputs, outputs: the new indices of
-    the old ones. nodes: the new number of every old node, without conversions that nothing is left of.
+    stored: maps old tensors stored as integers to new indices. inputs, outputs: map old to new indices. nodes: maps old
+    to new node numbers, without conversions that vanished.
     """
 
     graph: Subgraph
@@ -57,9 +57,9 @@ def rewrite(
     known: Known | None = None,
     per_channel: bool = True,
 ) -> Rewritten:
-    """Return a subgraph in which the nodes that have rules compute with integers of a type.
+    """Return a subgraph in which nodes with rules compute with integers of a type.
 
-    known: has the formats of weights; those of others are int8, with scales for channels if ``per_channel``.
+    known: has the formats of weights; by default int8, with per-channel scales if ``per_channel``.
     """
     work = _Rewrite(graph, chosen, scales, type_, known or Known(), per_channel)
     inputs = work.enter(borders.inputs)
@@ -70,7 +70,7 @@ def rewrite(
 
 
 class _Rewrite:
-    """The new subgraph as it grows. Tensors keep their indices as floats; integers get new ones."""
+    """The new subgraph under construction. Floats keep their tensor indices; integers get new ones."""
 
     def __init__(
         self, graph: Subgraph, chosen: Chosen, scales: Scales, type_: TensorType, known: Known, per_channel: bool
@@ -82,9 +82,9 @@ class _Rewrite:
         self._tensors = list(graph.tensors)
         self._nodes: list[Node] = []
         self._numbers: dict[int, int] = {}
-        self._stored: dict[int, int] = {}  # float tensors that also exist as integers, as their producers write them
-        self._floats = {t for t in graph.inputs if graph.tensors[t].type == _FLOAT32}  # those that exist as floats
-        self._computed = {t for n in chosen.rules for t in results(graph, graph.nodes[n])}  # by integers
+        self._stored: dict[int, int] = {}  # float tensors that also exist as integers, in their producers' scales
+        self._floats = {t for t in graph.inputs if graph.tensors[t].type == _FLOAT32}  # tensors that exist as floats
+        self._computed = {t for n in chosen.rules for t in results(graph, graph.nodes[n])}  # by integer nodes
         self._brought: dict[tuple[int, bytes], int] = {}  # integers converted to another scale
         self._constants: dict[tuple[int, TensorType, bytes, bool], int] = {}
 
@@ -149,7 +149,7 @@ class _Rewrite:
         self._append(number, replace(node, intermediates=self._intermediates(number, node)))
 
     def _convert_to_trained(self, number: int, node: Node) -> None:
-        """Add what is left of a FAKE_QUANT: nothing, if what it reads are integers of its scale."""
+        """Add the conversion for a FAKE_QUANT: nothing, if its input already has its scale."""
         (source,), (target,) = node.inputs, node.outputs
         scale, count = self._scales.tensors[target], len(self._nodes)
         if self._graph.tensors[source].data is not None:
@@ -166,7 +166,7 @@ class _Rewrite:
             self._numbers[number] = count
 
     def _intermediates(self, number: int, node: Node) -> tuple[int, ...]:
-        """Return what the kernel of an LSTM layer wants to know besides; node: on integers."""
+        """Return the intermediate tensors of a quantized LSTM node; of other nodes, those they have."""
         hidden = self._tensors[node.outputs[0]].quantization if number in self._cells else None
         return node.intermediates if hidden is None else tuple(map(self._push, intermediates(hidden)))
 
@@ -209,7 +209,7 @@ class _Rewrite:
         return self._kept(tensor, spec, spec.quantization, True)
 
     def _least_scales(self, node: Node, rule: Rule, position: int, axis: int | None) -> Array | None:
-        """Return the scales of weights below which a bias in the scale of the sums would not fit into 32 bits."""
+        """Return the smallest scales of weights for which the bias, in the scale of the sums, fits into 32 bits."""
         biases = [node.inputs[p] for p, weights in rule.sums.items() if weights == position and p < len(node.inputs)]
         if self._type == TensorType.INT16 or not biases or biases[0] == ABSENT:
             return None
@@ -235,7 +235,7 @@ class _Rewrite:
     # Tensors
 
     def _float(self, tensor: int) -> int:
-        """Return a tensor as floats, widened from integers if it does not exist as such."""
+        """Return a tensor as floats, dequantized if necessary."""
         if tensor in self._stored and tensor not in self._floats:
             self._floats.add(tensor)
             self._convert(DEQUANTIZE, self._stored[tensor], tensor)
@@ -260,7 +260,7 @@ class _Rewrite:
         return self._kept(tensor, integers(self._graph.tensors[tensor], scale, type_), scale, False)
 
     def _limit(self, node: Node, position: int, scale: Affine) -> int:
-        """Return a constant that integers of its scale are compared with."""
+        """Return a constant to compare integers of a scale with."""
         spec = self._graph.tensors[node.inputs[position]]
         assert spec.data is not None
         data = limit(spec.data, float(scale.scale[0]), LIMITS[node.op][position])
@@ -290,7 +290,7 @@ class _Rewrite:
         self._nodes.append(replace(node, version=version_of(node, specs)))
 
     def finished(self, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Rewritten:
-        """Return the subgraph without tensors that nothing uses."""
+        """Return the subgraph without unused tensors."""
         whole = replace(self._graph, tensors=tuple(self._tensors), nodes=tuple(self._nodes))
         made, place = compact_graph(replace(whole, inputs=inputs, outputs=outputs))
         return Rewritten(

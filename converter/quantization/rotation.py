@@ -1,7 +1,7 @@
-"""Hadamard rotation: outliers of weights are spread over their rows before these are rounded.
+"""Hadamard rotation: spreads outliers of weights over their rows before rounding.
 
-Rows of weights, and of the inputs that they are multiplied with, are multiplied by one orthogonal matrix, which leaves
-their products as they are. The matrix has blocks of ``size`` along its diagonal (ai_edge_quantizer, hadamard_rotation).
+Rows of weights and of their inputs are multiplied by one orthogonal matrix, which preserves their products. The matrix
+has blocks of ``size`` along its diagonal (ai_edge_quantizer, hadamard_rotation).
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from litecl.interpreter.graph import Array, TensorSpec
 
 
 def rotation_size(depth: int, largest: int = 0) -> int:
-    """Return the largest power of two that divides a row's length, up to ``largest`` if that is not 0."""
+    """Return the largest power of two that divides a row's length, up to ``largest`` unless that is 0."""
     size = depth & -depth
     while largest and size > largest:
         size //= 2
@@ -23,7 +23,7 @@ def rotation_size(depth: int, largest: int = 0) -> int:
 
 @cache
 def hadamard(size: int) -> Array:
-    """Return the Hadamard matrix of Sylvester's construction over the root of its size, [size, size] of float32."""
+    """Return Sylvester's Hadamard matrix divided by the root of its size, [size, size] of float32."""
     matrix = np.ones((1, 1))
     while len(matrix) < size:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])

@@ -1,6 +1,4 @@
-"""Which operators compute with integers that represent real numbers, and what that requires of their tensors: by their
-records (``Op.integers``).
-"""
+"""Which operators have integer kernels, and what these require of tensors, as their records say (``Op.integers``)."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,7 +10,7 @@ Rule = Integers
 
 
 class _Rules(Mapping[Op | ControlOp, Rule]):
-    """The rules by operators."""
+    """The rules by operator."""
 
     def __getitem__(self, op: Op | ControlOp) -> Rule:
         if isinstance(op, Op) and isinstance(op.integers, Rule):

@@ -1,4 +1,4 @@
-"""Scales and zero points, and constants as integers."""
+"""Computes scales and zero points, and quantizes constants."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ __all__ = [
     "symmetric",
 ]
 
-_SMALLEST = float(np.finfo(np.float32).tiny) * 2.0**23  # so that quotients of scales stay finite
+_SMALLEST = float(np.finfo(np.float32).tiny) * 2.0**23  # keeps quotients of scales finite
 
 
 def given(scale: float, zero_point: int) -> Affine:
@@ -36,10 +36,10 @@ def given(scale: float, zero_point: int) -> Affine:
 
 
 def affine(values: Range, type_: TensorType) -> Affine:
-    """Return the scale and zero point that spread a range, and zero, over a type's integers.
+    """Return the scale and zero point that spread a range, extended to zero, over a type's integers.
 
-    Those of 16 bits have no zero point. Zero is exactly an integer, as in Jacob et al. (2018), section 2.1; of the zero
-    points that the two ends suggest the one with the smaller rounding error counts, as in TensorFlow's converter.
+    INT16 has no zero point. Zero is exactly an integer, as in Jacob et al. (2018), section 2.1. Of the zero points that
+    the two ends suggest, the one with the smaller rounding error is used, as in TensorFlow's converter.
     """
     low, high = min(values.low, 0.0), max(values.high, 0.0)
     first, last = integer_limits(type_)
@@ -55,11 +55,11 @@ def affine(values: Range, type_: TensorType) -> Affine:
 
 
 def nudged(values: Range, type_: TensorType, narrow: bool) -> Affine:
-    """Return the scale and zero point that FakeQuant rounds a range with, as a type's integers.
+    """Return the scale and zero point of a type's integers that round a range as FakeQuant does.
 
-    The range is taken as it is, also where it leaves out zero. Narrow ones leave out an integer: the highest if zero is
-    the lowest number, as what is below it must not become negative, and the lowest else. The zero point is rounded in
-    float32 as in TensorFlow's kernel: that of a symmetric range lies between two integers.
+    The range is used as is, even if it excludes zero. A narrow one leaves out an integer: the highest if the zero point
+    would be the lowest, since smaller numbers must not become negative, else the lowest. The zero point is rounded in
+    float32 like in TensorFlow's kernel: that of a symmetric range lies between two integers.
     """
     first, last = integer_limits(type_)
     if type_ == TensorType.INT16:
@@ -71,16 +71,14 @@ def nudged(values: Range, type_: TensorType, narrow: bool) -> Affine:
 
 
 def _zero_of(values: Range, low: int, high: int) -> int:
-    """Return the zero point of FakeQuant, from ``low`` to ``high`` (Nudge in TensorFlow's fake_quant_ops_functor.h)."""
+    """Return FakeQuant's zero point, from ``low`` to ``high`` (Nudge in TensorFlow's fake_quant_ops_functor.h)."""
     least, most = np.float32(values.low), np.float32(values.high)
     step = np.maximum((most - least) / np.float32(high - low), np.float32(_SMALLEST))
     return int(np.clip(np.floor(np.float32(low) - least / step + np.float32(0.5)), low, high))
 
 
 def nested(values: Range, num_bits: int, narrow: bool, type_: TensorType) -> Affine:
-    """Return the scale and zero point whose integers hold all numbers to which FakeQuant rounds with fewer bits than a
-    type has, as multiples.
-    """
+    """Return the scale and zero point whose integers represent exactly what a FakeQuant of fewer bits rounds to."""
     low, high = int(narrow), (1 << num_bits) - 1
     step = max(float(np.float32(values.high) - np.float32(values.low)) / (high - low), _SMALLEST)
     zero = _zero_of(values, low, high)
@@ -92,13 +90,13 @@ def nested(values: Range, num_bits: int, narrow: bool, type_: TensorType) -> Aff
 
 
 def symmetric(values: Range, type_: TensorType) -> Affine:
-    """Return the scale that spreads a range over a type's integers, zero being zero."""
+    """Return the scale without zero point that spreads a range over a type's integers."""
     largest = max(-values.low, values.high, 0.0)
     return given(max(largest / integer_limits(type_)[1], _SMALLEST) if largest else 1.0, 0)
 
 
 def range_held(quantization: Affine, type_: TensorType) -> Range:
-    """Return the range of the numbers that a type's integers represent."""
+    """Return the range that a type's integers represent."""
     first, last = integer_limits(type_)
     scale, zero = float(quantization.scale[0]), int(quantization.zero_point[0])
     return Range(scale * (first - zero), scale * (last - zero))
@@ -107,11 +105,10 @@ def range_held(quantization: Affine, type_: TensorType) -> Range:
 def channels(
     spec: TensorSpec, axis: int | None, least: Array | None = None, type_: TensorType = TensorType.INT8
 ) -> Affine:
-    """Return symmetric scales for weights: the largest magnitude, of each channel or of all, becomes the largest of
-    their type.
+    """Return symmetric scales of weights: the largest magnitude, per channel or of all, becomes the largest integer.
 
-    Weights that training has rounded keep the scales that they were rounded with.
-    least: scales that those of channels must not fall below.
+    Weights that training rounded keep its scales.
+    least: lower bounds for the scales.
     """
     trained, bytes_ = _trained(spec, axis), integer_limits(TensorType.INT8)[1]
     largest = trained
@@ -120,7 +117,7 @@ def channels(
         others = tuple(i for i in range(spec.data.ndim) if i != axis) if axis is not None else None
         largest = np.abs(spec.data).max(axis=others, initial=0.0).reshape(-1).astype(np.float64)
     scale = np.where(largest == 0, 1.0, np.maximum(largest / integer_limits(type_)[1], _SMALLEST))
-    if trained is not None:  # rounded to few bits, the numbers are multiples of the step of eight
+    if trained is not None:  # weights rounded to few bits are multiples of the 8-bit step
         scale = np.maximum(scale, trained / bytes_)
     if least is not None:
         scale = np.maximum(scale, least)
@@ -129,7 +126,7 @@ def channels(
 
 
 def blocks(spec: TensorSpec, size: int, type_: TensorType) -> TensorSpec:
-    """Return weights [units, depth] as symmetric integers with a scale, as float16, for every ``size`` of a row."""
+    """Return weights [units, depth] as symmetric integers with a float16 scale per ``size`` elements of a row."""
     assert spec.data is not None
     rows = spec.data.astype(np.float32).reshape(len(spec.data), -1, size)
     last = integer_limits(type_)[1]
@@ -140,14 +137,14 @@ def blocks(spec: TensorSpec, size: int, type_: TensorType) -> TensorSpec:
 
 
 def half_scales(scale: Array) -> Array:
-    """Return scales of blocks as float16 with eight bits of precision, as XNNPACK reads halves as bfloat16."""
+    """Return blockwise scales as float16 with eight bits of precision, since XNNPACK reads them as bfloat16."""
     bits = np.ascontiguousarray(scale, np.float32).view(np.uint32)
     rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
     return np.maximum(rounded, np.finfo(np.float16).tiny).astype(np.float16)
 
 
 def _trained(spec: TensorSpec, axis: int | None) -> Array | None:
-    """Return the largest magnitudes that training has rounded weights to, if there are any that fit the axis."""
+    """Return the largest magnitudes that training rounded weights to; None without, or for another axis."""
     known = spec.quantization
     if known is None or known.min is None or known.max is None:
         return None
@@ -158,7 +155,7 @@ def _trained(spec: TensorSpec, axis: int | None) -> Array | None:
 
 
 def integers(spec: TensorSpec, quantization: Affine, type_: TensorType, symmetric: bool = False) -> TensorSpec:
-    """Return a float constant as integers; symmetric ones leave out the lowest, which has no opposite."""
+    """Return a float constant as integers; symmetric ones exclude the lowest, which has no opposite."""
     assert spec.data is not None
     values = quantize(spec.data.astype(np.float32), quantization, type_)
     if symmetric:
@@ -167,11 +164,11 @@ def integers(spec: TensorSpec, quantization: Affine, type_: TensorType, symmetri
 
 
 def bias(spec: TensorSpec, scales: Array, type_: TensorType) -> TensorSpec:
-    """Return a bias as integers in the scale of the sums that it is added to."""
+    """Return a bias as integers in the scale of the sums it is added to."""
     assert spec.data is not None
     low, high = integer_limits(type_)
     steps = spec.data.reshape(-1).astype(np.float64) / scales
-    # The limits of int64 are not numbers of float64: stay well within.
+    # float64 can't represent int64's limits exactly: stay well within.
     bound = min(-low, high, 1 << 62)
     values = np.clip(np.rint(steps), -bound, bound).astype(type_.dtype).reshape(spec.data.shape)
     scale = np.broadcast_to(scales.astype(np.float32), (values.size,)) if scales.size > 1 else scales.astype(np.float32)

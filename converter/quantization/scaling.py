@@ -1,7 +1,7 @@
-"""Activation-aware scaling: channels that matter are multiplied up before their weights are rounded.
+"""Activation-aware scaling: scales up important channels before their weights are rounded.
 
-A dense layer's weights are multiplied by a number for each channel of its input, and the input is divided by it. The
-search is that of AWQ (Lin et al., 2024, equation 4), with the error that the measured inputs make of it.
+A dense layer's weights are multiplied by a factor per input channel, and its input is divided by it. The search is
+AWQ's (Lin et al., 2024, equation 4), with errors for the measured inputs.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,11 @@ from litecl.converter.quantization.gptq import Moments
 from litecl.interpreter.graph import Array, TensorSpec
 
 _POWERS = np.linspace(0.0, 1.0, 11)
-_GAIN = 0.98  # of the error without: less is not worth a product for each row
+_GAIN = 0.98  # of the error without: a smaller gain isn't worth a product per row
 
 
 def factors(layers: Sequence[tuple[TensorSpec, Format]], moments: Moments) -> Array | None:
-    """Return the factors of the channels of the weights [units, depth] of layers that read one input, as float32
-    [depth]; None if none are better.
-    """
+    """Return float32 factors [depth] for weights [units, depth] of layers that read one input; None if none help."""
     ones = np.ones(len(moments.products))
     best, bound = None, sum(_error(spec, form, moments, ones) for spec, form in layers) * _GAIN
     weights = np.concatenate([spec.data for spec, _ in layers if spec.data is not None]).astype(np.float64)
@@ -32,9 +30,7 @@ def factors(layers: Sequence[tuple[TensorSpec, Format]], moments: Moments) -> Ar
 
 
 def scaled(spec: TensorSpec, scale: Array, moments: Moments) -> tuple[TensorSpec, Moments]:
-    """Return weights that are multiplied by the factors of their channels, and the moments of inputs divided by
-    these.
-    """
+    """Return the weights times the factors of their channels, and the moments of the inputs divided by these."""
     assert spec.data is not None
     return replace(spec, data=(spec.data * scale).astype(np.float32)), Moments(
         moments.products / np.outer(scale, scale)

@@ -1,4 +1,4 @@
-"""A subgraph whose constants are stored in fewer bits: multiplied as they are, or widened where they are read."""
+"""Stores a subgraph's constants in fewer bits; nodes read them directly, or dequantized."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from litecl.interpreter.schema import ActivationFunctionType
 
 @dataclass(frozen=True)
 class Use:
-    """How a node reads a constant: the format that it is stored in, and whether a DEQUANTIZE widens it first."""
+    """How a node reads a constant: its stored format, and whether a DEQUANTIZE widens it first."""
 
     form: Format
     widened: bool = False
@@ -31,34 +31,34 @@ _ACTIVATIONS = {
 }
 
 Uses = Mapping[tuple[int, int], Use]
-"""By node and position. GATHER's table is gathered as it is stored, and what is gathered is widened."""
+"""By node and position. GATHER reads the stored table, and its result is dequantized."""
 
 Store = Callable[[int, Format], TensorSpec]
-"""Makes a stored constant of a tensor."""
+"""Makes the stored constant of a tensor."""
 
 
 def with_stored_weights(
     graph: Subgraph, uses: Uses, store: Store, outputs: Mapping[int, Format] | None = None
 ) -> Subgraph:
-    """Return a subgraph that reads constants as ``uses`` says; a constant that nothing reads as it was is dropped.
+    """Return a subgraph that reads constants as ``uses`` says; constants that nothing reads as before are dropped.
 
-    outputs: the formats of constants that the subgraph returns widened.
+    outputs: the formats of constants that the subgraph returns, dequantized.
     """
     return _Rewrite(graph, uses, store, outputs or {}).run()
 
 
 def stateful(graph: Subgraph) -> Node | None:
-    """Return an operator with states next to open dimensions, where LiteRT does not widen constants rightly.
+    """Return an operator with states if inputs have open dimensions: LiteRT then gets dequantized constants wrong.
 
-    It widens a constant once. When an input is resized, so are states, and the widened constants, which lie in the same
-    memory, move without being computed again.
+    It dequantizes a constant only once. Resizing an input also resizes states, and dequantized constants in the same
+    memory move without being recomputed.
     """
     open_ = any(graph.tensors[t].shape_signature is not None for t in graph.inputs)
     return next((n for n in graph.nodes if open_ and isinstance(n.op, Op) and n.op.states), None)
 
 
 def check_states(graph: Subgraph, what: str) -> None:
-    """Raise ConversionError where widened constants would make wrong results. what: they are."""
+    """Raise ConversionError if dequantized constants would give wrong results. what: names them."""
     found = stateful(graph)
     if found is not None:
         raise ConversionError(
@@ -80,7 +80,7 @@ class _Rewrite:
         self._free = self._replaced()
 
     def _replaced(self) -> set[int]:
-        """Return the constants that nothing reads as they were, whose indices their first stored forms take."""
+        """Return the constants that nothing reads as before; their first stored forms take their indices."""
         read = {(n, p): t for n, node in enumerate(self._graph.nodes) for p, t in enumerate(node.inputs)}
         kept = {t for use, t in read.items() if use not in self._uses}
         kept |= {t for t in self._graph.outputs if t not in self._outputs}
@@ -117,7 +117,7 @@ class _Rewrite:
         yield self._node(DEQUANTIZE, (narrow,), (output,))
 
     def _activated(self, node: Node) -> Iterator[Node]:
-        """Return a node and its activation: LiteRT's own kernels for blocks of weights do not apply a fused one."""
+        """Yield a node and its activation: LiteRT's own blockwise kernels don't apply a fused one."""
         (output,) = node.outputs
         inner = self._push(replace(self._tensors[output], name=f"{self._tensors[output].name}/linear"))
         options = replace(node.options, fused_activation_function=ActivationFunctionType.NONE)

@@ -1,4 +1,4 @@
-"""Replaces operators without an integer kernel by others that have one and compute the same."""
+"""Replaces operators without integer kernels by equivalent ones that have them."""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from litecl.interpreter.schema import TensorType
 
 @dataclass
 class _Graph:
-    """A subgraph's tensors, and those added to them."""
+    """A subgraph's tensors, with additions."""
 
     tensors: list[TensorSpec]
 
@@ -44,7 +44,7 @@ def _negative(graph: _Graph, node: Node) -> list[Node] | None:
 
 
 def _sum(graph: _Graph, node: Node) -> list[Node] | None:
-    """Return a mean times the number of elements: LiteRT's reference kernel adds integers without rescaling them."""
+    """Return a mean times the number of elements: LiteRT's reference kernel for SUM doesn't rescale integers."""
     x, axes = (graph.tensors[t] for t in node.inputs)
     if axes.data is None or x.shape is None:
         return None
@@ -89,12 +89,12 @@ _OF_TYPE: Mapping[TensorType, _Substitutes] = {
 
 
 def has_substitute(op: Op | ControlOp, type_: TensorType) -> bool:
-    """Return whether operators that have kernels for a type may take an operator's place."""
+    """Return whether an operator may be replaced by operators with kernels for a type."""
     return op in _OF_TYPE[type_]
 
 
 def with_integer_kernels(model: Model, type_: TensorType, wanted: Sequence[Container[int]] | None = None) -> Model:
-    """Return a model that computes the same with operators that have kernels for a type, as far as there are any.
+    """Return an equivalent model that uses operators with kernels for a type where possible.
 
     wanted: the tensors whose operators to replace, by subgraph; None for all.
     """
@@ -122,7 +122,7 @@ def _nodes(graph: _Graph, node: Node, substitute: Callable[[_Graph, Node], list[
 
 
 def with_wide_constants(model: Model) -> Model:
-    """Return a model whose constants in halves are stored in float32, as a node that widens them would make them."""
+    """Return a model whose float16 constants are stored in float32, in place of the DEQUANTIZEs that widen them."""
     return replace(model, subgraphs=tuple(map(_widened, model.subgraphs)))
 
 

@@ -1,4 +1,4 @@
-"""Running a model while the values of its tensors are recorded."""
+"""Runs a model while recording tensor values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,11 +12,11 @@ Look = Callable[[Sequence[Array]], None]
 """Receives the values of some tensors."""
 
 After = Mapping[int | None, Sequence[tuple[Sequence[int], Look]]]
-"""The tensors to record once a node, by its number, has run, or before the first one (None)."""
+"""The tensors to record after a node, by its number, or before the first one (None)."""
 
 
 def watched(model: Model, looks: Mapping[int, After]) -> Model:
-    """Return the model with nodes that record values of tensors, by subgraph and node."""
+    """Return the model with added nodes that record tensor values."""
     graphs = [_watched(graph, looks.get(index, {})) for index, graph in enumerate(model.subgraphs)]
     return replace(model, subgraphs=tuple(graphs), signatures=signatures_of(model))
 
@@ -42,13 +42,13 @@ def _watcher(tensors: Sequence[int], look: Look) -> Node:
 
 
 class Runner:
-    """Runs a model on samples, one after the other. Variables keep their values from one sample to the next."""
+    """Runs a model on samples. Variables keep their values between samples."""
 
     def __init__(self, model: Model, looks: Mapping[int, After] | None = None) -> None:
         interpreter = Interpreter(watched(model, looks or {}))
         self._runners = {s.key: interpreter.get_signature_runner(s.key) for s in signatures_of(model)}
 
     def __call__(self, sample: Sample) -> dict[str, Array]:
-        """Return the outputs of a sample, by name."""
+        """Return the outputs by name."""
         signature, values = sample
         return dict(self._runners[signature.key](**values))

@@ -1,5 +1,5 @@
-"""Recurrent layers that another converter has written step by step, rolled up into one operator or one loop each.
+"""Rolls up recurrent layers that another converter unrolled, into one operator or loop each.
 
-A step is recognised by its arithmetic (``cells``), steps that hand their states on form a chain (``chains``), a chain
-whose steps all compute the same becomes a ``layer``, and a layer's nodes take the place of the chain (``roll_up``).
+``cells`` recognises a step by its arithmetic, ``chains`` links steps that pass on their states, ``layer`` checks that
+all steps of a chain compute the same, and ``roll_up`` replaces the chain by the layer's nodes.
 """

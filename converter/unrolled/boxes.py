@@ -1,4 +1,4 @@
-"""Which box of its operand an operator cuts out."""
+"""Finds the box that an operator slices from its operand."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, index_of
 
 @dataclass(frozen=True)
 class Box:
-    """The elements of a tensor from ``begin`` on, ``size`` of them along each dimension; the last one is kept."""
+    """The elements of a tensor from ``begin`` on, ``size`` along each dimension."""
 
     source: int
     begin: tuple[int, ...]
@@ -22,7 +22,7 @@ class Box:
 
 
 def box_of(links: Links, tensor: int) -> Box | None:
-    """Return the box of another tensor that one holds, in the order of its elements."""
+    """Return the box of another tensor that a tensor holds, in element order; the last dimension must be kept."""
     node = links.producer(tensor)
     cut = None if node is None else _CUTS.get(node.op)
     box = None if node is None or cut is None else cut(links, node, tensor)
@@ -63,7 +63,7 @@ def _split(links: Links, node: Node, tensor: int) -> Box | None:
 
 
 def _part(links: Links, x: int, axis: int, node: Node, tensor: int) -> Box | None:
-    """Return one of as many equal parts along an axis as a node has results."""
+    """Return one of a node's equal parts along an axis."""
     begin, size = [0] * len(links.shape(x)), list(links.shape(x))
     if not size:
         return None

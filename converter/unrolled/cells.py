@@ -1,4 +1,4 @@
-"""One step of an LSTM, a GRU or a simple recurrent layer, recognised by the arithmetic after its sums."""
+"""Recognises one step of an LSTM, a GRU or a simple recurrent layer by the arithmetic after its sums."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,12 +21,12 @@ _GATES = (*LSTM_GATES, "reset", "update", "new", "recurrent")
 class Cell:
     """A step: the tensors of its hidden state h, of the state that links it to the next step, and of its sums.
 
-    kind: "LSTM", "GRU" or "RNN". h, state: c of an LSTM, else h. before: the state that it starts from, None for zeros,
-    and for an RNN that no other comes before.
-    gates: the sums by name; an LSTM that starts from zeros has no "forget". "recurrent" of a GRU is the part of its
-    "new" gate that "reset" scales; it has none if "reset" scales the state before the product: ``scaled``. A GRU that
-    starts from zeros may lack it, and "reset". batch, units: the rows of h and their width. nodes: those that make h
-    from the sums. activation: of an RNN, "tanh" or "relu".
+    kind: "LSTM", "GRU" or "RNN". h, state: c of an LSTM, else h. before: the initial state; None for zeros, and for an
+    RNN's first step.
+    gates: the sums by name; an LSTM that starts from zeros has no "forget". A GRU's "recurrent" is the part of its
+    "new" gate that "reset" scales; it is missing if "reset" scales the state before the product (``scaled``). A GRU
+    that starts from zeros may lack it, and "reset". batch, units: the rows of h and their width. nodes: those that
+    compute h from the sums. activation: of an RNN, "tanh" or "relu".
     """
 
     kind: str
@@ -55,9 +55,9 @@ _EARLY = Pattern(TANH, [Any("new")])
 
 
 def _torch_gru(before: Tree) -> Pattern:
-    """h = (before - n) * update + n, as PyTorch computes it."""
+    """Return PyTorch's h = (before - n) * update + n."""
     kept = Pattern(MUL, [Pattern(SUB, [before, Any("n")]), _sigmoid("update")])
-    return Pattern(ADD, [_LATE, kept], name="h")  # n is found first, and then compared
+    return Pattern(ADD, [_LATE, kept], name="h")  # the first n is bound, the second compared
 
 
 def _keras_first(n: Pattern, name: str) -> Pattern:
@@ -65,7 +65,7 @@ def _keras_first(n: Pattern, name: str) -> Pattern:
 
 
 def _keras_gru(n: Pattern) -> Pattern:
-    """h = update * before + (1 - update) * n, as Keras computes it."""
+    """Return Keras' h = update * before + (1 - update) * n."""
     return Pattern(ADD, [Pattern(MUL, [_sigmoid("update"), Any("before")]), _keras_first(n, "")], name="h")
 
 
@@ -73,7 +73,7 @@ _NEW = Pattern(MUL, [_sigmoid("input"), Pattern(TANH, [Any("cell")])])
 _FIRST = Pattern(MUL, [_sigmoid("input"), Pattern(TANH, [Any("cell")])], name="state")
 _NEXT = Pattern(ADD, [Pattern(MUL, [_sigmoid("forget"), Any("before")]), _NEW], name="state")
 
-# Zeros first: they would also be "before". Of two forms of "new" that with "recurrent" first: the other takes any sum.
+# Zeros come first, since "before" matches them too; "new" with "recurrent" comes before "new", which matches any sum.
 _CELLS = (
     ("LSTM", _lstm(_NEXT)),
     ("LSTM", _lstm(_FIRST)),
@@ -89,7 +89,7 @@ _CELLS = (
 
 
 def cells(links: Links) -> Iterator[Cell]:
-    """Yield the steps of a subgraph in their order."""
+    """Yield the steps of a subgraph in order."""
     for node in links.graph.nodes:
         for kind, pattern in _CELLS:
             cell = _cell(links, kind, pattern, node)
@@ -119,7 +119,7 @@ def _cell(links: Links, kind: str, pattern: Pattern, node: Node) -> Cell | None:
 
 
 def _with_early_reset(links: Links, cell: Cell) -> Cell | None:
-    """Return a GRU whose "new" gate multiplies what "reset" has scaled, None if nothing is."""
+    """Return a GRU whose "new" gate multiplies the state scaled by "reset"; None if there is no such product."""
     total = sum_of(links, cell.gates["new"])
     for product in [] if total is None else total.products:
         x = root(links, product.x)
@@ -131,8 +131,10 @@ def _with_early_reset(links: Links, cell: Cell) -> Cell | None:
 
 
 def _after_another(links: Links, cell: Cell, pattern: Pattern) -> Cell | None:
-    """Return a simple step with the state before it: what is multiplied, if it is itself the activation of the same
-    products, or of all but those with a state of zeros.
+    """Return a simple step with the state before it.
+
+    That is the multiplied tensor that is itself the activation of the same products, or of all but those with a zero
+    state.
     """
     total = sum_of(links, cell.gates["new"])
     if total is None or not (total.products or total.parts):
@@ -147,8 +149,10 @@ def _after_another(links: Links, cell: Cell, pattern: Pattern) -> Cell | None:
 
 
 def _is_earlier(earlier: Sum, later: Sum) -> bool:
-    """Return whether a sum may be that of the step before another: it may lack the product with a state of zeros, which
-    is the only one if the products with the sequence are computed before.
+    """Return whether a sum may be that of the previous step.
+
+    It may lack the product with a zero state, which is the only one if the products with the sequence are computed
+    earlier.
     """
     if not earlier.products:
         return len(later.products) == 1 and len(earlier.parts) == len(later.parts) == 1

@@ -1,4 +1,4 @@
-"""Steps in a row, each of which starts from the states that the one before leaves."""
+"""Chains of steps, each starting from the states of the previous one."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from litecl.interpreter.graph import Array
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """A sum of a step, taken apart: what comes from the sequence, what from h, and the constant row.
+    """A sum of a step, taken apart: its parts from the sequence and from h, and the constant row.
 
-    step: columns of a step of the sequence, or what ``weights`` are multiplied with. recurrent: weights [units, units]
-    of h; None where h is zeros.
+    step: columns of a step of the sequence, or the operand of ``weights``. recurrent: weights [units, units] of h; None
+    if h is zeros.
     """
 
     step: Step | None
@@ -31,7 +31,7 @@ Gates = dict[str, Gate]
 
 
 def chains(found: Iterable[Cell], links: Links) -> Iterator[list[Cell]]:
-    """Yield the chains of two steps or more; a step whose states two steps start from belongs to none."""
+    """Yield the chains of two or more steps, except those that end where two steps start from one state."""
     cells = list(found)
     by_state = {(cell.kind, root(links, cell.state)): cell for cell in cells}
     followers: dict[Cell, list[Cell]] = {}
@@ -51,7 +51,7 @@ def chains(found: Iterable[Cell], links: Links) -> Iterator[list[Cell]]:
 
 
 def gates_of(links: Links, chain: list[Cell]) -> tuple[list[Gates], int | None] | None:
-    """Return the gates of every step, and the tensor of the first h, None for zeros; None if a sum is another."""
+    """Return the gates of every step, and the tensor of the first h (None for zeros); None if a sum doesn't fit."""
     rest = [_gates(links, cell, before.h) for before, cell in pairwise(chain)]
     if any(gates is None for gates in rest):
         return None
@@ -76,7 +76,7 @@ def _gates(links: Links, cell: Cell, h: int) -> Gates | None:
 
 
 def _first(links: Links, cell: Cell, later: Gates) -> tuple[Gates, int | None] | None:
-    """Return the gates of the first step, whose h is known by the weights that ``later`` ones multiply it with."""
+    """Return the gates of the first step; its h is the operand of the same weights as in ``later``."""
     gates: Gates = {}
     states: set[int | None] = set()
     for name, tensor in cell.gates.items():

@@ -1,6 +1,6 @@
-"""A GRU as a loop over the steps of a sequence, for which TensorFlow Lite has no operator.
+"""Writes a GRU, which TensorFlow Lite has no operator for, as a loop over the steps of a sequence.
 
-The products with the sequence are computed before the loop, all steps at once.
+The products with the sequence are computed before the loop, for all steps at once.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,18 +29,18 @@ _FLOAT32, _BOOL = TensorType.FLOAT32, TensorType.BOOL
 _FED = ("reset", "update", "new")
 _RECURRENT = ("reset", "update", "recurrent")
 _AT_ONCE = 8
-"""The most steps of one iteration: LiteRT starts one in the time of several narrow steps."""
+"""The most steps per iteration: LiteRT starts one in the time of several narrow steps."""
 LEAST = 1500
 """Steps times units from which a loop may be as fast as its steps in LiteRT (times: docs/guides/converting.md)."""
 
 
 def pays(layer: Layer) -> bool:
-    """Return whether a layer has so many steps, or is so wide, that a loop of them is no slower."""
+    """Return whether a layer is long or wide enough for a loop to be no slower."""
     return len(layer.chain) * layer.units >= LEAST
 
 
 def gru_layer(b: Builder, layer: Layer, x: Value, h: Value) -> Sequence[Value]:
-    """Return the sequence of hidden states [T,B,U] of a layer over x, from h, and the last of them [B,U]."""
+    """Return a layer's hidden states [T,B,U] over x, starting from h, and the last of them [B,U]."""
     products, firsts = _products(b, layer, x)
     if layer.sequence.backwards:
         products = b.reverse(products, layer.sequence.axis)
@@ -60,9 +60,9 @@ def gru_layer(b: Builder, layer: Layer, x: Value, h: Value) -> Sequence[Value]:
 
 
 def _products(b: Builder, layer: Layer, x: Value) -> tuple[Value, Sequence[int]]:
-    """Return the products of the gates with the sequence, and the first column of each.
+    """Return the gates' products with the sequence, and the first column of each.
 
-    The constant row of the "new" gate is added to them, those of the others in the loop.
+    They include the constant row of the "new" gate; the loop adds those of the others.
     """
     gates, row = [layer.gates[name] for name in _FED], layer.gates["new"].row.astype(np.float32)
     if any(gate.weights is not None for gate in gates):
@@ -88,13 +88,13 @@ def _function(name: str, state: Sequence[Value], build: Callable[["_Body", Seque
 
 
 class _Body:
-    """The nodes of a function of a loop."""
+    """The nodes of a loop's function."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
 
     def op(self, op: Op, *operands: Value, options: Any = None, like: Value | None = None, **changes: Any) -> Value:
-        """Add a node and return its result, of the type and shape of ``like``, by default of the first operand."""
+        """Add a node and return its result; type and shape are those of ``like``, by default the first operand."""
         base = operands[0] if like is None else like
         made = Value(changes.get("type", base.type), changes.get("shape", base.shape), op.name.lower())
         options = op.options() if options is None else options
@@ -105,25 +105,25 @@ class _Body:
         return self.op(LOGISTIC, self.op(ADD, a, b))
 
     def columns(self, rows: Value, first: int, like: Value, step: int | None = None) -> Value:
-        """Return the columns of [B,_], or of a step of [N,B,_], from ``first``, as many as ``like`` has."""
+        """Return columns of [B,_], or of a step of [N,B,_], from ``first``, as many as ``like`` has."""
         begin = (0, first) if step is None else (step, 0, first)
         size = (*(1,) * (step is not None), *(like.static_shape or ()))
         cut = self.op(SLICE, rows, *(constant(np.array(bound, np.int32)) for bound in (begin, size)), shape=size)
         return cut if step is None else self.reshape(cut, like.static_shape or ())
 
     def reshape(self, x: Value, shape: tuple[int, ...]) -> Value:
-        """Return a tensor in another shape."""
+        """Return a reshaped tensor."""
         return self.op(RESHAPE, x, constant(np.array(shape, np.int32)), options=ReshapeOptions(shape), shape=shape)
 
     def joined(self, rows: Sequence[Value]) -> Value:
-        """Return [1,B,U] one after another."""
+        """Concatenate rows [1,B,U]."""
         if len(rows) == 1:
             return rows[0]
         shape = (len(rows), *(rows[0].static_shape or ())[1:])
         return self.op(CONCATENATION, *rows, options=ConcatenationOptions(axis=0), shape=shape)
 
     def product(self, x: Value, gates: Sequence[LayerGate], *, bias: bool = True) -> Value:
-        """Return the products of gates with a state, and their constants added."""
+        """Return the gates' products with a state, plus their constants."""
         weights = constant(np.concatenate([gate.recurrent for gate in gates if gate.recurrent is not None]))
         rows = [constant(np.concatenate([gate.row for gate in gates]).astype(np.float32))] if bias else []
         shape = ((x.static_shape or ())[0], (weights.static_shape or ())[0])
@@ -155,7 +155,7 @@ def _body(layer: Layer, firsts: Sequence[int]) -> Callable[[_Body, Sequence[Valu
 
 
 def _step(body: _Body, layer: Layer, h: Value, products: Sequence[Value]) -> Value:
-    """Return the state after h; products: what the gates reset, update and new get from the sequence."""
+    """Return the state after h; products: the sequence's parts of the gates reset, update and new."""
     gates = [layer.gates[name] for name in _RECURRENT if name in layer.gates]
     recurrent = body.product(h, gates)
     parts = [body.columns(recurrent, layer.units * i, h) for i in range(len(gates))]

@@ -1,4 +1,4 @@
-"""A chain as one layer: the sequence that it runs over, its weights, and its first states."""
+"""Turns a chain into one layer: its sequence, weights, and initial states."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,9 +17,9 @@ _WITHOUT_STEPS = ("recurrent",)
 
 @dataclass(frozen=True, eq=False)
 class LayerGate:
-    """A gate of all steps alike.
+    """A gate, the same in all steps.
 
-    weights [units, depth] of what the sequence holds; None where it holds products, in columns from ``first``.
+    weights [units, depth] of the sequence; None if the sequence holds products, in columns from ``first``.
     recurrent [units, units] of h; None if h is not added. row [units]: the constant.
     """
 
@@ -31,7 +31,7 @@ class LayerGate:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A recurrent layer. h, c: the tensors of its first states, None for zeros; c is an LSTM's."""
+    """A recurrent layer. h, c: the tensors of its initial states, None for zeros; c is an LSTM's."""
 
     chain: Sequence[Cell]
     sequence: views.Sequence
@@ -46,7 +46,7 @@ class Layer:
 
     @property
     def batch(self) -> int:
-        """How many sequences it runs over at once."""
+        """The number of sequences it runs over at once."""
         return self.chain[0].batch
 
     @property
@@ -56,7 +56,7 @@ class Layer:
 
 
 def layer_of(links: Links, chain: Sequence[Cell]) -> Layer | None:
-    """Return the layer that a chain is; None where a step computes anything else than the others."""
+    """Return the layer that a chain computes; None if its steps differ."""
     sizes = {(cell.batch, cell.units) for cell in chain}
     found = gates_of(links, list(chain)) if len(sizes) == 1 else None
     if found is None:
@@ -81,7 +81,7 @@ def layer_of(links: Links, chain: Sequence[Cell]) -> Layer | None:
 
 
 def _sequence(links: Links, steps: Sequence[Gates], batch: int) -> views.Sequence | None:
-    """Return the sequence of which every step reads its own, and all are read, in order."""
+    """Return the sequence whose steps the chain reads one by one, completely and in order."""
     read = [
         {gate.step and (gate.step.sequence, gate.step.index) for gate in gates.values()} - {None} for gates in steps
     ]
@@ -101,7 +101,7 @@ def _sequence(links: Links, steps: Sequence[Gates], batch: int) -> views.Sequenc
 
 
 def _is_like(gate: Gate, other: Gate | None) -> bool:
-    """Return whether a gate computes what another does; it may leave out the product with an h of zeros."""
+    """Return whether two gates compute the same; the first may lack the product with a zero h."""
     if other is None or not np.array_equal(gate.row, other.row):
         return False
     if (gate.step is None) != (other.step is None) or (gate.weights is None) != (other.weights is None):
@@ -116,7 +116,7 @@ def _same(a: Array | None, b: Array | None) -> bool:
 
 
 def _may_lack(first: Gates, like: Gates) -> bool:
-    """Return whether nothing is added to the "new" gate of a first step of a GRU that has no "recurrent" one."""
+    """Return whether a GRU's first step without "recurrent" adds nothing to its "new" gate."""
     return "recurrent" not in like or "recurrent" in first or not like["recurrent"].row.any()
 
 
@@ -134,7 +134,7 @@ def _is_uniform(links: Links, layer: Layer) -> bool:
 
 
 def _with_weights(links: Links, layer: Layer) -> Layer | None:
-    """Return the layer with the weights of the products that its sequence holds, over the sequence before them."""
+    """Replace products in the sequence by their weights, and the sequence by the products' operand."""
     made = {name: _multiplied(links, layer, gate) for name, gate in layer.gates.items()}
     origins = {found[0] for found in made.values() if found is not None}
     if len(origins) != 1 or None in made.values():

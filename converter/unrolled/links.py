@@ -1,4 +1,4 @@
-"""A subgraph as patterns and walks see it: who makes a tensor, and who reads it."""
+"""A subgraph as patterns and walks see it: producers and consumers of tensors."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -15,7 +15,7 @@ _COMMUTATIVE = (ADD, MUL)
 class Links:
     """A subgraph with its links; ``litecl.interpreter.match.Graph`` describes the methods for patterns.
 
-    Variable tensors change while the model runs, so they have neither a producer nor a value here.
+    Variable tensors change at run time, so here they have neither producer nor value.
     """
 
     def __init__(self, graph: Subgraph) -> None:
@@ -39,19 +39,19 @@ class Links:
         return self._read.get(tensor, [])
 
     def operands(self, node: Node) -> Sequence[int | None]:
-        """Return what a node reads."""
+        """Return a node's operands."""
         return [None if t == ABSENT else t for t in node.inputs]
 
     def results(self, node: Node) -> Sequence[int]:
-        """Return what a node computes."""
+        """Return a node's results."""
         return node.outputs
 
     def is_a(self, node: Node, op: object) -> bool:
-        """Return whether a node is of an operator, in float32 and without a fused activation."""
+        """Return whether a node has this operator, in float32 and without fused activation."""
         return node.op is op and self.is_plain(node)
 
     def commutes(self, node: Node) -> bool:
-        """Return whether the operands of a node may change places."""
+        """Return whether a node's operands may be swapped."""
         return node.op in _COMMUTATIVE
 
     def value(self, tensor: int) -> Array | None:
@@ -60,25 +60,25 @@ class Links:
         return None if spec.is_variable or tensor in self._made else spec.data
 
     def is_plain(self, node: Node) -> bool:
-        """Return whether a node makes float32 numbers, and does nothing to them afterwards."""
+        """Return whether a node computes float32 numbers without fused activation."""
         activation = getattr(node.options, "fused_activation_function", ActivationFunctionType.NONE)
         return activation == ActivationFunctionType.NONE and all(map(self.is_float, node.outputs))
 
     def is_float(self, tensor: int) -> bool:
-        """Return whether a tensor holds float32 numbers."""
+        """Return whether a tensor is float32."""
         return self.graph.tensors[tensor].type == TensorType.FLOAT32
 
     def shape(self, tensor: int) -> Shape:
-        """Return the shape of a tensor; () where it is open, so that nothing fits it."""
+        """Return the shape of a tensor; () if it is open, so that nothing matches it."""
         spec = self.graph.tensors[tensor]
         return () if spec.shape is None or -1 in (spec.shape_signature or ()) else spec.shape
 
     def rows(self, tensor: int, width: int) -> int:
-        """Return how many rows of ``width`` numbers a tensor has; 0 where these are not its last dimension."""
+        """Return how many rows of ``width`` numbers a tensor has; 0 if its last dimension differs."""
         shape = self.shape(tensor)
         return int(np.prod(shape[:-1])) if shape and shape[-1] == width else 0
 
     def integers(self, tensor: int) -> list[int] | None:
-        """Return a constant of integers as a list."""
+        """Return an integer constant as a list."""
         data = self.value(tensor)
         return None if data is None or data.dtype.kind != "i" else [int(n) for n in data.reshape(-1)]

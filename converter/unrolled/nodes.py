@@ -23,7 +23,7 @@ _FLOAT32 = TensorType.FLOAT32
 
 
 def operands_of(layer: Layer) -> list[int]:
-    """Return the tensors that a layer reads: its sequence, and the first states that are not zeros."""
+    """Return the tensors that a layer reads: its sequence, and initial states other than zeros."""
     return list(dict.fromkeys(t for t in (layer.sequence.tensor, layer.h, layer.c) if t is not None))
 
 
@@ -33,7 +33,7 @@ def pays(layer: Layer) -> bool:
 
 
 def module_of(graph: Subgraph, layer: Layer, wanted: Sequence[Result], name: str) -> Module:
-    """Return a program from a layer's operands to the results that are wanted."""
+    """Return a program from a layer's operands to the wanted results."""
     operands = {t: Value(_FLOAT32, graph.tensors[t].static_shape, graph.tensors[t].name) for t in operands_of(layer)}
     function = Function(name, list(operands.values()), [])
     b = Builder(function, Node("", [], [Value(_FLOAT32, (layer.batch, layer.units), name)], {}, name))
@@ -64,7 +64,7 @@ def _lstm(b: Builder, layer: Layer, x: Value, h: Value, c: Value) -> Sequence[Va
 
 
 def _side_by_side(weights: Sequence[Array | None]) -> Array:
-    """Return matrices [units, depth] as one [depth, gates * units]."""
+    """Join matrices [units, depth] into one [depth, gates * units]."""
     return np.concatenate([part.T for part in weights if part is not None], axis=1)
 
 
@@ -89,7 +89,7 @@ _LAYERS: dict[str, Callable[[Builder, Layer, Value, Value, Value], Sequence[Valu
 
 @dataclass(frozen=True)
 class _Made:
-    """The results of a layer's nodes: the sequence of hidden states, the last of them, and an LSTM's last memory."""
+    """The results of a layer's nodes: the hidden states, the last of them, and an LSTM's last memory."""
 
     b: Builder
     layer: Layer
@@ -97,11 +97,11 @@ class _Made:
 
     @property
     def axis(self) -> int:
-        """That of time in the sequence."""
+        """The time axis of the sequence."""
         return 0 if self.layer.kind == "GRU" else self.layer.sequence.axis
 
     def result(self, result: Result, *, alone: bool) -> Value:
-        """Return a result. alone: no step but the last is wanted, so that none need be cut from the sequence."""
+        """Return a result. alone: only the last step is wanted, so none need be sliced from the sequence."""
         if isinstance(result, MemoryResult):
             value = self.values[2]
         elif isinstance(result, SequenceResult):

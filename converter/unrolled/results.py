@@ -1,4 +1,4 @@
-"""The tensors that a layer gives the rest of a model: steps, whole sequences of them, the last memory."""
+"""The tensors that a layer provides to the rest of a model: steps, whole sequences, the last memory."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -37,14 +37,14 @@ class MemoryResult(Result):
 
 @dataclass(frozen=True)
 class SequenceResult(Result):
-    """All hidden states, by time and sequence if ``axis`` is 0, by sequence and time if it is 1."""
+    """All hidden states: time comes first if ``axis`` is 0, batch if it is 1."""
 
     axis: int
     backwards: bool
 
 
 def results_of(links: Links, chain: Sequence[Cell]) -> Iterator[Result]:
-    """Yield the tensors that a layer can give in place of a chain."""
+    """Yield the tensors that a layer can provide in place of a chain."""
     for index, cell in enumerate(chain):
         yield StepResult(cell.h, links.shape(cell.h), index)
     last = chain[-1]
@@ -56,7 +56,7 @@ def results_of(links: Links, chain: Sequence[Cell]) -> Iterator[Result]:
 
 
 def _sequences(links: Links, chain: Sequence[Cell]) -> Iterator[SequenceResult]:
-    """Yield what joins the hidden states of all steps."""
+    """Yield the tensors that join the hidden states of all steps."""
     order = [cell.h for cell in chain]
     for node in {id(node): node for node in _readers(links, order[0])}.values():
         if node.op not in (CONCATENATION, PACK) or not links.is_plain(node) or len(node.inputs) != len(order):
@@ -68,7 +68,7 @@ def _sequences(links: Links, chain: Sequence[Cell]) -> Iterator[SequenceResult]:
 
 
 def _readers(links: Links, tensor: int) -> Iterator[Node]:
-    """Yield the nodes that read a tensor, under other shapes too."""
+    """Yield the nodes that read a tensor, also through reshapes."""
     for node in links.consumers(tensor):
         yield node
         if node.op is RESHAPE and root(links, node.outputs[0]) == tensor:
@@ -76,7 +76,7 @@ def _readers(links: Links, tensor: int) -> Iterator[Node]:
 
 
 def _axis(links: Links, node: Node, cell: Cell) -> int | None:
-    """Return the axis of time in the order of the elements that a node makes of hidden states."""
+    """Return the time axis in the element order of a node that joins hidden states."""
     shape = links.shape(node.inputs[0])
     if any(links.shape(t) != shape for t in node.inputs) or not links.shape(node.outputs[0]):
         return None
@@ -89,7 +89,7 @@ def _axis(links: Links, node: Node, cell: Cell) -> int | None:
 
 
 def _reordered(links: Links, found: SequenceResult, chain: Sequence[Cell]) -> Iterator[SequenceResult]:
-    """Yield what nodes make of a sequence by another shape, or by another order of time and batch."""
+    """Yield the sequence reshaped, or with time and batch swapped, as nodes compute it."""
     sizes = (len(chain), chain[0].batch)
     whole = (*(sizes if found.axis == 0 else sizes[::-1]), chain[0].units)
     for node in links.consumers(found.tensor):

@@ -1,4 +1,4 @@
-"""Puts operators and loops in the place of unrolled recurrent layers, in a finished model of any origin."""
+"""Replaces unrolled recurrent layers by operators and loops, in a finished model of any origin."""
 
 import itertools
 from collections.abc import Collection, Container, Sequence
@@ -20,21 +20,21 @@ from litecl.interpreter.ops.control import WHILE
 
 
 def roll_up(model: Model) -> tuple[Model, list[FusionRecord]]:
-    """Return the model with every unrolled LSTM, GRU and simple layer as one operator or loop, and what was done.
+    """Replace every unrolled LSTM, GRU and simple layer by one operator or loop; return the model and the replacements.
 
-    A chain of steps stays as it is unless every step is proved to compute the same, and nothing but hidden states and
-    the last memory is read outside. So does a short or narrow GRU, which would become slower (``gru.LEAST``).
+    A chain stays unless all its steps are proved to compute the same, and only hidden states and the last memory are
+    read outside. A short or narrow GRU stays too, since it would become slower (``gru.LEAST``).
     """
     records: list[FusionRecord] = []
     for index in range(len(model.subgraphs)):
-        while (found := _round(model, index))[1]:  # what one round makes may be the sequence of another layer
+        while (found := _round(model, index))[1]:  # a rolled-up layer may be the sequence of another one
             model = found[0]
             records += found[1]
     return (compact(model), records) if records else (model, records)
 
 
 def _round(model: Model, index: int) -> tuple[Model, list[FusionRecord]]:
-    """Return the model with all layers rolled up that a subgraph has as it is, and what was done."""
+    """Roll up all layers currently in a subgraph; return the model and the replacements."""
     graph = model.subgraphs[index]
     records: list[FusionRecord] = []
     links = Links(unfused(graph))
@@ -58,9 +58,7 @@ def _reads_variables(graph: Subgraph, layer: Layer) -> bool:
 
 
 def _needed(graph: Subgraph, operands: Sequence[int], given: Collection[int]) -> tuple[set[int], set[int]]:
-    """Return the tensors that the nodes make which a subgraph needs, some of which make operands, and what they read of
-    tensors given.
-    """
+    """Return the tensors of nodes needed for the outputs and ``operands``, and the ``given`` ones that are read."""
     read = {*graph.outputs, *operands}
     live: set[int] = set()
     for node in reversed(graph.nodes):
@@ -71,7 +69,7 @@ def _needed(graph: Subgraph, operands: Sequence[int], given: Collection[int]) ->
 
 
 def _acts(node: Node) -> bool:
-    """Return whether a node does more than to compute its results."""
+    """Return whether a node does more than compute its results."""
     return not isinstance(node.op, Op) or not node.op.pure or bool(node.op.states) or not node.outputs
 
 
@@ -83,9 +81,9 @@ def _rolled(
     live: Container[int],
     places: dict[int, int],
 ) -> Model:
-    """Return the model with a layer where the first step of its chain is, and without what nothing needs any more.
+    """Insert a layer at the first step of its chain, and drop dead nodes.
 
-    places: where the results of earlier layers are now; the layer's are added.
+    places: the present tensors of earlier layers' results; the layer's own are added.
     """
     graph = model.subgraphs[index]
     operands = [places.get(t, t) for t in operands_of(layer)]
@@ -117,7 +115,7 @@ def _lives(node: Node, live: Container[int]) -> bool:
 
 
 def _joined(graph: Subgraph, made: Subgraph, operands: Sequence[int]) -> tuple[list[TensorSpec], dict[int, int]]:
-    """Return the tensors of both, and the place of those of the made one, whose inputs are tensors of the graph."""
+    """Return the tensors of both graphs, and the new indices of the made one's, whose inputs are ``operands``."""
     tensors, place = list(graph.tensors), {ABSENT: ABSENT, **dict(zip(made.inputs, operands, strict=True))}
     names = {spec.name for spec in tensors}
     for number, spec in enumerate(made.tensors):
@@ -134,7 +132,7 @@ def _unique(name: str, names: set[str]) -> str:
 
 
 def _called(node: Node, offset: int) -> Node:
-    """Return a node whose subgraphs have come behind others."""
+    """Return a node with its subgraph indices moved by ``offset``."""
     if node.op is not WHILE:
         return node
     condition, body = node.options.cond_subgraph_index, node.options.body_subgraph_index

@@ -11,12 +11,12 @@ from litecl.interpreter.ops.binary import ADD
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat, TensorType
 
-_MOST = 8  # terms that are looked at
+_MOST = 8  # terms at most
 
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """x @ weights.T + bias, of rows x; weights [units, depth], bias [units]."""
+    """x @ weights.T + bias, for rows x; weights [units, depth], bias [units]."""
 
     x: int
     weights: Array
@@ -25,7 +25,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Sum:
-    """A sum of products, of parts of tensors that are no sums, and of a constant row."""
+    """A sum of products, of other parts of tensors, and of a constant row."""
 
     products: tuple[Product, ...]
     parts: tuple[Columns, ...]
@@ -33,7 +33,7 @@ class Sum:
 
 
 def sum_of(links: Links, tensor: int) -> Sum | None:
-    """Return what a tensor is the sum of; None where constants differ from row to row, or terms are many."""
+    """Return the terms of a tensor; None if constants differ between rows, or if there are too many terms."""
     pending, products, parts = [columns(links, tensor)], [], []
     row = np.zeros(pending[0].count)
     while pending:
@@ -57,7 +57,7 @@ def sum_of(links: Links, tensor: int) -> Sum | None:
 
 
 def product_of(links: Links, node: Node, view: Columns) -> Product | None:
-    """Return the product that columns of a FULLY_CONNECTED's result are."""
+    """Return the product that columns of a FULLY_CONNECTED's result hold."""
     if not links.is_a(node, FULLY_CONNECTED):
         return None
     x, matrix, *rest = node.inputs
@@ -76,7 +76,7 @@ def _is_float(data: Array | None) -> bool:
 
 
 def _fits(links: Links, node: Node) -> bool:
-    """Return whether every operand of an addition is a constant row, or has the rows of the result."""
+    """Return whether every operand of an addition is a constant, or has the rows of the result."""
     shape = links.shape(node.outputs[0])
     rows = links.rows(node.outputs[0], shape[-1]) if shape else 0
     return bool(rows) and all(
@@ -91,7 +91,7 @@ def _operand(links: Links, tensor: int, view: Columns) -> Columns:
 
 
 def _row(known: Array, view: Columns) -> Array | None:
-    """Return the columns of a constant, if all rows are equal."""
+    """Return columns of a constant, if all its rows are equal."""
     if known.dtype != np.float32:
         return None
     width = known.shape[-1] if known.ndim else 1

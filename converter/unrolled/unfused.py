@@ -1,4 +1,4 @@
-"""A graph to look for layers in, whose activations are nodes of their own."""
+"""A graph with separate activations, to search for layers."""
 
 from dataclasses import replace
 
@@ -10,7 +10,10 @@ from litecl.interpreter.schema import ActivationFunctionType
 
 
 def unfused(graph: Subgraph) -> Subgraph:
-    """Return a graph with a RELU after each sum that has one; tensors keep their numbers, the sums come behind them."""
+    """Return a graph with a separate RELU after each sum that fuses one.
+
+    Tensors keep their indices; the sums are appended.
+    """
     tensors, nodes = list(graph.tensors), list[Node]()
     for node in graph.nodes:
         activation = getattr(node.options, "fused_activation_function", None)

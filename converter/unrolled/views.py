@@ -1,4 +1,4 @@
-"""Columns and steps: which part of another tensor one holds."""
+"""Columns and steps: parts of another tensor that a tensor holds."""
 
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ SWAPPED = [1, 0, 2]
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns [first, first + count) of all rows of a tensor, whose last dimension is a row."""
+    """The columns [first, first + count) of all rows of a tensor; its last dimension is a row."""
 
     source: int
     first: int
@@ -27,7 +27,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Sequence:
-    """A tensor [T,B,F], axis 0, or [B,T,F], axis 1, of steps; backwards: the last step is the first."""
+    """A tensor of steps, [T,B,F] for axis 0 or [B,T,F] for axis 1; backwards: the last step comes first."""
 
     tensor: int
     axis: int
@@ -45,7 +45,7 @@ class Step:
 
 
 def columns(links: Links, tensor: int) -> Columns:
-    """Return the columns that a tensor holds of one further up, the rows in the same order."""
+    """Return the columns of an ancestor that a tensor holds, with rows in the same order."""
     shape = links.shape(tensor)
     found = Columns(tensor, 0, shape[-1] if shape else 0)
     while found.count and (further := _further(links, found)) is not None:
@@ -64,13 +64,13 @@ def _further(links: Links, found: Columns) -> Columns | None:
 
 
 def root(links: Links, tensor: int) -> int:
-    """Return the tensor that has the same rows, under another shape."""
+    """Return the ancestor with the same rows under another shape."""
     found = columns(links, tensor)
     return found.source if links.shape(found.source)[-1:] == (found.count,) else tensor
 
 
 def step_of(links: Links, found: Columns) -> Step | None:
-    """Return the step of a sequence that columns are a part of."""
+    """Return the step of a sequence that columns are part of."""
     box = box_of(links, found.source)
     if box is None or not links.is_float(found.source):
         return None
@@ -83,7 +83,7 @@ def step_of(links: Links, found: Columns) -> Step | None:
 
 
 def origin(links: Links, sequence: Sequence) -> Sequence:
-    """Return the sequence that one is reversed or transposed from."""
+    """Return the sequence before reversals and transpositions."""
     while (node := links.producer(sequence.tensor)) is not None:
         if node.op is REVERSE_V2 and links.integers(node.inputs[1]) == [sequence.axis]:
             sequence = Sequence(node.inputs[0], sequence.axis, not sequence.backwards)
@@ -97,7 +97,7 @@ def origin(links: Links, sequence: Sequence) -> Sequence:
 
 
 def axis_within(links: Links, source: int, outer: Sequence) -> int | None:
-    """Return the axis of time of a tensor [_,_,F] whose rows, in their order, are those of a sequence."""
+    """Return the time axis of a tensor [_,_,F] whose rows are those of a sequence, in order."""
     shape, steps = links.shape(source), links.shape(outer.tensor)
     if len(shape) != 3 or len(steps) != 3:
         return None
@@ -107,7 +107,7 @@ def axis_within(links: Links, source: int, outer: Sequence) -> int | None:
 
 
 def _axis_before(links: Links, node: Node, axis: int) -> int | None:
-    """Return the axis of time before a RESHAPE that only moves a dimension of 1."""
+    """Return the time axis before a RESHAPE that only moves a dimension of 1."""
     x, made = (links.shape(t) for t in (node.inputs[0], node.outputs[0]))
     moved = node.op is RESHAPE and len(x) == len(made) == 3 and x[2] == made[2] and x[:2] == made[1::-1]
     return 1 - axis if moved and 1 in x[:2] else None

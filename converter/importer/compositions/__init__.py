@@ -1,7 +1,7 @@
-"""Compositions of TensorFlow's operators for those that TFLite lacks, a file for each family.
+"""Compositions of TensorFlow operators for those that TFLite lacks, one file per family.
 
-One is a function of attributes and operands, as tensors that are being traced, that returns the results, or None where
-the operator as it is has a lowering.
+A composition is a function of attributes and operands (tensors being traced) that returns the results, or None if the
+operator has a lowering as it is.
 """
 
 from collections.abc import Mapping
@@ -45,6 +45,6 @@ _BY_TYPE = {TensorType.INT32: OF_INTEGERS, TensorType.INT64: OF_INT64}
 
 
 def composition_of(op: str, first: TensorType | None) -> Composition | None:
-    """Return the composition of an operator whose first operand is of a type, if there is one."""
+    """Return the composition of an operator whose first operand has this type, or None."""
     by_type = {} if first is None else _BY_TYPE.get(first, {})
     return by_type.get(op) or COMPOSITIONS.get(op)

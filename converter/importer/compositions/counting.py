@@ -10,7 +10,7 @@ from litecl.converter.importer.types import tf_type
 
 
 def _bincount(attrs: Mapping[str, Any], values: Any, size: Any, weights: Any) -> Any:
-    """Return the sums of weights by number, or whether a number is there; without either there is a lowering."""
+    """Sum weights by number, or return whether a number occurs; return None without either, as there is a lowering."""
     binary = bool(attrs.get("binary_output"))
     has_weights = weights.shape.rank is None or 0 not in weights.shape.as_list()
     if not (binary or has_weights):
@@ -29,7 +29,7 @@ def _bincount(attrs: Mapping[str, Any], values: Any, size: Any, weights: Any) ->
 
 
 def _ragged_bincount(attrs: Mapping[str, Any], splits: Any, values: Any, size: Any, weights: Any) -> Any:
-    """Return the sums of weights by row and number."""
+    """Sum weights by row and number."""
     size, rows = tf.reshape(int32(size), []), rows_of(int32(splits), tf.shape(values)[0])
     count, ids = tf.shape(splits)[0] - 1, int32(values)
     binary = bool(attrs["binary_output"])
@@ -53,7 +53,7 @@ def _clipped(counts: Any, binary: bool) -> Any:
 
 
 def _histogram(attrs: Mapping[str, Any], values: Any, ends: Any, count: Any) -> Any:
-    """Return how many values lie in each of some bins of equal width; what is beyond lies in the outermost."""
+    """Count values per equal-width bin, clamping outliers to the end bins."""
     values = tf.reshape(values, [-1])
     bins = tf.cast(count, values.dtype)
     places = tf.floor((values - ends[0]) / (ends[1] - ends[0]) * bins)
@@ -68,7 +68,7 @@ def _unique_with_counts(attrs: Mapping[str, Any], x: Any) -> Any:
 
 
 def _difference(attrs: Mapping[str, Any], x: Any, y: Any) -> Any:
-    """Return the elements of x that are not in y, and where they stand."""
+    """Return the elements of x that are not in y, and their positions."""
     places = tf.where(tf.logical_not(tf.reduce_any(x[:, None] == y[None], 1)))[:, 0]
     return tf.gather(x, places), tf.cast(places, tf_type(attrs["out_idx"]))
 
@@ -91,7 +91,7 @@ def _approximate_top_k(attrs: Mapping[str, Any], x: Any) -> Any:
 
 
 def _scattered(extreme: Any, combine: Any) -> Composition:
-    """Return the composition that keeps the extreme of an element and of all updates that have its place."""
+    """Return a composition that takes the extreme of each element and the updates at its place."""
 
     def compose(attrs: Mapping[str, Any], x: Any, indices: Any, updates: Any) -> Any:
         depth, shape = sizes(indices)[-1], dims(x)
@@ -100,7 +100,7 @@ def _scattered(extreme: Any, combine: Any) -> Composition:
         rows = tf.reduce_prod(tf.stack([1, *shape[:depth]]))
         flat = tf.concat([[-1], tf.stack([1, *shape[depth:]])[1:]], 0)
         found = tf.reshape(extreme(tf.reshape(updates, flat), places, rows), tf.shape(x))
-        # Without updates that are finite it is the lowest or the highest number, beyond which x may be infinite.
+        # Without finite updates this is the lowest or highest number, which an infinite x exceeds.
         is_empty = found == (x.dtype.min if combine is tf.maximum else x.dtype.max)
         return tf.where(is_empty, x, combine(x, found))
 
@@ -108,7 +108,7 @@ def _scattered(extreme: Any, combine: Any) -> Composition:
 
 
 def _running_log_sum(attrs: Mapping[str, Any], x: Any, axis: Any) -> Any:
-    """Return logarithms of running sums of exponentials, each of 1, 2, 4, ... neighbours from the one before."""
+    """Compute running log-sum-exps of 1, 2, 4, ... neighbours, each from the previous one."""
     place = int(known(axis, "axis")) % x.shape.rank
     size, reverse = x.shape[place], bool(attrs["reverse"])
     if size is None:
@@ -117,7 +117,7 @@ def _running_log_sum(attrs: Mapping[str, Any], x: Any, axis: Any) -> Any:
     step = 1
     while step < size:
         other = _shifted(x, place, step, reverse)
-        # Both may be the lowest number: their difference is 0 then, and no infinity is in it.
+        # Both may be the lowest number: then the difference is 0, without infinities.
         x = tf.maximum(x, other) + tf.math.log1p(tf.exp(-tf.abs(x - other)))
         step *= 2
     return x

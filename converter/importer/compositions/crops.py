@@ -1,4 +1,4 @@
-"""Gradients of CropAndResize: of the images that crops are taken from, and of the boxes."""
+"""Gradients of CropAndResize with respect to the images and the boxes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from litecl.converter.importer.compositions.kit import Composition, Unfit, dims,
 
 @dataclass(frozen=True)
 class _Along:
-    """Where the pixels of crops lie along one dimension: between ``low`` and ``high``, both [boxes, pixels].
+    """Where the pixels of crops are along one dimension: between ``low`` and ``high``, both [boxes, pixels].
 
-    share: how far from ``low``. inside: whether it is in the image. of_edges: how far a pixel moves with each edge of
-    its box.
+    share: distance from ``low``. inside: whether in the image. of_edges: how far a pixel moves with each edge of its
+    box.
     """
 
     low: Any
@@ -25,11 +25,11 @@ class _Along:
 
     @staticmethod
     def of(first: Any, second: Any, size: Any, count: int) -> "_Along":
-        """Return it for boxes from ``first`` to ``second`` of an image's size, of which ``count`` pixels are read."""
+        """Return the places of ``count`` pixels of boxes from ``first`` to ``second`` in an image of this size."""
         last = tf.cast(size - 1, tf.float32)
         step = tf.range(count, dtype=tf.float32) / (count - 1) if count > 1 else tf.constant([0.5])
         weights = ((1 - step) * last, step * last)
-        # Rounded as TensorFlow does: where a pixel is exactly on one of the image's, the slope depends on the last bit.
+        # Round like TensorFlow: if a pixel falls exactly on one of the image's, the slope depends on the last bit.
         if count > 1:
             scale = (second - first) * last / (count - 1)
             place = first[:, None] * last + tf.range(count, dtype=tf.float32) * scale[:, None]
@@ -47,7 +47,7 @@ def _places(boxes: Any, height: Any, width: Any, rows: int, columns: int) -> tup
 
 
 def _numbers(box_of: Any, y: Any, x: Any, height: Any, width: Any) -> Any:
-    """Return the numbers of pixels [boxes, rows, columns] among those of all images."""
+    """Return the indices of pixels [boxes, rows, columns] among the pixels of all images."""
     return (box_of[:, None, None] * height + y[:, :, None]) * width + x[:, None, :]
 
 

@@ -1,4 +1,4 @@
-"""Texts of frames, by connectionist temporal classification."""
+"""Decodes frames to text, by connectionist temporal classification."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from litecl.converter.importer.compositions.kit import Composition, dims, sizes
 
 
 def _greedy(attrs: Mapping[str, Any], logits: Any, lengths: Any) -> Any:
-    """Return the best class of every frame, of logits [T,B,C], but for blanks and (if merged) repetitions."""
+    """Return the best class per frame for logits [T,B,C], without blanks and (if merged) repetitions."""
     frames, batch, _ = dims(logits)
     classes = sizes(logits, 2)[0]
     best = tf.transpose(tf.argmax(logits, -1, tf.int32))

@@ -1,4 +1,4 @@
-"""Boxes of all classes, and those of them that do not overlap."""
+"""Non-maximum suppression over all classes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ def _combined_suppression(
     overlap: Any,
     threshold: Any,
 ) -> Any:
-    """Suppress in every class of every image, boxes [B,N,1 or C,4], and return the best of all classes."""
+    """Suppress in every class of every image, boxes [B,N,1 or C,4], and return the best over all classes."""
     most, wanted = int(known(per_class, "max_output_size_per_class")), int(known(total, "max_total_size"))
     classes, kinds = sizes(scores, 2)[0], sizes(boxes, 2)[0]
     batch, count, _ = dims(scores)

@@ -1,4 +1,4 @@
-"""Operators that put elements elsewhere, for static shapes: one GATHER, by what TensorFlow does to their numbers."""
+"""Operators that move elements, for static shapes: one GATHER, by applying TensorFlow's operator to element indices."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from litecl.interpreter.graph import Array
 
 
 def _matrix_diag(version: int) -> Composition:
-    """Return the composition for the diagonals that MATRIX_DIAG has no form of."""
+    """Return the composition for diagonals that MATRIX_DIAG doesn't support."""
 
     def compose(attrs: Mapping[str, Any], x: Any, k: Any, rows: Any, columns: Any, padding: Any) -> Any:
         first = known(k, "diagonal").reshape(-1)
@@ -76,7 +76,7 @@ def _volume_patches(attrs: Mapping[str, Any], x: Any) -> Any:
 
 
 def _moved(move: Any, x: Any, depth: int, padding: Any = 0) -> Any:
-    """Return ``x`` with its last ``depth`` dimensions moved as ``move`` does; ``padding`` is where it puts a 0."""
+    """Move the last ``depth`` dimensions of ``x`` like ``move`` does; ``padding`` replaces zeros it inserts."""
     if x.shape.rank is None:
         raise Unfit("the rank of its operands must be known")
     inner = sizes(x, x.shape.rank - depth)

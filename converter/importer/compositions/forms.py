@@ -1,4 +1,4 @@
-"""Operators that are others, of which TensorFlow has several forms: older ones, fused ones, with other operands."""
+"""Operators that are variants of others: older, fused, or with other operands."""
 
 import itertools
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ raw = tf.raw_ops
 
 
 def _offsets(attrs: Mapping[str, Any], axis: Any, *shapes: Any) -> Any:
-    """Return where each of some arrays begins if they are joined along an axis."""
+    """Return the offset of each array when joined along an axis."""
     along = tf.one_hot(int32(axis), dims(shapes[0])[0], dtype=shapes[0].dtype)
     return tf.unstack(tf.cumsum(tf.stack(shapes) * along, 0, exclusive=True), len(shapes))
 
@@ -58,7 +58,7 @@ def _pool_gradient(attrs: Mapping[str, Any], x: Any, y: Any, dy: Any, ksize: Any
 
 
 def _mirror_gradient(attrs: Mapping[str, Any], dy: Any, paddings: Any) -> Any:
-    """Add what mirrored borders got to the elements that they mirror, a dimension after the other."""
+    """Add the gradients of mirrored borders to the mirrored elements, one dimension after the other."""
     away = attrs["mode"] == "REFLECT"
     for axis, (before, after) in enumerate(known(paddings, "paddings").tolist()):
         size = dims(dy)[axis] - before - after
@@ -79,7 +79,7 @@ def _parts(before: int, size: Any, after: int) -> tuple[Any, Any, Any]:
 
 
 def _bits(attrs: Mapping[str, Any], x: Any) -> Any:
-    """Return how many bits are set, by a table of bytes."""
+    """Return the number of set bits, by a table of bytes."""
     count = {tf.int8: 1, tf.uint8: 1, tf.int16: 2, tf.int32: 4, tf.int64: 8}.get(x.dtype)
     if count is None:
         raise Unfit(f"it counts bits of {x.dtype.name}; cast to int32")
@@ -102,7 +102,7 @@ def _nudged(attrs: Mapping[str, Any], low: Any, high: Any) -> tuple[Any, Any]:
 
 
 def _rounding_gradient(attrs: Mapping[str, Any], dy: Any, x: Any, *given: Any) -> Any:
-    """Return what goes through within the range; what lies below and above goes to its ends."""
+    """Pass the gradient through within the range; sum it below and above for the range's ends."""
     ends = given or (tf.constant(attrs["min"], tf.float32), tf.constant(attrs["max"], tf.float32))
     low, high = _nudged(attrs, *ends)
     axes = list(range(x.shape.rank - ends[0].shape.rank))
@@ -122,7 +122,7 @@ def _unique_with_counts(attrs: Mapping[str, Any], x: Any, axis: Any) -> Any:
 
 
 def _kept_by_overlaps(attrs: Mapping[str, Any], overlaps: Any, scores: Any, most: Any, limit: Any, least: Any) -> Any:
-    """Return the boxes, from the best on, that overlap none before them by too much."""
+    """Return the boxes, best first, that don't overlap an earlier one too much."""
     order = tf.argsort(scores, direction="DESCENDING", stable=True)
     count, close = tf.shape(scores)[0], tf.gather(tf.gather(overlaps, order), order, axis=1) > limit
     good = tf.gather(scores, order) > least
@@ -138,7 +138,7 @@ def _kept_by_overlaps(attrs: Mapping[str, Any], overlaps: Any, scores: Any, most
 
 
 def _rounded_and_back(attrs: Mapping[str, Any], x: Any, low: Any, high: Any, bits: Any = None) -> Any:
-    """Round to the integers that the ends of a range allow, of one scale or one for each element along an axis."""
+    """Round to the integers that a range allows, with one scale, or one per element along an axis."""
     number = int(attrs["num_bits"]) if bits is None else int(known(bits, "number of bits"))
     signed, axis = bool(attrs["signed_input"]), int(attrs.get("axis", -1))
     last = 2 ** (number - 1) - 1 if signed else 2**number - 1
@@ -160,7 +160,7 @@ def _rounded_and_back(attrs: Mapping[str, Any], x: Any, low: Any, high: Any, bit
 
 
 def _part_replaced(attrs: Mapping[str, Any], x: Any, begin: Any, end: Any, strides: Any, value: Any) -> Any:
-    """Scatter a value to the places of a slice, which the same slice of the numbers of all elements tells."""
+    """Scatter a value to the places of a slice, found by slicing the element indices."""
     masks = {name: int(attrs[name]) for name in attrs if name.endswith("_mask")}
     numbers = tf.reshape(tf.range(tf.size(x)), tf.shape(x))
     places = raw.StridedSlice(input=numbers, begin=begin, end=end, strides=strides, **masks)

@@ -1,4 +1,4 @@
-"""Random numbers of a seed, as those of a key and a counter; records of examples, as those of newer operators."""
+"""Variants of random numbers by a seed, via key and counter; variants of example parsing, via newer operators."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ raw = tf.raw_ops
 
 
 def _of_key(op: Any) -> Composition:
-    """Return the numbers of the key and the counter that a seed has."""
+    """Return a composition that derives key and counter from a seed, and draws with these."""
 
     def compose(attrs: Mapping[str, Any], shape: Any, seed: Any, *limits: Any) -> Any:
         key, counter = raw.StatelessRandomGetKeyCounter(seed=seed)

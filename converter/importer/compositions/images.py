@@ -1,4 +1,4 @@
-"""Windows of images [N,H,W,C] whose places count, and images seen from elsewhere."""
+"""Pooling of images [N,H,W,C] with positions, and projective transforms."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from litecl.converter.importer.types import tf_type
 
 
 def _max_with_places(attrs: Mapping[str, Any], x: Any) -> Any:
-    """Return the maxima of windows, and the numbers of their elements in the image, or in all."""
+    """Return the maxima of windows, and their element indices in the image, or in all images."""
     (_, high, wide, _), (_, down, right, _) = attrs["ksize"], attrs["strides"]
     batch, height, width, channels = dims(x)
     rows, before_y, padding_y = _fit(attrs["padding"], height, high, down)
@@ -32,7 +32,7 @@ def _max_with_places(attrs: Mapping[str, Any], x: Any) -> Any:
 
 
 def _fit(padding: str, size: Any, window: int, stride: int) -> tuple[Any, Any, Any]:
-    """Return how many windows there are along an axis, and how much padding is before, and on both sides."""
+    """Return the number of windows along an axis, the padding before, and the padding on both sides."""
     if padding == "VALID":
         return (size - window + stride) // stride, 0, [0, 0]
     count = (size + stride - 1) // stride
@@ -42,7 +42,7 @@ def _fit(padding: str, size: Any, window: int, stride: int) -> tuple[Any, Any, A
 
 
 def _warped(attrs: Mapping[str, Any], images: Any, transforms: Any, size: Any, fill: Any = 0.0) -> Any:
-    """Return the images as projective transforms show them: row and column of where a pixel comes from."""
+    """Return projectively transformed images, by each pixel's source row and column."""
     batch, height, width, channels = dims(images)
     y = tf.cast(tf.range(size[0]), tf.float32)[:, None]
     x = tf.cast(tf.range(size[1]), tf.float32)[None]
@@ -73,7 +73,7 @@ def _warped(attrs: Mapping[str, Any], images: Any, transforms: Any, size: Any, f
 
 
 def _mapped(attrs: Mapping[str, Any], place: Any, size: Any) -> Any:
-    """Return where in an image of ``size`` pixels a place beyond its ends lies, by the way of filling it."""
+    """Map a place outside an image of ``size`` pixels into it, by the fill mode."""
     mode, count = attrs.get("fill_mode", "CONSTANT"), _float(size)
     if mode == "CONSTANT":
         return place
@@ -95,7 +95,7 @@ def _float(size: Any) -> Any:
 
 
 def _rounded(x: Any) -> Any:
-    """Return the nearest whole numbers, of two the one farther from 0."""
+    """Round to the nearest integer, ties away from 0."""
     return tf.sign(x) * tf.floor(tf.abs(x) + 0.5)
 
 

@@ -1,4 +1,4 @@
-"""Arithmetic on int32 and int64 that TFLite has for floats, or for int32, only."""
+"""Integer arithmetic (int32, int64) that TFLite has only for floats, or for int32."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ import tensorflow as tf
 from litecl.converter.importer.compositions.kit import Composition, Unfit, int32, known
 from litecl.converter.importer.types import tf_type
 
-_ROUNDS = 4  # each finds 23 more bits of a quotient
+_ROUNDS = 4  # each gives 23 more bits of the quotient
 _LARGEST_POWER = 16
 
 
@@ -44,7 +44,7 @@ def _power(attrs: Mapping[str, Any], x: Any, y: Any) -> Any:
 
 
 def _arg(extreme: Any) -> Composition:
-    """Return the composition that finds the first place of an extreme."""
+    """Return the composition that finds the first position of an extreme."""
 
     def compose(attrs: Mapping[str, Any], x: Any, axis: Any) -> Any:
         axis = int(known(axis, "axis"))
@@ -55,7 +55,7 @@ def _arg(extreme: Any) -> Composition:
 
 
 def _floor_division(attrs: Mapping[str, Any], x: Any, y: Any) -> Any:
-    """Return x without its remainder, a multiple of y, divided in floats until nothing is left."""
+    """Subtract the remainder, then divide in floats repeatedly until nothing is left."""
     rest = x - tf.math.floormod(x, y)
     result = tf.zeros_like(rest)
     for _ in range(_ROUNDS):
@@ -75,7 +75,7 @@ def _truncated_rest(attrs: Mapping[str, Any], x: Any, y: Any) -> Any:
 
 
 def _segment_sum(attrs: Mapping[str, Any], x: Any, ids: Any, count: Any) -> Any:
-    """Scatter rows, those of no segment beyond the end."""
+    """Scatter rows; those without a segment go past the end."""
     ids, count = int32(ids), tf.reshape(int32(count), [])
     places = tf.where(tf.logical_or(ids < 0, ids >= count), count, ids)[..., None]
     shape = tf.concat([[count + 1], tf.shape(x)[ids.shape.rank :]], 0)
@@ -83,9 +83,9 @@ def _segment_sum(attrs: Mapping[str, Any], x: Any, ids: Any, count: Any) -> Any:
 
 
 def _segments(reduce: Any, empty: int, empty_in_order: int) -> Composition:
-    """Return the reduction of each segment's rows, beside which those of all others are what changes nothing.
+    """Return a reduction per segment, with other segments' rows replaced by the neutral element.
 
-    empty, empty_in_order: what segments without rows have, where segments come in any order, or in theirs.
+    empty, empty_in_order: the results of empty segments if ids are unsorted, or sorted.
     """
 
     def compose(attrs: Mapping[str, Any], x: Any, ids: Any, count: Any = None) -> Any:
@@ -106,7 +106,7 @@ def _segments(reduce: Any, empty: int, empty_in_order: int) -> Composition:
 
 
 def _product(first: str, second: str) -> Composition:
-    """Return the product of matrices as a sum over their common dimension, set side by side."""
+    """Return the matrix product as a sum of broadcast products over the common dimension."""
 
     def compose(attrs: Mapping[str, Any], x: Any, y: Any) -> Any:
         x = tf.linalg.matrix_transpose(x) if attrs[first] else x
@@ -117,7 +117,7 @@ def _product(first: str, second: str) -> Composition:
 
 
 def _einsum(attrs: Mapping[str, Any], *operands: Any) -> Any:
-    """Return the sum of products that stand side by side, those of the result's labels first."""
+    """Sum broadcast products, with the result's labels first."""
     left, result = attrs["equation"].replace(" ", "").split("->")
     parts = left.split(",")
     if "." in left or any(len(set(part)) != len(part) for part in (*parts, result)):

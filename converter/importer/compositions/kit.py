@@ -1,4 +1,4 @@
-"""Common parts of compositions of all families."""
+"""Common parts of compositions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,11 +12,11 @@ Composition = Callable[..., Any]
 
 
 class Unfit(Exception):
-    """A form of an operator that its composition does not cover; the text says what is wrong."""
+    """An operator's form that its composition doesn't cover; the message says why."""
 
 
 def known(tensor: Any, what: str) -> Array:
-    """Return the value of an operand that must be constant."""
+    """Return the value of an operand. Raises Unfit if it isn't constant."""
     value = tf.get_static_value(tensor)
     if value is None:
         raise Unfit(f"its {what} must be constant at conversion, and is computed")
@@ -24,7 +24,7 @@ def known(tensor: Any, what: str) -> Array:
 
 
 def sizes(tensor: Any, first: int = 0) -> list[int]:
-    """Return the sizes of dimensions, from the ``first`` one on, which must be known."""
+    """Return the sizes of dimensions from ``first`` on. Raises Unfit if one is unknown."""
     shape = tensor.shape
     if shape.rank is None or None in shape.as_list()[first:]:
         raise Unfit("the shape of its operands must be known; give input_shapes")
@@ -32,24 +32,24 @@ def sizes(tensor: Any, first: int = 0) -> list[int]:
 
 
 def dims(tensor: Any) -> list[Any]:
-    """Return all sizes: numbers where they are known, else tensors."""
+    """Return all sizes, as numbers if known, else as tensors."""
     if tensor.shape.rank is None:
         raise Unfit("the rank of its operands must be known")
     return [tf.shape(tensor)[i] if d is None else d for i, d in enumerate(tensor.shape.as_list())]
 
 
 def int32(tensor: Any) -> Any:
-    """Return indices or sizes in the type that TFLite computes them in."""
+    """Return indices or sizes as int32, as TFLite computes them."""
     return tf.cast(tensor, tf.int32)
 
 
 def rows_of(splits: Any, count: Any) -> Any:
-    """Return for each of ``count`` elements the number of its row, given where rows begin and the last one ends."""
+    """Return the row of each of ``count`` elements, given where rows begin and where the last one ends."""
     begins = splits[1:-1, None]
     marks = tf.scatter_nd(begins, tf.ones_like(begins[:, 0]), [count + 1])
     return tf.cumsum(marks)[:count]
 
 
 def splits_of(lengths: Any) -> Any:
-    """Return where rows of such lengths begin, and the last one ends."""
+    """Return where rows of these lengths begin, and where the last one ends."""
     return tf.concat([tf.zeros([1], tf.int32), tf.cumsum(lengths)], 0)

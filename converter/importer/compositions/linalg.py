@@ -1,4 +1,4 @@
-"""Linear equations: elimination in a loop over columns, of matrices [..., n, n]."""
+"""Linear equations for matrices [..., n, n]: elimination in a loop over columns."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from litecl.converter.importer.compositions.kit import Composition, Unfit, dims
 
 
 def _eliminated(a: Any, b: Any) -> tuple[Any, Any, Any]:
-    """Return a^-1 b, the logarithm of |a|'s magnitude and its sign, by Gauss and Jordan with the largest pivots.
+    """Return a^-1 b, and logarithm and sign of a's determinant, by Gauss-Jordan elimination with partial pivoting.
 
     a: [B,n,n]. b: [B,n,m].
     """
@@ -82,7 +82,7 @@ def _determinant(attrs: Mapping[str, Any], a: Any) -> Any:
 
 
 def _cholesky(attrs: Mapping[str, Any], a: Any) -> Any:
-    """Return the lower triangle whose product with its transpose is the matrix, a column a step."""
+    """Return the lower triangle whose product with its transpose is the matrix, one column per step."""
     batch = _as_batch(a)
     size = dims(batch)[1]
     rows = tf.range(size)[None]

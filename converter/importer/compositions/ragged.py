@@ -1,4 +1,4 @@
-"""Ragged tensors: values one after the other, and where their rows begin."""
+"""Ragged tensors: concatenated values, and where their rows begin."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from litecl.converter.importer.types import tf_type
 
 
 def _to_tensor(attrs: Mapping[str, Any], shape: Any, values: Any, default: Any, *partitions: Any) -> Any:
-    """Return values at their places in a dense tensor, the default at others."""
+    """Place values in a dense tensor filled with the default."""
     first, rowids = _partitioned(attrs["row_partition_types"], [int32(p) for p in partitions], values)
     sizes: list[Any] = [first]
     places: Any = None
@@ -35,7 +35,7 @@ def _to_tensor(attrs: Mapping[str, Any], shape: Any, values: Any, default: Any, 
 
 
 def _partitioned(types: Sequence[str], partitions: Sequence[Any], values: Any) -> tuple[Any, list[Any]]:
-    """Return the number of rows of the outermost dimension, and of every partition the row of each element."""
+    """Return the outermost number of rows, and for every partition the row of each element."""
     if types[0] == "FIRST_DIM_SIZE":
         first, rest = partitions[0], partitions[1:]
     elif types[0] == "ROW_SPLITS":
@@ -56,7 +56,7 @@ def _partitioned(types: Sequence[str], partitions: Sequence[Any], values: Any) -
 
 
 def _wanted(shape: Any, sizes: list[Any]) -> list[Any]:
-    """Return the sizes that an operand asks for, where it does; it may be longer, or -1."""
+    """Return the sizes that an operand asks for, else the actual ones; it may be longer, or contain -1."""
     if shape.shape.rank == 0:
         return sizes
     asked = tf.unstack(int32(shape))[: len(sizes)]
@@ -64,7 +64,7 @@ def _wanted(shape: Any, sizes: list[Any]) -> list[Any]:
 
 
 def _range(attrs: Mapping[str, Any], starts: Any, limits: Any, deltas: Any) -> Any:
-    """Return the numbers of several ranges one after the other, and where each begins."""
+    """Return the numbers of several ranges, concatenated, and where each begins."""
     given = [x if x.shape.rank == 1 else tf.reshape(x, [1]) for x in (starts, limits, deltas)]
     rows = tf.zeros_like(given[0]) + tf.zeros_like(given[1]) + tf.zeros_like(given[2])
     starts, limits, deltas = (x + rows for x in given)
@@ -82,7 +82,7 @@ def _range(attrs: Mapping[str, Any], starts: Any, limits: Any, deltas: Any) -> A
 
 
 def _gather(attrs: Mapping[str, Any], *operands: Any) -> Any:
-    """Return chosen rows: where each begins, level by level, and the values of the innermost."""
+    """Return the selected rows: where each begins, level by level, and the innermost values."""
     *splits, values, indices = operands
     if indices.shape.rank != 1:
         raise Unfit("its indices are no vector; gather by a flat one")

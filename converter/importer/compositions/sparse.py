@@ -1,4 +1,4 @@
-"""Sparse tensors: indices [n, rank] of elements, these, and a dense shape."""
+"""Sparse tensors: indices [n, rank] of elements, their values, and a dense shape."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from litecl.converter.importer.compositions.kit import Composition, Unfit, int32
 
 
 def _matmul(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any, dense: Any) -> Any:
-    """Return the sum of the dense matrix's rows, times elements, by the elements' rows."""
+    """Scale the dense matrix's rows by the elements, and sum them by the elements' rows."""
     places = int32(indices)
     rows, columns = (places[:, 1], places[:, 0]) if attrs["adjoint_a"] else (places[:, 0], places[:, 1])
     dense = tf.transpose(dense) if attrs["adjoint_b"] else dense
@@ -23,7 +23,7 @@ def _reduce_sum(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any,
 
 
 def _linear(indices: Any, shape: Any) -> Any:
-    """Return the numbers of elements in the order of rows."""
+    """Return the row-major indices of elements."""
     place = tf.zeros_like(indices[:, 0])
     for dimension in range(sizes(indices, 1)[0]):
         place = place * shape[dimension] + indices[:, dimension]
@@ -31,7 +31,7 @@ def _linear(indices: Any, shape: Any) -> Any:
 
 
 def _reorder(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any) -> Any:
-    """Sort by one dimension after the other, the last one first: numbers of elements may be too large for int32."""
+    """Sort by one dimension after the other, last one first: flat indices may exceed int32."""
     order = tf.range(tf.shape(indices)[0])
     for dimension in reversed(range(sizes(indices, 1)[0])):
         keys = tf.gather(int32(indices[:, dimension]), order)
@@ -51,7 +51,7 @@ def _reshape(attrs: Mapping[str, Any], indices: Any, shape: Any, target: Any) ->
 
 
 def _segments(combine: str) -> Composition:
-    """Return the sum, mean or sum over root of the count of the rows that each segment names."""
+    """Return the sum, mean, or sum over the root of the count, of each segment's rows."""
 
     def compose(attrs: Mapping[str, Any], data: Any, indices: Any, ids: Any, count: Any = None) -> Any:
         rows, ids = tf.gather(data, indices), int32(ids)
@@ -68,7 +68,7 @@ def _segments(combine: str) -> Composition:
 
 
 def _fill_empty_rows(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any, default: Any) -> Any:
-    """Put a default into the first column of rows without elements."""
+    """Put the default into the first column of empty rows."""
     rows, count = int32(indices[:, 0]), tf.shape(indices)[0]
     lengths = tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, int32(shape[0]))
     is_empty = lengths == 0
@@ -83,7 +83,7 @@ def _fill_empty_rows(attrs: Mapping[str, Any], indices: Any, values: Any, shape:
 
 
 def _dense(attrs: Mapping[str, Any], indices: Any, shape: Any, values: Any, default: Any) -> Any:
-    """Return elements of types that SPARSE_TO_DENSE lacks at their places, by the numbers of these."""
+    """Place elements of types that SPARSE_TO_DENSE lacks, by scattering their indices."""
     if values.dtype in (tf.float32, tf.int32, tf.int64, tf.int8, tf.uint8):
         return None
     if indices.shape.rank != 2 or values.shape.rank != 1:
@@ -95,7 +95,7 @@ def _dense(attrs: Mapping[str, Any], indices: Any, shape: Any, values: Any, defa
 
 
 def _segments_gradient(combine: str) -> Composition:
-    """Return what the rows that each segment has combined get of its gradient."""
+    """Return the gradient of the rows combined in each segment."""
 
     def compose(attrs: Mapping[str, Any], dy: Any, indices: Any, ids: Any, count: Any) -> Any:
         ids = int32(ids)
@@ -113,7 +113,7 @@ def _filled_gradient(attrs: Mapping[str, Any], places: Any, dy: Any) -> Any:
 
 
 def _counted(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any, size: Any, weights: Any) -> Any:
-    """Return the sums of weights by number, of a vector or of the rows of a matrix."""
+    """Sum weights by number, for a vector or for each row of a matrix."""
     rank, size, ids = sizes(shape)[0], tf.reshape(int32(size), []), int32(values)
     binary = bool(attrs["binary_output"])
     if binary or 0 in weights.shape.as_list():
@@ -127,12 +127,12 @@ def _counted(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any, si
 
 
 def _placed(indices: Any, shape: Any) -> Any:
-    """Return the numbers of elements, as int32."""
+    """Return the row-major indices of elements as int32."""
     return _linear(int32(indices), int32(shape))
 
 
 def _added(attrs: Mapping[str, Any], a: Any, x: Any, shape: Any, b: Any, y: Any, other: Any, least: Any) -> Any:
-    """Return the sums of elements of both, in order, but for those whose magnitude is too small."""
+    """Return the sums of both tensors' elements, in order, without those of too small magnitude."""
     places, ids = tf.unique(tf.concat([_placed(a, shape), _placed(b, shape)], 0))
     total = tf.math.unsorted_segment_sum(tf.concat([x, y], 0), ids, tf.shape(places)[0])
     kept = tf.where(tf.abs(total) >= least)[:, 0]
@@ -142,7 +142,7 @@ def _added(attrs: Mapping[str, Any], a: Any, x: Any, shape: Any, b: Any, y: Any,
 
 
 def _unplaced(places: Any, shape: Any) -> Any:
-    """Return the indices of elements of such numbers."""
+    """Return the indices of elements, given their row-major indices."""
     columns, rest = [], places
     for dimension in reversed(range(sizes(shape)[0])):
         size = int32(shape[dimension])
@@ -152,7 +152,7 @@ def _unplaced(places: Any, shape: Any) -> Any:
 
 
 def _both(extreme: Any) -> Composition:
-    """Return the composition of the extremes of two sparse tensors, which are 0 where they have no element."""
+    """Return a composition for the extremes of two sparse tensors; missing elements are 0."""
 
     def compose(attrs: Mapping[str, Any], a: Any, x: Any, shape: Any, b: Any, y: Any, other: Any) -> Any:
         places, ids = tf.unique(tf.concat([_placed(a, shape), _placed(b, shape)], 0))
@@ -166,7 +166,7 @@ def _both(extreme: Any) -> Composition:
 
 
 def _with_dense(function: Any) -> Composition:
-    """Return the function of each element and the dense element at its place, which may be broadcast."""
+    """Return a function of each element and the dense element at its place, which may be broadcast."""
 
     def compose(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any, dense: Any) -> Any:
         whole = tf.broadcast_to(dense, int32(shape))
@@ -196,7 +196,7 @@ def _sliced(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any, sta
 
 
 def _softmax(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any) -> Any:
-    """Return shares of the exponentials of the elements of a row."""
+    """Return the softmax over the elements of each row."""
     rows, ids = tf.unique(_linear(int32(indices[:, :-1]), int32(shape[:-1])))
     count = tf.shape(rows)[0]
     parts = tf.exp(values - tf.gather(tf.math.unsorted_segment_max(values, ids, count), ids))
@@ -204,7 +204,7 @@ def _softmax(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any) ->
 
 
 def _reduce_max(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any, axes: Any) -> Any:
-    """Return the largest elements, and 0 where there is none."""
+    """Return the largest elements, or 0 if there are none."""
     places, count = _placed(indices, shape), tf.reduce_prod(int32(shape))
     keep = bool(attrs["keep_dims"])
     largest = tf.reshape(tf.math.unsorted_segment_max(values, places, count), int32(shape))

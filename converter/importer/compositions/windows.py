@@ -1,6 +1,6 @@
-"""Gradients of what looks at windows of arrays [N, ..., C]: volumes pooled and convolved, dilations, maxima of maxima.
+"""Gradients of windowed operators on arrays [N, ..., C]: 3-D pooling and convolution, dilation, second-order maxima.
 
-Each element of a window is a slice of the whole, with steps: a tap.
+Each element of a window, a tap, is a strided slice of the whole.
 """
 
 import itertools
@@ -18,9 +18,9 @@ _Tap = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows over the inner dimensions of an array: for each of these, in order.
+    """Windows over the inner dimensions of an array, with one number per dimension.
 
-    rates: the distance of a window's elements. before: the elements that are padded in front. counts: of windows.
+    rates: distances between a window's elements. before: padding in front. counts: numbers of windows.
     """
 
     sizes: _Tap
@@ -32,7 +32,7 @@ class Windows:
 
     @staticmethod
     def over(attrs: Mapping[str, Any], dims: Sequence[int], extent: Sequence[int]) -> "Windows":
-        """Return those over dimensions of known sizes, by an operator's attributes."""
+        """Return the windows over dimensions of known sizes, by an operator's attributes."""
         if attrs["padding"] not in ("SAME", "VALID") or not str(attrs.get("data_format", "NHWC")).endswith("C"):
             raise Unfit("it is converted with channels last, and SAME or VALID padding")
         steps = tuple(int(step) for step in attrs["strides"][1:-1])
@@ -46,7 +46,7 @@ class Windows:
         return Windows(tuple(dims), tuple(extent), steps, rates, tuple(before), tuple(counts))
 
     def taps(self) -> Iterator[_Tap]:
-        """Return the places in a window, row by row."""
+        """Yield the places in a window, row by row."""
         return itertools.product(*map(range, self.extent))
 
     @property
@@ -56,7 +56,7 @@ class Windows:
         return [max(r, size + first) for r, size, first in zip(reach, self.sizes, self.before, strict=True)]
 
     def padded(self, x: Any, fill: Any) -> Any:
-        """Return an array with a border, as large as windows reach."""
+        """Return an array padded as far as windows reach."""
         pads = [(f, p - f - n) for f, p, n in zip(self.before, self._padded, self.sizes, strict=True)]
         return tf.pad(x, [(0, 0), *pads, (0, 0)], constant_values=fill)
 
@@ -66,14 +66,14 @@ class Windows:
         return tuple(map(slice, begins, ends, self.steps))
 
     def at(self, padded: Any, tap: _Tap) -> Any:
-        """Return a tap of all windows."""
+        """Return one tap of all windows."""
         return padded[(slice(None), *self._slices(tap))]
 
     def back(self, part: Any, tap: _Tap) -> Any:
-        """Return what a tap of all windows gives to the padded array: zeros are put between its elements."""
+        """Scatter one tap of all windows back to the padded array, with zeros between."""
         shape = tf.concat([tf.shape(part)[:1], self._padded, tf.shape(part)[-1:]], 0)
         slices = self._slices(tap)
-        every = 1 | 1 << len(slices) + 1  # the first and the last dimension are taken whole
+        every = 1 | 1 << len(slices) + 1  # the first and the last dimension are whole
         return tf.raw_ops.StridedSliceGrad(
             shape=shape,
             begin=[0, *(s.start for s in slices), 0],
@@ -85,13 +85,13 @@ class Windows:
         )
 
     def cropped(self, padded: Any) -> Any:
-        """Return an array without its border."""
+        """Return an array without its padding."""
         inner = [slice(first, first + size) for first, size in zip(self.before, self.sizes, strict=True)]
         return padded[(slice(None), *inner)]
 
 
 def _firsts(windows: Windows, scores: Sequence[Any], best: Any) -> list[Any]:
-    """Return for every tap where it is the first one with the best score of its window."""
+    """Return for every tap whether it is the first with the best score of its window."""
     free, found = tf.ones_like(best, tf.bool), []
     for score in scores:
         found.append(tf.logical_and(free, score == best))
@@ -100,7 +100,7 @@ def _firsts(windows: Windows, scores: Sequence[Any], best: Any) -> list[Any]:
 
 
 def _pool(attrs: Mapping[str, Any], x: Any, ksize: Any = None, strides: Any = None) -> tuple[Windows, list[Any]]:
-    """Return the windows of maximum pooling over an image, and their taps."""
+    """Return the windows of max pooling over an image, and their taps."""
     ksize = attrs["ksize"] if ksize is None else known(ksize, "size").tolist()
     attrs = {**attrs, "strides": attrs["strides"] if strides is None else known(strides, "strides").tolist()}
     if ksize[-1] != 1 or ksize[0] != 1:
@@ -122,7 +122,7 @@ def _maximum_gradient(attrs: Mapping[str, Any], x: Any, y: Any, dy: Any, *window
 
 
 def _maximum_gradient_gradient(attrs: Mapping[str, Any], x: Any, y: Any, dx: Any, *window: Any) -> Any:
-    """Return of what each element would give the one that is the largest of its window."""
+    """Return, for each window, the gradient of its largest element."""
     windows, taps = _pool(attrs, x, *window)
     padded, zero = windows.padded(dx, 0), tf.zeros([], dx.dtype)
     firsts = zip(_firsts(windows, taps, y), windows.taps(), strict=True)
@@ -142,7 +142,7 @@ def _mean_gradient(attrs: Mapping[str, Any], shape: Any, dy: Any) -> Any:
 
 
 def _placed_gradient(attrs: Mapping[str, Any], x: Any, dy: Any, places: Any) -> Any:
-    """Give what each maximum gets to its place in the image, or in all images."""
+    """Scatter each maximum's gradient to its place in the image, or in all images."""
     size = tf.size(x)
     flat = tf.reshape(int32(places), [tf.shape(dy)[0], -1])
     if not attrs["include_batch_in_index"]:

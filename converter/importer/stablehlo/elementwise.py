@@ -1,4 +1,4 @@
-"""Operators on single elements."""
+"""Elementwise operators."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,17 +9,17 @@ from litecl.converter.importer.stablehlo.values import Rule, Spread, element_typ
 
 
 def _each(function: Callable[..., Any]) -> Rule:
-    """Return the rule of a function of single elements."""
+    """Return the rule for an elementwise function."""
     return _with(lambda op: function)
 
 
 def _with(choose: Callable[[Any], Callable[..., Any]]) -> Rule:
-    """Return the rule of a function that an operation's attributes choose."""
+    """Return the rule for an elementwise function that the operation's attributes choose."""
 
     def rule(op: Any, *operands: Any) -> Any:
         made = choose(op)(*(operand.value if isinstance(operand, Spread) else operand for operand in operands))
         spread = [operand for operand in operands if isinstance(operand, Spread)]
-        # Numbers beside tensors are operands of clamp and select.
+        # clamp and select take scalars beside tensors.
         rank = op.results[0].type.rank
         all_spread = all(isinstance(operand, Spread) or operand.shape.rank < rank for operand in operands)
         return Spread(made, spread[0].shape) if spread and all_spread else made
@@ -28,7 +28,7 @@ def _with(choose: Callable[[Any], Callable[..., Any]]) -> Rule:
 
 
 def _either(logical: Callable[..., Any], bitwise: Callable[..., Any]) -> Rule:
-    """Return the rule of an operator that means two things, of booleans and of integers."""
+    """Return the rule for an operator that differs between booleans and integers."""
     return _each(lambda *x: logical(*x) if x[0].dtype == tf.bool else bitwise(*x))
 
 
@@ -56,7 +56,7 @@ def _round_away(x: Any) -> Any:
 
 
 def _shift_right(x: Any, by: Any) -> Any:
-    """Shift zeros in."""
+    """Shift right, filling with zeros."""
     if x.dtype.is_unsigned:
         return tf.bitwise.right_shift(x, by)
     unsigned = tf.as_dtype(f"u{x.dtype.name}")

@@ -1,4 +1,4 @@
-"""Operators that take or put elements at computed places."""
+"""Operators that read or write elements at computed places."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ _MOST_SLICED = 5  # dimensions of LiteRT's SLICE
 
 
 def _clamped(starts: Sequence[Any], x: Any, sizes: Sequence[Any]) -> Any:
-    """Return where a slice of x begins, moved so that it lies within. sizes: of the slice, numbers or tensors."""
+    """Return a slice's begin in x, moved so that the slice is inside. sizes: of the slice, numbers or tensors."""
     begins = []
     for axis, (start, length, size) in enumerate(zip(starts, x.shape, sizes, strict=True)):
         begin = tf.get_static_value(start)
@@ -49,7 +49,7 @@ def _dynamic_gather(op: Any, x: Any, indices: Any, sizes: Any) -> Any:
 
 
 def _gathered(op: Any, x: Any, indices: Any, sizes: Sequence[Any]) -> Any:
-    """Return slices. sizes: of dimensions, as tensors where they are not known."""
+    """Gather slices. sizes: of their dimensions, as tensors if unknown."""
     from jaxlib.mlir.dialects import stablehlo
 
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
@@ -67,7 +67,7 @@ def _gathered(op: Any, x: Any, indices: Any, sizes: Sequence[Any]) -> Any:
         raise NotImplementedError("takes slices of a size that is computed")
     if any(sizes[i] is not x.shape[i] and sizes[i] != x.shape[i] for i in rest):
         x = tf.slice(x, [0] * x.shape.rank, [sizes[i] if i in rest else -1 for i in range(x.shape.rank)])
-    if x.dtype == tf.uint32:  # of which LiteRT has no GATHER_ND
+    if x.dtype == tf.uint32:  # LiteRT has no GATHER_ND for it
         return tf.bitcast(_gathered(op, tf.bitcast(x, tf.int32), indices, sizes), x.dtype)
     last = tf.stack([tf.cast(size - sizes[i], places.dtype) for i, size in enumerate(sizes_of(x)) if i in told])
     last = tf.gather(last, [sorted(told).index(i) for i in told])
@@ -80,7 +80,7 @@ def _gathered(op: Any, x: Any, indices: Any, sizes: Sequence[Any]) -> Any:
 
 
 def _boxes(places: Any, extents: Sequence[tuple[int, int]]) -> Any:
-    """Return the places of all elements of boxes, given the first: one more dimension for each extent of the box."""
+    """Return the places of all elements of boxes, given the first ones: adds a dimension per extent."""
     count = places.shape[-1]
     for column, size in extents:
         steps = np.zeros((size, count), places.dtype.as_numpy_dtype)
@@ -90,7 +90,7 @@ def _boxes(places: Any, extents: Sequence[tuple[int, int]]) -> Any:
 
 
 def _places(indices: Any, axis: int, batch: Sequence[int]) -> Any:
-    """Return indices with their vectors along the last dimension, in front of them those of batches."""
+    """Return indices with their vectors along the last dimension, after the batches' indices."""
     if axis == indices.shape.rank:
         indices = tf.expand_dims(indices, -1)
     if indices.dtype not in (tf.int32, tf.int64):  # no operator takes other indices
@@ -126,7 +126,7 @@ _SCATTERS: Mapping[tuple[str, ...], Callable[[Any, Any, Any], Any]] = {
 
 
 def _scatter(op: Any, *operands: Any) -> Any:
-    """Write slices, but for those that do not lie within the operand as a whole."""
+    """Write slices, except those that are partly outside the operand."""
     from jaxlib.mlir.dialects import stablehlo
 
     block, kind = op.regions[0].blocks[0], body_of(op)
@@ -152,7 +152,7 @@ def _scatter(op: Any, *operands: Any) -> Any:
 
 
 def _written(x: Any, places: Any, values: Any, extents: Sequence[tuple[int, int]], kind: tuple[str, ...]) -> Any:
-    """Write boxes, of which ``places`` are the first elements; see ``_boxes``."""
+    """Write boxes; ``places`` are their first elements (see ``_boxes``)."""
     depth = places.shape[-1]
     lengths = [dict(extents).get(i, 1) for i in range(depth)]
     sizes = tf.shape(x, places.dtype) if None in x.shape[:depth] else tf.constant(list(x.shape[:depth]), places.dtype)
@@ -163,7 +163,7 @@ def _written(x: Any, places: Any, values: Any, extents: Sequence[tuple[int, int]
     certain = tf.get_static_value(inside)
     if certain is not None and certain.all():
         return _SCATTERS[kind](x, _boxes(places, extents), values)
-    # What lies outside goes to one more row, which is cut off.
+    # Writes outside go to an extra row, which is cut off.
     outside = tf.concat([sizes[:1], tf.zeros([depth - 1], places.dtype)], 0)
     for _ in range(len(extents) + 1):
         inside = tf.expand_dims(inside, -1)
@@ -175,7 +175,7 @@ def _written(x: Any, places: Any, values: Any, extents: Sequence[tuple[int, int]
 def _one_by_one(
     x: Any, places: Any, values: Any, lengths: list[int], inside: Any, combined: Callable[[Any, Any], Any]
 ) -> Any:
-    """Write boxes in turn, each where it is: several may write to one place."""
+    """Write boxes one by one, since several may write to one place."""
     count, depth = places.shape[:-1].num_elements(), places.shape[-1]
     if count is None or not x.shape.is_fully_defined():
         raise NotImplementedError("writes in an unknown number of places: give every dimension a size")

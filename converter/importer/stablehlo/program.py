@@ -1,6 +1,6 @@
-"""JAX models: the StableHLO that ``jax2tf`` puts into a graph, as TensorFlow's operators.
+"""JAX models: converts the StableHLO that ``jax2tf`` puts into a graph to TensorFlow operators.
 
-An XlaCallModule holds a portable program. jaxlib reads it; each of its operators is then traced as one of TensorFlow's.
+An XlaCallModule holds a portable program. jaxlib parses it; each operator is then traced as a TensorFlow operator.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _COMPOSITES = {"chlo.erf": tf.math.erf}
 
 
 def expand_stablehlo(module: Module) -> None:
-    """Make calls of functions of TensorFlow's operators of all such nodes. Raises ConversionError that names one."""
+    """Turn all such nodes into calls of functions of TensorFlow operators. Raises ConversionError that names a node."""
     functions: Sequence[Function] = (module.main, *module.functions.values())
     for node in [node for function in functions for node in function.nodes if node.op == "XlaCallModule"]:
         part = _traced(node)
@@ -45,7 +45,7 @@ def _traced(node: Node) -> Module:
 
 
 class _Program:
-    """The functions of one module, which are traced when they are called."""
+    """The functions of one module, traced when called."""
 
     def __init__(self, node: Node) -> None:
         try:
@@ -55,7 +55,7 @@ class _Program:
             raise ConversionError(f"{node} is a JAX program, which needs jaxlib: pip install jaxlib") from error
         self._node = node
         self._context = ir.Context()
-        sdy.register_dialect(self._context)  # how a program is spread over devices, which says nothing here
+        sdy.register_dialect(self._context)  # how a program is sharded over devices, irrelevant here
         content = node.attrs["module"].encode("utf-8", "surrogateescape")
         try:
             self._module = stablehlo.deserialize_portable_artifact(self._context, content)
@@ -66,14 +66,14 @@ class _Program:
     def main(self, *operands: Any) -> list[Any]:
         """Return the results of the program."""
         count = len(self._functions["main"].regions[0].blocks[0].arguments)
-        platform = [tf.constant(0)] * (count - len(operands))  # which of several platforms it runs on
+        platform = [tf.constant(0)] * (count - len(operands))  # selects one of several platforms
         return [tf.identity(whole(value)) for value in self._call("main", [*platform, *operands])]
 
     def _call(self, name: str, operands: Sequence[Any]) -> list[Any]:
         return self._block(self._functions[name].regions[0].blocks[0], operands, {})
 
     def _block(self, block: Any, operands: Sequence[Any], outer: Mapping[Any, Any]) -> list[Any]:
-        """Return what a block returns; it sees the values around it."""
+        """Return a block's results; it sees the values around it."""
         values = {**outer, **dict(zip(block.arguments, operands, strict=True))}
         for op in block.operations:
             operation = op.operation
@@ -100,7 +100,7 @@ class _Program:
         rule = _RULES.get(name)
         if rule is None:
             raise ConversionError(f"{self._node}: no TensorFlow operator is known for {op.name}")
-        # Constants are computed now, outside the traced graph.
+        # Compute constants eagerly, outside the traced graph.
         with tf.init_scope() if all(map(is_known, operands)) else nullcontext():
             try:
                 result = rule(op, *operands)
@@ -132,7 +132,7 @@ class _Program:
 
         branches = [run(region.blocks[0]) for region in op.regions]
         choice = whole(operands[0])
-        # A case out of range is the last one, in TensorFlow as in StableHLO.
+        # An out-of-range case runs the last branch, in TensorFlow as in StableHLO.
         made = tf.switch_case(choice, branches) if is_case else tf.cond(choice, *branches)
         return list(made) if isinstance(made, list | tuple) else [made]
 
@@ -144,6 +144,6 @@ class _Program:
 
 
 def _refine(value: Any, type_: Any) -> None:
-    """Let a tensor know the sizes that its type tells, which TensorFlow may have lost."""
+    """Set a tensor's shape from its type, since TensorFlow may have lost it."""
     if isinstance(value, tf.Tensor) and not is_known(value) and value.shape.rank is not None:
         value.set_shape([None if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)])

@@ -41,14 +41,14 @@ def _iota(op: Any) -> Any:
 def _dynamic_iota(op: Any, shape: Any) -> Any:
     axis, rank = number(op, "iota_dimension", 0), op.results[0].type.rank
     count = constant_value_as_shape(shape)[axis]
-    with tf.init_scope() if count is not None else nullcontext():  # so that it is known
+    with tf.init_scope() if count is not None else nullcontext():  # to stay a known constant
         line = tf.range(shape[axis] if count is None else count)
         line = tf.cast(tf.reshape(line, [-1 if i == axis else 1 for i in range(rank)]), element_type(op))
     return Spread(line, shape)
 
 
 def _broadcast(op: Any, x: Any) -> Any:
-    """Give the operand the rank of the result; its dimensions are those that an attribute tells."""
+    """Give the operand the rank of the result; an attribute maps its dimensions."""
     shape, value = shape_of(op), _raised(op, x)
     return value if list(value.shape) == shape else Spread(value, tuple(shape))
 
@@ -99,12 +99,12 @@ def _dynamic_pad(op: Any, x: Any, value: Any, *amounts: Any) -> Any:
 
 
 def sizes_of(x: Any) -> list[Any]:
-    """Return the sizes of dimensions, as tensors where they are not known."""
+    """Return the sizes of dimensions, as tensors if unknown."""
     return [tf.shape(x)[i] if d is None else d for i, d in enumerate(x.shape)]
 
 
 def padded(x: Any, value: Any, low: list[int], high: list[int], inner: list[int]) -> Any:
-    """Return a tensor with a number around and between its elements; where padding is negative, elements go."""
+    """Pad around and between elements; negative padding removes elements."""
     for axis, count in enumerate(inner):
         if count:
             x = _apart(x, value, axis, count)
@@ -119,7 +119,7 @@ def padded(x: Any, value: Any, low: list[int], high: list[int], inner: list[int]
 
 
 def _put_around(x: Any, edges: list[tuple[int, int]], value: Any) -> Any:
-    """Pad integers without a sign as others of as many bits: LiteRT has no such PAD."""
+    """Pad unsigned integers as signed ones of the same size, since LiteRT's PAD lacks them."""
     signed = {tf.uint32: tf.int32, tf.uint64: tf.int64}.get(x.dtype)
     if signed is None:
         return tf.pad(x, edges, constant_values=value)
@@ -141,7 +141,7 @@ def _dot(op: Any, x: Any, y: Any) -> Any:
     from jaxlib.mlir.dialects import stablehlo
 
     type_ = element_type(op)
-    if type_.is_integer:  # the sums have more digits than products of narrow integers
+    if type_.is_integer:  # sums need more bits than products of narrow integers
         wide = type_ if type_ == tf.int64 else tf.int32
         return tf.cast(_products(stablehlo, op, tf.cast(x, wide), tf.cast(y, wide)), type_)
     return _products(stablehlo, op, tf.cast(x, type_), tf.cast(y, type_))

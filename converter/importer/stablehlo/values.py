@@ -1,4 +1,4 @@
-"""Common parts of rules: attributes, shapes, and values that are broadcast only where it is needed."""
+"""Common parts of rules: attributes, shapes, and lazily broadcast values."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ Rule = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Spread:
-    """A tensor that stands for one of a larger shape: ``value`` has its rank, and 1 where it is repeated.
+    """A tensor before broadcasting: ``value`` has the full rank, and size 1 where it repeats.
 
-    Operators on single elements broadcast by themselves, so most such tensors are never made. The shape is a tensor
-    where it is computed.
+    Elementwise operators broadcast themselves, so most such tensors are never materialized. The shape is a tensor if it
+    is computed.
     """
 
     value: Any
@@ -28,12 +28,12 @@ def whole(value: Any) -> Any:
 
 
 def plain(rule: Rule) -> Rule:
-    """Return the rule for operands that are tensors."""
+    """Return the rule for materialized operands."""
     return lambda op, *operands: rule(op, *map(whole, operands))
 
 
 def shape_of(op: Any, result: int = 0) -> list[int]:
-    """Return the shape of a result. Raises NotImplementedError where it is not known."""
+    """Return the shape of a result. Raises NotImplementedError if it is unknown."""
     type_ = op.results[result].type
     if not type_.has_static_shape:
         raise NotImplementedError("has a result of unknown shape: give every dimension a size")
@@ -41,30 +41,30 @@ def shape_of(op: Any, result: int = 0) -> list[int]:
 
 
 def attribute(op: Any, name: str) -> Any:
-    """Return an attribute: text, a number, or what jaxlib makes of it."""
+    """Return an attribute: a string, a number, or jaxlib's object."""
     found = op.attributes[name]
     return getattr(found, "value", found)
 
 
 def integers(op: Any, name: str, default: Any = None) -> list[int]:
-    """Return an attribute that is a list of integers."""
+    """Return a list of integers from an attribute."""
     if name not in op.attributes:
         return list(default)
     return [int(n) for n in np.array(op.attributes[name]).reshape(-1)]
 
 
 def number(op: Any, name: str, default: int) -> int:
-    """Return an attribute that is an integer."""
+    """Return an integer attribute."""
     return int(attribute(op, name)) if name in op.attributes else default
 
 
 def words(op: Any, name: str) -> str:
-    """Return the value of an attribute that is one of a few words, such as a direction."""
+    """Return an enumeration attribute as a word, such as a direction."""
     return str(op.attributes[name]).rstrip(">").split()[-1]
 
 
 def directions(op: Any) -> list[str]:
-    """Return the directions of the comparisons in the function that an operation applies."""
+    """Return the directions of the comparisons in an operation's function."""
     operations = [inner.operation for inner in op.regions[0].blocks[0].operations]
     return [words(inner, "comparison_direction") for inner in operations if inner.name == "stablehlo.compare"]
 
@@ -75,7 +75,7 @@ _TYPES |= {f"ui{bits}": tf.as_dtype(f"uint{bits}") for bits in (8, 16, 32, 64)}
 
 
 def element_type(op: Any) -> Any:
-    """Return the type of the elements of a result."""
+    """Return the element type of a result."""
     element = str(op.results[0].type.element_type)
     if element not in _TYPES:
         raise NotImplementedError(f"has elements of type {element}")
@@ -83,7 +83,7 @@ def element_type(op: Any) -> Any:
 
 
 def body_of(op: Any, region: int = 0) -> tuple[str, ...]:
-    """Return the names of the operators of the function that an operation applies, but for the last, which returns."""
+    """Return the names of the operators in an operation's function, without the final return."""
     return tuple(inner.operation.name.removeprefix("stablehlo.") for inner in op.regions[region].blocks[0].operations)[
         :-1
     ]
@@ -97,7 +97,7 @@ def is_known(value: Any) -> bool:
 
 
 def known(value: Any) -> Any:
-    """Return the elements of a constant as an array, None for what is computed."""
+    """Return a constant's elements as an array; None if computed."""
     if not is_known(value):
         return None
     return np.broadcast_to(value.value.numpy(), value.shape) if isinstance(value, Spread) else value.numpy()

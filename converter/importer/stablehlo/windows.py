@@ -31,7 +31,7 @@ _REDUCTIONS: Mapping[str, tuple[Callable[..., Any], Callable[..., Any], float]] 
     "or": (tf.reduce_any, tf.logical_or, False),
 }
 _TIES = ("compare", "compare", "and", "or", "select", "select")
-_EXTREME_BODIES = (("compare", "compare", "or", *_TIES), ("compare", *_TIES))  # of floats, which may be NaN, and others
+_EXTREME_BODIES = (("compare", "compare", "or", *_TIES), ("compare", *_TIES))  # of floats, possibly NaN, and of others
 _EXTREMES = {"GT": (tf.reduce_max, tf.argmax), "LT": (tf.reduce_min, tf.argmin)}
 
 
@@ -57,7 +57,7 @@ def _is_neutral(start: Any, neutral: float) -> bool:
 
 
 def _extreme(op: Any, x: Any, indices: Any, axes: Sequence[int]) -> Any:
-    """Return the largest, or smallest, elements with their positions, as argmax writes it."""
+    """Return the largest, or smallest, elements with their positions, which JAX writes for argmax."""
     direction, *ties = directions(op) or [""]
     line = indices.value if isinstance(indices, Spread) else indices
     counts = len(axes) == 1 and known(line) is not None and _counts(known(line), axes[0], x.shape[axes[0]])
@@ -68,7 +68,7 @@ def _extreme(op: Any, x: Any, indices: Any, axes: Sequence[int]) -> Any:
 
 
 def _counts(numbers: Any, axis: int, size: int | None) -> bool:
-    """Return whether numbers count up along a dimension, and are the same along all others."""
+    """Return whether numbers count up along one dimension and are constant along all others."""
     line = np.arange(numbers.shape[axis]).reshape([-1 if i == axis else 1 for i in range(numbers.ndim)])
     return bool(numbers.shape[axis] == size and np.all(numbers == line))
 
@@ -101,13 +101,13 @@ def _convolution(op: Any, x: Any, filters: Any) -> Any:
 def _correlated(
     x: Any, filters: Any, strides: list[int], pads: list[list[int]], dilations: list[int], groups: int
 ) -> Any:
-    """Convolve images, channels last, by filters [*kernel, in, out]."""
+    """Convolve images, channels last, with filters [*kernel, in, out]."""
     if x.shape.rank == 3:
         lines = _correlated(x[:, None], filters[None], [1, *strides], [[0, 0], *pads], [1, *dilations], groups)
         return lines[:, 0]
     sizes = list(filters.shape[:-2])
     padding: Any = _named(list(x.shape[1:-1]), sizes, strides, pads, dilations)
-    if padding is None:  # negative padding too
+    if padding is None:  # also if padding is negative
         low, high = ([0, *(pad[i] for pad in pads), 0] for i in (0, 1))
         x, padding = padded(x, tf.zeros([], x.dtype), low, high, [0] * x.shape.rank), "VALID"
     if x.shape.rank == 5:
@@ -125,7 +125,7 @@ def _correlated(
 def _named(
     lengths: list[int | None], sizes: list[int], strides: list[int], pads: list[list[int]], dilations: list[int]
 ) -> str | None:
-    """Return the name of a padding, if it has one."""
+    """Return a padding's name, if it has one."""
     if not np.any(pads):
         return "VALID"
     if None in lengths:
@@ -138,7 +138,7 @@ def _named(
 
 
 def _reduce_window(op: Any, x: Any, first: Any) -> Any:
-    """Return a pool of two dimensions, or running sums or products of one."""
+    """Return a 2-D pooling, or a 1-D running sum or product."""
     x, start, body = whole(x), known(first), body_of(op)
     rank = x.shape.rank
     sizes, strides, pads = _sizes(op, rank)
@@ -170,7 +170,7 @@ def _reduce_window(op: Any, x: Any, first: Any) -> Any:
 def _pooled_images(
     x: Any, kind: str, slid: list[int], sizes: list[int], strides: list[int], pads: list[list[int]]
 ) -> Any:
-    """Return the pool of a tensor of rank four along two dimensions, which become those in the middle."""
+    """Pool a tensor of rank 4 along two dimensions, by moving them to the middle."""
     slid = sorted([*slid, *(i for i in (1, 2, 3, 0) if i not in slid)][:2])
     first_axis, last_axis = (i for i in range(4) if i not in slid)
     order = [first_axis, *slid, last_axis]
@@ -180,7 +180,7 @@ def _pooled_images(
 
 
 def _pooled_planes(x: Any, kind: str, slid: list[int], sizes: list[int], strides: list[int], pads: Any) -> Any:
-    """Return the pool of a tensor of any rank, whose other dimensions are joined."""
+    """Pool a tensor of any rank, by merging its other dimensions."""
     order = [*(i for i in range(len(sizes)) if i not in slid), *slid]
     images = tf.transpose(x, order)
     missing = 2 - len(slid)
@@ -195,13 +195,13 @@ _RUNNING: Mapping[str, Callable[..., Any]] = {"add": tf.cumsum, "multiply": tf.m
 
 
 def _sizes(op: Any, rank: int) -> tuple[list[int], list[int], Any]:
-    """Return sizes, steps and paddings of windows."""
+    """Return sizes, strides and paddings of windows."""
     pads = np.reshape(integers(op, "padding", [0] * 2 * rank), (rank, 2))
     return integers(op, "window_dimensions"), integers(op, "window_strides", [1] * rank), pads
 
 
 def _selected(op: Any, x: Any, source: Any, first: Any) -> Any:
-    """Return the gradient of the largest element of every window."""
+    """Return the gradient with respect to the largest element of every window."""
     x, source, start = whole(x), whole(source), known(first)
     rank = x.shape.rank
     sizes, strides, pads = _sizes(op, rank)

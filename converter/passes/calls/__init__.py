@@ -1,1 +1,1 @@
-"""Calls, branches and loops by name as functions that nodes own; what those functions compute is left alone."""
+"""Turns functions called by name into functions that nodes own; ignores what they compute."""

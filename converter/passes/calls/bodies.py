@@ -1,4 +1,4 @@
-"""Gives every If, While and Case functions of its own, so that each can be changed for its place."""
+"""Gives every If, While and Case its own functions, so that each can be changed separately."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ _MAX_DEPTH = 100
 
 
 def own_bodies(module: Module) -> None:
-    """Make every node of control flow an If or a While with ``bodies``; the library of functions is given up."""
+    """Make every control flow node an If or a While with ``bodies``, and drop the function library."""
     _own(module.main, module.functions, 0)
     module.functions = {}
 
@@ -48,7 +48,7 @@ def _copy(callee: Callee, library: Mapping[str, Function], depth: int) -> Functi
 
 
 def _chain(function: Function, case: Node, branches: list[Function]) -> None:
-    """Write a Case as an If on index 0, else a Case of the rest; an index out of range runs the last branch."""
+    """Turn a Case into an If on index 0, else a Case of the rest; an index out of range runs the last branch."""
     if len(branches) == 1:
         branches = [*branches, branches[0].clone()]
     function.replace_node(case, _if_chain(function, case, case.inputs, 0, branches))

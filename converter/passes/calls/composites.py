@@ -1,4 +1,4 @@
-"""Decides which composites are converted whole: those whose fusion finds its contract met."""
+"""Decides which composites to convert whole: those that meet their fusion's contract."""
 
 from litecl.converter.composites import composite_of
 from litecl.converter.graph import Function, Node
@@ -8,7 +8,7 @@ from litecl.converter.report import FusionRecord
 
 
 def fuse_composites(function: Function) -> list[FusionRecord]:
-    """Give up the bodies of composites that are fused, and put those of others in place of the calls."""
+    """Drop the bodies of fused composites, and inline those of the others."""
     composites = [node for node in function.nodes if node.op == COMPOSITE and node.bodies]
     records = [_decide(function, node) for node in composites]
     function.tidy()

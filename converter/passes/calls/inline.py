@@ -1,4 +1,4 @@
-"""Puts the bodies of called functions in place of their calls; functions that represent an operation stay whole."""
+"""Inlines called functions; functions that stand for an operation stay whole."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,9 +15,9 @@ _MAX_DEPTH = 100
 
 
 def inline_calls(module: Module, fusions: Sequence[Fusion] = ()) -> list[FusionRecord]:
-    """Inline every call in every function, but for composites that one of the fusions takes.
+    """Inline every call in every function, except composites that a fusion takes.
 
-    Those become nodes that own their bodies. Other composites are told in the records.
+    These become nodes that own their bodies. The returned records list other composites.
     """
     inliner = _Inliner(module.functions, fusions)
     for function in (module.main, *module.functions.values()):
@@ -33,7 +33,7 @@ class _Inliner:
         self.records: list[FusionRecord] = []
 
     def inline(self, function: Function, depth: int) -> None:
-        """Put bodies in place of calls, deep within first."""
+        """Inline calls, innermost first."""
         if depth > _MAX_DEPTH:
             raise ConversionError(f"function {function.name!r} calls itself, which a .tflite file cannot express")
         if function.name in self._done:
@@ -51,7 +51,7 @@ class _Inliner:
             self._done.add(function.name)
 
     def _keeps(self, function: Function, node: Node, callee: Function) -> bool:
-        """Make a composite of a call, if it is one that there is a fusion for."""
+        """Turn a call into a composite if there is a fusion for it; return whether it was kept."""
         mark = mark_of(callee)
         if mark is None:
             return False

@@ -1,1 +1,1 @@
-"""Simplifies variables, loops and branches, and refuses effects that no file can have; knows no arithmetic."""
+"""Simplifies variables, loops and branches, and refuses effects that a file can't express; knows no arithmetic."""

@@ -1,11 +1,11 @@
-"""Takes out of branches what both need not get or return; a branch that is known to be taken replaces its If."""
+"""Removes unneeded arguments and results of branches; if the condition is known, the branch replaces its If."""
 
 from litecl.converter.graph import Function, Node, Value, constant
 from litecl.converter.passes.splice import splice
 
 
 def simplify_branches(function: Function) -> bool:
-    """Work on the Ifs of one function; say whether it changed one."""
+    """Simplify the Ifs of a function; return whether one changed."""
     changed = False
     for node in list(function.nodes):
         if node.op != "If":

@@ -1,4 +1,4 @@
-"""Refuses operators with effects that TensorFlow Lite cannot have."""
+"""Refuses operators whose effects TensorFlow Lite can't express."""
 
 from collections.abc import Collection, Iterator
 
@@ -10,9 +10,9 @@ from litecl.interpreter.errors import ConversionError
 
 
 def refuse_effects(function: Function, lowered: Collection[str]) -> None:
-    """Raise ConversionError that names the nodes that write something, if their operators are not ``lowered``.
+    """Raise ConversionError that names the nodes with side effects whose operators are not ``lowered``.
 
-    The body of a composite counts only once no fusion has taken it; ``lower`` refuses what is left of it then.
+    A composite's body is ignored while a fusion may still take it; ``lower`` refuses what is left of it.
     """
     refused: dict[str, Node] = {}
     for node in _writers(function):

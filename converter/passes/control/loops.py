@@ -1,4 +1,4 @@
-"""Removes what loops need not carry: what no step changes, what nothing reads, what is carried twice."""
+"""Removes variables that loops need not carry: invariant, unread, and duplicate ones."""
 
 from collections.abc import Hashable
 
@@ -10,7 +10,7 @@ _SMALL = 64
 
 
 def simplify_loops(function: Function) -> bool:
-    """Work on the loops of one function; say whether it changed one."""
+    """Simplify the loops of a function; return whether one changed."""
     changed = False
     for node in function.nodes:
         if node.op == "While":
@@ -25,7 +25,7 @@ def simplify_loops(function: Function) -> bool:
 
 
 def _push_invariants(function: Function, loop: Node) -> bool:
-    """Read what no step changes from outside the loop, and inside as a constant if it is one."""
+    """Read invariants from outside the loop; inside, replace constant ones by constants."""
     changed = False
     cond, body = loop.bodies
     for i, (value, inner) in enumerate(zip(loop.inputs, body.inputs, strict=True)):
@@ -52,7 +52,7 @@ def _is_invariant(body: Function, position: int, value: Value) -> bool:
 
 
 def _merge_equal(function: Function, loop: Node) -> bool:
-    """Keep one of variables that start equal and change alike, such as Keras's step and counter."""
+    """Merge variables that start equal and change alike, such as Keras' step and counter."""
     cond, body = loop.bodies
     first: dict[Hashable, int] = {}
     changed = False
@@ -73,7 +73,7 @@ def _merge_equal(function: Function, loop: Node) -> bool:
 
 
 def _change(body: Function, position: int) -> Hashable | None:
-    """Return what a step does to a variable: nothing, or the addition of a constant; None where it is neither."""
+    """Return how a step changes a variable: not at all, or by adding a constant; None if otherwise."""
     argument, result = body.inputs[position], body.outputs[position]
     if result is argument:
         return "unchanged"
@@ -94,7 +94,7 @@ def _key(value: Value) -> Hashable:
 
 
 def _derive(function: Function, loop: Node) -> bool:
-    """Make after the loop what its last step makes of another result by a change of shape."""
+    """Compute a result after the loop if its last step makes it from another result by changing the shape."""
     cond, body = loop.bodies
     if not _runs(loop):
         return False
@@ -126,7 +126,7 @@ def _runs(loop: Node) -> bool:
 
 
 def _drop_dead(function: Function, loop: Node) -> bool:
-    """Drop the variables on which neither the condition depends nor what is read outside nor what the body writes."""
+    """Drop variables that neither the condition, nor results read outside, nor the body's effects depend on."""
     cond, body = loop.bodies
     cond.tidy()
     live = {i for i, value in enumerate(loop.outputs) if value.users or function.is_output(value)}
@@ -148,7 +148,7 @@ def _drop_dead(function: Function, loop: Node) -> bool:
 
 
 def _arguments(body: Function, wanted: list[Value]) -> set[int]:
-    """Return the positions of the arguments that values of a body, and its effects, depend on."""
+    """Return the positions of the arguments that the wanted values and the body's effects depend on."""
     positions = {value: i for i, value in enumerate(body.inputs)}
     found: set[int] = set()
     seen: set[Value] = set()
@@ -166,7 +166,7 @@ def _arguments(body: Function, wanted: list[Value]) -> set[int]:
 
 
 def _join_limits(cond: Function) -> bool:
-    """count < a and count < b, with constants, becomes count < min(a, b); one of two equal conditions is enough."""
+    """Turn count < a and count < b, with constants, into count < min(a, b); of two equal conditions keep one."""
     (result,) = cond.outputs
     both = result.producer
     if both is None or both.op != "LogicalAnd":

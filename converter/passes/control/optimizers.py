@@ -1,6 +1,6 @@
-"""Steps of optimizers as reads of variables, arithmetic, and writes of the whole.
+"""Expands optimizer steps into variable reads, arithmetic and whole writes.
 
-The formulas are those of tensorflow/core/kernels/training_ops.cc.
+Formulas: tensorflow/core/kernels/training_ops.cc.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ _Operand = Union["_Tensor", float]
 
 
 def write_out_steps(function: Function) -> None:
-    """Replace such steps in a function; those of other optimizers stay, to be refused."""
+    """Expand the known steps in a function; those of other optimizers stay, to be refused later."""
     for node in list(function.nodes):
         rule = _RULES.get(node.op_name)
         if rule is not None and all(value is not None for value in node.inputs):
@@ -24,7 +24,7 @@ def write_out_steps(function: Function) -> None:
 
 
 class _Tensor:
-    """A value of a step: of a variable's shape, or a single number. Operators add TensorFlow's nodes."""
+    """A value in a step, of a variable's shape or a scalar. Python's operators add TensorFlow nodes."""
 
     def __init__(self, step: "_Step", value: Value) -> None:
         self._step = step
@@ -66,7 +66,7 @@ class _Tensor:
 
 
 class _Step:
-    """The nodes that take the place of one; ``operands`` are its own, handles as what their variables hold."""
+    """The nodes that replace a step; ``operands`` are its own, with handles replaced by their variables' values."""
 
     def __init__(self, function: Function, node: Node) -> None:
         self._function = function
@@ -75,7 +75,7 @@ class _Step:
         self.operands: Sequence[_Tensor] = []
 
     def take(self, rule: "_Rule") -> None:
-        """Replace the node by what a rule makes, if its variables are known."""
+        """Replace the node by what the rule emits, if its variables are known."""
         inputs = [self._node.input(i) for i in range(len(self._node.inputs))]
         if any(value.type == TensorType.RESOURCE and value.variable is None for value in inputs):
             return
@@ -92,7 +92,7 @@ class _Step:
         return self.emit("ReadVariableOp", [value], TensorType.of(data.dtype), data.shape)
 
     def emit(self, op: str, inputs: Sequence[Value], type_: TensorType, shape: tuple[int | None, ...]) -> _Tensor:
-        """Make a node."""
+        """Emit a node and return its result."""
         result = Value(type_, shape, self._node.name)
         self._made.append(Node(op, inputs, [result], {}, self._node.name))
         return _Tensor(self, result)
@@ -102,7 +102,7 @@ class _Step:
         return bool(self._node.attrs.get(attribute))
 
     def assign(self, position: int, tensor: _Tensor) -> _Tensor:
-        """Write the variable that is the operand at a position, and return what it holds from now on."""
+        """Write the variable at an operand position, and return its new value."""
         handle = self._node.input(position)
         self._made.append(Node("AssignVariableOp", [handle, tensor.value], [], {}, self._node.name))
         return tensor

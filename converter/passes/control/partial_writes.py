@@ -1,6 +1,6 @@
-"""Writes to a part of a variable as a read, a tensor with that part replaced, and a write of the whole.
+"""Turns partial writes of a variable into a read, an update of that part, and a write of the whole.
 
-A .tflite file has variables that are written whole; what a device does in place is for its planner to find.
+A .tflite file can only write variables whole; a device's planner may find in-place writes.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ _SCATTERS = {kind: f"TensorScatter{kind}" for kind in ("Update", "Add", "Sub", "
 
 
 def widen_writes(function: Function) -> None:
-    """Replace such writes in a function; those of other kinds stay, to be refused."""
+    """Replace the known partial writes in a function; other kinds stay, to be refused later."""
     for node in list(function.nodes):
         rule = _RULES.get(node.op_name)
         variable = node.input(0).variable if rule is not None else None
@@ -30,7 +30,7 @@ def widen_writes(function: Function) -> None:
 
 
 class _Write:
-    """A write to a part of a variable, with the value of the variable before it."""
+    """A partial write of a variable."""
 
     def __init__(self, function: Function, node: Node, variable: Variable) -> None:
         self.function = function
@@ -40,29 +40,29 @@ class _Write:
         self.made: list[Node] = []
 
     def emit(self, op: object, inputs: list[Value], type_: TensorType, shape: Dims | None, **attrs: object) -> Value:
-        """Make a node, which takes its place in front of the write once all are made."""
+        """Create a node; ``finish`` inserts all of them before the write."""
         result = Value(type_, shape, self.node.name)
         self.made.append(Node(op, inputs, [result], attrs, self.node.name))  # type: ignore[arg-type]
         return result
 
     def before(self) -> Value:
-        """Return the variable as it is."""
+        """Return the variable's value before the write."""
         return self.emit("ReadVariableOp", [self.node.input(0)], self.type, self.shape)
 
     def finish(self, whole: Value) -> None:
-        """Write a value in place of the node."""
+        """Write the whole value in place of the node."""
         handle, position = self.node.input(0), self.function.nodes.index(self.node)
         self.made.append(Node("AssignVariableOp", [handle, whole], [], {}, self.node.name))
         self.function.nodes[position:position] = self.made
         self.function.replace_node(self.node, ())
 
     def const(self, data: object) -> Value:
-        """Return a constant of int32."""
+        """Return an int32 constant."""
         return constant(np.asarray(data, np.int32), self.node.name)
 
 
 def _scatter(kind: str) -> Callable[[_Write], Value | None]:
-    """Return the rule of a write of rows, whose indices lack the last dimension that a scatter has."""
+    """Return the rule for writing rows, whose indices lack the last dimension that a scatter has."""
 
     def rule(w: _Write) -> Value | None:
         indices, updates = w.node.input(1), _rows(w)
@@ -75,7 +75,7 @@ def _scatter(kind: str) -> Callable[[_Write], Value | None]:
 
 
 def _scatter_factors(op: Callable[[TensorType], str]) -> Callable[[_Write], Value | None]:
-    """Return the rule of a write of rows that are multiplied or divided by the products of their updates."""
+    """Return the rule that multiplies or divides rows by the products of their updates."""
 
     def rule(w: _Write) -> Value | None:
         indices, updates = w.node.input(1), _rows(w)
@@ -90,7 +90,7 @@ def _scatter_factors(op: Callable[[TensorType], str]) -> Callable[[_Write], Valu
 
 
 def _rows(w: _Write) -> Value | None:
-    """Return the updates of rows, of which one number may be all; None where that does not fit the indices."""
+    """Return the updates of the rows, broadcast if they are a scalar; None if they don't fit the indices."""
     indices, updates = w.node.input(1), w.node.input(2)
     if indices.shape is None or updates.rank is None:
         return None
@@ -110,7 +110,7 @@ def _scatter_nd(kind: str) -> Callable[[_Write], Value | None]:
 
 
 def _slice(w: _Write) -> Value | None:
-    """Replace a box, if how large it is along every dimension is known."""
+    """Replace a box, if its size along every dimension is known."""
     begin, strides, value = (w.node.input(i) for i in (1, 3, 4))
     masks = w.node.attrs
     count = None if begin.shape is None else begin.shape[0]
@@ -120,7 +120,7 @@ def _slice(w: _Write) -> Value | None:
     sizes = [_extent(w, i, count) for i in range(len(w.shape))]
     kept = [i for i in range(len(w.shape)) if not (i < count and masks["shrink_axis_mask"] >> i & 1)]
     if value.shape is not None and len(value.shape) == len(kept):
-        # With computed bounds the written value gives the size; except 1, which may be repeated.
+        # If bounds are computed, take sizes from the written value, except 1, which may broadcast.
         for i, size in zip(kept, value.shape, strict=True):
             sizes[i] = size if sizes[i] is None and size != 1 else sizes[i]
     if None in sizes:
@@ -133,7 +133,7 @@ def _slice(w: _Write) -> Value | None:
 
 
 def _extent(w: _Write, axis: int, count: int) -> int | None:
-    """Return how many elements a slice takes along an axis; None where that is not known."""
+    """Return the number of elements a slice takes along an axis, or None if unknown."""
     size, masks = w.shape[axis], w.node.attrs
     if axis >= count:
         return size
@@ -148,7 +148,7 @@ def _extent(w: _Write, axis: int, count: int) -> int | None:
 
 
 def _distance(w: _Write, axis: int) -> int | None:
-    """Return how far computed bounds are from each other where the end is the begin and a constant more."""
+    """Return the distance between computed bounds if the end is the begin plus a constant."""
     begin, end = (w.node.input(i).producer for i in (1, 2))
     if begin is None or end is None or (begin.op_name, end.op_name) != ("Pack", "Pack"):
         return None
@@ -160,7 +160,7 @@ def _distance(w: _Write, axis: int) -> int | None:
 
 
 def _start(w: _Write, count: int) -> Value:
-    """Return where the box begins, counted from the front, for all dimensions."""
+    """Return where the box begins in all dimensions, counted from the front."""
     begin, masks = w.node.input(1), w.node.attrs
     free = [
         i >= count or (bool(masks["begin_mask"] >> i & 1) and not masks["shrink_axis_mask"] >> i & 1)

@@ -1,4 +1,4 @@
-"""Fills the lookup tables that a graph itself initializes, as those of TensorFlow 1 may."""
+"""Fills lookup tables that the graph itself initializes, as in TensorFlow 1."""
 
 import zlib
 from dataclasses import replace
@@ -10,9 +10,9 @@ _FILLS = ("InitializeTableV2", "LookupTableImportV2")
 
 
 def fill_tables(function: Function) -> None:
-    """Drop initializers of static tables with constants; a table that nothing has filled yet has that content.
+    """Drop initializers of static tables with constant content; a table not filled before gets that content.
 
-    TensorFlow fills such a table once: another content, which it refuses when the model runs, is left to be refused.
+    TensorFlow fills such a table once. An initializer with other content, which fails in TensorFlow, is refused later.
     """
     for node in [node for node in function.nodes if node.op in _FILLS]:
         table, handle = _table(node), node.input(0)
@@ -26,7 +26,7 @@ def fill_tables(function: Function) -> None:
 
 
 def _table(node: Node) -> Table | None:
-    """Return the table that an initializer makes; None where its content or handle is not known, or a key repeats."""
+    """Return the table that an initializer makes; None if content or handle is unknown, or a key repeats."""
     keys, values, maker = node.input(1).data, node.input(2).data, node.input(0).producer
     if maker is None or maker.op != "HashTableV2" or keys is None or values is None:
         return None

@@ -1,4 +1,4 @@
-"""Tells variables that a model changes from those that it only reads; these become constants."""
+"""Separates variables that a model changes from those it only reads, which become constants."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -17,7 +17,7 @@ _WRITES = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 
 
 def changed_variables(modules: Iterable[Module]) -> set[Variable]:
-    """Return the variables that one of several programs writes and a result of one depends on; drop other writes."""
+    """Return the variables that some program writes and some result depends on; drop other writes."""
     mains = [module.main for module in modules]
     for main in mains:
         _bind(main)
@@ -36,10 +36,9 @@ def changed_variables(modules: Iterable[Module]) -> set[Variable]:
 
 
 def freeze_variables(module: Module, changed: set[Variable]) -> None:
-    """Make constants of reads of variables other than ``changed``, in every function.
+    """Replace reads of variables other than ``changed`` by constants, in every function.
 
-    Those that are left are listed in ``module.variables``; no node passes them on any more, each that reads or writes
-    one names it.
+    ``module.variables`` lists the others. Nodes no longer pass on handles; those that read or write a variable name it.
     """
     used: set[Variable] = set()
     for function in module.main.walk():
@@ -51,7 +50,7 @@ def freeze_variables(module: Module, changed: set[Variable]) -> None:
 
 
 def _bind(function: Function) -> None:
-    """Give every function the variables whose handles its arguments are."""
+    """Propagate variables to the handles among function arguments."""
     for node in function.nodes:
         offset = 1 if node.op == "If" else 0
         for body in node.bodies:
@@ -76,7 +75,7 @@ def _variable(node: Node) -> Variable:
 
 
 def _needed(mains: Sequence[Function]) -> set[Variable]:
-    """Return the variables that a result depends on, straight or by way of what is written to others."""
+    """Return the variables that results depend on, directly or through writes to other variables."""
     needed: set[Variable] = set()
     while True:
         found = {variable for main in mains for node in _live(main, needed) for variable in _read(node)}
@@ -91,7 +90,7 @@ def _read(node: Node) -> Iterator[Variable]:
 
 
 def _live(function: Function, needed: set[Variable]) -> Iterator[Node]:
-    """Return the nodes that compute the results of a function or write what is needed, bodies included."""
+    """Yield the nodes that compute a function's results or write needed variables, bodies included."""
     seen: set[Node] = set()
     pending = [value.producer for value in function.outputs] + [
         node for node in function.nodes if _writes_needed(node, needed)
@@ -150,7 +149,7 @@ def _gather(function: Function, node: Node, table: Value) -> None:
 
 
 def _drop_handles(function: Function) -> None:
-    """Take handles of variables out of operands, arguments and results; who reads or writes names the variable."""
+    """Remove variable handles from operands, arguments and results; readers and writers name their variable."""
     for node in function.nodes:
         if node.bodies:
             for body in node.bodies:

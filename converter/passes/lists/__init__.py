@@ -1,1 +1,1 @@
-"""Lists of tensors as dense tensors; once this room is done, no value is a list."""
+"""Turns lists of tensors into dense tensors; after this room no value is a list."""

@@ -1,4 +1,4 @@
-"""Builds what replaces one operator on lists: the tool of every rule."""
+"""Builds the replacement of a list operator; every rule uses it."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _INT32 = TensorType.INT32
 
 
 class ListNode:
-    """An operator on lists, with its scope."""
+    """A list operator in its scope."""
 
     def __init__(self, scope: Scope, node: Node) -> None:
         self.scope = scope
@@ -23,7 +23,7 @@ class ListNode:
 
     @property
     def dense(self) -> Value:
-        """The list, which has been lowered where it was made."""
+        """The list as a dense tensor; its maker is already lowered."""
         value = self.node.input(0)
         if value.type == TensorType.VARIANT or value.shape is None:
             raise self.error("the origin of its list is unknown")
@@ -36,7 +36,7 @@ class ListNode:
         return self.function.emit(op, inputs, (type_, shape), self.node.name, **attrs)
 
     def const(self, data: object) -> Value:
-        """Return a constant of int32."""
+        """Return an int32 constant."""
         return constant(np.asarray(data, np.int32), self.node.name)
 
     def int32(self, value: Value) -> Value:
@@ -48,12 +48,12 @@ class ListNode:
         return self.emit("Cast", [value], _INT32, value.shape, DstT=_INT32)
 
     def pick(self, value: Value, index: Value) -> Value:
-        """value[index]"""
+        """Return value[index]."""
         shape = (*(index.shape or ()), *(value.shape or ())[1:])
         return self.emit("GatherV2", [value, index, self.const(0)], value.type, shape, batch_dims=0)
 
     def size(self, value: Value, axis: int) -> Value:
-        """Return a dimension of a value, as a scalar."""
+        """Return a dimension of a value as a scalar."""
         known = None if value.shape is None else value.shape[axis]
         if known is not None:
             return self.const(known)
@@ -65,12 +65,12 @@ class ListNode:
         return self.emit("ExpandDims", [item, self.const(0)], item.type, (1, *(item.shape or ())))
 
     def joined(self, parts: Sequence[Value], length: int | None) -> Value:
-        """Return lists one after the other."""
+        """Return concatenated lists."""
         shape = (length, *(parts[-1].shape or ())[1:])
         return self.emit("ConcatV2", [*parts, self.const(0)], parts[0].type, shape, N=len(parts))
 
     def part(self, value: Value, begin: Value | None, end: Value | None) -> Value:
-        """value[begin:end]"""
+        """Return value[begin:end]."""
         one, zero = self.const([1]), self.const([0])
         bounds = [zero if bound is None else self.vector(bound) for bound in (begin, end)]
         return self.emit(
@@ -86,7 +86,7 @@ class ListNode:
         )
 
     def vector(self, scalar: Value) -> Value:
-        """Return a scalar as a vector of one."""
+        """Return a scalar as a vector of one element."""
         if scalar.data is not None:
             return self.const(scalar.data.reshape(1))
         return self.emit("Reshape", [scalar, self.const([1])], _INT32, (1,))

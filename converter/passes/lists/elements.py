@@ -1,7 +1,7 @@
-"""Finds how large the elements of a list are that a program reserves before it knows.
+"""Finds the element size of lists that a program reserves before it knows the size.
 
-The list is followed to where an item is written, in whatever loop or branch, and every dimension of the item back to
-a value that is known where the list is reserved: the batch of an LSTM's output is that of its initial state.
+It follows the list to a write of an item, through loops and branches, and traces each dimension of the item back to a
+value known where the list is reserved: the batch of an LSTM's output is that of its initial state.
 """
 
 from collections.abc import Mapping
@@ -16,25 +16,25 @@ from litecl.interpreter.schema import TensorType
 # A number, or a dimension of a value.
 Extent = Union[int, tuple[Value, int]]  # noqa: UP007 (as an alias)
 
-# Which operand an operator writes to the list that is its first.
+# The position of the operand that an operator writes to the list, its operand 0.
 _WRITERS: Mapping[Operator, int] = {"TensorListSetItem": 2, "TensorListPushBack": 1, UPDATE_SLICE: 1}
 _MADE_OF_TENSORS = ("TensorListFromTensor", "TensorListScatter", "TensorListScatterV2")
 
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """A function, with the node that owns it and the scope of that node."""
+    """A function, the node that owns it, and that node's scope."""
 
     function: Function
     owner: Node | None = None
     parent: "Scope | None" = None
 
     def enter(self, node: Node, body: Function) -> "Scope":
-        """Return the scope of a body of a node of this one."""
+        """Return the scope of a node's body."""
         return Scope(body, node, self)
 
     def outside(self, value: Value) -> Value | None:
-        """Return what an argument of this function is in the scope of its owner."""
+        """Return the operand of the owner that is passed for an argument of this function."""
         position = next((i for i, argument in enumerate(self.function.inputs) if argument is value), None)
         if position is None or self.owner is None:
             return None
@@ -42,7 +42,7 @@ class Scope:
 
 
 def element(made: Value, scope: Scope) -> list[Extent] | None:
-    """Return the extents of the elements that are written to a list of this scope; None where they are not known."""
+    """Return the extents of the elements written to a list in this scope; None if unknown."""
     for item, where in _written(made, scope, 0):
         if item.shape is None:
             continue
@@ -72,7 +72,7 @@ def _written(value: Value, scope: Scope, depth: int) -> list[tuple[Value, Scope]
 
 
 def _outward(value: Value, axis: int, scope: Scope, target: Scope) -> Extent | None:
-    """Return a dimension of a value of an inner scope, as one of a value of ``target``."""
+    """Return a dimension of a value in an inner scope as a dimension of a value in ``target``."""
     if value.shape is not None and value.shape[axis] is not None:
         return value.shape[axis]
     node = value.producer
@@ -91,7 +91,7 @@ def _outward(value: Value, axis: int, scope: Scope, target: Scope) -> Extent | N
 
 
 def _sources(node: Node, value: Value, axis: int) -> list[tuple[Value, int]]:
-    """Return operands, and which of their axes, that a dimension of a result is equal to."""
+    """Return operands and axes whose dimensions equal a result's."""
     rank, traits = value.rank or 1, traits_of(node.op)
     if traits.like is not None or (traits.keeps_batch and axis == 0):
         return [(node.input(traits.like or 0), axis)]
@@ -114,7 +114,7 @@ def _other_axis(joined: Value, axis: int, rank: int) -> bool:
 
 
 def shape_reads(scope: Scope) -> None:
-    """Give items that are read from a list made of a tensor the shape that they have, where it is not known."""
+    """Set unknown shapes of items read from a list that was made of a tensor."""
     for node in scope.function.nodes:
         if node.op == "TensorListGetItem" and node.output.shape is None:
             tensor = _tensor(node.input(0), scope)
@@ -133,7 +133,7 @@ def _tensor(made: Value, scope: Scope) -> Value | None:
 
 
 def _of_element(made: Value, axis: int, scope: Scope, target: Scope) -> Extent | None:
-    """Return a dimension of an element of a list, which may be a tensor by now."""
+    """Return a dimension of an element of a list, which may be dense already."""
     node = made.producer
     if made.type != TensorType.VARIANT:
         return _outward(made, axis + 1, scope, target)

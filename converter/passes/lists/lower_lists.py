@@ -1,6 +1,6 @@
-"""Lists of tensors as dense tensors, one element after the other along the first dimension.
+"""Turns lists of tensors into dense tensors, with elements along the first dimension.
 
-A list of fixed size is written in place, by an update of a slice; one that grows is concatenated.
+Lists of fixed size are written in place by slice updates; growing lists are concatenated.
 """
 
 from litecl.converter.graph import Module, Node, Value
@@ -19,7 +19,7 @@ _GROWS = (
 
 
 def lower_lists(module: Module) -> None:
-    """Replace every operator on lists, in loops and branches too."""
+    """Replace every list operator, in loops and branches too."""
     _lower(Scope(module.main))
 
 
@@ -35,7 +35,7 @@ def _lower(scope: Scope) -> None:
 
 
 def _control(scope: Scope, node: Node) -> None:
-    """Give arguments that are lists their dense type, inside and out."""
+    """Give list arguments their dense type, inside and out."""
     operands = node.inputs[node.op == "If" :]
     for body in node.bodies:
         for value, argument in zip(operands, body.inputs, strict=True):
@@ -53,7 +53,7 @@ def _control(scope: Scope, node: Node) -> None:
 
 
 def _grows(made: Value) -> bool:
-    """Return whether something changes the length of a list that enters a body."""
+    """Return whether a body changes the length of a list passed to it."""
     for user in made.users:
         if user.op in _GROWS or (user.op == "TensorListSetItem" and resizes(user)):
             return True

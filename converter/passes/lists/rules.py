@@ -1,4 +1,4 @@
-"""Operators on lists as operators on dense tensors."""
+"""Lowers list operators to operators on dense tensors."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,7 +15,7 @@ _INT32 = TensorType.INT32
 
 
 def resizes(node: Node) -> bool:
-    """Return whether a write past its end makes a list longer."""
+    """Return whether a write past the end extends the list."""
     return bool(node.attrs.get("resize_if_index_out_of_bounds"))
 
 
@@ -81,7 +81,7 @@ def _appends(a: ListNode, made: Value, index: Value) -> bool:
 
 
 def _anywhere(a: ListNode, made: Value, index: Value, row: Value) -> Value:
-    """Write at any index, zeros before it where the list is shorter."""
+    """Write at any index, after zeros if the list is shorter."""
     length = a.size(made, 0)
     gap = a.emit("Maximum", [a.emit("Sub", [index, length], _INT32, ()), a.const(0)], _INT32, ())
     first = np.zeros((made.rank or 1, 2), np.int32)
@@ -104,7 +104,7 @@ def _pop_back(a: ListNode) -> list[Value]:
 
 
 def _resize(a: ListNode) -> list[Value]:
-    """Return as many elements as asked for: the first ones of the list, or all and zeros after them."""
+    """Return the requested number of elements: the first ones, or all and then zeros."""
     made, size = a.dense, a.int32(a.node.input(1))
     shape = made.shape or ()
     length = a.size(made, 0)
@@ -122,7 +122,7 @@ def _resize(a: ListNode) -> list[Value]:
 
 
 def _concat(a: ListNode) -> list[Value]:
-    """Return all elements one after the other, and their lengths, which are equal."""
+    """Return the concatenated elements and their lengths, which are equal."""
     made = a.dense
     shape = made.shape or ()
     rest = shape[2:]

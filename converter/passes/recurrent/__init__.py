@@ -1,1 +1,1 @@
-"""Loops that compute a recurrent layer as one node; emits internal operators, none of TFLite's."""
+"""Fuses loops that compute a recurrent layer into one node; emits internal operators, none of TFLite's."""

@@ -1,7 +1,6 @@
-"""Joins two LSTM layers that read one sequence, forwards and backwards, as Keras's Bidirectional has them.
+"""Joins two LSTM layers that read one sequence forwards and backwards, as Keras' Bidirectional does.
 
-The backward sequence is in the order of time, as TFLite has it; Keras has it in the order in which it was computed, and
-reverses it.
+TFLite's backward sequence is in time order; Keras' is in the order of computation, and Keras reverses it.
 """
 
 from collections.abc import Hashable
@@ -29,7 +28,7 @@ def fuse_bidirectional(function: Function) -> None:
 
 
 def _origin(x: Value) -> Value:
-    """Return the sequence without the transpositions to time-major and back."""
+    """Return the sequence without transpositions to time-major and back."""
     outer = x.producer
     inner = outer.input(0).producer if outer is not None and outer.op == "Transpose" else None
     if outer is None or inner is None or inner.op != "Transpose":
@@ -41,7 +40,7 @@ def _origin(x: Value) -> Value:
 
 
 def _join(function: Function, forward: Node, backward: Node) -> None:
-    # The operator has one number of units for both.
+    # The operator supports only equal numbers of units.
     if forward.input(1).shape != backward.input(1).shape or _depends(forward, backward) or _depends(backward, forward):
         return
     outputs = [Value(v.type, v.shape, v.name) for v in (*forward.outputs, *backward.outputs)]

@@ -1,7 +1,7 @@
-"""Loops as Keras 3 writes a recurrent layer: they take the rows of a time-major tensor [T,B,F] one by one.
+"""Loops of Keras 3's recurrent layers: they read the rows of a time-major tensor [T,B,F] one by one.
 
-A step may write its result to a list: every step at its own place, or always at place 0 where only the last is
-wanted. Matchers of single layers (``lstm``, ``rnn``) look at the step, this file at all around it.
+Each step may write its result to a list: at its own place, or always at place 0 if only the last is wanted. ``lstm``
+and ``rnn`` match the step, this file everything around it.
 """
 
 from dataclasses import dataclass
@@ -20,25 +20,25 @@ _LESS = Pattern("Less", [Any("count"), Any("limit")])
 
 @dataclass(frozen=True, eq=False)
 class Store:
-    """The list that a loop writes a value to: which of its variables it is, and whether it keeps every step."""
+    """The list that a loop writes a value to: its variable's position, and whether it keeps every step."""
 
     position: int
     is_sequence: bool
 
 
 class ListLoop:
-    """One While node, its body seen from outside."""
+    """A While node, with its body's values seen from outside."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.cond, self.body = node.bodies
 
     def argument(self, value: Value) -> int | None:
-        """Return which argument of the body a value is; None if none."""
+        """Return the position of a value among the body's arguments, or None."""
         return next((i for i, argument in enumerate(self.body.inputs) if argument is value), None)
 
     def outside(self, value: Value) -> Value | None:
-        """Return a value of the body that no step changes, as it is outside."""
+        """Return the outside value of an invariant of the body."""
         if value.data is not None:
             return constant(value.data, value.name)
         position = self.argument(value)
@@ -47,7 +47,7 @@ class ListLoop:
         return self.node.input(position)
 
     def rows(self, x: Value, sizes: Sizes) -> Value | None:
-        """Return the time-major tensor whose rows ``x`` is, from the first to the last."""
+        """Return the time-major tensor that ``x`` iterates over, from the first to the last row."""
         get = x.producer
         if get is None or get.op != "TensorListGetItem":
             return None
@@ -62,9 +62,9 @@ class ListLoop:
         return tensor if tensor.rank == 3 and self._runs_for(time, tensor, sizes) else None
 
     def _runs_for(self, time: int, tensor: Value, sizes: Sizes) -> bool:
-        """Return whether the loop lasts while time is less than the number of rows.
+        """Return whether the loop runs while time is less than the number of rows.
 
-        Keras adds a limit of as many steps.
+        Keras adds a second counter with the same limit.
         """
         (result,) = self.cond.outputs
         conditions = match(_AND, result)
@@ -92,7 +92,7 @@ class ListLoop:
         return self.node.input(self.cond.inputs.index(value)) if value in self.cond.inputs else None
 
     def stores(self, value: Value, x: Value) -> list[Store] | None:
-        """Return the lists that a value of the step is written to; None if one is not written as a layer does."""
+        """Return the lists that a value of the step is written to; None if one isn't written as a layer does."""
         found = []
         for user in value.users:
             if user.op != "TensorListSetItem" or user.input(2) is not value:
@@ -109,7 +109,7 @@ class ListLoop:
         return found
 
     def leaves_only(self, results: set[int]) -> bool:
-        """Return whether nothing but these results of the loop is used."""
+        """Return whether only these results of the loop are used."""
         return {i for i, value in enumerate(self.node.outputs) if value.users} <= results
 
 
@@ -122,7 +122,7 @@ def batch_major(function: Function, tensor: Value, name: str) -> tuple[Value, bo
 
 
 def replace_stores(function: Function, loop: Node, stores: list[Store], sequence: Value, last: Value) -> None:
-    """Let readers of the lists read a sequence [B,T,U] and its last step."""
+    """Make readers of the lists read a sequence [B,T,U] and its last step."""
     for store in stores:
         for stack in list(loop.outputs[store.position].users):
             _replace_stack(function, stack, sequence, last, store.is_sequence)
@@ -141,14 +141,14 @@ def _replace_stack(function: Function, stack: Node, sequence: Value, last: Value
 
 
 def _swapped(function: Function, value: Value, name: str) -> Value:
-    """Return a batch-major tensor as time-major, and back."""
+    """Swap the batch and time dimensions."""
     first, second, *rest = value.shape or ()
     order = constant(np.array([1, 0, 2], np.int32))
     return function.emit("Transpose", [value, order], (value.type, (second, first, *rest)), name)
 
 
 def _is_last_row(node: Node) -> bool:
-    """x[-1]"""
+    """Return whether a node is x[-1]."""
     if node.op != "StridedSlice":
         return False
     begin, stride = node.input(1).data, node.input(3).data

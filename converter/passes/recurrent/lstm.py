@@ -1,6 +1,6 @@
-"""Finds loops that compute an LSTM, as Keras 3 traces it unless it is asked to keep the layer whole (a SavedModel).
+"""Fuses loops that compute an LSTM, which Keras 3 traces unless asked to keep the layer whole, e.g. in a SavedModel.
 
-A node ``LSTM`` replaces a loop.
+An ``LSTM`` node replaces the loop.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _CELLS = {_cell(axis, op): name for axis in (1, -1) for op, name in (("Tanh", "t
 
 
 def _pre_activations() -> tuple[Pattern, ...]:
-    """x @ kernel + h @ recurrent + bias. With a batch of 1, Keras squeezes the second product and adds it as a bias."""
+    """x @ kernel + h @ recurrent + bias. For batch 1 Keras squeezes the second product and adds it as a bias."""
     from_x: Tree = Pattern("MatMul", [Any("x"), Any("kernel")])
     from_h: Tree = Pattern("MatMul", [Any("h"), Any("recurrent")])
     sums = (Pattern("AddV2", [from_x, from_h]), Pattern("BiasAdd", [from_x, Pattern("Squeeze", [from_h])]))
@@ -41,7 +41,7 @@ _PRE_ACTIVATIONS = _pre_activations()
 
 
 def fuse_lstm_loops(function: Function) -> None:
-    """Replace every loop of a function that is an LSTM and nothing else."""
+    """Replace every loop of a function that is only an LSTM."""
     sizes = known_sizes(function)
     for node in list(function.nodes):
         found = _find(ListLoop(node), sizes) if node.op == "While" else None
@@ -52,7 +52,7 @@ def fuse_lstm_loops(function: Function) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """An LSTM in a loop: the values outside that it computes with, and the positions of its results."""
+    """An LSTM in a loop: the outside values it uses, and the positions of its results."""
 
     activation: str
     time_major: Value

@@ -1,6 +1,6 @@
-"""Finds loops that compute a simple recurrent layer, h = f(x W + h R + b), as Keras 3 traces SimpleRNN.
+"""Fuses loops that compute a simple recurrent layer, h = f(x W + h R + b), as Keras 3 traces SimpleRNN.
 
-A node ``RNN`` replaces a loop.
+An ``RNN`` node replaces the loop.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from litecl.converter.passes.sizes import Sizes, known_sizes
 
 
 def _sums() -> tuple[Pattern, ...]:
-    """Return the sum in the orders in which Keras writes it; with a batch of 1 it adds the second product as a bias."""
+    """Return the sum in the orders that Keras writes; for batch 1 it adds the second product as a bias."""
     from_x: Tree = Pattern("MatMul", [Any("x"), Any("kernel")])
     from_h: Tree = Pattern("MatMul", [Any("h"), Any("recurrent")])
     biased: Tree = Pattern("BiasAdd", [from_x, Any("bias")])
@@ -39,7 +39,7 @@ class _Found:
 
 
 def fuse_rnn_loops(function: Function) -> None:
-    """Replace every loop of a function that is a simple recurrent layer and nothing else."""
+    """Replace every loop of a function that is only a simple recurrent layer."""
     sizes = known_sizes(function)
     for node in list(function.nodes):
         found = _find(ListLoop(node), sizes) if node.op == "While" else None

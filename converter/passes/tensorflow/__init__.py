@@ -1,1 +1,1 @@
-"""TensorFlow's arithmetic recognised, simplified and computed now; nothing that knows how TFLite writes it."""
+"""Recognises, simplifies and folds TensorFlow's arithmetic; knows nothing of how TFLite writes it."""

@@ -138,7 +138,7 @@ def _fused(op: Operator, attrs: Mapping[str, Anything], bound: Bindings, node: N
 
 
 def _over_last(bound: Bindings) -> bool:
-    """Return whether the sum of a pattern that has one is over the last dimension, which it keeps."""
+    """Return whether a pattern's sum, if any, is over the last dimension and keeps it."""
     if "axis" not in bound:
         return True
     axes, total, rank = bound["axis"].data, bound["sum"].producer, bound["x"].rank

@@ -1,4 +1,4 @@
-"""Simplifies arithmetic: sums with zero, products with one, negations that a difference can express."""
+"""Simplifies arithmetic: additions of zero, multiplications by one, negations that become differences."""
 
 import numpy as np
 
@@ -10,16 +10,16 @@ from litecl.interpreter.schema import TensorType
 
 _NEUTRAL = {"AddV2": 0, "Add": 0, "Sub": 0, "Mul": 1, "RealDiv": 1, "Pow": 1}
 _BOUNDED = frozenset({"Sigmoid", "Softmax", "Tanh"})
-# How Keras writes the shift of a normalisation: beta + (-mean) * scale.
+# Keras' shift in a normalisation: beta + (-mean) * scale.
 _NEGATED_PRODUCT = Pattern("AddV2", [Pattern("Mul", [Pattern("Neg", [Any("a")]), Any("b")]), Any("c")])
 _TWO_FACTORS = Pattern("Mul", [Pattern("Mul", [Any("x"), Constant("a")]), Constant("b")])
 _NEGATED = Pattern("AddV2", [Pattern("Neg", [Any("a")]), Any("b")])
 
 
 def simplify_arithmetic(function: Function) -> None:
-    """x + 0, x - 0, x * 1, x / 1 and x ** 1 become x; b + (-a) becomes b - a, and so with products.
+    """x + 0, x - 0, x * 1, x / 1 and x ** 1 become x; b + (-a) becomes b - a, also with products.
 
-    Of two products with constants in a row one is left, of one with zeros nothing where x is never infinite.
+    Two consecutive products with constants become one; a product with zeros becomes zeros if x is never infinite.
     """
     for node in list(function.nodes):
         if node.op == "Mul" and (zeros := _vanishing(node)) is not None:
@@ -41,7 +41,7 @@ def simplify_arithmetic(function: Function) -> None:
 
 
 def _narrow(node: Node) -> None:
-    """Make one number of a constant that is filled with it, where the other operand has the shape of the result."""
+    """Replace a constant filled with one number by that number if the other operand has the result's shape."""
     if not traits_of(node.op).broadcasts or len(node.inputs) != 2 or node.output.shape is None:
         return
     x, y = node.input(0), node.input(1)
@@ -62,7 +62,7 @@ def _square_difference(function: Function, node: Node) -> None:
 
 
 def _vanishing(node: Node) -> Array | None:
-    """Return the zeros that a product is: a gate times a state that begins with them."""
+    """Return the zeros that a product equals: a gate times an initial state of zeros."""
     for x, y in (node.inputs, node.inputs[::-1]):
         bounded = x is not None and x.producer is not None and x.producer.op in _BOUNDED
         if bounded and y is not None and _is(y, 0) and y.data is not None and y.shape == node.output.shape:
@@ -95,7 +95,7 @@ def _use_difference(function: Function, node: Node) -> None:
 
 
 def _join_factors(function: Function, node: Node) -> None:
-    """(x * a) * b becomes x * (a * b)."""
+    """Turn (x * a) * b into x * (a * b)."""
     found = match(_TWO_FACTORS, node.output)
     if found is None or node.output.type != TensorType.FLOAT32 or found["x"].rank != node.output.rank:
         return

@@ -1,7 +1,7 @@
-"""Computes with complex numbers as two real tensors each.
+"""Represents complex numbers as two real tensors each.
 
-TFLite has a transform that gives complex numbers, their parts and their magnitude, and little else that takes them.
-Complex arguments are taken apart, complex results put together, by their bits.
+TFLite has a transform that returns complex numbers, their parts and their magnitude, but few operators that take them.
+Complex arguments are split; complex results are assembled from their bits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,21 +22,21 @@ _NATIVE = (*_TRANSFORMS, "Real", "Imag", "ComplexAbs", "Cast", "Mul", "Reshape",
 
 @dataclass(frozen=True)
 class Parts:
-    """The real and the imaginary part of a tensor, [...] each; ``im`` is None where it is 0."""
+    """The real and the imaginary part of a tensor, of its shape; ``im`` is None if it is 0."""
 
     re: Value
     im: Value | None = None
 
 
 class Splitter:
-    """The parts of complex values of a function; the tool of every rule."""
+    """The parts of a function's complex values; every rule uses it."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
         self._parts: dict[Value, Parts] = {}
 
     def of(self, value: Value) -> Parts:
-        """Return the parts of a complex value; a real one has no imaginary part."""
+        """Return the parts of a complex value; a real value has no imaginary part."""
         if value.type != _COMPLEX:
             return Parts(value)
         if value not in self._parts:
@@ -44,15 +44,15 @@ class Splitter:
         return self._parts[value]
 
     def set(self, value: Value, parts: Parts) -> None:
-        """Say what a complex value is made of from now on."""
+        """Set the parts of a complex value."""
         self._parts[value] = parts
 
     def is_whole(self, value: Value) -> bool:
-        """Return whether a complex value is there as such."""
+        """Return whether a complex value has not been split."""
         return value not in self._parts
 
     def whole(self, value: Value) -> Value:
-        """Return a value as complex numbers, made of its parts if it has been split."""
+        """Return a value as complex numbers, assembled from its parts if it was split."""
         if value.type != _COMPLEX or value not in self._parts or value.data is not None:
             return value
         parts = self._parts[value]
@@ -62,7 +62,7 @@ class Splitter:
         return self.function.emit("Bitcast", [packed], (_COMPLEX, value.shape), value.name, type=_COMPLEX)
 
     def imaginary(self, parts: Parts) -> Value:
-        """Return the imaginary part, as zeros where there is none."""
+        """Return the imaginary part, as zeros if there is none."""
         return self.emit("ZerosLike", [parts.re], parts.re.shape, parts.re.name) if parts.im is None else parts.im
 
     def number(self, number: float) -> Value:
@@ -70,7 +70,7 @@ class Splitter:
         return constant(np.array(number, np.float32))
 
     def emit(self, op: str, inputs: Sequence[Value], shape: Dims | None, name: str, **attrs: object) -> Value:
-        """Add an operator of TensorFlow on real numbers and return its result."""
+        """Add a TensorFlow operator on real numbers and return its result."""
         return self.function.emit(op, inputs, (_FLOAT, shape), name, **attrs)
 
     def _taken_apart(self, value: Value) -> Parts:
@@ -81,14 +81,14 @@ class Splitter:
         return Parts(*(self.emit(op, [value], value.shape, value.name) for op in ("Real", "Imag")))
 
 
-# Returns the results, parts where they are complex.
+# Returns the results, as parts if they are complex.
 Rule = Callable[[Splitter, Node], Sequence[Parts | Value]]
 
 
 def split_complex(function: Function, rules: Mapping[str, Rule]) -> None:
-    """Replace operators on complex numbers by those on their parts.
+    """Replace operators on complex numbers by operators on their parts.
 
-    Raises ConversionError that names an operator that has no rule.
+    Raises ConversionError that names an operator without a rule.
     """
     nodes = [node for node in function.nodes if _is_complex(node)]
     if all(_is_native(node) for node in nodes):

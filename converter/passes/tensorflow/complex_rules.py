@@ -1,4 +1,4 @@
-"""Operators of complex numbers in terms of real and imaginary parts."""
+"""Rules for complex operators in terms of real and imaginary parts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
 _FLOAT, _COMPLEX = TensorType.FLOAT32, TensorType.COMPLEX64
-# Operators that move elements or add them up: what they do to the whole they do to each part.
+# Operators that only move or add up elements, so they apply to each part.
 _LINEAR = (
     *("AddN", "BatchToSpaceND", "BroadcastTo", "ConcatV2", "Cumsum", "DynamicStitch", "EnsureShape", "ExpandDims"),
     *("Fill", "Gather", "GatherNd", "GatherV2", "Identity", "MatrixBandPart", "MatrixDiag", "MatrixDiagPart"),
@@ -30,7 +30,7 @@ _ADJOINTS = ("adj_x", "adj_y")
 
 
 class _Arithmetic:
-    """Arithmetic on real tensors in the name of a node, whose result has the shape of all results by default."""
+    """Arithmetic on real tensors in the name of a node; results have the node's output shape by default."""
 
     def __init__(self, splitter: Splitter, node: Node) -> None:
         self._splitter = splitter
@@ -45,7 +45,7 @@ class _Arithmetic:
         return self._splitter.imaginary(parts)
 
     def product(self, x: Parts, y: Parts, op: str = "Mul", **attrs: Any) -> Parts:
-        """Return what is linear in both operands, of which each may be real."""
+        """Return a bilinear operator's result; either operand may be real."""
 
         def of(a: Value | None, b: Value | None) -> Value | None:
             return None if a is None or b is None else self(op, a, b, **attrs)
@@ -56,7 +56,7 @@ class _Arithmetic:
         return Parts(re if crossed is None else self("Sub", re, crossed), both or left or right)
 
     def squared(self, x: Parts, like: Value | None = None) -> Value:
-        """Return the squares of magnitudes."""
+        """Return the squared magnitudes."""
         like = x.re if like is None else like
         re = self("Mul", x.re, x.re, like=like)
         return re if x.im is None else self("AddV2", re, self("Mul", x.im, x.im, like=like), like=like)
@@ -65,7 +65,7 @@ class _Arithmetic:
         return x if x.im is None else replace(x, im=self("Neg", x.im, like=x.im))
 
     def each(self, op: str, x: Parts, other: Value) -> Parts:
-        """Return an operator on each part and one real operand."""
+        """Return an operator applied to each part and a real operand."""
         return Parts(self(op, x.re, other), None if x.im is None else self(op, x.im, other))
 
 
@@ -129,7 +129,7 @@ def _reciprocal(splitter: Splitter, node: Node) -> Sequence[Parts | Value]:
 
 
 def _power(splitter: Splitter, node: Node) -> Sequence[Parts | Value]:
-    """Return a product, for a small whole exponent."""
+    """Return repeated products, for a small whole exponent."""
     a = _Arithmetic(splitter, node)
     x, exponent = a.operands[0], node.input(1).data
     count = 0 if exponent is None or exponent.size != 1 else complex(exponent.reshape(()))
@@ -150,7 +150,7 @@ def _complex(splitter: Splitter, node: Node) -> Sequence[Parts | Value]:
     re, im = node.input(0), node.input(1)
     if im.data is not None and not im.data.any() and re.shape == node.output.shape:
         return [Parts(re)]
-    # Each may be broadcast to the other.
+    # Either may be broadcast to the other.
     a = _Arithmetic(splitter, node)
     return [
         Parts(*(x if x.shape == y.shape else a("AddV2", x, a("ZerosLike", y, like=y)) for x, y in ((re, im), (im, re))))

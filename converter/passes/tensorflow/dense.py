@@ -1,4 +1,4 @@
-"""Recognises a matrix product of a tensor of any rank, which TensorFlow flattens to two dimensions and back."""
+"""Recognises matrix products of tensors of any rank, which TensorFlow flattens to two dimensions and restores."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from litecl.converter.passes.sizes import Sizes, known_sizes
 
 
 def fuse_dense(function: Function) -> None:
-    """reshape(matmul(reshape(x), w)) that flattens and restores dimensions becomes a product that keeps them."""
+    """Turn reshape(matmul(reshape(x), w)) that flattens and restores dimensions into a product that keeps them."""
     sizes = known_sizes(function)
     for node in list(function.nodes):
         if node.op == "ExpandDims":

@@ -1,4 +1,4 @@
-"""Turns SpaceToBatchND, convolution, BatchToSpaceND, as TensorFlow runs dilated convolutions, into one convolution."""
+"""Turns SpaceToBatchND, convolution, BatchToSpaceND, TensorFlow's dilated convolution, into one convolution."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ _CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 
 
 def fold_dilation(function: Function) -> None:
-    """Give the dilation back to every convolution that is run on interleaved batches."""
+    """Restore the dilation of convolutions that run on interleaved batches."""
     for node in list(function.nodes):
         found = _found(node) if node.op == "BatchToSpaceND" else None
         if found is not None:
@@ -47,7 +47,7 @@ def _found(batch: Node) -> _Found | None:
         return None
     if block.tolist() != block_after.tolist() or len(block) != (2 if axis is None else 1):
         return None
-    # The padding without the crops, which only make the size divisible.
+    # Padding minus crops, which only make the size divisible.
     return _spread(space, conv, axis, block, pads - crops)
 
 

@@ -1,4 +1,4 @@
-"""Computes now what does not depend on the model's inputs."""
+"""Folds constants: computes whatever doesn't depend on the model's inputs."""
 
 from collections.abc import Callable, Container, Sequence
 
@@ -11,13 +11,13 @@ from litecl.converter.traits import Effects
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 
-# Runs nodes that read nothing but constants and each other, and gives the wanted results.
+# Runs nodes that read only constants and each other, and returns the wanted results.
 Evaluate = Callable[[Sequence[Node], Sequence[Value]], list[Array]]
 
-# Results far larger than what they are made of (a Fill, a Tile) are left to be computed when the model runs.
+# Results far larger than their operands (a Fill, a Tile) are left to run time.
 _LARGE_BYTES = 1 << 16
 _GROWTH = 8
-# Tensors of these types cannot be constants; numpy has no bfloat16.
+# Tensors of these types can't be constants; numpy has no bfloat16.
 _NOT_CONSTANT = (TensorType.RESOURCE, TensorType.VARIANT, TensorType.BFLOAT16)
 
 
@@ -40,7 +40,7 @@ def fold_constants(function: Function, evaluate: Evaluate) -> None:
 
 
 def _must_see(user: Node, nodes: Container[Node]) -> bool:
-    """Return whether a reader is not computed now, or rounds to a range that is kept with its result."""
+    """Return whether a reader is not folded, or is a FakeQuant, whose range is kept with its result."""
     return user not in nodes or user.op in FAKE_QUANTS
 
 

@@ -1,6 +1,6 @@
 """Fourier transforms as products with constant matrices.
 
-A length of many factors is taken apart as Cooley and Tukey do: the matrices are those of two factors then.
+Large composite lengths are split into two factors, with smaller matrices, as Cooley and Tukey do.
 https://doi.org/10.1090/S0025-5718-1965-0178586-1
 """
 
@@ -16,12 +16,12 @@ from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 
-_DIRECT = 256  # lengths up to which one product is taken
+_DIRECT = 256  # lengths up to which one product is used
 _LARGEST_PRIME = 2048
 
 
 def _transform(inverse: bool, rank: int) -> Rule:
-    """Return the rule of a transform of complex numbers along the last ``rank`` dimensions."""
+    """Return the rule of a complex transform along the last ``rank`` dimensions."""
 
     def rule(splitter: Splitter, node: Node) -> Sequence[Parts | Value]:
         f, x = _Fourier(splitter, node, inverse), splitter.of(node.input(0))
@@ -33,7 +33,7 @@ def _transform(inverse: bool, rank: int) -> Rule:
 
 
 def _real_transform(rank: int) -> Rule:
-    """Return the rule of a transform of real numbers: that of the last dimension gives its first half only."""
+    """Return the rule of a real transform; along the last dimension it returns only the first half."""
 
     def rule(splitter: Splitter, node: Node) -> Sequence[Parts | Value]:
         f, x = _Fourier(splitter, node, False), splitter.of(node.input(0))
@@ -75,7 +75,7 @@ class _Fourier:
         self._inverse = inverse
 
     def along(self, x: Parts, axis: int, transform: Callable[[Parts], Parts]) -> Parts:
-        """Return the transform along another dimension."""
+        """Apply a transform along another dimension."""
         if axis == -1:
             return transform(x)
         order = list(range(len(_dims(self._node, x.re))))
@@ -84,7 +84,7 @@ class _Fourier:
         return self._each(transform(turned), lambda part: self._turned(part, order))
 
     def cut(self, x: Parts, axis: int, size: int) -> Parts:
-        """Return the first elements along a dimension, which has as many at least."""
+        """Return the first ``size`` elements along a dimension that has at least as many."""
         dims = list(_dims(self._node, x.re))
         if dims[axis] == size:
             return x
@@ -113,18 +113,18 @@ class _Fourier:
         return self._product(x, _matrix(size, False)[:, : size // 2 + 1])
 
     def from_half(self, x: Parts, size: int) -> Parts:
-        """Return the real numbers whose transform has a first half, [..., n // 2 + 1] to [..., n]."""
+        """Return the real numbers whose transform has this first half, [..., n // 2 + 1] to [..., n]."""
         mirrored = (size - 1) // 2
         weights = np.array([1, *[2] * mirrored, *[1] * (1 - size % 2)])[: size // 2 + 1]
         if size <= 4 * _DIRECT or _factor(size) == 1:
             return self._product(x, _matrix(size, True)[: size // 2 + 1] * weights[:, None], real=True)
-        # The transform of what is twice the first half is that of the whole, in its real part.
+        # Transforming the doubled first half gives the whole result as its real part.
         doubled = self._each(x, lambda part: self._scaled(part, weights))
         rest = size - (size // 2 + 1)
         return Parts(self.whole(self._each(doubled, lambda part: self._padded(part, rest))).re)
 
     def _in_two(self, x: Parts, p: int, q: int) -> Parts:
-        """Return the transform by those of two factors: of element q * a + b to p * d + c."""
+        """Transform via two factors: element q * a + b goes to p * d + c."""
         dims = _dims(self._node, x.re)
         grid = self._each(x, lambda part: self._reshaped(part, (-1, p, q), (None, p, q)))
         columns = self.whole(self._each(grid, lambda part: self._turned(part, (0, 2, 1))))
@@ -136,7 +136,7 @@ class _Fourier:
         return self._each(result, lambda part: self._restored(part, x.re, dims))
 
     def _product(self, x: Parts, matrix: Array, *, real: bool = False) -> Parts:
-        """Return x times a complex matrix, as one product of the parts side by side."""
+        """Return x times a complex matrix, as one product with the parts side by side."""
         if x.im is None:
             weights = np.hstack([matrix.real, matrix.imag])
         else:
@@ -190,7 +190,7 @@ class _Fourier:
         return self._emit("Reshape", [x, constant(np.array(target, np.int32))], shape)
 
     def _restored(self, x: Value, like: Value, dims: Dims) -> Value:
-        """Return a tensor of as many elements under the shape of another."""
+        """Return a tensor reshaped like another one of the same size."""
         if dims.count(None) <= 1:
             return self._reshaped(x, tuple(-1 if d is None else d for d in dims), dims)
         shape = self._splitter.function.emit(
@@ -215,14 +215,14 @@ def _dims(node: Node, x: Value) -> Dims:
 
 
 def _matrix(size: int, inverse: bool) -> Array:
-    """Return the matrix of the transform, [n, n] of complex numbers."""
+    """Return the matrix of the transform, [n, n], complex."""
     turns = np.outer(np.arange(size), np.arange(size)) % size
     matrix = np.exp((2j if inverse else -2j) * np.pi / size * turns)
     return np.asarray(matrix / size if inverse else matrix)
 
 
 def _factor(size: int) -> int:
-    """Return the largest factor of a length that is not beyond its root."""
+    """Return the largest factor of a length up to its square root."""
     return max(n for n in range(1, int(size**0.5) + 1) if size % n == 0)
 
 

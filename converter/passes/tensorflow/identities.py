@@ -1,4 +1,4 @@
-"""Takes out operators that hand their operand on unchanged when a model is not trained."""
+"""Removes operators that pass on their operand unchanged during inference."""
 
 import numpy as np
 
@@ -21,9 +21,9 @@ _PASS_THROUGH = frozenset(
 
 
 def remove_identities(function: Function) -> None:
-    """Let readers of identities read what these read; reshapes, transposes and casts that change nothing go too.
+    """Bypass identities, and reshapes, transposes, slices and casts that change nothing.
 
-    The shapes of several tensors become those of one each, which later passes look for.
+    ShapeN becomes a Shape per tensor, which later passes look for.
     """
     for node in list(function.nodes):
         if node.op in _PASS_THROUGH:
@@ -50,14 +50,14 @@ def _forward(function: Function, node: Node, count: int | None = None) -> None:
 
 
 def _merged(known: Value, other: Value) -> tuple[int | None, ...] | None:
-    """Return the shape of a tensor of which two things are known."""
+    """Return the shape that two descriptions of one tensor give together."""
     if known.shape is None or other.shape is None:
         return known.shape if other.shape is None else other.shape
     return tuple(b if a is None else a for a, b in zip(known.shape, other.shape, strict=True))
 
 
 def _same_shape(node: Node) -> bool:
-    """Return whether a reshape keeps the shape: static shapes that agree, or agree but for one dimension."""
+    """Return whether a reshape keeps the shape: the shapes agree, with at most one unknown dimension."""
     before, after = node.input(0).shape, node.output.shape
     return before is not None and before == after and before.count(None) <= 1
 
@@ -72,7 +72,7 @@ def _same_type(node: Node) -> bool:
 
 
 def _takes_all(node: Node) -> bool:
-    """Return whether a slice, of one step each, is as large as what it is taken of."""
+    """Return whether a slice of step 1 takes its whole operand."""
     shape = node.input(0).static_shape
     if shape is None or shape != node.output.static_shape:
         return False

@@ -1,5 +1,6 @@
-"""Recognises the layers that Keras' ``quantize("int8")`` makes: they round what they read by rows, and multiply
-integers. TFLite's FULLY_CONNECTED does both, on floats and weights of eight bits.
+"""Recognises the layers of Keras' ``quantize("int8")``, which round their input by rows and multiply integers.
+
+TFLite's FULLY_CONNECTED does both, on floats and INT8 weights.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ _MOVES = ("Reshape", "Transpose", "ExpandDims", "Squeeze")
 
 
 def fuse_integer_dense(function: Function) -> None:
-    """cast(integers(x) @ w) / (scale(x) * scale of w) becomes one product of x and w, which keeps its integers."""
+    """Turn cast(integers(x) @ w) / (scale(x) * scale of w) into one product of x and w; w keeps its integers."""
     for node in list(function.nodes):
         if node.op == "RealDiv" and node.output.type == TensorType.FLOAT32:
             _fuse(function, node)
@@ -65,7 +66,7 @@ def _fuse(function: Function, node: Node) -> None:
 
 
 def _behind_moves(value: Value) -> tuple[Value, Sequence[Node]]:
-    """Return what operators that only move elements have made a value of, and these, the first one first."""
+    """Return the source of a value behind operators that only move elements, and these operators in order."""
     moves: list[Node] = []
     while value.producer is not None and value.producer.op in _MOVES:
         moves.insert(0, value.producer)
@@ -74,7 +75,7 @@ def _behind_moves(value: Value) -> tuple[Value, Sequence[Node]]:
 
 
 def _moved(function: Function, value: Value, moves: Sequence[Node]) -> Value:
-    """Return what operators that only move elements make of floats."""
+    """Apply operators that only move elements to floats."""
     for move in moves:
         attrs: dict[str, Anything] = {**move.attrs, "T": TensorType.FLOAT32}
         like = (TensorType.FLOAT32, move.output.shape)
@@ -83,9 +84,9 @@ def _moved(function: Function, value: Value, moves: Sequence[Node]) -> Value:
 
 
 def _of_units(scale: Array, result: Value, units: int, after: Sequence[Node]) -> Array | None:
-    """Return the scale of each unit; None where the result's dimensions do not say which of them have which unit.
+    """Return the scale of each unit; None if the result's dimensions don't map to units.
 
-    after: the operators that move the units' results; a RESHAPE may divide the last dimension.
+    after: the operators that move the units' results; a RESHAPE may split the last dimension.
     """
     axes = list(np.flatnonzero(np.array(scale.shape) > 1))
     tail = scale.shape[axes[0] :] if axes else ()

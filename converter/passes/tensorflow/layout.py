@@ -1,7 +1,7 @@
-"""Images with channels last, as TFLite has them, where a model has channels first.
+"""Converts images with channels first to channels last, as TFLite has them.
 
-Transposes are put around such operators, and then moved behind what computes element by element, where they meet the
-next one and cancel out.
+Transposes are put around image operators, then moved past elementwise operators until they meet the next one and cancel
+out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 from litecl.converter.graph import Function, Node, Value, constant
 from litecl.converter.traits import traits_of
 
-# The operand that is the image.
+# The position of the image operand.
 _IMAGES: Mapping[str, int] = {
     **dict.fromkeys(("AvgPool", "BiasAdd", "Conv2D", "DepthToSpace", "DepthwiseConv2dNative", "MaxPool"), 0),
     **dict.fromkeys(("AvgPool3D", "Conv3D", "MaxPool3D", "SpaceToDepth"), 0),
@@ -38,7 +38,7 @@ _OF_TWO = ("Add", "AddV2", "Maximum", "Minimum", "Mul", "Sub")
 
 
 def put_channels_last(function: Function) -> None:
-    """Rewrite every operator with channels first."""
+    """Rewrite every operator that has channels first."""
     found = [node for node in function.nodes if node.op in _IMAGES and _format(node) in _CHANNELS_LAST]
     for node in found:
         _rewrite(function, node)
@@ -53,7 +53,7 @@ def _format(node: Node) -> str:
 
 def _rewrite(function: Function, node: Node) -> None:
     position = _IMAGES[node.op_name]
-    rank = len(_format(node)) if node.op != "BiasAdd" else (node.output.rank or 4)  # of tensors of any rank
+    rank = len(_format(node)) if node.op != "BiasAdd" else (node.output.rank or 4)  # takes tensors of any rank
     last, first = _orders(rank)
     attrs = dict(node.attrs)
     attrs["data_format"] = _CHANNELS_LAST[_format(node)]
@@ -75,7 +75,7 @@ def _rewrite(function: Function, node: Node) -> None:
 
 
 def _orders(rank: int) -> tuple[list[int], list[int]]:
-    """Return the orders of dimensions that put channels last, and first again."""
+    """Return the orders of dimensions to channels last, and back to channels first."""
     return [0, *range(2, rank), 1], [0, rank - 1, *range(1, rank - 1)]
 
 
@@ -93,7 +93,7 @@ def _permuted(function: Function, sizes: Value, order: Sequence[int]) -> Value:
 
 
 def _sink_transposes(function: Function) -> None:
-    """Move transposes behind elementwise operators that alone read them."""
+    """Move transposes past elementwise operators that are their only readers."""
     for node in list(function.nodes):
         if node.op in _ELEMENTWISE and traits_of(node.op).like == 0:
             order = _order(function, node.input(0))
@@ -105,7 +105,7 @@ def _sink_transposes(function: Function) -> None:
 
 
 def _sink_through(function: Function, node: Node) -> None:
-    """Move the transpose of one operand, where the other has the same one, or is one number."""
+    """Move the transpose past an operator if the other operand has the same transpose or is a scalar."""
     orders = [_order(function, value) for value in (node.input(0), node.input(1))]
     known = [i for i in (0, 1) if orders[i] is not None]
     others = [node.input(i) for i in (0, 1) if i not in known]

@@ -1,6 +1,6 @@
-"""Computes in wider integers what TFLite computes of narrow ones only where they represent real numbers.
+"""Widens integers where TFLite computes narrow ones only if they are quantized.
 
-Values that do not fit wrap around, as in TensorFlow's arithmetic.
+Values that don't fit wrap around, as in TensorFlow.
 """
 
 from collections.abc import Mapping
@@ -57,10 +57,10 @@ _COMPUTE = frozenset(
 )
 
 
-# LiteRT moves truths by these as integers only.
+# LiteRT supports these not on booleans but on integers.
 _MOVE = frozenset(("Pack", "ReverseSequence", "Split", "SplitV"))
 _TRUTH = {TensorType.BOOL: TensorType.INT32}
-# The result of a segment without elements, by the operator that keeps a result within the narrow type's limits.
+# The operator and the limit of the narrow type that bound the result of segments without elements.
 _LIMITS = {"UnsortedSegmentMax": ("Maximum", 0), "UnsortedSegmentMin": ("Minimum", 1)}
 
 

@@ -1,4 +1,4 @@
-"""Lets readers of one part of a pack read that part: models pack the caches of their layers, and unpack them."""
+"""Bypasses packs: models pack the caches of their layers, and unpack them."""
 
 from litecl.converter.graph import Function, Node, Value
 from litecl.converter.strided import MASKS, axis_bounds
@@ -25,7 +25,7 @@ def _unpacked(node: Node, axis: int, parts: list[Value]) -> list[Value] | None:
 
 
 def _indexed(node: Node, axis: int, parts: list[Value]) -> list[Value] | None:
-    """Return the part that ``x[:, i, ...]`` takes, None where a slice takes anything else."""
+    """Return the part that ``x[:, i, ...]`` takes; None for other slices."""
     begin, steps = node.input(1).data, node.input(3).data
     masks = {name: node.attrs.get(name, 0) for name in MASKS}
     if begin is None or steps is None or masks["new_axis_mask"]:

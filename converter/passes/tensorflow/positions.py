@@ -1,6 +1,6 @@
-"""Makes a model that reads a text from its beginning one that reads tokens at given positions.
+"""Turns a model that reads a text from its beginning into one that reads tokens at given positions.
 
-A model knows positions by the number of its tokens: as 0, 1, 2, ... up to it, or as that many rows of a table.
+The model derives positions from its number of tokens: as the range 0, 1, 2, ..., or as the first rows of a table.
 """
 
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ from litecl.converter.strided import MASKS, axis_bounds
 
 
 def use_positions(function: Function, positions: Value) -> None:
-    """Let a function whose only unknown dimension is the number of tokens read these at ``positions``, [tokens].
+    """Make a function whose only unknown dimension is the number of tokens read tokens at ``positions`` [tokens].
 
-    Ranges from 0 to that number become the positions, and the first rows of tables, those at the positions.
+    Ranges from 0 to that number become the positions; first rows of tables become the rows at the positions.
     """
     sizes = known_sizes(function)
     for node in list(function.nodes):
@@ -41,7 +41,7 @@ def _counts_tokens(node: Node, sizes: Sizes) -> bool:
 
 
 def _slice(node: Node, sizes: Sizes) -> Iterator[int]:
-    """Yield the axes along which a Slice takes the first elements, as many as there are tokens."""
+    """Yield the axes along which a Slice takes the first elements, one per token."""
     begin, size = sizes.of(node.input(1)), sizes.of(node.input(2))
     if begin is None or size is None:
         return
@@ -51,7 +51,7 @@ def _slice(node: Node, sizes: Sizes) -> Iterator[int]:
 
 
 def _strided_slice(node: Node, sizes: Sizes) -> Iterator[int]:
-    """Yield the same of ``x[:n]``, with any indices along other axes."""
+    """Yield the same axes for ``x[:n]``, with any indices along other axes."""
     begin, end, steps = sizes.of(node.input(1)), sizes.of(node.input(2)), sizes.of(node.input(3))
     if begin is None or end is None or steps is None:
         return
@@ -69,13 +69,13 @@ _CUTS = {"Slice": _slice, "StridedSlice": _strided_slice}
 
 
 def _cuts(node: Node, axis: int, size: object) -> bool:
-    """Return whether so much is cut out of more: along an axis that is known, and is no axis of tokens."""
+    """Return whether a slice of ``size`` cuts a known axis to the number of tokens."""
     shape = node.input(0).shape
     return shape is not None and shape[axis] is not None and _is_dimension(size)
 
 
 def _is_dimension(size: object) -> bool:
-    """Return whether a size is an unknown dimension itself, which nothing was computed from."""
+    """Return whether a size is an unknown dimension itself, not computed from others."""
     return isinstance(size, Size) and size.is_dimension
 
 

@@ -1,7 +1,7 @@
-"""Computes in float32 what TensorFlow computes in other floating-point types, for which TFLite has few kernels.
+"""Computes other floating-point types in float32, since TFLite has few kernels for them.
 
-Inputs and results of the model keep their types, by a cast. TFLite casts no complex128: its operators take the parts
-and the magnitude of such inputs, and such results are made of their bits.
+The model's inputs and results keep their types by a cast. TFLite can't cast complex128: its operators take the parts
+and the magnitude of such inputs, and such results are assembled from their bits.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _BY_BITS = ("Bitcast", "DecodeRaw", "ParseTensor", "SerializeTensor")
 
 
 def use_float32(module: Module, types: Types) -> None:
-    """Give all tensors of ``types`` the types that these map to. Raises ConversionError where their bits matter."""
+    """Change all tensors of ``types`` to the types these map to. Raises ConversionError if their bits matter."""
     main = module.main
     before = {value: value.type for value in (*main.inputs, *main.outputs) if value.type in types}
     variables: dict[str, Variable] = {}
@@ -44,7 +44,7 @@ def use_float32(module: Module, types: Types) -> None:
 
 
 def _narrow(function: Function, given: Value, value: Value) -> None:
-    """Make a value that the function computes with of an input of another type."""
+    """Compute a value of the function from an input of another type."""
     if given.type != TensorType.COMPLEX128:
         function.nodes.insert(0, _cast(given, value))
         return
@@ -59,13 +59,13 @@ def _narrow(function: Function, given: Value, value: Value) -> None:
 
 
 def _part(function: Function, op: str, value: Value) -> Value:
-    """Return the real or imaginary part or the magnitude of complex128 numbers."""
+    """Return the real or imaginary part, or the magnitude, of complex128 numbers."""
     types = {"T": TensorType.COMPLEX128, "Tout": TensorType.FLOAT64}
     return function.emit(op, [value], (TensorType.FLOAT64, value.shape), value.name, **types)
 
 
 def _widened(function: Function, value: Value, to: TensorType) -> Value:
-    """Return a result of the function in the type that the model gives."""
+    """Return a result of the function in the model's type."""
     part = value.producer
     if part is not None and part.op == "Cast" and part.input(0).type == to and part.input(0).producer is not None:
         return part.input(0)  # which was only rounded
@@ -126,7 +126,7 @@ def _cast_data(data: Array, to: TensorType) -> Array:
 
 
 def _mapped(option: Any, types: Types) -> Any:
-    """Return an attribute with the types in it replaced."""
+    """Return an attribute with its types replaced."""
     if isinstance(option, TensorType):
         return types.get(option, option)
     if isinstance(option, tuple):

@@ -9,7 +9,7 @@ from litecl.converter.graph import Function, Node, Value, constant
 
 @dataclass(frozen=True, eq=False)
 class _Repeat:
-    """Every element of ``x`` along an axis is repeated ``times`` times, one after the other."""
+    """Repeats every element of ``x`` along an axis ``times`` times in a row."""
 
     x: Value
     axis: int
@@ -17,7 +17,7 @@ class _Repeat:
 
 
 def fuse_repeats(function: Function) -> None:
-    """Repetitions along both axes of an image of known size become one ResizeNearestNeighbor."""
+    """Turn repetitions along both axes of an image of known size into one ResizeNearestNeighbor."""
     for node in list(function.nodes):
         second = _repeat(node)
         first = None if second is None or second.x.producer is None else _repeat(second.x.producer)
@@ -27,7 +27,7 @@ def fuse_repeats(function: Function) -> None:
 
 
 def _repeat(node: Node) -> _Repeat | None:
-    """reshape(tile(expand_dims(x, axis + 1), times at axis + 1)), as ``tf.repeat`` is traced."""
+    """Match reshape(tile(expand_dims(x, axis + 1), times at axis + 1)), the trace of ``tf.repeat``."""
     tile = node.input(0).producer if node.op == "Reshape" else None
     expand = tile.input(0).producer if tile is not None and tile.op == "Tile" else None
     if tile is None or expand is None or expand.op != "ExpandDims":

@@ -1,6 +1,6 @@
-"""Resizing that TFLite has no operator for, as a product with a matrix for the rows and one for the columns.
+"""Turns resizing that TFLite lacks into a product with a matrix for rows and one for columns.
 
-The matrices are what TensorFlow's own operator makes of the columns of an identity; those of a gradient are transposed.
+TensorFlow's own operator, applied to an identity, gives the matrices; those of a gradient are transposed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,13 +13,13 @@ from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 
-# Positions of the operands that are two numbers, of rows and of columns, and what leaves an axis as it is.
+# Positions of operands that are pairs, for rows and columns, and the value that leaves an axis unchanged.
 _PAIRS: Mapping[str, Mapping[int, float]] = {
     "ResizeBicubic": {},
     "ResizeArea": {},
     "ScaleAndTranslate": {2: 1.0, 3: 0.0},
 }
-# Gradients: the operator that they are of, and the operand that tells the size of its images, or has it.
+# Gradients, with the operator they belong to.
 _GRADIENTS: Mapping[str, str] = {
     "ResizeBicubicGrad": "ResizeBicubic",
     "ResizeBilinearGrad": "ResizeBilinear",
@@ -29,7 +29,7 @@ _FLOAT32 = TensorType.FLOAT32
 
 
 def resample_by_products(function: Function, evaluate: Evaluate) -> None:
-    """Replace every such operator. Raises ConversionError where a size is not known."""
+    """Replace every such operator. Raises ConversionError if a size is unknown."""
     for node in list(function.nodes):
         if node.op in _PAIRS or node.op in _GRADIENTS:
             _replace(function, node, evaluate)

@@ -1,4 +1,4 @@
-"""Makes constants of what is computed from shapes, where these are known well enough."""
+"""Folds shape arithmetic where shapes are known well enough."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from litecl.converter.passes.sizes import Sizes, known_sizes
 
 
 def resolve_sizes(function: Function) -> None:
-    """Make constants of shape arithmetic with a known result, and of reshape targets with one unknown dimension."""
+    """Fold shape arithmetic with a known result, and reshape targets with one unknown dimension."""
     sizes = known_sizes(function)
     for node in function.nodes:
         if node.op == "Reshape":

@@ -1,6 +1,6 @@
-"""Lets operators that look at nothing but the shape of a tensor look at an earlier one of the same shape.
+"""Makes operators that only use a tensor's shape read an earlier tensor of the same shape.
 
-Keras runs the first step of a recurrent layer once more, to make zeros like its result; so nothing needs that step.
+Keras runs the first step of a recurrent layer an extra time to make zeros like its result; this makes that step dead.
 """
 
 from litecl.converter.graph import Function, Node, Value
@@ -10,7 +10,7 @@ _LOOK_AT_SHAPES = ("Shape", "ZerosLike", "OnesLike")
 
 
 def use_shape_sources(function: Function) -> None:
-    """Rewire them to the earliest value that the operand was made of and is certainly as large as it."""
+    """Rewire them to the earliest ancestor of the operand that certainly has the same size."""
     sizes = known_sizes(function)
     order = {node: i for i, node in enumerate(function.nodes)}
     for node in function.nodes:
@@ -21,7 +21,7 @@ def use_shape_sources(function: Function) -> None:
 
 
 def _alike(node: Node, sizes: Sizes) -> list[Value]:
-    """Return the operand, and those that it was made of that can replace it."""
+    """Return the operand and its ancestors that can replace it."""
     operand = node.input(0)
     wanted = sizes.dimensions(operand)
     found: list[Value] = [operand]

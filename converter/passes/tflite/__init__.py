@@ -1,1 +1,1 @@
-"""TFLite's operators joined and removed, after the lowering; the only room that may import ``interpreter.ops``."""
+"""Joins and removes TFLite operators after lowering; the only room that may import ``interpreter.ops``."""

@@ -1,4 +1,4 @@
-"""Makes one of equal small constants, and of nodes that do the same with the same operands."""
+"""Merges equal small constants, and equal nodes with the same operands."""
 
 from collections.abc import Hashable
 
@@ -10,7 +10,7 @@ _SMALL = 64
 
 
 def merge_duplicates(function: Function) -> None:
-    """Keep the first of every set of equal nodes of TFLite's operators."""
+    """Keep the first of each set of equal nodes."""
     constants: dict[Hashable, Value] = {}
     nodes: dict[Hashable, Node] = {}
     for node in function.nodes:
@@ -24,7 +24,7 @@ def merge_duplicates(function: Function) -> None:
 
 
 def _is_repeatable(node: Node) -> bool:
-    """Return whether equal operands give equal results, and none is a state that an operator changes in place."""
+    """Return whether equal operands give equal results, and no tensor is a state that an operator changes in place."""
     if not isinstance(node.op, Op) or node.op.states or not (node.op.pure or node.op is VAR_HANDLE):
         return False
     return not any(value is not None and value.is_state for value in (*node.inputs, *node.outputs))

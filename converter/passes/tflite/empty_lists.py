@@ -1,7 +1,7 @@
-"""Loops that write rows of a list whose length is open, for no rows too.
+"""Makes loops that write rows of a list of open length work for length 0 too.
 
-DYNAMIC_UPDATE_SLICE refuses a row for a list without any when LiteRT prepares the body, although it would never run.
-Such a list gets one row at least, and what is read behind the loop is cut to its length.
+LiteRT prepares the body even if it never runs, and DYNAMIC_UPDATE_SLICE then refuses a row for an empty list. So such a
+list gets at least one row, and results are cut to its length after the loop.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ _MOST = 5  # dimensions of LiteRT's SLICE
 
 
 def keep_a_row(function: Function) -> None:
-    """Give the lists of a function's loops one row at least."""
+    """Give lists in a function's loops at least one row."""
     for loop in [node for node in function.nodes if node.op is WHILE]:
         for position, value in enumerate(loop.inputs):
             made = None if value is None else value.producer
@@ -33,7 +33,7 @@ def _is_open(made: Node) -> bool:
 
 
 def _only_writes_rows(loop: Node, position: int) -> bool:
-    """Return whether a step does nothing with a list but write rows, and the condition does not read it."""
+    """Return whether a step only writes rows to a list, and the condition doesn't read it."""
     cond, body = loop.bodies
     value, result = body.inputs[position], body.outputs[position]
     if cond.inputs[position].users or cond.is_output(cond.inputs[position]):

@@ -1,4 +1,4 @@
-"""Lets an operator apply the RELU or RELU6 that follows it."""
+"""Fuses a RELU, RELU6 or RELU_N1_TO_1 into the operator before it."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ _PRODUCERS = frozenset(
 
 
 def fuse_activation(function: Function) -> bool:
-    """Fuse every activation that alone reads its operand; say whether there was one."""
+    """Fuse every activation that is the only reader of its operand; return whether there was one."""
     changed = False
     for node in list(function.nodes):
         if node.op in _FUNCTIONS and node.input(0).type == TensorType.FLOAT32:

@@ -1,7 +1,7 @@
-"""Loops whose state grows from nothing, as LiteRT runs them.
+"""Makes LiteRT run loops whose state grows from nothing.
 
-LiteRT decides before a loop runs whether its states change their shapes. It takes no rows that become one for a scalar
-that becomes [1], because it adds up first dimensions, and fails when the loop runs.
+LiteRT decides before a loop runs whether state shapes change. Since it adds up first dimensions, it mistakes zero rows
+that become one for a scalar that becomes [1], and fails at run time.
 """
 
 import numpy as np
@@ -15,27 +15,27 @@ from litecl.interpreter.ops.strided_slice import STRIDED_SLICE
 
 
 def show_growth(function: Function) -> None:
-    """Give loops whose growth LiteRT may overlook a state that visibly grows, which nothing reads."""
+    """Give loops whose growth LiteRT may miss an unused state that visibly grows."""
     for node in function.nodes:
         if node.op is WHILE and any(_may_be_overlooked(node, i) for i in range(len(node.inputs))):
             _add_state(node)
 
 
 def _may_be_overlooked(loop: Node, position: int) -> bool:
-    """Return whether a state may have no rows before a step and one after it, or the other way round."""
+    """Return whether a state may go from zero rows to one in a step, or back."""
     _, body = loop.bodies
     start, argument, result = loop.input(position).shape, body.inputs[position], body.outputs[position]
     if not start or not argument.shape or result is argument:
         return False
     maker = result.producer if result.producer is not None and argument in result.producer.inputs else None
-    if start[0] is None:  # most often a batch, which stays as it is
+    if start[0] is None:  # mostly a batch, which doesn't change
         return maker is not None and _changes_rows(maker)
     joined = maker is not None and maker.op is CONCATENATION
     return argument.shape[0] is None and (start[0] == 0 or (start[0] == 1 and not joined))
 
 
 def _changes_rows(node: Node) -> bool:
-    """Return whether a result has certainly other rows than the operand. LiteRT sees it where sizes are computed."""
+    """Return whether the result certainly has other rows than the operand. LiteRT sees this if sizes are computed."""
     sizes = [None if value is None or value.data is None else value.data.reshape(-1) for value in node.inputs[1:]]
     if node.op is CONCATENATION:
         return bool(node.options.axis % (node.output.rank or 1) == 0)

@@ -1,4 +1,4 @@
-"""Lets a reduction keep its dimensions where a RESHAPE right after it puts them back, as squeeze-and-excite does."""
+"""Makes reductions keep dimensions that a RESHAPE right after restores, as in squeeze-and-excite."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ _REDUCTIONS = (
 
 
 def keep_dims(function: Function) -> bool:
-    """Take out every such RESHAPE; say whether there was one."""
+    """Remove every such RESHAPE; return whether there was one."""
     changed = False
     for node in list(function.nodes):
         reduction = node.input(0).producer if node.op is RESHAPE else None

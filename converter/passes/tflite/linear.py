@@ -1,7 +1,6 @@
-"""Folds additions and products with one constant a channel into the convolution or matrix product before them, and
-products with one number into the one after them.
+"""Folds per-channel sums and products into the layer before them, and scalar products into the layer after them.
 
-This is what removes batch normalisation, as scale * (w * x + b) + offset = (scale * w) * x + (scale * b + offset).
+This removes batch normalisation, as scale * (w * x + b) + offset = (scale * w) * x + (scale * b + offset).
 """
 
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 @dataclass(frozen=True)
 class _Layout:
-    """The positions of weights, bias and data among the operands, and the axis of output channels of the weights."""
+    """The positions of weights, bias and data among the operands, and the weights' axis of output channels."""
 
     weights: int
     channel_axis: int
@@ -43,7 +42,7 @@ _ELEMENTWISE = (ADD, SUB, MUL, RELU, RELU6)
 
 
 def fold_linear(function: Function) -> bool:
-    """Fold what can be folded; say whether anything was."""
+    """Fold whatever can be folded; return whether anything was."""
     changed = False
     for node in list(function.nodes):
         changed |= _fold(function, node) or _fold_factor(function, node) or _sink_reshape(function, node)
@@ -52,7 +51,7 @@ def fold_linear(function: Function) -> bool:
 
 
 def _fold(function: Function, node: Node) -> bool:
-    """conv(x) + c, conv(x) - c and conv(x) * c become conv'(x)."""
+    """Turn conv(x) + c, conv(x) - c and conv(x) * c into conv'(x)."""
     found = _operands(node)
     producer = None if found is None else found[0].producer
     if found is None or producer is None or function.only_user(found[0]) is not node:
@@ -65,7 +64,7 @@ def _fold(function: Function, node: Node) -> bool:
 
 
 def _takes(producer: Node, per_channel: Array, *, scales: bool) -> bool:
-    """Return whether weights and bias can take in a constant, of one element a channel or one altogether."""
+    """Return whether weights and bias can absorb a constant, per channel or scalar."""
     layout = _LAYOUTS.get(producer.op)
     if layout is None or _is_activated(producer):
         return False
@@ -82,7 +81,7 @@ def _bias(producer: Node, layout: _Layout) -> Value | None:
 
 
 def _absorb(producer: Node, node: Node, per_channel: Array) -> None:
-    """Give a producer weights, a bias and an activation with which it computes the result of ``node``."""
+    """Give a producer the weights, bias and activation that compute the result of ``node``."""
     layout = _LAYOUTS[producer.op]
     weights, bias = producer.input(layout.weights), _bias(producer, layout)
     assert weights.data is not None
@@ -101,7 +100,7 @@ def _absorb(producer: Node, node: Node, per_channel: Array) -> None:
 
 
 def _fold_factor(function: Function, node: Node) -> bool:
-    """conv(x * c), where c is one number, becomes conv'(x): so are images scaled."""
+    """Turn conv(x * c) with a scalar c into conv'(x); images are scaled this way."""
     if node.op is not MUL:
         return False
     found, user = _operands(node), function.only_user(node.output)
@@ -141,7 +140,7 @@ def _operands(node: Node) -> tuple[Value, Array] | None:
 
 
 def _is_per_channel(data: Array, value: Value) -> bool:
-    """Return whether a constant has one element a channel of the value, or one altogether."""
+    """Return whether a constant has one element per channel of the value, or is a scalar."""
     return data.size == 1 or data.shape[-1] == data.size == (value.shape or (None,))[-1]
 
 
@@ -150,7 +149,7 @@ def _is_activated(node: Node) -> bool:
 
 
 def _sink_reshape(function: Function, node: Node) -> bool:
-    """f(reshape(conv(x))) becomes reshape(f(conv(x))) where f works on channels and the reshape keeps them."""
+    """Turn f(reshape(conv(x))) into reshape(f(conv(x))) if f works per channel and the reshape keeps channels."""
     if node.op not in _ELEMENTWISE:
         return False
     found = _operands(node) if node.op in _FOLDS else (node.input(0), np.zeros(1))
@@ -173,7 +172,7 @@ def _sink_reshape(function: Function, node: Node) -> bool:
 
 
 def _covers_channels(data: Array, outer: Value, inner: Value) -> bool:
-    """Return whether a constant has, flattened, one element for each channel of what was reshaped.
+    """Return whether a flattened constant has one element per channel of the value before the reshape.
 
     It fits the reshaped value.
     """

@@ -1,4 +1,4 @@
-"""Takes out a PAD before a convolution that pads just as much by itself."""
+"""Removes a PAD before a convolution that can pad as much itself."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from litecl.interpreter.schema import Padding
 
 
 def fold_padding(function: Function) -> bool:
-    """Make SAME convolutions of VALID ones whose PAD adds what SAME would; say whether there was one."""
+    """Make VALID convolutions whose PAD adds SAME padding SAME ones; return whether there was one."""
     changed = False
     for node in list(function.nodes):
         pad = node.input(0).producer if node.op in (CONV_2D, DEPTHWISE_CONV_2D) else None
@@ -36,7 +36,7 @@ def _is_same(conv: Node, pad: Node) -> bool:
 
 
 def same_padding(size: int | None, window: int | None, stride: int, dilation: int) -> list[int] | None:
-    """Return what SAME adds before and after: enough for ceil(size / stride) windows, the odd one after."""
+    """Return SAME's padding before and after: enough for ceil(size / stride) windows, the odd one after."""
     if size is None or window is None:
         return None
     reach = (window - 1) * dilation + 1

@@ -1,4 +1,4 @@
-"""Joins reshapes, transposes and reversals in a row, and drops those that change nothing."""
+"""Joins consecutive reshapes, transposes and reversals, and drops those that change nothing."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from litecl.interpreter.ops.transpose import TRANSPOSE
 
 
 def join_reshapes(function: Function) -> bool:
-    """Apply the rules below; say whether one did something."""
+    """Apply the rules below; return whether one changed something."""
     changed = False
     for node in list(function.nodes):
         rule = _RULES.get(node.op)
@@ -55,7 +55,7 @@ def _transpose(function: Function, node: Node) -> bool:
 
 
 def _broadcast(function: Function, node: Node) -> bool:
-    """Take out a RESHAPE that only puts ones before the dimensions of an operand, which broadcasting does too."""
+    """Remove a RESHAPE that only prepends ones to an operand's shape, which broadcasting does anyway."""
     for value, other in (node.inputs, node.inputs[::-1]):
         reshape = None if value is None else value.producer
         if value is None or other is None or reshape is None or reshape.op is not RESHAPE:
@@ -69,12 +69,12 @@ def _broadcast(function: Function, node: Node) -> bool:
 
 
 def _stripped(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a shape without the ones that it begins with."""
+    """Return a shape without leading ones."""
     return shape[next((i for i, size in enumerate(shape) if size != 1), len(shape)) :]
 
 
 def _reverse(function: Function, node: Node) -> bool:
-    """Take out two reversals in a row."""
+    """Remove two consecutive reversals."""
     before, axes = node.input(0).producer, node.input(1).data
     if before is None or before.op is not REVERSE_V2 or axes is None or before.input(1).data is None:
         return False
@@ -85,7 +85,7 @@ def _reverse(function: Function, node: Node) -> bool:
 
 
 def _moves_only_ones(shape: Dims | None, order: list[int]) -> bool:
-    """Return whether the dimensions other than 1 stay in their order, so that no element moves."""
+    """Return whether dimensions other than 1 keep their order, so that no element moves."""
     if shape is None or shape.count(None) > 1:
         return False
     moved = [axis for axis in order if shape[axis] != 1]
@@ -93,7 +93,7 @@ def _moves_only_ones(shape: Dims | None, order: list[int]) -> bool:
 
 
 def _certainly_equal(a: Dims | None, b: Dims | None) -> bool:
-    """Return whether shapes of as many elements are equal: they agree, and at most one dimension is unknown."""
+    """Return whether two shapes of equal size are equal: they agree, and at most one dimension is unknown."""
     return a is not None and a == b and a.count(None) <= 1
 
 

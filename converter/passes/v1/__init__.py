@@ -1,4 +1,4 @@
-"""TensorFlow 1's variables, arrays, loops and branches as TensorFlow 2's; nothing that a graph of TensorFlow 2 has.
+"""Turns TensorFlow 1's variables, arrays, loops and branches into TensorFlow 2's, which it leaves alone.
 
-Only here may the nodes of a function form cycles.
+Only in this room may a function's nodes form cycles.
 """

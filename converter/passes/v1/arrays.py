@@ -1,4 +1,4 @@
-"""Arrays of TensorFlow 1 as lists: what flows from operator to operator becomes the list, the handle goes."""
+"""Turns TensorFlow 1's arrays into lists: the flow value becomes the list, and the handle goes away."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ _PASS_ON = ("Enter", "Merge", "Switch", "Exit", "NextIteration", "Identity", GAT
 
 
 def raise_arrays(function: Function) -> None:
-    """Replace every operator on arrays by one on lists."""
+    """Replace every array operator by a list operator."""
     arrays = [node for node in function.nodes if node.op == "TensorArrayV3"]
     if not arrays:
         return
@@ -25,7 +25,7 @@ def raise_arrays(function: Function) -> None:
 
 
 def _mark_lists(function: Function) -> None:
-    """Give the type of a list to all that passes one on."""
+    """Give the list type to everything that passes a list on."""
     changed = True
     while changed:
         changed = False
@@ -53,7 +53,7 @@ def _made(node: Node) -> None:
         if user.op == "Enter":
             user.options = {**user.attrs, "is_constant": True}
     node.outputs = (flow,)
-    handle.producer, handle.data = None, np.array(0, np.float32)  # nothing reads it in the end
+    handle.producer, handle.data = None, np.array(0, np.float32)  # unread in the end
     handle.type, handle.shape = TensorType.FLOAT32, ()
     _become(node, "TensorListReserve", [constant(dims), node.input(0)], element)
 

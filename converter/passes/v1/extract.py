@@ -1,4 +1,4 @@
-"""Cuts a function out of another: all that certain values depend on, up to values that become its arguments."""
+"""Extracts a function from another: everything that given values depend on, up to values that become arguments."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,9 +16,9 @@ def function_of(
     results: Sequence[Value],
     effects: Sequence[Node] = (),
 ) -> Function:
-    """Return the function that computes ``results`` and has ``effects``, in the order of the nodes that it copies.
+    """Return the function that computes ``results`` and has ``effects``; nodes are in the order copied.
 
-    Argument i is like ``outer[i]`` and represents every value of ``inner[i]``.
+    Argument i is like ``outer[i]`` and stands for every value of ``inner[i]``.
     """
     inputs = [replace(v, name=f"{name}/{v.name}", data=None, producer=None, users=[]) for v in outer if v is not None]
     arguments = {value: inputs[i] for i, values in enumerate(inner) for value in values}
@@ -37,7 +37,7 @@ class _Extraction:
         self.nodes: list[Node] = []
 
     def add(self, root: Value) -> None:
-        """Copy a value with all that it depends on."""
+        """Copy a value with its dependencies."""
         stack = [root]
         while stack:
             value = stack[-1]
@@ -59,7 +59,7 @@ class _Extraction:
             self.copy(node)
 
     def copy(self, node: Node) -> None:
-        """Copy a node whose operands are there."""
+        """Copy a node whose operands are already copied."""
         if any(value in self.copies for value in node.outputs):
             return
         outputs = [replace(value, producer=None, users=[]) for value in node.outputs]
@@ -68,7 +68,7 @@ class _Extraction:
 
 
 def order_like(function: Function, body: Function) -> None:
-    """Give the copies the order of the nodes of the function that they were cut out of: effects keep theirs."""
+    """Order the copied nodes as in their original function, so that effects keep their order."""
     position = {node.name: i for i, node in enumerate(function.nodes)}
     body.nodes.sort(key=lambda node: position.get(node.name, 0))
     body.tidy()

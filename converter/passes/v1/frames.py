@@ -1,7 +1,7 @@
-"""Loops of TensorFlow 1 as While: Enter, Merge, Switch, LoopCond, NextIteration and Exit, nested or not.
+"""Turns TensorFlow 1's loops into While: Enter, Merge, Switch, LoopCond, NextIteration and Exit, nested or not.
 
-A loop is a frame, named by its Enters. For every variable, Merge joins what enters and what comes from the last step,
-and Switch sends it to the body or, by way of Exit, out. Enters marked constant hand in what no step changes.
+A loop is a frame, named by its Enters. For every variable, Merge joins the initial value and that of the last step, and
+Switch sends it to the body or, via Exit, out. Enters marked constant pass in invariants.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _MAX_FRAMES = 10_000
 
 
 def raise_loops(function: Function) -> None:
-    """Replace every frame by a While, the innermost first; the nodes of the function may form cycles until then."""
+    """Replace every frame by a While, innermost first; until then the function's nodes may form cycles."""
     for _ in range(_MAX_FRAMES):
         frames = _frames(function)
         if not frames:
@@ -37,14 +37,14 @@ def _frames(function: Function) -> dict[str, list[Node]]:
 
 
 def _is_innermost(enters: list[Node]) -> bool:
-    """Return whether nothing between the Enters of a frame and its Exits enters another."""
+    """Return whether no other frame is entered between a frame's Enters and Exits."""
     name = enters[0].attrs["frame_name"]
     return all(node.attrs["frame_name"] == name for node in _inside(enters) if node.op == "Enter")
 
 
 @dataclass(frozen=True, eq=False)
 class _Variable:
-    """A loop variable: what enters, as Merge gives it, as the body gets it, after a step, and once the loop is over."""
+    """A loop variable: before the loop, after Merge, in the body, after a step, and after the loop."""
 
     initial: Value
     merged: Value
@@ -93,7 +93,7 @@ def _raise(function: Function, enters: list[Node]) -> None:
 def _bodies(
     function: Function, enters: list[Node], variables: list[_Variable], fixed: list[list[Value]], operands: list[Value]
 ) -> tuple[Function, Function]:
-    """Return the condition and the step of a loop, as functions of its variables and of what is ``fixed``."""
+    """Return a loop's condition and step, as functions of its variables and of the ``fixed`` values."""
     name = str(enters[0].attrs["frame_name"])
     condition = next((n for v in variables for u in v.merged.users for n in _loop_cond(u)), None)
     if condition is None:
@@ -114,7 +114,7 @@ def _merges(enter: Node) -> bool:
 
 
 def _loop_cond(node: Node) -> list[Node]:
-    """Return the LoopCond that decides for a Switch."""
+    """Return the LoopCond that controls a Switch."""
     if node.op != "Switch":
         return []
     condition = node.input(1).producer
@@ -124,7 +124,7 @@ def _loop_cond(node: Node) -> list[Node]:
 
 
 def _inside(enters: list[Node]) -> set[Node]:
-    """Return the nodes of a frame: all from its Enters to its Exits."""
+    """Return the nodes of a frame, from its Enters to its Exits."""
     inside: set[Node] = set()
     pending: list[Node] = list(enters)
     while pending:

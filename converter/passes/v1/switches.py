@@ -1,6 +1,6 @@
-"""Branches of TensorFlow 1 as If: Switch sends a value to one of two branches, Merge takes what comes of it.
+"""Turns TensorFlow 1's branches into If: Switch sends a value to one of two branches, Merge takes the live result.
 
-The conditions on which a value is alive follow from the Switches that it has passed and no Merge has joined.
+The conditions under which a value is live follow from the Switches that it has passed and no Merge has joined.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from litecl.converter.passes.v1.extract import function_of, order_like
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
-# (condition, branch): the value lives where the condition has this truth.
+# (condition, branch): the value is live if the condition has this truth value.
 _Literal = tuple[Value, int]
 _Alive = dict[Value, frozenset[_Literal]]
 
 
 def raise_branches(function: Function) -> None:
-    """Replace every pair of Switch and Merge by an If, in the function and in all that its nodes own."""
+    """Replace every pair of Switch and Merge by an If, in the function and in all bodies."""
     function.tidy()
     _join_conditions(function)
     _pair_merges(function)
@@ -40,7 +40,7 @@ def raise_branches(function: Function) -> None:
 
 
 def _join_conditions(function: Function) -> None:
-    """Let reads of a variable between which nothing is written be one: a branch reads what decides it several times."""
+    """Merge reads of a boolean variable with no write in between: a branch reads its condition several times."""
     reads: dict[Value, Value] = {}
     for node in function.nodes:
         if node.writes:
@@ -51,7 +51,7 @@ def _join_conditions(function: Function) -> None:
 
 
 def _pair_merges(function: Function) -> None:
-    """Make Merges of two out of each that takes one of more values."""
+    """Split every Merge of more than two values into Merges of two."""
     for merge in [node for node in function.nodes if node.op == "Merge" and len(node.inputs) > 2]:
         if merge.outputs[1].users:
             raise ConversionError(f"{merge}: an If does not report the index of the branch it took")
@@ -63,7 +63,7 @@ def _pair_merges(function: Function) -> None:
 
 
 def _merged(function: Function, merge: Node, operands: list[Value], alive: _Alive, decided: frozenset[Value]) -> Value:
-    """Return the one of some values that is alive, by a condition that tells two parts of them apart."""
+    """Return the live one of several values, via a condition that separates them."""
     if len(operands) == 1:
         return operands[0]
     for condition in {c: None for value in operands for c, _ in alive[value] if c not in decided}:
@@ -77,7 +77,7 @@ def _merged(function: Function, merge: Node, operands: list[Value], alive: _Aliv
 
 @dataclass(frozen=True, eq=False)
 class _Branching:
-    """Switches and Merges that one condition decides, and the other conditions on which they run."""
+    """The Switches and Merges that one condition decides, and the other conditions under which they run."""
 
     condition: Value
     outside: frozenset[_Literal]
@@ -86,7 +86,7 @@ class _Branching:
 
 
 def _raise(function: Function, seed: Node, alive: _Alive) -> None:
-    """Replace one Merge, those that depend on the same condition next to it, and what is done only under it."""
+    """Replace a Merge, its siblings under the same condition, and effects that depend on it, by an If."""
     found = _branching(function, seed, alive)
     operands = list(dict.fromkeys([*(n.input(0) for n in found.switches), *function.inputs]))
     branches, done = [], set(found.merges)
@@ -111,7 +111,7 @@ def _raise(function: Function, seed: Node, alive: _Alive) -> None:
 
 
 def _branching(function: Function, seed: Node, alive: _Alive) -> _Branching:
-    """Return the branching that a Merge ends, or that an effect is in which no Merge follows."""
+    """Return the branching that a Merge ends, or that contains an effect which no Merge follows."""
     if seed.op == "Merge":
         condition, outside = _condition(seed, alive), alive[seed.output]
     else:
@@ -131,18 +131,18 @@ def _branching(function: Function, seed: Node, alive: _Alive) -> _Branching:
 
 
 def _inner(function: Function, found: _Branching, value: Value, truth: int) -> list[Value]:
-    """Return the values that an operand of the If is inside of one branch."""
+    """Return the values that stand for an operand of the If inside one branch."""
     switched = [node.outputs[truth] for node in found.switches if node.input(0) is value]
     return [*switched, value] if value in function.inputs else switched
 
 
 def _of(node: Node, alive: _Alive) -> frozenset[_Literal]:
-    """Return the conditions on which a node is run."""
+    """Return the conditions under which a node runs."""
     return frozenset(x for value in node.inputs if value is not None for x in alive.get(value, frozenset()))
 
 
 def _alive(function: Function) -> _Alive:
-    """Return the conditions on which every value is alive."""
+    """Return the conditions under which each value is live."""
     alive: _Alive = {value: frozenset() for value in function.inputs}
 
     for node in function.nodes:
@@ -161,7 +161,7 @@ def _alive(function: Function) -> _Alive:
 
 
 def _decides(condition: Value, found: list[frozenset[_Literal]]) -> bool:
-    """Return whether a condition tells the operands of a Merge apart: no two depend on the same truth of it."""
+    """Return whether a condition separates the operands of a Merge: no two depend on the same truth value."""
     truths = [truth for literals in found for c, truth in literals if c is condition]
     return len(set(truths)) == len(truths)
 
@@ -176,7 +176,7 @@ def _condition(merge: Node, alive: _Alive) -> Value:
 
 
 def _side(merge: Node, condition: Value, truth: int, alive: _Alive) -> Value:
-    """Return the operand that a Merge takes where the condition has a truth; one is known by the other."""
+    """Return the operand that a Merge takes if the condition has a truth value; either operand tells the other."""
     a, b = merge.input(0), merge.input(1)
     for value, other in ((a, b), (b, a)):
         if (condition, truth) in alive.get(value, ()):
@@ -187,7 +187,7 @@ def _side(merge: Node, condition: Value, truth: int, alive: _Alive) -> Value:
 
 
 def _source(value: Value) -> Value:
-    """Return a condition without the identities in front of it."""
+    """Return a condition without identities in front of it."""
     while value.producer is not None and value.producer.op == "Identity" and value.type == TensorType.BOOL:
         value = value.producer.input(0)
     return value

@@ -1,4 +1,4 @@
-"""Variables of TensorFlow 1, which are tensors that operators write in place, as the handles of TensorFlow 2."""
+"""Turns TensorFlow 1's variables, tensors that operators write in place, into TensorFlow 2's handles."""
 
 from collections.abc import Iterator
 
@@ -20,10 +20,10 @@ _PASS_ON = ("RefEnter", "RefSwitch", "RefIdentity", "Enter", "Switch")
 
 
 def raise_variables(function: Function) -> None:
-    """Make every use of a variable as a tensor a read right there, every write one by its handle.
+    """Make every use of a variable as a tensor read it at that point, and every write use its handle.
 
-    A use tells of all that was written before it, even where an Identity between variable and use ran earlier:
-    TensorFlow copies nothing there.
+    A use sees everything written before it, even if an Identity between variable and use ran earlier: TensorFlow copies
+    nothing there.
     """
     for node in list(function.nodes):
         variable = node.output.variable if node.op in ("VariableV2", "Variable") else None
@@ -33,7 +33,7 @@ def raise_variables(function: Function) -> None:
 
 
 def _raise(function: Function, made: Value, handle: Value) -> Iterator[Node]:
-    """Let all that uses a variable read it where it does, or have its handle; return the readers."""
+    """Make all users of a variable read it where they run, or take its handle; yield the readers."""
     _write_by_handle(function, made, handle)
     views = Views(function, made, handle)
     for user in views.users():
@@ -48,7 +48,7 @@ def _raise(function: Function, made: Value, handle: Value) -> Iterator[Node]:
 
 
 def _write_by_handle(function: Function, made: Value, handle: Value) -> None:
-    """Make writes of a variable ones by its handle; their results are the variable again."""
+    """Make writes of a variable use its handle; their results become the variable."""
     while found := [user for user in dict.fromkeys(made.users) if _is_write(user, made, handle)]:
         for node in found:
             _become_write(function, node, made, handle)
@@ -56,7 +56,7 @@ def _write_by_handle(function: Function, made: Value, handle: Value) -> None:
 
 def _become_write(function: Function, node: Node, made: Value, handle: Value) -> None:
     position = node.inputs.index(made)
-    if position:  # what an optimizer keeps beside the variable that it steps
+    if position:  # the optimizer's state beside the variable it updates
         node.rewire([*node.inputs[:position], handle, *node.inputs[position + 1 :]])
         return
     results, node.outputs = node.outputs, ()
@@ -67,7 +67,7 @@ def _become_write(function: Function, node: Node, made: Value, handle: Value) ->
 
 
 def _raise_behind(function: Function, user: Node, made: Value) -> Iterator[Node]:
-    """Let those read that are behind a Switch or an Enter which hands on the handle; return them."""
+    """Rewrite readers behind a Switch or an Enter that passes on the handle; yield them."""
     for inner in user.outputs:
         readers, inner.users = inner.users, []
         passed = Value(TensorType.RESOURCE, (), inner.name, variable=made.variable, producer=user)
@@ -79,17 +79,17 @@ def _raise_behind(function: Function, user: Node, made: Value) -> Iterator[Node]
 
 
 def _by_handle(node: Node) -> str | None:
-    """Return the operator of TensorFlow 2 that writes what an operator of TensorFlow 1 does."""
+    """Return TensorFlow 2's operator for a write of TensorFlow 1."""
     return f"Resource{node.op}" if node.op_name.startswith("Apply") else _WRITES.get(node.op_name)
 
 
 def _is_step(node: Node) -> bool:
-    """Return whether a node is the step of an optimizer, which writes several variables."""
+    """Return whether a node is an optimizer step, which writes several variables."""
     return node.op_name.removeprefix("Resource").startswith("Apply")
 
 
 def _is_write(node: Node, made: Value, handle: Value) -> bool:
-    """Return whether a node writes a variable that it does not have the handle of yet."""
+    """Return whether a node writes a variable without using its handle yet."""
     if handle in node.inputs or made not in node.inputs:
         return False
     return _is_step(node) or (_by_handle(node) is not None and node.input(0) is made)

@@ -1,4 +1,4 @@
-"""The tensors that lie in the memory of a variable of TensorFlow 1, and so tell of what is written there later."""
+"""Tensors that share memory with a TensorFlow 1 variable, and so see later writes."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ _SAME = (
     *("PreventGradient", "Print", "StopGradient"),
 )
 _RESHAPED = ("Bitcast", "ExpandDims", "Reshape", "Squeeze")
-# Their results share memory with an operand if they happen to be equal to it, or a part of it that lies right.
+# Results share memory with an operand if they happen to equal it, or a suitable part of it.
 _MAY_SHARE = (
     *("AddN", "BatchToSpaceND", "BroadcastTo", "Exit", "IdentityN", "MatrixBandPart", "Merge", "MirrorPad"),
     *("NextIteration", "Pack", "Pad", "PadV2", "ReverseV2", "Select", "SelectV2", "Slice", "SpaceToBatchND", "Split"),
@@ -22,7 +22,7 @@ _MAY_HOLD = (*_SAME, *_RESHAPED, *_MAY_SHARE)
 
 
 class Views:
-    """The views of a variable: ``made``, which is the variable itself, and what is the same memory by another name."""
+    """The views of a variable: ``made``, the variable itself, and other names for the same memory."""
 
     def __init__(self, function: Function, made: Value, handle: Value) -> None:
         self.function, self.made, self.handle = function, made, handle
@@ -43,7 +43,7 @@ class Views:
         return list(dict.fromkeys(user for view in self._values for user in view.users))
 
     def is_whole(self, value: Value) -> bool:
-        """Return whether a value is a view of the type and shape of the variable."""
+        """Return whether a value is a view with the variable's type and shape."""
         while value is not self.made and value in self._values and value.producer is not None:
             if value.producer.op in _RESHAPED:
                 return False
@@ -51,9 +51,9 @@ class Views:
         return value is self.made
 
     def now(self, value: Value, before: Node | None) -> Value:
-        """Return a value as it is right before a node: a view is made anew from a read of the variable.
+        """Return a value as it is right before a node: a view is recomputed from a read of the variable.
 
-        The nodes that do so have the name of that node, by which a body keeps the order of effects.
+        The new nodes get that node's name, by which a body keeps the order of effects.
         """
         if value not in self._values:
             return value
@@ -67,7 +67,7 @@ class Views:
 
 
 def refuse_shared(function: Function, readers: Iterable[Node], variable: Variable) -> None:
-    """Raise ConversionError where a reader's result may be a view, and is used after a later write of the variable."""
+    """Raise ConversionError if a reader's result may be a view and is used after a later write of the variable."""
     place = {node: i for i, node in enumerate(function.nodes)}
     writes = [node for node in function.nodes if node.writes and any(v and v.variable is variable for v in node.inputs)]
     for node in (reader for reader in readers if reader.op in _MAY_SHARE):
@@ -83,7 +83,7 @@ def refuse_shared(function: Function, readers: Iterable[Node], variable: Variabl
 
 
 def _users_of(node: Node) -> Iterable[Node]:
-    """Return the nodes that read the results of a node, straight or by way of what may share their memory."""
+    """Return the nodes that read a node's results, directly or through values that may share their memory."""
     seen: dict[Node, None] = {}
     pending = [node]
     while pending:

@@ -1,1 +1,1 @@
-"""Recipes of litert-quantizer (ai-edge-quantizer): which operators are quantized, and how."""
+"""Recipes of litert-quantizer (ai-edge-quantizer): which operators to quantize, and how."""

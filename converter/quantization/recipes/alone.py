@@ -1,4 +1,4 @@
-"""A layer without the rest of its model: for the bytes that it takes, and for runs that begin at it."""
+"""Cuts a model at a layer: the layer alone to measure its bytes, or the nodes from it on to run them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,21 +13,21 @@ from litecl.interpreter.graph import ABSENT, Array, Model, Node, Signature, Subg
 from litecl.interpreter.op import Op
 from litecl.interpreter.schema import TensorType
 
-_MOST_BYTES = 1 << 30  # of values that are kept
+_MOST_BYTES = 1 << 30  # of recorded values
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some nodes of a model as a model. places: of the nodes, by their places in the whole."""
+    """Some nodes of a model, as a model. places: their new places, by their places in the whole model."""
 
     model: Model
     places: Mapping[Place, Place]
 
 
 def alone(model: Model, places: Sequence[Place]) -> Part:
-    """Return the nodes of a layer alone, whose file shrinks by as many bytes as that of the model.
+    """Return a layer's nodes as a model whose file shrinks by as many bytes as the whole model's.
 
-    A constant that other nodes read too is a result, which keeps it.
+    A constant that other nodes read too becomes an output, which keeps it in the file.
     """
     own = set(places)
     others = {
@@ -63,14 +63,14 @@ def _only(graph: Subgraph, nodes: Sequence[Node], others: set[int]) -> Subgraph:
 
 @dataclass(frozen=True)
 class Tail:
-    """The nodes of a model from one on, and samples of the values that they read of those before."""
+    """A model's nodes from one on, and samples of the values they read from earlier ones."""
 
     part: Part
     samples: Sequence[Sample]
 
 
 class Tails:
-    """A model that has run on samples, and its nodes from any one on.
+    """Runs a model on samples once, and then gives its tail from any node.
 
     expected: the model's outputs for each sample, by name.
     """
@@ -103,7 +103,7 @@ class Tails:
         return look
 
     def of(self, first: int) -> Tail | None:
-        """Return the nodes from one on, with those that fill its states; None where they cannot run alone."""
+        """Return the tail from a node on, and from earlier nodes that write its states; None if it can't run alone."""
         begin, graph = self._begins.get(first, 0), self._model.subgraphs[0]
         live = self._lives.get(begin)
         shapes = {t: graph.tensors[t].shape for t in live or ()}
@@ -119,7 +119,7 @@ class Tails:
 
 
 def _plain(model: Model) -> bool:
-    """Return whether a model is one subgraph of fixed sizes, whose results follow from values that nodes hand on."""
+    """Return whether a model is one subgraph of fixed shapes and pure nodes."""
     if len(model.subgraphs) != 1 or len(signatures_of(model)) != 1:
         return False
     (graph,) = model.subgraphs
@@ -131,7 +131,7 @@ def _plain(model: Model) -> bool:
 
 
 def _begin(graph: Subgraph, first: int) -> int:
-    """Return the first of the nodes from one on and of those that write variables which these read."""
+    """Return the first node to run: ``first``, or an earlier one that writes variables which the tail reads."""
     begin, read = first, _states(graph.nodes[first:], graph)
     for number in reversed(range(first)):
         if read.intersection(graph.nodes[number].outputs):
@@ -145,7 +145,7 @@ def _states(nodes: Sequence[Node], graph: Subgraph) -> set[int]:
 
 
 def _live(graph: Subgraph, first: int) -> tuple[int, ...]:
-    """Return the values that nodes from one on, and the outputs, take from inputs and nodes before."""
+    """Return the values that the tail and the outputs read from inputs and earlier nodes."""
     later = {t for node in graph.nodes[first:] for t in node.outputs}
     read = [t for node in graph.nodes[first:] for t in node.inputs if t != ABSENT] + [*graph.outputs]
     specs = graph.tensors

@@ -1,4 +1,4 @@
-"""The quantization of a model by a recipe: integers throughout first, then weights alone."""
+"""Applies a recipe to a model: first integer activations, then stored weights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,10 +19,10 @@ _LEFT = "the recipe leaves it in float"
 
 @dataclass(frozen=True)
 class Selection:
-    """The nodes that become integer ones, by the first tensor that each writes.
+    """The nodes to quantize with integer activations, by the first tensor they write.
 
-    forms: the formats of their weights. measured: those whose inputs' moments these need. count: of the tensors of the
-    subgraph as the recipe saw it; later ones are of operators that take the place of such nodes.
+    forms: their weights' formats. measured: those that need moments of their inputs. count: the subgraph's number of
+    tensors when the recipe was applied; later tensors belong to substitutes of such nodes.
     """
 
     forms: Mapping[int, Format]
@@ -58,7 +58,7 @@ def _selection(graph: Subgraph, recipe: Recipe) -> Selection:
 
 
 def moments_of(model: Model, chosen: Sequence[Selection], used: Sequence[Sample]) -> list[dict[int, Moments]]:
-    """Return the moments of the inputs of nodes on integers, by subgraph and the first tensor that a node writes."""
+    """Return the moments of inputs of integer nodes, by subgraph and the node's first result."""
     numbers = {
         index: {
             n: node.outputs[0]
@@ -74,9 +74,7 @@ def moments_of(model: Model, chosen: Sequence[Selection], used: Sequence[Sample]
 def with_narrow_weights(
     model: Model, recipe: Recipe, used: Sequence[Sample]
 ) -> tuple[Model, tuple[StoredWeights, ...], tuple[str, ...]]:
-    """Return a model with weights as a recipe wants them where activations are in float, rows of what is stored, and
-    notes.
-    """
+    """Return a model with weights stored as a recipe says for float activations, rows on stored weights, and notes."""
     chosen = [choices(graph, recipe) for graph in model.subgraphs]
     wanted = {
         index: [

@@ -1,6 +1,6 @@
-"""The entry of a recipe that counts for each node, and the format of its weights.
+"""Picks the recipe entry that applies to each node, and the format of its weights.
 
-An entry counts only where LiteRT has kernels for it; where it has none, an earlier entry does.
+An entry applies only if LiteRT has kernels for it; otherwise an earlier entry does.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ _FEWER: Mapping[Op | ControlOp, tuple[int, ...]] = {
     EMBEDDING_LOOKUP: (8, 4, 2),
     CONV_2D: (8, 4),
 }
-"""The bits of weights that kernels multiply with float activations; all others take 8."""
+"""Bits of weights that kernels multiply with float activations; other operators support 8."""
 
 _BLOCKS: Mapping[Op | ControlOp, tuple[int, ...]] = {FULLY_CONNECTED: (4,), EMBEDDING_LOOKUP: (4, 2)}
 _INTEGERS: Mapping[Op | ControlOp, tuple[int, ...]] = {FULLY_CONNECTED: (8, 4), CONV_2D: (8, 4)}
@@ -58,15 +58,14 @@ _ALL_OF: Mapping[Algorithm, frozenset[Op | ControlOp]] = {
     Algorithm.HADAMARD: _DENSE | {EMBEDDING_LOOKUP},
     Algorithm.DECOMPOSED_HADAMARD: _DENSE | {EMBEDDING_LOOKUP},
 }
-"""The operators that an entry for all of them (``*``) is for, by an algorithm that the peer has not for all."""
+"""The operators that a ``*`` entry covers, for algorithms that the peer doesn't support for all."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """How the weights of a node are stored, and multiplied.
+    """How to store and multiply a node's weights.
 
-    form: of all weights, unless the entry names operands. forms: of those at each position. A GATHER always widens what
-    it has gathered.
+    form: of all weights, unless the entry names operands. forms: by position. GATHER always dequantizes its result.
     """
 
     entry: Entry
@@ -80,14 +79,14 @@ class Choice:
 
 
 def scope_of(graph: Subgraph, node: Node) -> str:
-    """Return the names that regular expressions are searched for in: those of the node's outputs, or else inputs."""
+    """Return the names that an entry's regular expression searches: those of the node's outputs, else of its inputs."""
     names = [graph.tensors[t].name for t in node.outputs if graph.tensors[t].name]
     names = names or [graph.tensors[t].name for t in node.inputs if t != ABSENT and graph.tensors[t].name]
     return "".join(f"{name};" for name in names)
 
 
 def entry_of(graph: Subgraph, node: Node, recipe: Recipe) -> Entry | None:
-    """Return the entry that counts for a node, None if it stays in float."""
+    """Return the entry that applies to a node; None if it stays in float."""
     scope = scope_of(graph, node)
     fitting = (entry for entry in reversed(recipe.entries) if entry.fits(node.op.name, scope))
     found = next((entry for entry in fitting if _suits(graph, node, entry)), None)
@@ -95,13 +94,13 @@ def entry_of(graph: Subgraph, node: Node, recipe: Recipe) -> Entry | None:
 
 
 def choices(graph: Subgraph, recipe: Recipe) -> dict[int, Choice]:
-    """Return the nodes whose weights are stored in fewer bits with activations in float, by number."""
+    """Return the nodes with float activations whose weights are stored in fewer bits, by number."""
     found = ((number, choice_of(graph, node, recipe)) for number, node in enumerate(graph.nodes))
     return {number: choice for number, choice in found if choice is not None}
 
 
 def choice_of(graph: Subgraph, node: Node, recipe: Recipe) -> Choice | None:
-    """Return how the weights of a node are stored, None if they stay in float or its activations become integers."""
+    """Return how to store a node's weights; None if they stay in float or activations become integers."""
     entry = entry_of(graph, node, recipe)
     if entry is None or entry.config.mode is Mode.STATIC:
         return None
@@ -130,14 +129,14 @@ def _rule(graph: Subgraph, node: Node) -> Rule | None:
 
 
 def integer_form(node: Node, entry: Entry) -> Format:
-    """Return the format of the weights of a node on integers."""
+    """Return the weight format of a node with integer activations."""
     rule = RULES.get(node.op, CELL)
     axis = next(iter(rule.weights.values()), None) if entry.config.per_channel else None
     return Format(TYPES[entry.config.bits], axis, method=_method(entry))
 
 
 def borders(model: Model, recipe: Recipe) -> tuple[str, str]:
-    """Return the types of the model's float inputs and outputs: integers if an entry of integers counts for them."""
+    """Return the types of the model's float inputs and outputs: integers if a static entry applies to them."""
     graph = model.subgraphs[0]
     return _border(graph, graph.inputs, INPUT, recipe), _border(graph, graph.outputs, OUTPUT, recipe)
 
@@ -150,7 +149,7 @@ def _border(graph: Subgraph, tensors: tuple[int, ...], operation: str, recipe: R
 
 
 def fits(graph: Subgraph, recipe: Recipe) -> Iterator[tuple[Entry, Node]]:
-    """Return every entry with every node that it fits, if it counts or not."""
+    """Yield every entry with every node that it fits, even if another entry applies."""
     for node in graph.nodes:
         scope = scope_of(graph, node)
         yield from ((entry, node) for entry in recipe.entries if entry.fits(node.op.name, scope))
@@ -176,7 +175,7 @@ def _weights(node: Node) -> Weights:
 
 
 def _form(graph: Subgraph, node: Node, entry: Entry) -> Format | None:
-    """Return the format in which a node's weights are stored, None if there are no weights or no such kernels."""
+    """Return the format of a node's weights; None without weights or without kernels for it."""
     config = entry.config
     specs = [graph.tensors[t] for t in given(node, _weights(node))]
     constant = all(spec.data is not None and spec.type == TensorType.FLOAT32 for spec in specs)
@@ -200,12 +199,12 @@ def _method(entry: Entry) -> Method:
 
 
 def _blocks(node: Node, bits: int, widened: bool) -> bool:
-    """Return whether kernels read a scale for each block of weights; LiteRT's DEQUANTIZE does not."""
+    """Return whether kernels support blockwise scales; LiteRT's DEQUANTIZE doesn't."""
     return not widened and bits in _BLOCKS.get(node.op, ())
 
 
 def _axis(graph: Subgraph, node: Node, widened: bool) -> int | None:
-    """Return the dimension of the weights' output channels, if each may have a scale."""
+    """Return the dimension of output channels, if each may have a scale."""
     if node.op is BATCH_MATMUL:
         rank = len(graph.tensors[node.inputs[1]].static_shape)
         return rank - (2 if node.options.adj_y else 1) if rank == 2 or widened else None

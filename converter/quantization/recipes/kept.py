@@ -1,4 +1,4 @@
-"""Constants that are stored once, though a search asks for them again and again."""
+"""Caches stored constants, since a search stores them again and again."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,9 +11,9 @@ _MOST_BYTES = 1 << 30
 
 
 class Kept:
-    """Stores constants, and keeps what comes of some arrays, up to a number of bytes.
+    """Stores constants, and caches the results for given arrays, up to a number of bytes.
 
-    Each of these has the same moments whenever it is stored with any.
+    If such an array is stored with moments, they must be the same each time.
     """
 
     def __init__(self, arrays: Sequence[Array]) -> None:

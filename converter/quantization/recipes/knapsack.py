@@ -1,4 +1,4 @@
-"""The best choice of an option for each of several items, for every budget at once."""
+"""Chooses the best option for each of several items, for every budget at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _BINS = 8192
 
 @dataclass(frozen=True)
 class Option:
-    """One way to store an item: its cost in bytes, and the harm that it does, which adds up."""
+    """One way to store an item: its cost in bytes, and its harm. Harms add up."""
 
     size: int
     harm: float
@@ -20,10 +20,10 @@ class Option:
 
 @dataclass(frozen=True)
 class Choices:
-    """The best options for all budgets. unit: bytes in a bin. picked: [items, bins], the option of each item.
+    """The best options for all budgets. unit: bytes per bin. picked: [items, bins], the option of each item.
 
-    floor: the sum of the smallest sizes. costs: the bins of each option beyond its item's smallest. least: the harm, by
-    bins.
+    floor: the sum of the smallest sizes. costs: each option's bins beyond its item's smallest. least: the least harm,
+    by bins.
     """
 
     items: Sequence[Sequence[Option]]
@@ -34,7 +34,7 @@ class Choices:
     least: Array
 
     def next_to(self, size: float) -> list[list[int]]:
-        """Return the options whose sizes come next below and above a size, as far as bins tell; at most two of each."""
+        """Return options whose sizes are nearest below and above a size, to within bins; at most two of each."""
         reached = [np.arange(self.picked.shape[1]) == 0]
         for costs in self.costs:
             reached.append(np.any([_moved(reached[-1], cost) for cost in costs], axis=0))
@@ -43,7 +43,7 @@ class Choices:
         return [self._reaching(int(left), reached) for left in bins[max(0, at - 2) : at + 2]]
 
     def _reaching(self, left: int, reached: Sequence[Array]) -> list[int]:
-        """Return options that take as many bins."""
+        """Return options that cost ``left`` bins."""
         found = []
         for costs, before in zip(reversed(self.costs), reversed(reached[:-1]), strict=True):
             option = next(o for o, cost in enumerate(costs) if cost <= left and before[left - cost])
@@ -52,7 +52,7 @@ class Choices:
         return found[::-1]
 
     def within(self, budget: float) -> list[int] | None:
-        """Return the option of each item with the least harm whose sizes are within a budget; None if none are."""
+        """Return each item's option so that sizes fit a budget with the least harm; None if that is impossible."""
         if budget < self.floor:
             return None
         left = min(int((budget - self.floor) / self.unit), self.picked.shape[1] - 1)
@@ -65,12 +65,12 @@ class Choices:
 
 
 def _moved(reached: Array, cost: int) -> Array:
-    """Return which bins are reached by as many more."""
+    """Return which bins are reached after adding ``cost``."""
     return np.concatenate([np.zeros(cost, np.bool_), reached[: len(reached) - cost]])
 
 
 def choices_of(items: Sequence[Sequence[Option]]) -> Choices:
-    """Return the best options, by dynamic programming over budgets in bins; sizes are rounded up to these."""
+    """Return the best options, by dynamic programming over budgets in bins; sizes are rounded up to bins."""
     floors = [min(o.size for o in options) for options in items]
     span = sum(max(o.size for o in options) - floor for options, floor in zip(items, floors, strict=True))
     unit = max(span / (_BINS - 1 - len(items)), 1e-9)
@@ -90,7 +90,7 @@ def choices_of(items: Sequence[Sequence[Option]]) -> Choices:
 
 
 def neighbours(items: Sequence[Sequence[Option]], picked: Sequence[int], left: float, most: int) -> list[list[int]]:
-    """Return what comes of other options for one or two items, for up to ``left`` more bytes: the least harm first."""
+    """Return picks that change one or two items, for up to ``left`` more bytes, least harm first."""
     changes = [(n, o) for n, options in enumerate(items) for o in range(len(options)) if o != picked[n]]
     owns = [items[n][picked[n]] for n, _ in changes]
     sizes = np.array([items[n][o].size - own.size for (n, o), own in zip(changes, owns, strict=True)])

@@ -1,4 +1,4 @@
-"""The layers of a model whose bits are searched for, and the entries that store each in some number of bits."""
+"""Finds the layers whose bits to search, and the recipe entries that store each in some number of bits."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from litecl.interpreter.ops.conv_2d import CONV_2D
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 
 Place = tuple[int, int]
-"""A subgraph and the number of a node."""
+"""A subgraph index and a node number."""
 
 _FORMS: tuple[tuple[int, int], ...] = ((8, 0), (4, 32), (4, 64), (4, 128), (4, 0), (2, 0))
 _NAMES = {"TRANSPOSE_CONV": "CONV_2D_TRANSPOSE"}
@@ -25,9 +25,9 @@ _NAMES = {"TRANSPOSE_CONV": "CONV_2D_TRANSPOSE"}
 
 @dataclass(frozen=True)
 class Way:
-    """A way to store a layer's weights: the entries of a recipe, and what these make of each node.
+    """A way to store a layer's weights: recipe entries, and their effect on each node.
 
-    mixed: whether operands are stored in several ways.
+    mixed: whether operands are stored differently.
     """
 
     name: str
@@ -38,9 +38,9 @@ class Way:
 
 @dataclass(frozen=True)
 class Layer:
-    """Nodes that are stored alike, because they share weights or names, and the ways to store them.
+    """Nodes that must be stored alike because they share weights or names, and the ways to store them.
 
-    by_operand: whether each operand may be stored in a way of its own.
+    by_operand: whether each operand may be stored in its own way.
     """
 
     places: tuple[Place, ...]
@@ -50,15 +50,15 @@ class Layer:
 
 
 def layers_of(model: Model, *, widened: bool) -> list[Layer]:
-    """Return the layers of a model that have weights. The first way of each leaves it in float.
+    """Return the layers of a model that have weights. Each one's first way leaves it in float.
 
-    widened: whether all weights are widened to floats; otherwise those alone that no kernel multiplies as integers.
+    widened: whether to dequantize all weights, or only those that no kernel multiplies as integers.
     """
     return [layer for group in _groups(model) if len((layer := _layer(model, group, widened)).ways) > 1]
 
 
 def _groups(model: Model) -> Iterator[list[Place]]:
-    """Return the nodes that have weights, those together that share a tensor or a scope."""
+    """Yield the nodes that have weights, grouped if they share a tensor or a scope."""
     bytes_ = recipe_of([entry(8, widened=True)])
     groups: list[tuple[set[object], list[Place]]] = []
     for index, graph in enumerate(model.subgraphs):
@@ -97,7 +97,7 @@ def _layer(model: Model, places: list[Place], widened: bool) -> Layer:
 
 
 def way_of(model: Model, places: Sequence[Place], name: str, entries: Iterable[dict[str, Any]]) -> Way:
-    """Return the way that entries are, as they are read."""
+    """Return the way that the entries describe."""
     unique = tuple({str(e): e for e in entries}.values())
     recipe: Recipe = recipe_of(list(unique))
     found = {(i, n): choice_of(model.subgraphs[i], model.subgraphs[i].nodes[n], recipe) for i, n in places}
@@ -105,9 +105,9 @@ def way_of(model: Model, places: Sequence[Place], name: str, entries: Iterable[d
 
 
 def entry_for(graph: Subgraph, node: Node, bits: int, block: int = 0, wide: bool = True) -> dict[str, Any]:
-    """Return the entry for a node, which the peer reads too: it ignores that errors are to be compensated.
+    """Return the entry for a node. The peer reads it too, except that it ignores ``compensate``.
 
-    bits: 16 for halves. wide: whether weights are widened.
+    bits: 16 for float16. wide: whether weights are dequantized.
     """
     if bits == 16:
         return _half(_regex(graph, node), _name(node))
@@ -126,7 +126,7 @@ def _half(regex: str, operation: str) -> dict[str, Any]:
 
 
 def address_of(data: Array) -> int:
-    """Return where an array begins: subgraphs that share a buffer have arrays of their own."""
+    """Return the address of an array's data: subgraphs that share a buffer have different array objects."""
     return int(data.__array_interface__["data"][0]) if not data.dtype.hasobject else id(data)
 
 

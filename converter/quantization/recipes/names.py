@@ -1,8 +1,8 @@
-"""Recipes by names, which are those of ai_edge_quantizer/recipe.py and more of their kind.
+"""Named recipes: those of ai_edge_quantizer/recipe.py, and more of their kind.
 
-``dynamic_wi4b32_afp32``: weights in integers of 4 bits with a scale for each block of 32 (``c`` or nothing: for each
-channel), activations in float32 that are quantized when the model runs; with ``_hr`` before ``_afp32``, rotated by
-Hadamard matrices. ``weight_only_...`` widens the weights. ``static_wi8_ai16``: activations of 16 bits.
+``dynamic_wi4b32_afp32``: 4-bit integer weights with a scale per block of 32 (``c`` or nothing: per channel), and
+float32 activations that are quantized at run time; with ``_hr`` before ``_afp32``, rotated by Hadamard matrices.
+``weight_only_...`` dequantizes the weights. ``static_wi8_ai16``: 16-bit activations.
 """
 
 import re
@@ -14,7 +14,7 @@ _LEGACY = "dynamic_legacy_wi8_afp32"
 
 
 def named(name: str) -> list[dict[str, Any]] | None:
-    """Return a recipe of a known name as plain data, None for any other text."""
+    """Return a named recipe as plain data; None for unknown names."""
     if name == _LEGACY:
         return [entry(8, least=1024)]
     if match := _FLOATS.fullmatch(name):

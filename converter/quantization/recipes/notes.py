@@ -1,4 +1,4 @@
-"""Notes on entries of a recipe that change nothing."""
+"""Notes recipe entries without effect."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from litecl.interpreter.graph import Model
 
 
 def unused(model: Model, recipe: Recipe) -> Iterator[str]:
-    """Return a note on each entry that changes nothing in a model, and one if none does."""
+    """Yield a note on each entry without effect in a model, and one if none has any."""
     graphs = model.subgraphs
     fitting = Counter(entry.number for graph in graphs for entry, _ in fits(graph, recipe))
     counting: Counter[int] = Counter()

@@ -1,4 +1,4 @@
-"""Layers whose operands are stored in several ways, each in its own."""
+"""Stores the operands of one layer in different ways."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,13 +14,13 @@ _MIXES = 96  # of operands, over all sizes
 
 
 def positions_of(layer: Layer) -> Sequence[int]:
-    """Return the positions of the weights of a layer that is one node with several, as a recurrent one; else none."""
+    """Return the weight positions of a layer that is one node with several weights, e.g. recurrent; else none."""
     found = [choice.forms for way in layer.ways for choice in way.chosen.values()] if layer.by_operand else []
     return [*found[0]] if len(layer.places) == 1 and found and len(found[0]) > 1 else []
 
 
 def mixed(model: Model, layer: Layer, forms: Mapping[int, str]) -> Way:
-    """Return the way that stores each operand in a form of its own, by position; those without stay in float."""
+    """Return the way that stores each operand in its own form, by position; the others stay in float."""
     (place,) = layer.places
     counts = Counter(forms.values())
     some = [f"{name} for {counts[name]}" for name in FORMS if counts[name] and name != FLOAT]
@@ -37,7 +37,7 @@ def mixes(items: Sequence[Sequence[Option]]) -> list[tuple[int, ...]]:
 
 
 def _entry(graph: Subgraph, node: Node, operands: Mapping[int, str]) -> dict[str, Any]:
-    """Return the entry for a node: of the fewest bits, by which the peer stores all operands."""
+    """Return the entry for a node, with the fewest bits of any operand, which the peer uses for all."""
     made = entry_for(graph, node, min((FORMS[name][0] for name in operands.values()), default=16))
     weights = made["op_config"]["weight_tensor_config"]
     named = {str(position): name for position, name in operands.items()}

@@ -1,4 +1,4 @@
-"""The layers of a model in every way to store them: what each costs, and the errors that it makes, measured."""
+"""Prices every way to store each layer of a model: its cost in bytes, and its measured error."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,30 +21,30 @@ from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model
 
-_WORST_DB = 100.0  # of an output without a signal
+_WORST_DB = 100.0  # of an output without signal
 
-_SMALL = 0.01  # of a file: layers that differ by less between their ways
-_OF_OPERANDS = 16  # samples that single operands are measured on
-_ALIKE = (FLOAT, "float16", "int8", "int4", "int2")  # of all operands, which the layer has as ways
+_SMALL = 0.01  # of a file: smaller layers are not split by operand
+_OF_OPERANDS = 16  # samples to measure single operands on
+_ALIKE = (FLOAT, "float16", "int8", "int4", "int2")  # forms that the layer already has as ways for all operands
 
 Progress = Callable[[int, int], None]
-"""Receives how many layers are measured, and of how many."""
+"""Receives the number of layers measured so far, and the total."""
 
 
 def silent(done: int, total: int) -> None:
-    """Tell nothing of the progress."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)
 class Priced:
-    """The prices of a model.
+    """A model with prices.
 
-    samples: that the inputs of layers are measured on. measured: of these, how many outputs are compared on.
-    widened: whether all weights are widened to floats, or those alone that no kernel multiplies as integers.
-    progress: is told how many layers are measured, and of how many.
+    samples: to measure layer inputs on. measured: how many of them to compare outputs on.
+    widened: whether to dequantize all weights, or only those that no kernel multiplies as integers.
+    progress: receives the number of layers measured so far, and the total.
 
-    A layer's bytes are those of a file with it alone, to within the padding of constants; its errors are measured by
-    the nodes from it on, if the others cannot change.
+    A layer's bytes are those it adds to the file, to within the padding of constants. Its error is measured by running
+    the nodes from it on, if the earlier ones can't change.
     """
 
     model: Model
@@ -60,17 +60,17 @@ class Priced:
 
     @property
     def options(self) -> list[list[Option]]:
-        """The cost of each way to store each layer alone, next to the file in float, and its error."""
+        """For each way to store each layer alone: its cost relative to the float file, and its error."""
         return [options for _, options in self._priced]
 
     @cached_property
     def float_bytes(self) -> int:
-        """The bytes of the file in float."""
+        """The size of the float file."""
         return len(write(self.model))
 
     @cached_property
     def moments(self) -> Mapping[int, Mapping[int, Moments]]:
-        """The moments of the inputs of layers, by subgraph and node."""
+        """The moments of layer inputs, by subgraph and node."""
         places = {place for layer in self._found for way in layer.ways for place in way.chosen}
         wanted: dict[int, list[int]] = {}
         for i, n in sorted(places):
@@ -84,7 +84,7 @@ class Priced:
         model: Model | None = None,
         moments: Mapping[int, Mapping[int, Moments]] | None = None,
     ) -> Model:
-        """Return the model, or another with its moments, stored as chosen. Constants of the model are stored once."""
+        """Return the model, or another with its moments, stored as chosen; the model's stored constants are cached."""
         of, known = (self.model, self.moments) if model is None or moments is None else (model, moments)
         graphs = list(of.subgraphs)
         for i, graph in enumerate(graphs):
@@ -93,11 +93,11 @@ class Priced:
         return replace(of, subgraphs=tuple(graphs))
 
     def errors(self, made: Model) -> list[float]:
-        """Return the squared error of each output, next to its signal."""
+        """Return the squared error of each output, relative to its signal."""
         return self._errors(made, self.samples[: self.measured])
 
     def _errors(self, made: Model, samples: Sequence[Sample]) -> list[float]:
-        """Return the errors of a model, or of its nodes from one on, on as many samples as are given."""
+        """Return the errors of a model or of a tail, on the given samples."""
         run, found = QuantizedRunner(made), dict[tuple[str, str], Difference]()
         for sample, wanted in zip(samples, self._tails.expected, strict=False):
             got = run(sample)
@@ -132,7 +132,7 @@ class Priced:
         return found
 
     def _priced_layer(self, layer: Layer) -> tuple[Layer, list[Option]]:
-        """Return a layer with the costs of its ways; the operands of a small one are not stored apart."""
+        """Return a layer with the costs of its ways; small layers are not split by operand."""
         alone = self._alone(layer)
         options = [alone.option(way.chosen) for way in layer.ways]
         sizes = [option.size for option in options]
@@ -148,7 +148,7 @@ class Priced:
         return _Alone(self, alone(self.model, layer.places), tail)
 
     def _with_mixes(self, alone: "_Alone", layer: Layer, options: list[Option]) -> tuple[Layer, list[Option]]:
-        """Return a layer with ways to store its operands in different bits: each is measured alone, and errors add."""
+        """Add ways that store operands in different bits; operands are measured one by one, and errors are added."""
         positions = positions_of(layer)
         if not positions:
             return layer, options
@@ -169,7 +169,7 @@ class Priced:
 
 @dataclass(frozen=True)
 class _Alone:
-    """A layer of a priced model. part: the layer alone. tail: the nodes of the model from it on."""
+    """A layer of a priced model. part: the layer alone. tail: the model's nodes from it on."""
 
     of: Priced
     part: Part
@@ -180,7 +180,7 @@ class _Alone:
         return len(write(self.part.model))
 
     def option(self, chosen: Mapping[Place, Choice], most: int | None = None) -> Option:
-        """Return the cost of a choice for the layer, while all others are in float. most: samples to measure on."""
+        """Return the cost of a choice for the layer while all others stay in float. most: samples to measure on."""
         if not chosen:
             return Option(0, 0.0)
         size = len(write(self._made(self.part, chosen))) - self._bytes

@@ -1,4 +1,4 @@
-"""Reading recipes: from JSON files, plain data or names, with errors that say where."""
+"""Reads recipes from JSON files, plain data or names; errors say where."""
 
 import json
 import re
@@ -32,9 +32,10 @@ _RENAMED = {"CONV_2D_TRANSPOSE": "TRANSPOSE_CONV", "CUSTOM_OP": "CUSTOM"}
 
 
 def recipe_of(given: Any) -> Recipe:
-    """Return a recipe, given as a list of entries, the path of a JSON file with one, a name, or a ``Recipe``.
+    """Return a recipe from a list of entries, the path of a JSON file, a name, or a ``Recipe``.
 
-    Raises ConversionError for anything that a recipe cannot say: unknown keys, operators, algorithms, expressions.
+    Raises ConversionError for unknown keys, operators and algorithms, invalid expressions, and what recipes can't
+    express.
     """
     if isinstance(given, Recipe):
         return given
@@ -60,12 +61,12 @@ def _load(path: str | PathLike[str]) -> Any:
         raise ConversionError(
             f"recipe: {brief(str(path))} is neither the name of a recipe nor a file that can be read: {error.strerror}"
         ) from error
-    except ValueError as error:  # a file that is no text, or no JSON
+    except ValueError as error:  # a file that isn't text or JSON
         raise ConversionError(f"recipe: {path}: expected JSON: {error}") from error
 
 
 def _ordered(entries: Iterable[Entry]) -> list[Entry]:
-    """Return the entries by regular expression, in the order in which these come first, without those replaced."""
+    """Return the entries grouped by regular expression in order of appearance, without replaced ones."""
     scopes: dict[str, dict[str, Entry]] = {}
     for entry in entries:
         scope = scopes.setdefault(entry.regex, {})
@@ -94,7 +95,7 @@ class _Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class _Weights(_Tensor, _Parameters):
-    """The weights of an operator. algorithm_params: the parameters, where they are not beside the rest."""
+    """The weights of an operator. algorithm_params: the parameters, unless they are given directly."""
 
     block_size: Literal[0, 32, 64, 128, 256] = 0
     algorithm_params: _Parameters | None = None
@@ -176,7 +177,7 @@ def _weights(path: str, given: _Weights, algorithm: Algorithm, mode: Mode) -> di
     _require(path, "dtype", given.dtype, ("FLOAT",) if halves else ("INT",))
     parameters = given if given.algorithm_params is None else given.algorithm_params
     if parameters is not given:
-        for each in fields(_Parameters):  # they would have no effect
+        for each in fields(_Parameters):  # these would have no effect
             if getattr(given, each.name) != getattr(_Parameters(), each.name):
                 raise Misfit(f"{path}: unknown keys [{each.name!r}], expected in algorithm_params")
     operands = parameters.operands
@@ -194,13 +195,13 @@ def _weights(path: str, given: _Weights, algorithm: Algorithm, mode: Mode) -> di
 
 
 def _require(path: str, name: str, value: Any, allowed: Sequence[Any]) -> None:
-    """Raise Misfit for a value that does not go together with others."""
+    """Raise Misfit for a value that the other values rule out."""
     if value not in allowed:
         raise Misfit(f"{path}.{name}: expected one of {[*allowed]}, got {value!r}")
 
 
 def _operand(position: Any, how: Any) -> Operand:
-    """Return the form in which the weights at a position are stored."""
+    """Return how to store the weights at a position."""
     if not (isinstance(position, str) and position.isascii() and position.isdigit()):
         raise Misfit(f"operands: expected positions as texts, got {brief(repr(position))}")
     if not (isinstance(how, str) and how in FORMS):
@@ -209,7 +210,7 @@ def _operand(position: Any, how: Any) -> Operand:
 
 
 def _activations(path: str, given: _Tensor) -> TensorType:
-    # Those of 16 bits never have zero points; a recipe that asks for 8 bits without gets a zero point all the same.
+    # 16-bit activations never have zero points; 8-bit ones always do, even if a recipe asks for none.
     _require(path, "num_bits", given.num_bits, (8, 16))
     _require(path, "granularity", given.granularity, ("TENSORWISE",))
     _require(path, "dtype", given.dtype, ("INT",))

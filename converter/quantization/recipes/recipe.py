@@ -1,8 +1,8 @@
-"""A recipe: entries that say by a regular expression and an operator what is quantized, and how.
+"""A recipe: entries that select nodes by regular expression and operator, and say how to quantize them.
 
-Format: ai_edge_quantizer/qtyping.py and recipe_manager.py (0.10). A recipe is a list of entries. Of those that fit a
-node and that it has kernels for, the last counts; a node that none fits stays in float. Entries of equal ``regex``
-replace each other: one for all operators (``*``) all others, any other the one for its operator.
+Format: ai_edge_quantizer/qtyping.py and recipe_manager.py (0.10). The last entry that fits a node and has kernels for
+it applies; a node that none fits stays in float. Among entries with the same ``regex``, one for all operators (``*``)
+replaces all earlier ones; any other replaces the one for its operator.
 """
 
 import re
@@ -21,12 +21,12 @@ class Mode(Enum):
     """How quantized weights are multiplied."""
 
     WEIGHT_ONLY = "weight-only"  # widened to floats
-    DYNAMIC = "dynamic"  # with activations that are quantized when the model runs
-    STATIC = "static"  # with activations that are integers throughout
+    DYNAMIC = "dynamic"  # with activations quantized at run time
+    STATIC = "static"  # with integer activations throughout
 
 
 class Algorithm(Enum):
-    """The way from weights to integers."""
+    """How weights are quantized."""
 
     NOTHING = "no_quantize"
     MIN_MAX = "min_max_uniform_quantize"
@@ -41,12 +41,12 @@ class Algorithm(Enum):
 
     @property
     def scales(self) -> bool:
-        """True if inputs and weights are scaled by channel first."""
+        """True if inputs and weights are first scaled by channel."""
         return self in (Algorithm.AWQ, Algorithm.OSCAR)
 
     @property
     def rotates(self) -> bool:
-        """True if inputs and weights are rotated first."""
+        """True if inputs and weights are first rotated."""
         return self in (Algorithm.HADAMARD, Algorithm.DECOMPOSED_HADAMARD)
 
 
@@ -64,7 +64,7 @@ FORMS: Mapping[str, tuple[int, bool]] = {
 
 @dataclass(frozen=True)
 class Operand:
-    """The form in which the weights at a position of an operator are stored."""
+    """How the weights at a position of an operator are stored."""
 
     position: int
     form: str
@@ -74,12 +74,12 @@ class Operand:
 class Config:
     """How an operator is quantized.
 
-    mode: None if nothing is quantized. bits: of weights; 16 are halves. activations: the type of activations, in
-    static mode. per_channel, block: whether each output channel, or each ``block`` elements of one, has a scale.
-    symmetric: whether weights have no zero points. least: the fewest elements of weights that are quantized.
-    largest_rotation: the largest size of a Hadamard matrix, 0 for any. compensates: whether columns make up for the
-    errors of earlier ones, as in GPTQ, with whatever scales the algorithm finds. operands: the
-    only weights that are stored, of several, each with bits of its own; none for all.
+    mode: None if not at all. bits: of weights; 16 for float16. activations: their type, in static mode. per_channel,
+    block: whether each output channel, or each ``block`` elements of one, has a scale.
+    symmetric: whether weights have no zero points. least: the fewest elements of weights to quantize.
+    largest_rotation: the largest Hadamard matrix, 0 for any. compensates: whether columns compensate the errors of
+    earlier ones, as in GPTQ, with the algorithm's scales. operands: the only weights to store, each with its own bits;
+    empty for all.
     """
 
     mode: Mode | None = None
@@ -104,7 +104,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Entry:
-    """The nodes that an entry fits, and what becomes of them.
+    """The nodes that an entry fits, and how to quantize them.
 
     regex: searched for in the names of a node's outputs, each followed by ``;``. operation: ``*`` for all operators,
     ``INPUT`` and ``OUTPUT`` for the model's. number: the entry's place in the recipe.
@@ -118,20 +118,20 @@ class Entry:
 
     @property
     def compensates(self) -> bool:
-        """True if columns of weights make up for the errors of earlier ones."""
+        """True if columns of weights compensate the errors of earlier ones."""
         return self.algorithm is Algorithm.GPTQ or self.config.compensates
 
     @property
     def measures(self) -> bool:
-        """True if it needs representative data."""
+        """True if the entry needs representative data."""
         return self.config.mode is Mode.STATIC or self.compensates or self.algorithm.scales
 
     def fits(self, operation: str, scope: str) -> bool:
-        """Return whether the entry is one for an operator with outputs of some names."""
+        """Return whether the entry fits an operator whose output names are ``scope``."""
         return self.operation in (ALL, operation) and self._pattern.search(scope) is not None
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str]:  # here: re's own cache is smaller than the recipe of a large model
+    def _pattern(self) -> re.Pattern[str]:  # cached here: re's own cache is too small for the recipe of a large model
         return re.compile(self.regex)
 
     def __str__(self) -> str:
@@ -141,7 +141,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Entries in the order in which the last one counts. source: the recipe as it was given, as plain data."""
+    """Entries; the last that applies wins. source: the recipe as given, as plain data."""
 
     entries: tuple[Entry, ...]
     source: tuple[dict[str, Any], ...] = ()
@@ -153,5 +153,5 @@ class Recipe:
 
     @property
     def activations(self) -> TensorType | None:
-        """The type of integer activations; None without."""
+        """The type of integer activations, or None."""
         return next((e.config.activations for e in self.entries if e.config.activations is not None), None)

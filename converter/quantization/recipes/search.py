@@ -1,4 +1,4 @@
-"""Bits for each layer: the recipe of the smallest error within a size, or of the smallest size for an error."""
+"""Searches bits per layer: the recipe with the smallest error within a size, or the smallest size within an error."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,18 +12,18 @@ from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model
 
-_POINTS = 9  # of the frontier, that are measured
+_POINTS = 9  # of the frontier, measured
 _ROUNDS = 8  # of steps towards a size or an error
-_NEAR = 0.004  # of a budget: as near as it is met, if the ways allow
-_WITHIN = 0.99  # of a budget: nearer, a file needs no note
-_MORE = 0.1  # of a budget: what sizes of layers may add up to beyond it
-_NEIGHBOURS = 32  # of a choice, that are measured
-_PADDING = 256  # bytes by which sizes of layers may add up to more than a file
+_NEAR = 0.004  # of a budget: search stops this near to it
+_WITHIN = 0.99  # of a budget: smaller files get a note
+_MORE = 0.1  # of a budget: by how much predicted sizes may exceed it
+_NEIGHBOURS = 32  # of a choice, measured
+_PADDING = 256  # bytes by which predicted sizes may exceed the file
 
 
 @dataclass(frozen=True)
 class Search:
-    """The search in a model whose layers have prices."""
+    """The search in a model with prices."""
 
     of: Priced
 
@@ -40,7 +40,7 @@ class Search:
 
     @cached_property
     def _measured(self) -> dict[tuple[int, ...], Point]:
-        """The points whose files were made."""
+        """The points whose files were written."""
         return {}
 
     def _made(self, picked: Sequence[int]) -> Model:
@@ -51,14 +51,14 @@ class Search:
         return _db(sum(options[o].harm for options, o in zip(self.of.options, picked, strict=True)))
 
     def for_size(self, budget: int) -> Frontier:
-        """Return the outcome for the smallest error of a file of ``budget`` bytes at most.
+        """Return the result with the smallest error in a file of at most ``budget`` bytes.
 
         Raises ConversionError if the smallest file is larger.
         """
         best = self._point(self._within(self.choices.floor))
         if best.size_bytes > budget:
             raise ConversionError(f"quantize: budget of {budget} bytes: the smallest file has {best.size_bytes}")
-        # Costs do not quite add up: layers share vectors of a file, and bins round up.
+        # Costs don't quite add up: layers share a file's vectors, and bins round up.
         low, high = float(self.choices.floor), min(0.0, budget - self.of.float_bytes + _MORE * budget)
         target = float(min(self.choices.floor + budget - best.size_bytes, high))
         for _ in range(_ROUNDS):
@@ -75,19 +75,19 @@ class Search:
         return replace(self._frontier(best), note=self._note(best, budget))
 
     def _best(self, budget: int) -> Point:
-        """Return the most accurate point that was measured within a budget, the smallest of equal ones."""
+        """Return the most accurate measured point within a budget, preferring smaller ones."""
         within = (p for p in self._measured.values() if p.size_bytes <= budget)
         return max(within, key=lambda point: (point.sqnr_db, -point.size_bytes))
 
     def _smallest(self, ratio_db: float) -> Point:
-        """Return the smallest point that was measured with a ratio, the most accurate of equal ones."""
+        """Return the smallest measured point with an SQNR of at least ``ratio_db``, preferring more accurate ones."""
         good = (p for p in self._measured.values() if p.sqnr_db >= ratio_db)
         return min(good, key=lambda point: (point.size_bytes, -point.sqnr_db))
 
     def _refined(self, best: Point, more: Callable[[Point], int], chosen: Callable[[], Point]) -> Point:
-        """Return the best of a point and those near it: errors nearly add up, so the most promising are measured.
+        """Return the best of a point and its neighbours: errors nearly add up, so only the most promising are measured.
 
-        more: the bytes that others may take more. chosen: returns the best of all that were measured.
+        more: the bytes that neighbours may add. chosen: returns the best measured point.
         """
         for _ in range(_ROUNDS):
             for picked in neighbours(self.of.options, best.picked, more(best), _NEIGHBOURS):
@@ -99,7 +99,7 @@ class Search:
         return best
 
     def _note(self, best: Point, budget: int) -> str:
-        """Return why a file is more than a percent smaller than it may be."""
+        """Return why a file is over a percent smaller than allowed, or ""."""
         if best.size_bytes >= _WITHIN * budget or not any(best.picked):
             return ""
         within = [p for p in self._measured.values() if p.size_bytes <= budget]
@@ -121,7 +121,7 @@ class Search:
         return picked
 
     def for_ratio(self, ratio_db: float) -> Frontier:
-        """Return the outcome for the smallest file whose outputs all have at least a ratio of signal to error."""
+        """Return the result with the smallest file whose outputs all have an SQNR of at least ``ratio_db``."""
         low, high = float(self.choices.floor), 0.0
         best = self._point([0] * len(self.of.layers))
         for _ in range(2 * _ROUNDS):

@@ -1,4 +1,4 @@
-"""The weights of a subgraph as a recipe wants them, where activations are in float."""
+"""Stores a subgraph's weights as a recipe says, next to float activations."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from litecl.interpreter.ops.quantize import DEQUANTIZE
 
 @dataclass(frozen=True)
 class Narrowed:
-    """A subgraph with stored weights, rows of these, and notes on what a recipe could not have."""
+    """A subgraph with stored weights, rows on them, and notes on what could not be followed in a recipe."""
 
     graph: Subgraph
     rows: tuple[StoredWeights, ...]
@@ -33,15 +33,15 @@ class Narrowed:
 
 
 Store = Callable[[TensorSpec, Format, Moments | None], TensorSpec]
-"""Makes a stored constant, as ``formats.stored`` does."""
+"""Makes a stored constant, like ``formats.stored``."""
 
 
 def narrowed(
     graph: Subgraph, chosen: Mapping[int, Choice], moments: Mapping[int, Moments], store: Store = stored
 ) -> Narrowed:
-    """Return a subgraph whose weights are stored as chosen, by the numbers of nodes.
+    """Return a subgraph whose weights are stored as chosen, by node number.
 
-    moments: of the inputs of dense layers, by number.
+    moments: of the inputs of nodes, by number.
     """
     work = _Weights(graph, chosen, moments, store)
     return work.narrowed()
@@ -53,7 +53,7 @@ class _Weights:
     ) -> None:
         self._graph, self._chosen, self._stored = graph, chosen, store
         self._inserted = Inserted(graph)
-        self._moments: dict[int, Moments] = {}  # by number, of inputs as they are changed
+        self._moments: dict[int, Moments] = {}  # of inputs after rotation and scaling, by number
         self._rows: dict[tuple[int, Format], StoredWeights] = {}
         self._notes: list[str] = []
         for number, choice in chosen.items():
@@ -61,7 +61,7 @@ class _Weights:
         self._scale()
 
     def _prepare(self, number: int, node: Node, choice: Choice, moments: Moments | None) -> None:
-        """Rotate the weights of a node, and its input with them, if its entry says so."""
+        """Rotate a node's weights and input if its entry says so."""
         wanted = choice.entry.config.block
         if wanted and not choice.form.block:
             name = self._inserted.tensors[node.outputs[0]].name
@@ -89,7 +89,7 @@ class _Weights:
         return None if moments is None else rotated_moments(moments, size)
 
     def _scale(self) -> None:
-        """Scale the weights of dense layers and divide their inputs, alike for all that read one."""
+        """Scale the weights of dense layers and divide their inputs, with the same factors for all readers."""
         groups: dict[int, list[int]] = {}
         for number in self._moments:
             node = self._graph.nodes[number]
@@ -113,7 +113,7 @@ class _Weights:
             self._inserted.scale_input(numbers, (1 / scale).astype(np.float32))
 
     def narrowed(self) -> Narrowed:
-        """Return the subgraph with weights as they are stored."""
+        """Return the subgraph with stored weights."""
         graph, places = self._inserted.finished()
         reads = [
             (number, (places[number], position), Use(form, choice.widened))
