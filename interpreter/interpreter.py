@@ -22,6 +22,7 @@ from litecl.interpreter.on_tensors import OnTensors
 from litecl.interpreter.op import InPlace
 from litecl.interpreter.overwritten import difference
 from litecl.interpreter.prepared import Preparation, Shelf
+from litecl.interpreter.resizes import with_one_option
 from litecl.interpreter.resolver import OpResolverType, resolver
 from litecl.interpreter.run.executor import Executor, Listener
 from litecl.interpreter.run.shapes import Known
@@ -93,7 +94,7 @@ class Interpreter(OnTensors, Allocation, Lifetime):
         self._budget = limits.budget(memory_limit, time_limit)
         with refusals("reading a model"):
             self._model = with_custom_ops(read(source), custom_ops or {})
-            self._model = quantized_as(self._model, mode)
+            self._model = quantized_as(with_one_option(self._model), mode)
         if not self._model.subgraphs:
             raise ModelError("the model has no subgraph")
         if differs := difference(self._model):
