@@ -18,7 +18,7 @@ from litecl.interpreter.feeding import blank, checked, entry_shapes, seen
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.lifetime import Lifetime, kept
-from litecl.interpreter.on_tensors import OnTensors
+from litecl.interpreter.on_tensors import ALREADY_RUNNING, OnTensors
 from litecl.interpreter.op import InPlace
 from litecl.interpreter.overwritten import difference
 from litecl.interpreter.prepared import Preparation, Shelf
@@ -123,6 +123,7 @@ class Interpreter(OnTensors, Allocation, Lifetime):
         self._seen: set[tuple[int, int]] = set()
         self._results = ExitStack()  # counts the outputs of the last invoke, if memory is limited
         self._busy = False
+        self._is_called = False  # by a signature's name
         self._threads: AbstractContextManager[None] = nullcontext()
         self._limits_apply = False
 
@@ -145,7 +146,7 @@ class Interpreter(OnTensors, Allocation, Lifetime):
     def _invoke(self, subgraph: int) -> None:
         place = self._in_place.get(subgraph)
         if self._busy:
-            raise ModelError("invoke: this interpreter is already running: use one interpreter per thread")
+            raise ModelError(f"invoke: {ALREADY_RUNNING}")
         self._busy = True  # no other thread can have come in between
         try:
             if place is None:

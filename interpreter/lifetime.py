@@ -20,7 +20,7 @@ class Lifetime:
 
         Arrays that ``tensor()`` has returned keep their memory. Raises ModelError if another thread is running it.
         """
-        if self.__dict__.get("_busy"):
+        if self.__dict__.get("_busy") or self.__dict__.get("_is_called"):
             raise ModelError("close: this interpreter is running")
         self.__dict__.clear()
 

@@ -13,6 +13,7 @@ from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 
 Tensors = Mapping[int, DeviceTensor]
+ALREADY_RUNNING = "this interpreter is already running: use one interpreter per thread"
 
 
 class Runs(Protocol):
@@ -99,7 +100,7 @@ class OnTensors:
     def _alone(self) -> Iterator[None]:
         """Let nobody else run the model meanwhile. Raises ModelError where somebody does."""
         if self._busy:
-            raise ModelError("this interpreter is already running: use one interpreter per thread")
+            raise ModelError(ALREADY_RUNNING)
         self._busy = True
         try:
             yield
