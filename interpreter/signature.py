@@ -87,33 +87,32 @@ class SignatureRunner:
 
         A ``DeviceTensor`` is read where it lies, and one whose name an output has too gets that output, in its place.
         """
-        self._require_free()
+        interpreter, arrays = self._interpreter, self._arrays
+        if interpreter._is_called or interpreter._busy:
+            raise self._refusal()
         try:
-            self._interpreter._is_called = True  # no other thread can have come in between
-            return self._called(inputs)
-        finally:
-            self._interpreter._is_called = False
-
-    def _require_free(self) -> None:
-        """Raise ModelError during another call: none may come in between the first input and the last output, which are
-        the interpreter's.
-        """
-        if self._interpreter._is_called or self._interpreter._busy:
-            raise ModelError(f"signature {self._signature_key!r}: {ALREADY_RUNNING}")
-
-    def _called(self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor]) -> dict[str, Any]:
-        arrays = self._arrays
-        if arrays is not None and arrays.give(inputs):
-            self._interpreter._invoke(self._subgraph_index)
+            interpreter._is_called = True  # no other thread can have come in between
+            if arrays is None or not arrays.give(inputs):
+                return self._called(inputs)
+            interpreter._invoke(self._subgraph_index)
             found = arrays.results()
             return self._results(Moved(arrays.given_bytes)) if found is None else found
+        finally:
+            interpreter._is_called = False
+
+    def _refusal(self) -> ModelError:
+        """Return the error of a call during another one, which would change the interpreter's inputs or outputs."""
+        return ModelError(f"signature {self._signature_key!r}: {ALREADY_RUNNING}")
+
+    def _called(self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor]) -> dict[str, Any]:
+        """Run with whatever inputs."""
         kept = {name: x for name, x in inputs.items() if isinstance(x, DeviceTensor)}
         if kept:
             return self._run(inputs, {name: x for name, x in kept.items() if name in self._signature.outputs})
         given_bytes = self._give(inputs)
         self._interpreter._invoke(self._subgraph_index)
         found = self._results(Moved(given_bytes))
-        if arrays is None or not arrays.lasts:
+        if self._arrays is None or not self._arrays.lasts:
             self._arrays = _Arrays.of(self._interpreter, self._signature)
         return found
 
@@ -129,7 +128,8 @@ class SignatureRunner:
         says so. Raises what a call raises, and ModelError for tensors that are closed, lost, in use by another run,
         or on another device.
         """
-        self._require_free()
+        if self._interpreter._is_called or self._interpreter._busy:
+            raise self._refusal()
         try:
             self._interpreter._is_called = True
             return self._run(inputs, _NONE if outputs is None else outputs)
