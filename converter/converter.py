@@ -20,12 +20,12 @@ from litecl.converter.quantization.quantize import quantize
 from litecl.converter.quantization.recipes.priced import Progress, silent
 from litecl.converter.records import Shapes, Source
 from litecl.converter.report import ConversionReport, ConversionWarning
-from litecl.converter.resizes import with_one_option
 from litecl.converter.tflite_attributes import TargetSpec, TFLiteAttributes
 from litecl.converter.unrolled.roll_up import roll_up
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file import reader, writer
 from litecl.interpreter.graph import Model
+from litecl.interpreter.resizes import with_one_option
 
 _DEFAULT_SIGNATURE = "serving_default"
 

@@ -13,7 +13,7 @@ from litecl.interpreter.device_tensor import DeviceTensor, alone
 from litecl.interpreter.errors import ContentLost, DelegateError, ModelError, ShapeError
 from litecl.interpreter.feeding import seen_dtype
 from litecl.interpreter.graph import Array
-from litecl.interpreter.on_tensors import Runs, Tensors
+from litecl.interpreter.on_tensors import ALREADY_RUNNING, Runs, Tensors
 from litecl.interpreter.op import InPlace
 
 _NOTHING: Mapping[int, Buffer] = {}
@@ -49,7 +49,7 @@ class DeviceRun:
         """
         interpreter = self.interpreter
         if interpreter._busy:
-            raise ModelError("this interpreter is already running: use one interpreter per thread")
+            raise ModelError(ALREADY_RUNNING)
         interpreter._busy = True  # no other thread can have come in between
         try:
             passed = alone(self._tensors, partial(self._run_alone, wanted))

@@ -23,10 +23,11 @@ from litecl.interpreter.feeding import blank, check_strict, checked, entry_shape
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import ABSENT, Array, Model, Shape, Subgraph, TensorSpec
 from litecl.interpreter.html import paragraph
-from litecl.interpreter.on_tensors import Shown
+from litecl.interpreter.on_tensors import ALREADY_RUNNING, Shown
 from litecl.interpreter.op import InPlace
 from litecl.interpreter.overwritten import difference
 from litecl.interpreter.prepared import Entries, Preparation, Prepared, Shelf
+from litecl.interpreter.resizes import with_one_option
 from litecl.interpreter.resolver import OpResolverType, resolver
 from litecl.interpreter.run.executor import Executor, Listener
 from litecl.interpreter.run.shapes import Known
@@ -99,7 +100,7 @@ class Interpreter:
         self._budget = limits.budget(memory_limit, time_limit)
         with refusals("reading a model"):
             self._model = with_custom_ops(read(source), custom_ops or {})
-            self._model = quantized_as(self._model, mode)
+            self._model = quantized_as(with_one_option(self._model), mode)
         if not self._model.subgraphs:
             raise ModelError("the model has no subgraph")
         if differs := difference(self._model):
@@ -128,6 +129,7 @@ class Interpreter:
         self._seen: set[tuple[int, int]] = set()
         self._results = ExitStack()  # counts the outputs of the last invoke, if memory is limited
         self._busy = False
+        self._is_called = False  # by a signature's name
         self._threads: AbstractContextManager[None] = nullcontext()
         self._limits_apply = False
 
@@ -383,7 +385,7 @@ class Interpreter:
     def _invoke(self, subgraph: int) -> None:
         place = self._in_place.get(subgraph)
         if self._busy:
-            raise ModelError("invoke: this interpreter is already running: use one interpreter per thread")
+            raise ModelError(f"invoke: {ALREADY_RUNNING}")
         self._busy = True  # no other thread can have come in between
         try:
             if place is None:
@@ -547,7 +549,7 @@ class Interpreter:
 
         Arrays that ``tensor()`` has returned keep their memory. Raises ModelError if another thread is running it.
         """
-        if self.__dict__.get("_busy"):
+        if self.__dict__.get("_busy") or self.__dict__.get("_is_called"):
             raise ModelError("close: this interpreter is running")
         self.__dict__.clear()
 

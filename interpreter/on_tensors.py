@@ -11,6 +11,7 @@ from litecl.interpreter.device_tensor import DeviceTensor
 from litecl.interpreter.graph import Array, TensorSpec
 
 Tensors = Mapping[int, DeviceTensor]
+ALREADY_RUNNING = "this interpreter is already running: use one interpreter per thread"
 
 
 class Runs(Protocol):

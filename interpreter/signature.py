@@ -14,7 +14,7 @@ from litecl.interpreter.device_run import DeviceRun
 from litecl.interpreter.device_tensor import DeviceTensor, DeviceTensors
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Array, Model, Shape, Signature
-from litecl.interpreter.on_tensors import Runs
+from litecl.interpreter.on_tensors import ALREADY_RUNNING, Runs
 from litecl.interpreter.schema import TensorType
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
@@ -42,6 +42,8 @@ class Runnable(Runs, Protocol):
 
     _shared: Mapping[int, Mapping[int, Array]]
     _preliminary: bool
+    _busy: bool
+    _is_called: bool
 
     def _copied_inputs(self, subgraph: int) -> set[int]:
         """Return the inputs that a run only copies."""
@@ -80,22 +82,37 @@ class SignatureRunner:
         self._arrays: _Arrays | None = None
 
     def __call__(self, **inputs: npt.ArrayLike | DeviceTensor) -> dict[str, Any]:
-        """Run the signature. Raises ModelError for missing or unknown names, ShapeError for a wrong type or shape.
+        """Run the signature. Raises ModelError for missing or unknown names and while another thread runs the
+        interpreter, ShapeError for a wrong type or shape.
 
         A ``DeviceTensor`` is read where it lies, and one whose name an output has too gets that output, in its place.
         """
-        arrays = self._arrays
-        if arrays is not None and arrays.give(inputs):
-            self._interpreter._invoke(self._subgraph_index)
+        interpreter, arrays = self._interpreter, self._arrays
+        if interpreter._is_called or interpreter._busy:
+            raise self._refusal()
+        try:
+            interpreter._is_called = True  # no other thread can have come in between
+            if arrays is None or not arrays.give(inputs):
+                return self._called(inputs)
+            interpreter._invoke(self._subgraph_index)
             found = arrays.results()
             return self._results(Moved(arrays.given_bytes)) if found is None else found
+        finally:
+            interpreter._is_called = False
+
+    def _refusal(self) -> ModelError:
+        """Return the error of a call during another one, which would change the interpreter's inputs or outputs."""
+        return ModelError(f"signature {self._signature_key!r}: {ALREADY_RUNNING}")
+
+    def _called(self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor]) -> dict[str, Any]:
+        """Run with whatever inputs."""
         kept = {name: x for name, x in inputs.items() if isinstance(x, DeviceTensor)}
         if kept:
-            return self.run(inputs, {name: x for name, x in kept.items() if name in self._signature.outputs})
+            return self._run(inputs, {name: x for name, x in kept.items() if name in self._signature.outputs})
         given_bytes = self._give(inputs)
         self._interpreter._invoke(self._subgraph_index)
         found = self._results(Moved(given_bytes))
-        if arrays is None or not arrays.lasts:
+        if self._arrays is None or not self._arrays.lasts:
             self._arrays = _Arrays.of(self._interpreter, self._signature)
         return found
 
@@ -111,7 +128,17 @@ class SignatureRunner:
         says so. Raises what a call raises, and ModelError for tensors that are closed, lost, in use by another run,
         or on another device.
         """
-        outputs = _NONE if outputs is None else outputs
+        if self._interpreter._is_called or self._interpreter._busy:
+            raise self._refusal()
+        try:
+            self._interpreter._is_called = True
+            return self._run(inputs, _NONE if outputs is None else outputs)
+        finally:
+            self._interpreter._is_called = False
+
+    def _run(
+        self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor], outputs: Mapping[str, DeviceTensor]
+    ) -> dict[str, Any]:
         again = self._last
         if again is None or not again.gives(inputs, outputs):
             self._last = again = self._prepared(inputs, outputs)

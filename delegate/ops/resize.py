@@ -17,7 +17,6 @@ from litecl.interpreter.ops.resize import (
     fixed_interpolation,
     interpolation,
     nearest,
-    of_constant_size,
 )
 from litecl.interpreter.schema import TensorType
 
@@ -53,7 +52,7 @@ _MOST_POSITIONS = 1 << 20  # of rows or columns: each has a record, which takes 
 
 
 def _lower_integers(call: Call, *, by_lines: bool) -> list[Step]:
-    x, (y,), options = call.input(0), call.outputs, of_constant_size(call.options)
+    x, (y,), options = call.input(0), call.outputs, call.options
     real = x.spec.type == TensorType.UINT8
     sides = [(interpolation if real else fixed_interpolation)(options, x.shape[axis], y.shape[axis]) for axis in (1, 2)]
     tables: list[Arg] = [_between(lower, upper) for lower, upper, _ in sides]
@@ -76,7 +75,7 @@ def _lower_integers(call: Call, *, by_lines: bool) -> list[Step]:
 
 
 def _lower_bilinear(call: Call, *, by_lines: bool) -> list[Step]:
-    x, (y,), options = call.input(0), call.outputs, of_constant_size(call.options)
+    x, (y,), options = call.input(0), call.outputs, call.options
     if x.spec.type in QUANTIZED:
         return _lower_integers(call, by_lines=by_lines)
     sides = [interpolation(options, x.shape[axis], y.shape[axis]) for axis in (1, 2)]

@@ -4,8 +4,7 @@ Positions are computed in float32, as TFLite does (reference/resize_bilinear.h, 
 bit decides which pixel is nearest.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.integers import SHARING
 from litecl.interpreter.kit import lowest, require, types
-from litecl.interpreter.op import Infer, Inputs, Op, Run, Specs
+from litecl.interpreter.op import Infer, Inputs, Op, Specs
 from litecl.interpreter.schema import TensorType
 
 
@@ -44,15 +43,6 @@ _COPIED = (
     TensorType.UINT16,
     TensorType.BOOL,
 )
-
-
-def of_constant_size(options: ResizeBilinearOptions) -> ResizeBilinearOptions:
-    """Return what RESIZE_BILINEAR to a constant size computes with: of both options ``align_corners`` alone.
-
-    So do LiteRT's default kernels (XNNPACK, which takes constant sizes alone). For a size that is computed while the
-    model runs, LiteRT applies both, as RESIZE_NEAREST_NEIGHBOR always does.
-    """
-    return replace(options, half_pixel_centers=False) if options.align_corners else options
 
 
 def scale(options: Options, length: int, size: int) -> np.float32:
@@ -116,14 +106,6 @@ def _run_bilinear(options: ResizeBilinearOptions, inputs: Inputs) -> list[Array]
     return [x]
 
 
-def _bind_bilinear(options: ResizeBilinearOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    _, size = require.present(inputs, 2)
-    if size.data is None:
-        return None
-    constant = of_constant_size(options)
-    return lambda options, inputs: _run_bilinear(constant, inputs)
-
-
 def _bilinear_of_bytes(options: ResizeBilinearOptions, x: Array, size: Array) -> Array:
     """In float32, one corner after another, and rounded."""
     (top, bottom, down), (left, right, along) = (
@@ -181,7 +163,6 @@ RESIZE_BILINEAR = Op(
     options=ResizeBilinearOptions,
     infer=_infer((*types.FLOAT, *_INTEGERS)),
     run=_run_bilinear,
-    bind=_bind_bilinear,
     integers=SHARING,
     lowest=lowest.most(_lowest, lowest.integers(2, 4)),
 )

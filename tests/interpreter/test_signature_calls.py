@@ -1,5 +1,6 @@
 """Calls of a signature one after another: later ones only copy arrays, while a model stays prepared."""
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Signature
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import TensorType
 from support.build import Graph, model, randn
 
@@ -147,3 +149,58 @@ def test_strings_take_the_long_way() -> None:
     runner = Interpreter(content).get_signature_runner()
     for text in ("a", "bc", "a"):
         assert runner(x=np.array([text, "d"], object))["y"].tolist() == [text.encode(), b"d"]
+
+
+@_NATIVE
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_that_share_an_interpreter(threads: int) -> None:
+    """A call gives its own results, or says that another one is under way: never those of another thread's arrays."""
+    g = Graph()
+    total = g.input((64, 64))
+    weights = g.const(randn(RNG, 64, 64, scale=0.1))
+    for _ in range(4):
+        total = g.op(FULLY_CONNECTED, [total, weights, None], FullyConnectedOptions())
+    total = g.op(ADD, [total, total], AddOptions())
+    content = write(model(g.build(total), signatures=[Signature("only", {"x": 0}, {"y": total}, 0)]))
+    delegates = [CLDelegate(device="native", num_threads=threads)]
+    shared, values = Interpreter(content, delegates=delegates), [randn(RNG, 64, 64) for _ in range(3)]
+    alone = Interpreter(content, delegates=delegates).get_signature_runner()
+    wanted = [alone(x=x)["y"] for x in values]
+    wrong, started = [], threading.Barrier(3)
+
+    def call(i: int) -> None:
+        runner = shared.get_signature_runner()
+        started.wait()
+        for _ in range(300):
+            try:
+                got = runner(x=values[i])["y"]
+            except ModelError as error:
+                assert "already running" in str(error)
+            else:
+                if not np.allclose(got, wanted[i], rtol=1e-4, atol=1e-5):
+                    wrong.append(i)
+
+    workers = [threading.Thread(target=call, args=(i,)) for i in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+    np.testing.assert_allclose(shared.get_signature_runner()(x=values[0])["y"], wanted[0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_call_within_a_call() -> None:
+    """Of a listener, which would change what the first one reads."""
+    raised = []
+
+    class Caller:
+        def ran(self, *given: Any) -> None:
+            with pytest.raises(ModelError) as caught:
+                runner(**_values())
+            raised.append(str(caught.value))
+
+    interpreter = Interpreter(_content(), listeners=[Caller()])
+    runner = interpreter.get_signature_runner("first")
+    values = _values()
+    _check(runner(**values), **values)
+    assert raised and all("already running" in text for text in raised)

@@ -1,9 +1,11 @@
 """RESIZE_BILINEAR with align_corners and half_pixel_centers, which files of older litert-torch have.
 
-To a constant size LiteRT's default kernels align the corners; its other kernels refuse it. To a size that is computed
-while the model runs all of them apply both options.
+To a constant size LiteRT's default kernels align the corners; its other kernels refuse it. To a size that nodes
+compute, even from constants, all of them apply both options.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,8 @@ from litecl.cases import Case
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array, Quantization, TensorSpec
+from litecl.interpreter.graph import Array, Model, Node, Quantization, TensorSpec
+from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.resize import (
     RESIZE_BILINEAR,
     ResizeBilinearOptions,
@@ -31,8 +34,12 @@ _DEVICES = [None, *devices.with_native()]
 
 
 def _case(type_: TensorType, x: tuple[int, ...], size: tuple[int, int], options: Any, constant: bool = True) -> Case:
+    rng = np.random.default_rng(17)
+    if type_ == TensorType.FLOAT32:
+        inputs: list[Array | None] = [rng.standard_normal(x).astype(np.float32), np.array(size, np.int32)]
+        return Case(type_.name, RESIZE_BILINEAR, options, inputs, frozenset({1}), version=4)
     info = np.iinfo(type_.dtype)
-    elements = np.random.default_rng(17).integers(info.min, info.max + 1, x).astype(type_.dtype)
+    elements = rng.integers(info.min, info.max + 1, x).astype(type_.dtype)
     inputs = [elements, np.array(size, np.int32)]
     held = frozenset({1}) if constant else frozenset()
     outputs = (TensorSpec(type_, None, quantization=_BY),)
@@ -40,10 +47,14 @@ def _case(type_: TensorType, x: tuple[int, ...], size: tuple[int, int], options:
 
 
 def _run(case: Case, device: Any) -> Array:
+    return _run_file(write(case.model()), case.feeds, device)
+
+
+def _run_file(content: bytes, feeds: Sequence[Array], device: Any) -> Array:
     delegates = [] if device is None else [CLDelegate(device, num_threads=1, strict=True)]
-    interpreter = Interpreter(model_content=write(case.model()), delegates=delegates)
+    interpreter = Interpreter(model_content=content, delegates=delegates)
     interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
+    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
         interpreter.set_tensor(detail["index"], feed)
     interpreter.invoke()
     return np.asarray(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
@@ -69,6 +80,29 @@ def test_integers_to_a_size_of_the_run(type_: TensorType, x: Any, size: Any) -> 
     case = _case(type_, x, size, _BOTH, constant=False)
     (wanted,) = oracle.run(write(case.model()), case.feeds)
     np.testing.assert_array_equal(_run(case, None), wanted)
+
+
+@pytest.mark.parametrize("device", _DEVICES, ids=devices.named)
+@pytest.mark.parametrize("type_", [TensorType.FLOAT32, *_INTEGERS], ids=lambda type_: type_.name)
+def test_a_size_that_is_computed_from_constants(type_: TensorType, device: Any) -> None:
+    """LiteRT computes it while the model runs, and applies both options; litecl knows it before."""
+    case = _case(type_, *_SIZES[0], _BOTH)
+    (graph,) = case.model().subgraphs
+    (node,) = graph.nodes
+    size, last = graph.tensors[node.inputs[1]], len(graph.tensors)
+    tensors = (
+        *(replace(tensor, data=None) if i == node.inputs[1] else tensor for i, tensor in enumerate(graph.tensors)),
+        replace(size, name="less", data=np.array(size.data) - 1),
+        replace(size, name="one", data=np.array([1, 1], np.int32)),
+    )
+    tensors = tuple(replace(t, shape=()) if i == node.outputs[0] else t for i, t in enumerate(tensors))
+    sum_ = Node(ADD, (last, last + 1), (node.inputs[1],), AddOptions())
+    content = write(Model((replace(graph, tensors=tensors, nodes=(sum_, node)),)))
+    (wanted,) = oracle.run(content, case.feeds)
+    (aligned,) = oracle.run(write(_case(type_, *_SIZES[0], _ALIGNED).model()), case.feeds)
+    assert not np.allclose(wanted, aligned)
+    tolerance = 1e-6 if type_ == TensorType.FLOAT32 else 0
+    np.testing.assert_allclose(_run_file(content, case.feeds, device), wanted, rtol=tolerance, atol=tolerance)
 
 
 def test_positions_stay_within_the_image() -> None:
