@@ -25,12 +25,12 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("name", "mode", "how"),
     [
-        ("image", "threads", "fallback"),
         ("lstm", "one thread", "strict"),
-        ("limited loop", "queued", "interrupt"),
         *(
             pytest.param(*combination, marks=pytest.mark.nightly)
             for combination in (
+                ("image", "threads", "fallback"),
+                ("limited loop", "queued", "interrupt"),
                 ("two LSTMs", "profile", "interrupt"),
                 ("variables", "one thread", "fallback"),
                 ("image", "new cache", "fallback"),

@@ -112,6 +112,7 @@ def _loops(content: bytes, limits: Limits) -> str:
         pass
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("attempt", "outcome"),
     [(_killed, "crash: SIGSEGV"), (_aborted, "crash: out of memory"), (_loops, "timeout")],

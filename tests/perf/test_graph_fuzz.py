@@ -88,6 +88,7 @@ def test_draws_the_same_again() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(first.calls[0].feeds, second.calls[0].feeds, strict=True))
 
 
+@pytest.mark.nightly
 def test_finds_a_wrong_kernel_and_makes_its_graph_small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """NEG for ABS: found among nodes that hide it, and cut out of them."""
     monkeypatch.setattr("litecl.delegate.claim.options.CL_OPS", {**CL_OPS, unary.ABS: CL_OPS[unary.NEG]})
@@ -157,6 +158,7 @@ def test_bounds_of_activations_are_exact() -> None:
     assert oracle.differences(bounded, calls, [[expected]], [[off]])
 
 
+@pytest.mark.nightly
 def test_a_process_that_dies_is_a_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     batch = work.Batch(seed=0, number=0, graphs=1, theme=4, mode="queued", first=-1)
     worker = work.Worker(batch, tmp_path, None)

@@ -17,6 +17,7 @@ EVERY = {"native": 24}
 EVERY_BUILT = 240
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("device", devices.with_native(), ids=devices.named)
 def test_edges(device: Any) -> None:
     name = devices.named(device)

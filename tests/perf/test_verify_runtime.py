@@ -129,6 +129,7 @@ def test_runtimes_are_compared(found: tuple[DeviceResult, Path]) -> None:
     assert f"| {some('CUMSUM')} | crashed | pass |" in table and some("EXP") not in table
 
 
+@pytest.mark.nightly
 def test_a_program_is_checked() -> None:
     command = shlex.join([sys.executable, str(PLANTED / "faulty_program.py")])
     checks = [check_of(some(op)) for op in ("CEIL", "FLOOR", "SQRT", "ROUND")]
@@ -137,6 +138,7 @@ def test_a_program_is_checked() -> None:
     assert [row.reason for row in device.rows[1:3]] == ["no kernel of FLOOR", "killed by signal 6"]
 
 
+@pytest.mark.nightly
 def test_known_faults_of_litert_do_not_count(tmp_path: Path) -> None:
     """A loop is reduced to itself."""
     file = tmp_path / "result.json"

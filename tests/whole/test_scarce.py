@@ -124,6 +124,7 @@ def test_little_stack(threads: int, stack_kib: int) -> None:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(POCL not in opencl_devices()[0].platform.name, reason="PoCL only")
 @pytest.mark.parametrize("options", [{"num_threads": 1}, {"num_threads": 2, "queue_loops": True}])
 def test_little_stack_for_a_driver(options: dict[str, Any]) -> None:
