@@ -135,5 +135,5 @@ def _one(bits: int) -> int:
 
 
 def _wrap(x: Array, bits: int) -> Array:
-    """Return a negative of the lowest value as that value itself, as it has no negative."""
+    """Wrap the negated lowest value back to itself."""
     return np.where(x == 1 << (bits - 1), -x, x)
