@@ -1,4 +1,4 @@
-"""Checks of the arguments that a caller passes to an interpreter, of any type."""
+"""Validation of an interpreter's arguments, which may have any type."""
 
 import operator
 from collections.abc import Iterable

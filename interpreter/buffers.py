@@ -23,7 +23,7 @@ class Buffer(Protocol):
         """The bytes, if the host can read and write them at any time; None if it must copy."""
 
     def overlaps(self, other: "Buffer") -> bool:
-        """Return whether the two have memory in common."""
+        """Return whether the two share memory."""
 
     def read(self, into: Array) -> None:
         """Copy its first bytes into a host array, and wait."""

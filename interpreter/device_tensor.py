@@ -1,4 +1,4 @@
-"""Tensors that stay where a model runs from call to call, such as the caches of a language model."""
+"""Tensors that stay on a model's device between calls, such as the caches of a language model."""
 
 import math
 import operator

@@ -44,7 +44,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Subgraph:
-    """Nodes in the order in which they run, over a list of tensors."""
+    """Nodes in execution order, over a list of tensors."""
 
     tensors: tuple[TensorSpec, ...]
     inputs: tuple[int, ...]

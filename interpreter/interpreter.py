@@ -169,7 +169,7 @@ class Interpreter:
         return [self._details(t) for t in self._model.subgraphs[0].inputs]
 
     def get_output_details(self) -> list[TensorDetails]:
-        """Return the same for every output; it has its declared shape until a run determines an unknown one."""
+        """Return the same for every output; an unknown shape is the declared one until a run determines it."""
         return [self._details(t) for t in self._model.subgraphs[0].outputs]
 
     def get_tensor_details(self, subgraph_index: int = 0) -> list[TensorDetails]:

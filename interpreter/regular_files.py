@@ -7,7 +7,7 @@ from functools import partial
 from io import FileIO
 from os import PathLike
 
-# Opened so, a pipe without a writer does not block, and is then refused. Windows has neither flag.
+# With O_NONBLOCK a pipe without a writer opens at once, and is then refused. Windows has neither flag.
 _AT_ONCE, _NO_LINK = getattr(os, "O_NONBLOCK", 0), getattr(os, "O_NOFOLLOW", 0)
 
 

@@ -73,7 +73,7 @@ def matmul(x: Array, y: Array, largest: float) -> Array:
 
 
 def once(specs: Specs, make: Callable[..., _T]) -> Callable[..., _T]:
-    """Return ``make``, which prepares operands for a kernel; if all are constant, call it here, never again."""
+    """Wrap ``make``, which prepares operands for a kernel: it runs here, only once, if all of them are constant."""
     if any(spec is not None and spec.data is None for spec in specs):
         return make
     ready = make(*(None if spec is None else spec.data for spec in specs))

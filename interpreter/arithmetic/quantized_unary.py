@@ -126,7 +126,7 @@ def _multiplier16(factor: float) -> tuple[int, int]:
 
 
 def logistic(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-    """Return a table for 8 bits, interpolation for 16."""
+    """Return the kernel: a table for 8 bits, interpolation for 16."""
     _fixed_scale(output, 1 / (256 if x.type in BYTES else 32768))
     if x.type in BYTES:
         return lookup.bind(lambda v: np.float32(1) / (np.float32(1) + lookup.exp(-v)), x, output)
@@ -134,7 +134,7 @@ def logistic(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
 
 
 def tanh(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-    """Return a table for 8 bits, interpolation for 16."""
+    """Return the kernel: a table for 8 bits, interpolation for 16."""
     if x.type in BYTES:
         return lookup.bind(lookup.in_double(np.tanh), x, output)
     _fixed_scale(output, 1 / 32768)

@@ -44,7 +44,7 @@ def placed(zipped: bytes, start: int) -> bytes:
 
 
 def _shifted(zipped: bytes, by: int) -> bytes:
-    """Return a zip with all offsets increased."""
+    """Return a zip with all offsets increased by ``by``."""
     made, end = bytearray(zipped), zipped.rfind(b"PK\x05\x06")
     size, offset = struct.unpack_from("<II", made, end + 12)
     struct.pack_into("<I", made, end + 16, offset + by)

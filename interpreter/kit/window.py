@@ -29,7 +29,7 @@ class Window:
 
     @property
     def extent(self) -> int:
-        """Elements from the first tap to the last."""
+        """The number of elements from the first tap to the last."""
         return (self.size - 1) * self.dilation + 1
 
     def tap(self, index: int) -> slice:

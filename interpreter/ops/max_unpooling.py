@@ -44,7 +44,7 @@ class Pooling:
 
 
 def c_structure(data: bytes) -> Pooling:
-    """Read a TfLitePoolParams: padding, strides (width, height), window (width, height), activation, more."""
+    """Read a TfLitePoolParams: padding, strides and window as (width, height), activation, Prepare's results."""
     if len(data) < 24:
         raise ModelError(f"expected options of at least 24 bytes, got {len(data)}")
     padding, stride_w, stride_h, size_w, size_h, function = np.frombuffer(data[:24], "<i4").tolist()

@@ -148,7 +148,7 @@ def _quantized_sum(mean: bool) -> Bound:
 
 
 def _signed_sum(x: TensorSpec, output: TensorSpec) -> Function:
-    """Sum UINT8 like TFLite's reference kernel; it lacks signed integers, summed in float32 like its other kernel."""
+    """Sum UINT8 like TFLite's reference kernel, which lacks signed integers: these sum in float32, as in the other."""
     if output.type == TensorType.UINT8:
         return _quantized_sum(mean=False)(x, output)
     symmetric(x, output)

@@ -26,7 +26,7 @@ class Step:
 
     @property
     def remembers(self) -> bool:
-        """Return whether the kernel keeps something between runs."""
+        """Return whether the kernel keeps state between runs."""
         op = self.node.op
         return isinstance(op, Op) and not op.pure and op.bind is not None
 

@@ -152,7 +152,7 @@ class Variables:
         return self.changes == since and not self._before
 
     def held_by(self, key: VariableKey, holder: Held) -> bool:
-        """Return whether the variable has not been written since ``holder`` took it."""
+        """Return whether ``holder`` still holds the newest value of a variable."""
         return self._values.get(key) is holder
 
     def fits(self, key: VariableKey, spec: TensorSpec) -> bool:
