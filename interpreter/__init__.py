@@ -1,4 +1,4 @@
-"""TensorFlow Lite models and their meaning: the model graph, its file format and the CPU reference runtime."""
+"""TensorFlow Lite models: the model graph, its file format and the CPU reference runtime."""
 
 from litecl.interpreter.details import OpDetails, TensorDetails
 from litecl.interpreter.device_tensor import DeviceTensor, DeviceTensors

@@ -1,4 +1,4 @@
-"""Checks of the arguments that a caller passes to an interpreter, of any type."""
+"""Validation of an interpreter's arguments, which may have any type."""
 
 import operator
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ from litecl.interpreter.dynamic_range import checked
 from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Shape
 
-_MOST = 2**31 - 1  # of a dimension, which a file stores in 32 bits
+_MOST = 2**31 - 1  # the largest dimension: files store 32 bits
 
 
 def index(name: str, value: Any) -> int:
-    """Return a number of a tensor, an operator or a subgraph. Raises ArgumentError unless it is an integer."""
+    """Return an index of a tensor, operator or subgraph as an int. Raises ArgumentError unless it is an integer."""
     try:
         return operator.index(value)
     except TypeError:
@@ -24,7 +24,7 @@ def index(name: str, value: Any) -> int:
 
 
 def shape(value: npt.ArrayLike) -> Shape:
-    """Return the dimensions that a caller asks for. Raises ArgumentError for no numbers, ShapeError for others."""
+    """Return the requested dimensions. Raises ArgumentError unless they are numbers, ShapeError for invalid ones."""
     try:
         array = np.asarray(value)
         if array.dtype.kind == "c":
@@ -41,7 +41,7 @@ def shape(value: npt.ArrayLike) -> Shape:
 
 
 def count(name: str, value: Any) -> int | None:
-    """Return a number such as ``num_threads``. Raises ModelError unless it is None or a positive integer."""
+    """Return an option such as ``num_threads``. Raises ModelError unless it is None or a positive integer."""
     number = None if value is None else index(name, value)
     if number is not None and number < 1:
         raise ModelError(f"{name}: expected at least 1, got {number}")
@@ -49,8 +49,9 @@ def count(name: str, value: Any) -> int | None:
 
 
 def dynamic_range(value: Any, delegates: Iterable[Delegate]) -> str:
-    """Return how nodes without a delegate quantize activations. Raises ArgumentError for what is no mode, and for one
-    that a delegate contradicts.
+    """Return the mode in which nodes without a delegate quantize activations.
+
+    Raises ArgumentError for an unknown mode, or one that a delegate contradicts.
     """
     if value is None:
         return "reference"
@@ -65,7 +66,7 @@ def dynamic_range(value: Any, delegates: Iterable[Delegate]) -> str:
 
 
 def one_of(model_path: Any, model_content: Any) -> Any:
-    """Return the source of a model, given by path or by content. Raises ModelError unless it is one of the two."""
+    """Return a model's source, its path or its content. Raises ModelError unless exactly one is given."""
     given = [source for source in (model_path, model_content) if not _is_empty(source)]
     if len(given) == 1:
         if given[0] is model_content and isinstance(model_content, str):
@@ -80,7 +81,7 @@ def _is_empty(source: Any) -> bool:
 
 
 def delegates(*given: Iterable[Delegate] | None) -> tuple[Delegate, ...]:
-    """Return all delegates that were given. Raises ArgumentError for anything else."""
+    """Return all given delegates. Raises ArgumentError for anything else."""
     found: list[Delegate] = []
     for some in given:
         try:

@@ -1,4 +1,4 @@
-"""Memory in which a tensor stays between runs: the host's, or a device's."""
+"""Memory that holds a tensor between runs: the host's, or a device's."""
 
 import mmap
 from contextlib import suppress
@@ -8,35 +8,35 @@ import numpy as np
 
 from litecl.interpreter.tensor import Array
 
-ALIGNMENT = 64  # bytes, as kernels ask for
-LARGE_PAGE = 1 << 21  # bytes: x86-64's second size of pages, and ARM's where the first is 4 KiB
+ALIGNMENT = 64  # bytes, as kernels require
+LARGE_PAGE = 1 << 21  # bytes: huge pages of x86-64, and of ARM with base pages of 4 KiB
 
 
 class Buffer(Protocol):
-    """Memory of a fixed size. Its methods raise DelegateError for a device that cannot do its work."""
+    """Memory of a fixed size. Its methods raise DelegateError if the device fails."""
 
     @property
     def size_bytes(self) -> int: ...
 
     @property
     def host(self) -> Array | None:
-        """Return its bytes as the host reads and writes them at any time; None where it must copy."""
+        """The bytes, if the host can read and write them at any time; None if it must copy."""
 
     def overlaps(self, other: "Buffer") -> bool:
-        """Return whether the two have memory in common."""
+        """Return whether the two share memory."""
 
     def read(self, into: Array) -> None:
-        """Copy its first bytes to the host, and wait."""
+        """Copy its first bytes into a host array, and wait."""
 
     def write(self, value: Array) -> None:
         """Copy an array to its beginning, and wait."""
 
 
 def aligned(size_bytes: int) -> Array:
-    """Return bytes of zeros, at least one, that begin at a multiple of ``ALIGNMENT``.
+    """Return at least one zeroed byte, aligned to ``ALIGNMENT``.
 
-    From ``LARGE_PAGE`` bytes on they lie in large pages where Linux gives them: a processor foresees what is read
-    within a page, and remembers the places of some thousand pages. Raises MemoryError.
+    From ``LARGE_PAGE`` bytes on, huge pages back them where Linux has any: prefetchers stop at page boundaries, and a
+    TLB holds some thousand pages. Raises MemoryError.
     """
     size = max(1, size_bytes)
     if size >= LARGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
@@ -60,14 +60,14 @@ def _in_large_pages(size: int) -> Array:
 
 
 class HostBuffer:
-    """Memory of the host, of zeros. Pages that nobody writes to take none. address: where it begins."""
+    """Zeroed memory of the host; untouched pages take none. address: where it begins."""
 
     def __init__(self, size_bytes: int) -> None:
         self.host: Array = aligned(size_bytes)
         self.address, self.size_bytes = int(self.host.ctypes.data), size_bytes
 
     def free(self) -> None:
-        """Give the memory back; nobody may use it any more."""
+        """Release the memory; nobody may use it afterwards."""
         self.host = self.host[:0].copy()
 
     def overlaps(self, other: Buffer) -> bool:
@@ -84,6 +84,6 @@ class HostBuffer:
 
 
 def seen(buffer: Buffer, like: Array) -> Array:
-    """Return the beginning of what the host sees as an array of another one's shape and type."""
+    """View the beginning of a host-visible buffer as an array of ``like``'s shape and type."""
     assert buffer.host is not None
     return buffer.host[: like.nbytes].view(like.dtype).reshape(like.shape)

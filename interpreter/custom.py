@@ -13,7 +13,7 @@ CustomOp = Op | CustomFunction
 
 
 def with_custom_ops(model: Model, custom_ops: Mapping[str, CustomOp]) -> Model:
-    """Return the model with every custom node whose code is in ``custom_ops`` bound to what the user gave."""
+    """Return the model with each custom node named in ``custom_ops`` bound to the user's operator."""
     if not custom_ops:
         return model
     return replace(model, subgraphs=tuple(_subgraph(graph, custom_ops) for graph in model.subgraphs))
@@ -33,7 +33,7 @@ def _node(node: Node, graph: Subgraph, custom_ops: Mapping[str, CustomOp]) -> No
 
 
 def _wrap(name: str, function: CustomFunction, declared: Sequence[TensorSpec]) -> Op:
-    """Return an operator around a Python function, whose output shapes are known once it has run."""
+    """Wrap a Python function as an operator, whose output shapes are known only after it has run."""
 
     def infer(options: CustomOptions, inputs: Specs) -> list[TensorSpec]:
         return [TensorSpec(spec.type, None) for spec in declared]

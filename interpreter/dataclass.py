@@ -1,6 +1,6 @@
-"""Dataclasses whose functions are made when they are first called: a class takes a tenth of the time of Python's own.
+"""Dataclasses that generate their functions on first use: declaring one takes a tenth of the usual time.
 
-An import makes some two hundred classes, of which a model needs half. ``InitVar`` and ``slots`` are Python's alone.
+An import declares some two hundred classes, and a model needs half of them. ``InitVar`` and ``slots`` are unsupported.
 """
 
 from dataclasses import MISSING, Field, FrozenInstanceError, fields
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 
 def _dataclass(cls: Any = None, /, *, frozen: bool = False, eq: bool = True, kw_only: bool = False) -> Any:
-    """Like ``dataclasses.dataclass``, but that no subclass of a frozen class can set attributes either."""
+    """Like ``dataclasses.dataclass``, except that subclasses of a frozen class can't set attributes either."""
     if cls is None:
         return lambda cls: _dataclass(cls, frozen=frozen, eq=eq, kw_only=kw_only)
-    own = {name for name, value in vars(cls).items() if value is not None}  # Python sets no __hash__ beside an __eq__
-    cls.__doc__ = cls.__doc__ or cls.__name__  # else Python writes one, by ``inspect``
+    own = {name for name, value in vars(cls).items() if value is not None}  # a class with __eq__ has __hash__ = None
+    cls.__doc__ = cls.__doc__ or cls.__name__  # else Python generates one, by ``inspect``
     cls = _declared(cls, init=False, repr=False, eq=False, kw_only=kw_only)
     functions = {"__init__": _initialiser(cls), "__repr__": _shown, "__signature__": _SIGNATURE}
     functions |= _comparison(cls, frozen) if eq else {}
@@ -33,7 +33,7 @@ else:
 
 
 class _Signature:
-    """The signature of a class's ``__init__``, which is made for it."""
+    """The signature of a class's ``__init__``, computed on demand."""
 
     def __get__(self, instance: Any, owner: type) -> Any:
         from inspect import signature  # few processes ask for one
@@ -48,7 +48,7 @@ _SIGNATURE = _Signature()
 
 
 def _initialiser(cls: type) -> Any:
-    """Return an ``__init__`` that replaces itself, in the class, by one of its fields."""
+    """Return an ``__init__`` that, once called, generates the real one and puts it in its place in the class."""
 
     def first(self: Any, *args: Any, **named: Any) -> None:
         _settled(cls)(self, *args, **named)
@@ -88,9 +88,7 @@ def _parameter(field: Field[Any]) -> str:
 
 
 def _assignment(field: Field[Any], free: bool) -> str:
-    """Return the statement that sets a field of ``self``; empty for one that is set elsewhere. free: attributes may be
-    set.
-    """
+    """Return the statement that assigns a field, empty if another place does. free: the class isn't frozen."""
     name = value = field.name
     if field.default_factory is not MISSING:
         value = f"_new_{name}() if {name} is _ABSENT else {name}" if field.init else f"_new_{name}()"
@@ -100,7 +98,7 @@ def _assignment(field: Field[Any], free: bool) -> str:
 
 
 def _comparison(cls: type, frozen: bool) -> dict[str, Any]:
-    """Return ``__eq__`` and ``__hash__``, which is None unless the class is frozen."""
+    """Return ``__eq__`` and ``__hash__``; the latter is None unless the class is frozen."""
     names = [field.name for field in fields(cls) if field.compare]
     key: Any = attrgetter(*names) if len(names) > 1 else lambda self: tuple(getattr(self, name) for name in names)
 

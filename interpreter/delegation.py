@@ -18,7 +18,7 @@ class NodeReport(Protocol):
 
     @property
     def node(self) -> int:
-        """Its position there."""
+        """Its position in the subgraph."""
 
     @property
     def op(self) -> str:
@@ -30,7 +30,7 @@ class NodeReport(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why not, if so."""
+        """Why no delegate runs it, if none does."""
 
 
 class Report(Protocol):
@@ -46,7 +46,7 @@ class Report(Protocol):
 
     @property
     def device(self) -> str:
-        """The device's name; "none" where there is none."""
+        """The device's name, or "none"."""
 
     @property
     def counters(self) -> Any:
@@ -54,24 +54,22 @@ class Report(Protocol):
 
     @property
     def claimed(self) -> int:
-        """Number of nodes that the delegate runs."""
+        """The number of nodes that the delegate runs."""
 
     @property
     def warnings(self) -> Sequence[str]:
-        """A line for everything that went wrong."""
+        """One line per problem."""
 
     def to_json(self) -> str:
         """Return everything as a JSON object."""
 
     def _repr_html_(self) -> str:
-        """Return HTML, which notebooks show."""
+        """Return HTML for notebooks."""
 
 
 @dataclass(frozen=True)
 class Moved:
-    """The bytes that the host has copied for a call: from its arguments, to its results, and from one tensor that stays
-    on the device to another.
-    """
+    """Bytes that the host copied for a call: from its arguments, to its results, and between tensors on the device."""
 
     given: int = 0
     returned: int = 0
@@ -83,68 +81,69 @@ class Delegation(Protocol):
 
     @property
     def model(self) -> Model:
-        """The model with claimed regions replaced by nodes that run them; tensor indices stay what they were."""
+        """The model with claimed regions replaced by nodes that run them; tensor indices don't change."""
 
     @property
     def memory_bytes(self) -> int:
-        """The bytes that it holds on the device."""
+        """The bytes that it occupies on the device."""
 
     @property
     def usable(self) -> bool:
-        """False once its device has failed at run time, so that it is made anew when these shapes come again."""
+        """False once its device has failed at run time; the next use of these shapes then applies the delegate anew."""
 
     def input_memory(self, subgraph: int) -> Mapping[int, Array]:
-        """Arrays of the delegate that inputs of an entry subgraph are to be written into, by tensor.
+        """Return arrays of the delegate to write an entry subgraph's inputs into, by tensor.
 
-        Its region then gets the same array and need not copy it.
+        The region that reads such an input gets the same array and need not copy it.
         """
 
     def copied_inputs(self, subgraph: int) -> Collection[int]:
-        """Inputs of an entry subgraph that are read only to be copied at the beginning of a run."""
+        """Return the inputs of an entry subgraph that a run only copies, at its beginning."""
 
     def use(self, subgraph: int, buffers: Mapping[int, Buffer]) -> Collection[int]:
-        """Let inputs and outputs of an entry subgraph lie in buffers in the runs that follow, all others again in the
-        delegate's memory; return the tensors that now do, which nobody else reads or writes.
+        """Place inputs and outputs of an entry subgraph in buffers for the following runs, and return those placed.
 
-        Two outputs must not share a buffer. An output and an input may, if that is the input that the output updates;
-        otherwise such an input is copied first, and keeps its value. Raises ModelError for another device's buffer.
+        All others go back to the delegate's memory. Nobody else reads or writes the returned tensors. Two outputs must
+        not share a buffer. An output may share one with the input that it updates; any other input that shares one is
+        copied first, and keeps its value. Raises ModelError for another device's buffer.
         """
 
     def updates(self, subgraph: int) -> Mapping[int, int]:
-        """Return the outputs of an entry subgraph that may be written over an input, with that input: it is read by
-        nothing else, and nothing but a fault of the device ends a run early.
+        """Return the outputs of an entry subgraph that may overwrite an input, with that input.
+
+        Nothing else reads the input, and only a device fault ends a run early.
         """
 
     def surely_ends(self, subgraph: int) -> bool:
-        """Return whether nothing but a fault of the device ends a run of an entry subgraph early."""
+        """Return whether only a device fault can end a run of an entry subgraph early."""
 
     def quick(self, subgraph: int, inputs: Mapping[int, Array]) -> InPlace | None:
-        """Return a shorter way to run an entry subgraph again on the same buffers, if there is one; it raises faults.
+        """Return a faster way to rerun an entry subgraph on the same buffers, None without one; it raises faults.
 
-        inputs: where the others lie.
+        inputs: the arrays of the other inputs.
         """
 
     def new_buffer(self, size_bytes: int) -> Buffer | None:
-        """Allocate memory for a tensor that is to stay on the device, if there is one. Raises DelegateError."""
+        """Allocate device memory for a tensor that is to stay there; None without any. Raises DelegateError."""
 
     def takes(self, buffer: Buffer) -> bool:
         """Return whether tensors may lie in a buffer without a copy."""
 
     def count(self, moved: Moved) -> None:
-        """Count what the host has copied beside the last invoke, for the report."""
+        """Add copies that the host made besides the last invoke to its report."""
 
     def report(self) -> Report:
         """Return what ran where and why, including the counters of the last invoke."""
 
 
 class OnTheHost:
-    """The answers of a delegation that has no memory but the host's."""
+    """The answers of a delegation that only has the host's memory."""
 
     memory_bytes = 0
     usable = True
 
     def input_memory(self, subgraph: int) -> Mapping[int, Array]:
-        """See ``Delegation``, as for the others."""
+        """See ``Delegation``: there are none."""
         return {}
 
     def copied_inputs(self, subgraph: int) -> Collection[int]:
@@ -172,21 +171,21 @@ class OnTheHost:
         return None
 
     def takes(self, buffer: Buffer) -> bool:
-        """Return False: all is copied."""
+        """Return False: every tensor is copied."""
         return False
 
     def count(self, moved: Moved) -> None:
-        """Nothing is counted."""
+        """Ignore the copies."""
 
 
 @runtime_checkable
 class Preliminary(Protocol):
-    """A delegation that another one takes over from, which is being prepared meanwhile."""
+    """A delegation that runs while its successor is being prepared."""
 
     def successor(self, runs: int) -> Delegation | None:
-        """Return that one, for the same model and shapes, once it is there: it runs the model from now on.
+        """Return the successor, for the same model and shapes, once it is ready; it runs the model from then on.
 
-        runs: how many invokes this one has run. Called between two invokes.
+        runs: the number of invokes so far. Called between two invokes.
         """
 
 
@@ -196,4 +195,4 @@ class Delegate(Protocol):
     def apply(
         self, model: Model, specs: Sequence[Sequence[TensorSpec]], *, preserve_all_tensors: bool = False
     ) -> Delegation:
-        """Rewrite a model whose tensors are known as far as ``specs`` (a sequence a subgraph) tells."""
+        """Rewrite a model. specs: what is known of its tensors, one sequence per subgraph."""

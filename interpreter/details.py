@@ -14,9 +14,9 @@ _DTYPES = {TensorType.STRING: np.bytes_, TensorType.RESOURCE: np.object_, Tensor
 
 
 class QuantizationParameters(TypedDict):
-    """How integers stand for real numbers, (q - zero_point) * scale; both arrays are empty where they do not.
+    """Quantization, real = (q - zero_point) * scale; both arrays are empty for a tensor without it.
 
-    scales: float32, one or as many as ``quantized_dimension`` is long; float16 of blocks. zero_points: int32.
+    scales: float32, one or as many as ``quantized_dimension`` is long; float16 for blocks. zero_points: int32.
     """
 
     scales: npt.NDArray[np.floating[Any]]
@@ -35,7 +35,7 @@ class DimensionMetadata(TypedDict):
 
 
 class SparsityParameters(TypedDict, total=False):
-    """How a sparse tensor is stored; without keys for one that is not sparse."""
+    """Storage of a sparse tensor; a dense one has no keys."""
 
     traversal_order: npt.NDArray[np.int32]
     block_map: npt.NDArray[np.int32]
@@ -45,8 +45,8 @@ class SparsityParameters(TypedDict, total=False):
 class TensorDetails(TypedDict):
     """A tensor as TFLite's interpreter describes it.
 
-    shape, shape_signature: int32; the signature has -1 for dimensions that are open. dtype: a type of numpy's scalars.
-    quantization: scale and zero point of a whole tensor, (0.0, 0) for any other.
+    shape, shape_signature: int32; the signature has -1 for open dimensions. dtype: a numpy scalar type.
+    quantization: scale and zero point of a tensor that has one of each, else (0.0, 0).
     """
 
     name: str
@@ -60,7 +60,7 @@ class TensorDetails(TypedDict):
 
 
 class OpDetails(TypedDict):
-    """An operator of a model, with its tensors by index and the types of those that are there."""
+    """An operator of a model, its tensors by index and the types of those present."""
 
     index: int
     op_name: str
@@ -71,7 +71,7 @@ class OpDetails(TypedDict):
 
 
 def tensor_details(index: int, spec: TensorSpec) -> TensorDetails:
-    """One tensor in the form of ``tf.lite.Interpreter.get_tensor_details``."""
+    """Describe one tensor as ``tf.lite.Interpreter.get_tensor_details`` does."""
     quantization = spec.quantization
     scales, zeros = _parameters(quantization)
     per_tensor = scales.size == 1 and zeros.size == 1
@@ -94,7 +94,7 @@ def tensor_details(index: int, spec: TensorSpec) -> TensorDetails:
 
 
 def _parameters(quantization: Quantization | None) -> tuple[Array, Array]:
-    """Return scales and zero points; of blocks, halves and, where they are 0, none."""
+    """Return scales and zero points; for blocks, float16 scales, and no zero points if all are 0."""
     if quantization is None:
         return np.zeros(0, np.float32), np.zeros(0, np.int32)
     scales, zeros = np.asarray(quantization.scale).reshape(-1), np.asarray(quantization.zero_point).reshape(-1)

@@ -1,4 +1,4 @@
-"""Runs of a signature some of whose inputs and outputs are tensors that stay on the device."""
+"""Runs of a signature with inputs or outputs in tensors that stay on the device."""
 
 from collections import deque
 from collections.abc import Collection, Mapping
@@ -21,11 +21,11 @@ _SMALL_BYTES = 1 << 16
 
 
 class DeviceRun:
-    """Runs of a subgraph on the same tensors. inputs, outputs: those that stay on the device, by number.
+    """Runs of a subgraph on fixed tensors. inputs, outputs: those that stay on the device, by number.
 
-    An output is written to the memory of its tensor if nothing but a fault of the device can end the run early, and
-    otherwise to spare memory, which takes the place of the tensor's once the run has ended well. moved: how many bytes
-    the host has copied in and out in the last run, and from tensor to tensor.
+    If only a device fault can end a run early, it writes outputs to their tensors' memory. Otherwise it writes to spare
+    memory, which replaces the tensors' own after success. moved: the bytes that the host copied in, out and between
+    tensors in the last run.
     """
 
     def __init__(self, interpreter: Runs, subgraph: int, inputs: Tensors, outputs: Tensors) -> None:
@@ -42,15 +42,15 @@ class DeviceRun:
         self._quick: InPlace | None = None
 
     def run(self, wanted: Collection[int] = ()) -> dict[int, Array]:
-        """Run; return copies of the inputs, as they were, that are wanted as outputs too.
+        """Run; return copies, taken before the run, of inputs that are wanted as outputs too.
 
-        Raises ModelError for tensors that do not fit, and what an invoke raises; tensors then stay as they were, but
-        for those that a device has written over when it failed.
+        Raises ModelError for tensors that don't fit, and an invoke's errors. Tensors then keep their values, except
+        those that a device was overwriting when it failed.
         """
         interpreter = self.interpreter
         if interpreter._busy:
             raise ModelError(ALREADY_RUNNING)
-        interpreter._busy = True  # no other thread can have come in between
+        interpreter._busy = True  # no other thread runs between the check and this
         try:
             passed = alone(self._tensors, partial(self._run_alone, wanted))
         finally:
@@ -77,11 +77,11 @@ class DeviceRun:
         return passed
 
     def _state(self) -> list[object]:
-        """Return what a run is prepared for: the model's preparation, and where the tensors lie."""
+        """Return the state that a preparation depends on: the executor, and the tensors' memory."""
         return [self.interpreter._executor, *(tensor._memory for tensor in self._tensors)]
 
     def _prepare(self) -> None:
-        """Find where the tensors are read and written."""
+        """Choose where tensors are read and written."""
         self._check()
         self._settle()
         self._targets = targets = self._found_targets()
@@ -115,7 +115,7 @@ class DeviceRun:
         return any(target in read for target in self._targets.values())
 
     def _run_on(self, used: Collection[int]) -> None:
-        """Run node by node. used: the tensors that need not be copied."""
+        """Run node by node. used: the tensors that need no copy."""
         interpreter, subgraph, targets = self.interpreter, self.subgraph, self._targets
         fed = [tensor for tensor in self.inputs if tensor not in used]
         taken = [tensor for tensor in self.outputs if tensor not in used or tensor not in targets]
@@ -133,7 +133,7 @@ class DeviceRun:
             self._quick = interpreter._delegations[0].quick(subgraph, interpreter._inputs[subgraph])
 
     def _check(self) -> None:
-        """Raise for tensors whose type or shape is another, or that are in each other's way."""
+        """Raise ShapeError for tensors of another type or shape, ModelError for closed or conflicting ones."""
         for kind, tensors in (("input", self.inputs), ("output", self.outputs)):
             for number, tensor in tensors.items():
                 spec = self.interpreter._spec(number, self.subgraph)
@@ -143,13 +143,13 @@ class DeviceRun:
                     raise ShapeError(
                         f"{kind} {spec.name!r}: expected a DeviceTensor of {wanted[1]}{shape}, got {got[1]}{[*got[0]]}"
                     )
-                assert tensor.memory  # or ModelError, of one that is closed
+                assert tensor.memory  # raises ModelError if closed
         if len({id(tensor) for tensor in self.outputs.values()}) < len(self.outputs):
             raise ModelError("two outputs share memory: expected a DeviceTensor of its own for each")
         self._check_users()
 
     def _check_users(self) -> None:
-        """Raise ModelError where an output shares memory that a caller has allocated with another tensor."""
+        """Raise ModelError if an output shares memory that a caller allocated with another tensor."""
         given = [*self.outputs.items(), *self.inputs.items()]
         users = [(number, tensor) for number, tensor in given if tensor.is_users]
         for (one, first), (other, second) in combinations(users, 2):
@@ -159,7 +159,7 @@ class DeviceRun:
                 raise ModelError(f"{names[0]!r} and {names[1]!r} share memory, and one of them is written")
 
     def _settle(self) -> None:
-        """Move tensors that are still the host's to the device, once it has memory of its own."""
+        """Move tensors from the host to the device, once it has memory of its own."""
         for tensor in self._tensors:
             memory = tensor.memory
             if any(delegation.takes(memory) for delegation in self.interpreter._delegations):
@@ -170,12 +170,12 @@ class DeviceRun:
                 self.moved[0] += tensor.nbytes
 
     def _allocated(self, tensor: DeviceTensor) -> Buffer | None:
-        """Return memory on the device, None where that is the host's."""
+        """Allocate memory on the device; return None if that is the host's."""
         found = (delegation.new_buffer(tensor.nbytes) for delegation in self.interpreter._delegations)
         return next((buffer for buffer in found if buffer is not None and not isinstance(buffer, HostBuffer)), None)
 
     def _found_targets(self) -> dict[int, Buffer]:
-        """Return where outputs are to be written: their own memory, or spare memory; not those to be copied later."""
+        """Choose where to write outputs, to their own or spare memory; those left out are copied later."""
         delegations = self.interpreter._delegations
         surely = len(delegations) == 1 and delegations[0].surely_ends(self.subgraph) and not self.interpreter._may_stop
         updates = delegations[0].updates(self.subgraph) if surely else {}
@@ -193,7 +193,7 @@ class DeviceRun:
         return found
 
     def _feed(self, number: int, tensor: DeviceTensor) -> None:
-        """Let the CPU, or several regions, read an input: where it lies, if the host sees that."""
+        """Give an input to CPU nodes or several regions: without a copy if the host sees its memory."""
         if tensor.memory.host is not None:
             value = seen(tensor.memory, np.empty(tensor.shape, tensor.dtype))
         else:
@@ -209,7 +209,7 @@ class DeviceRun:
         return value
 
     def _collect(self, number: int, tensor: DeviceTensor, target: Buffer) -> None:
-        """Copy an output that lies elsewhere."""
+        """Copy an output from the interpreter to its target."""
         value = self.interpreter._value(number, self.subgraph)
         if value.shape != tensor.shape:
             name = self.interpreter._spec(number, self.subgraph).name
@@ -218,8 +218,8 @@ class DeviceRun:
         self.moved[1] += value.nbytes
 
     def _commit(self) -> None:
-        """Let results in spare memory be the tensors' own: of all or none, for numpy and Python's C alone do it, where
-        no interrupt comes in between. Small ones are copied, so that the next run finds all where it was.
+        """Move results in spare memory into their tensors, all or none: numpy's and Python's C code does it
+        alone, which no interrupt splits. Small results are copied, so that the next run finds all memory unchanged.
         """
         for tensor in self.outputs.values():
             tensor._is_lost = False
@@ -229,7 +229,7 @@ class DeviceRun:
         self.moved[2] = self._copied_bytes
 
     def _lose(self, error: BaseException) -> None:
-        """Mark tensors whose memory a run that has failed may have written to."""
+        """Mark tensors whose memory a failed run may have written."""
         for number, target in self._targets.items():
             tensor = self.outputs[number]
             if target is tensor.memory:
@@ -238,9 +238,7 @@ class DeviceRun:
 
 
 def _may_be_lost(target: Buffer, is_input: bool, error: BaseException) -> bool:
-    """Return whether a run that has failed may have written to memory in part. An interrupt does not come in the midst
-    of a run on the processor itself.
-    """
+    """Return whether a failed run may have written part of a buffer. No interrupt splits a run in host memory."""
     if isinstance(error, Exception):
         return isinstance(error, ContentLost if is_input else DelegateError)
     return not isinstance(target, HostBuffer)

@@ -1,4 +1,4 @@
-"""Tensors that stay where a model runs from call to call, such as the caches of a language model."""
+"""Tensors that stay on a model's device between calls, such as the caches of a language model."""
 
 import math
 import operator
@@ -23,12 +23,12 @@ _ACQUIRE, _RELEASE = operator.methodcaller("acquire", False), operator.methodcal
 
 
 class DeviceTensor:
-    """A tensor in the memory of the device that runs a model, given to signatures in place of an array.
+    """A tensor in the memory of the device that runs a model; pass it to signatures in place of an array.
 
-    shape, dtype: of zeros, which it holds at first. nbytes: the size in bytes. It takes memory on the device of the
-    first model that it is given to, and any model on that device takes it without a copy. One run at a time uses it.
+    shape, dtype: of the value, initially zeros. nbytes: its size. The first model that gets it allocates it on its
+    device; any model on that device uses it without a copy. One run at a time uses it.
 
-    Raises ShapeError for a negative dimension and for a type that is none of numbers.
+    Raises ShapeError for a negative dimension or a type that isn't numeric.
     """
 
     def __init__(self, shape: Iterable[int], dtype: npt.DTypeLike = np.float32) -> None:
@@ -41,14 +41,14 @@ class DeviceTensor:
             raise ShapeError(f"dtype: expected a type of numbers, got {self.dtype}")
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
         self._memory: Buffer | None = _on_host(self.nbytes)
-        self._spare: Buffer | None = None  # for a result, until its run has ended well
+        self._spare: Buffer | None = None  # holds a result until its run has succeeded
         self._is_users = False
         self._is_lost = False
         self._lock = threading.Lock()
 
     @classmethod
     def of(cls, value: npt.ArrayLike) -> Self:
-        """Return one that holds a copy of an array."""
+        """Return a tensor that holds a copy of an array."""
         array = np.asarray(value)
         made = cls(array.shape, array.dtype)
         made.write(array)
@@ -56,7 +56,7 @@ class DeviceTensor:
 
     @classmethod
     def on(cls, memory: Buffer, shape: Shape, dtype: np.dtype[Any]) -> Self:
-        """Return one in memory of a caller's, which it never leaves."""
+        """Return a tensor in a caller's memory, which it never leaves."""
         made = cls(shape, dtype)
         made._memory, made._is_users = memory, True
         return made
@@ -66,7 +66,7 @@ class DeviceTensor:
         return f"<DeviceTensor{state}: {self.dtype}{[*self.shape]}>"
 
     def read(self) -> Array:
-        """Return a copy of the value. Raises ModelError for one that is closed, lost or in use, and DelegateError."""
+        """Return a copy of the value. Raises ModelError if it is closed, lost or in use, and DelegateError."""
         return alone([self], self._read)
 
     def _read(self) -> Array:
@@ -76,7 +76,7 @@ class DeviceTensor:
         return value
 
     def write(self, value: npt.ArrayLike) -> None:
-        """Copy an array into it. Raises ShapeError unless shape and type are the tensor's, and what ``read`` raises."""
+        """Copy an array into it. Raises ShapeError unless shape and type are the tensor's, and ``read``'s errors."""
         array = np.asarray(value)
         if (array.shape, array.dtype) != (self.shape, self.dtype):
             raise ShapeError(f"write: expected {self.dtype}{[*self.shape]}, got {array.dtype}{[*array.shape]}")
@@ -87,25 +87,25 @@ class DeviceTensor:
         self._is_lost = False
 
     def fork(self) -> "DeviceTensor":
-        """Return another tensor that holds the same."""
+        """Return another tensor with the same value."""
         return DeviceTensor.of(self.read())
 
     def close(self) -> None:
         """Release the memory; any later use raises ModelError.
 
-        An OpenCL device frees it once the signatures that ran on it last have run on other tensors, or are gone.
+        An OpenCL device frees it once the signatures that last ran on it run on other tensors, or are gone.
         """
         alone([self], self._close)
 
     def _close(self) -> None:
         for buffer in (self._memory, self._spare):
             if isinstance(buffer, HostBuffer):
-                buffer.free()  # whoever still has it
+                buffer.free()  # even if somebody still has it
         self._memory = self._spare = None
 
     @property
     def is_closed(self) -> bool:
-        """True if it has released its memory."""
+        """True once its memory is released."""
         return self._memory is None
 
     # For runs
@@ -119,11 +119,11 @@ class DeviceTensor:
 
     @property
     def is_users(self) -> bool:
-        """True if its memory is a caller's, not to be exchanged for other memory."""
+        """True if its memory is a caller's, which must not be exchanged."""
         return self._is_users
 
     def require_content(self) -> None:
-        """Raise ModelError if it is closed, or a device has failed while it wrote there."""
+        """Raise ModelError if it is closed, or a device failed while writing it."""
         if self.memory and self._is_lost:
             raise ModelError(
                 "this DeviceTensor holds nothing certain: a device failed while it was written; write() to it, or use "
@@ -136,39 +136,39 @@ class DeviceTensor:
 
 
 class DeviceTensors(dict[str, DeviceTensor]):
-    """A set of tensors by name, such as all caches of a text: ``runner(**caches, tokens=...)``.
+    """Tensors by name, such as all caches of a text: ``runner(**caches, tokens=...)``.
 
     ``SignatureRunner.device_tensors`` makes one.
     """
 
     @property
     def nbytes(self) -> int:
-        """The size of all in bytes."""
+        """The total size in bytes."""
         return sum(tensor.nbytes for tensor in self.values())
 
     def fork(self) -> "DeviceTensors":
-        """Return another set that holds the same; both go on independently."""
+        """Return a copy of the set; both continue independently."""
         return DeviceTensors({name: tensor.fork() for name, tensor in self.items()})
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write all values to a file. Raises OSError, and what ``DeviceTensor.read`` raises."""
+        """Write all values to a file. Raises OSError, and ``DeviceTensor.read``'s errors."""
         tensor_files.write(path, {name: tensor.read() for name, tensor in self.items()})
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "DeviceTensors":
-        """Return a set that was saved. Raises ModelError for a file that is none, or is damaged."""
+        """Load a saved set. Raises ModelError for a damaged file or one of another kind."""
         return cls({name: DeviceTensor.of(value) for name, value in tensor_files.read(path).items()})
 
     def close(self) -> None:
-        """Release the memory of all."""
+        """Release all memory."""
         for tensor in self.values():
             tensor.close()
 
 
 def alone(tensors: Sequence[DeviceTensor], function: Callable[[], _Result]) -> _Result:
-    """Call a function while nothing else uses some tensors. Raises ModelError if another run uses one.
+    """Call a function with exclusive use of some tensors. Raises ModelError if another run uses one.
 
-    Locks are taken, and released, in one call of C's: an interrupt comes before or after it, and leaves none locked.
+    One call into C takes, or releases, all locks: an interrupt comes before or after it, and leaves none locked.
     """
     locks, held = [tensor._lock for tensor in tensors], list[Any]()
     end, released = deque[None](maxlen=0).extend, map(_RELEASE, held)

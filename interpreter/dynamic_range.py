@@ -1,11 +1,11 @@
 """How products of float activations and integer weights quantize the activations: ``dynamic_range``.
 
-"reference" is LiteRT's reference kernels: rows are symmetric unless the file says ``asymmetric_quantize_inputs``;
-images of CONV_2D are if its filters share a scale. "asymmetric" is XNNPACK, which LiteRT uses by default: each row has
-a zero point, and uses all 256 steps; so has each image, or each pixel of one where CONV_2D is a product of pixels.
-XNNPACK reads scales of blocks of FULLY_CONNECTED's weights as bfloat16, rounded to nearest even. It has no such kernels
-for DEPTHWISE_CONV_2D, recurrent operators, SVDF and embeddings, and its images of TRANSPOSE_CONV are those of the
-reference: these compute the same in both.
+"reference" follows LiteRT's reference kernels: rows are symmetric unless the file says ``asymmetric_quantize_inputs``;
+images of CONV_2D are symmetric if its filters share a scale. "asymmetric" follows XNNPACK, LiteRT's default: each row
+has a zero point and uses all 256 steps; so does each image, or each pixel where CONV_2D is a product of pixels.
+XNNPACK reads block scales of FULLY_CONNECTED's weights as bfloat16, rounded to nearest even. It has no such kernels for
+DEPTHWISE_CONV_2D, recurrent operators, SVDF and embeddings, and quantizes images of TRANSPOSE_CONV as the reference
+does: these compute the same in both modes.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ _PRODUCTS = (FULLY_CONNECTED, BATCH_MATMUL, CONV_2D)
 
 
 def checked(mode: str) -> str:
-    """Return a mode. Raises ArgumentError for a word that is none."""
+    """Return a mode. Raises ArgumentError for an unknown one."""
     if mode not in get_args(DynamicRange):
         raise ArgumentError(f"dynamic_range: expected 'reference' or 'asymmetric', got {mode!r}")
     return mode
@@ -48,7 +48,7 @@ def quantized_as(model: Model, mode: str) -> Model:
 
 
 def with_scales_of(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> list[list[TensorSpec]]:
-    """Return the specs of a model's tensors with the scales of blocks that the model has."""
+    """Return the specs of a model's tensors with the model's own block scales."""
     pairs = (zip(own, graph.tensors, strict=True) for own, graph in zip(specs, model.subgraphs, strict=True))
     return [[_with_scales(spec, tensor.quantization) for spec, tensor in own] for own in pairs]
 
@@ -58,7 +58,7 @@ def _with_scales(spec: TensorSpec, by: Quantization | None) -> TensorSpec:
 
 
 def is_dynamic(model: Model) -> bool:
-    """Return whether a model has products that the mode matters to."""
+    """Return whether a model has products that the mode affects."""
     return any(_is_hybrid(graph, node) for graph in model.subgraphs for node in graph.nodes)
 
 
@@ -70,7 +70,7 @@ def _of_xnnpack(graph: Subgraph) -> Subgraph:
 
 
 def _with_short_scales(weights: TensorSpec) -> TensorSpec:
-    """Return weights with scales of blocks, if they have such, that bfloat16 holds."""
+    """Return weights with block scales, if any, rounded to bfloat16."""
     by = weights.quantization
     if by is None or not by.block_size:
         return weights

@@ -4,25 +4,25 @@
 
     LiteclError
     ├── ModelError              the model, or its input, is wrong
-    │   ├── ArgumentError     an argument of a type that is not accepted
-    │   ├── LimitError          more memory or time than was allowed
-    │   ├── ModelFileError      a file that cannot be read (ModelFileNotFound: that does not exist)
+    │   ├── ArgumentError       an argument of a type that is not accepted
+    │   ├── LimitError          more memory or time than allowed
+    │   ├── ModelFileError      an unreadable file (ModelFileNotFound: a missing one)
     │   ├── ShapeError          shapes, types or axes that do not fit together
     │   └── UnsupportedOp       an operator, version or type that has no kernel
     ├── ConversionError         a TensorFlow graph that cannot be expressed as a .tflite file
-    ├── MissingExtra            a package that is not installed, which a part of litecl needs
+    ├── MissingExtra            a package that a part of litecl needs is not installed
     └── DelegateError           a device that cannot do its work
-        ├── ContentLost         the same, while it wrote over tensors that stay there
-        ├── DelegateNotFound    a delegate to load that litecl does not have
-        ├── DeviceNotFound      a device that was asked for and does not exist
+        ├── ContentLost         the same, while it overwrote tensors that stay there
+        ├── DelegateNotFound    an unknown name for ``load_delegate``
+        ├── DeviceNotFound      a requested device that does not exist
         ├── KernelBuildError    a kernel that does not compile there
         └── OutOfDeviceMemory   an allocation that the device refuses
 
 Each is also the built-in error that LiteRT raises in its place, so that ``except ValueError`` and the like keep
-working: LiteRT raises ValueError for some faults of a model and RuntimeError for others, so a ModelError is both.
+working: LiteRT raises ValueError for some model faults and RuntimeError for others, so a ModelError is both.
 
 The code that detects a fault raises the error, with expected and got; each level above adds the position with
- ``add_note``, and the code that runs operators names the operator (``locate``).
+``add_note``, and the code that runs operators names the operator (``locate``).
 """
 
 import errno
@@ -31,12 +31,12 @@ from contextlib import contextmanager
 
 from litecl.interpreter.visible import visible_lines
 
-_MOST = 20_000  # characters of an error: somebody's data may be in it
-_MOST_PATH = 5000  # characters of one with a path; content may be given in its place
+_MOST = 20_000  # characters of an error, which may quote a user's data
+_MOST_PATH = 5000  # characters of an error with a path, in place of which a caller may pass content
 
 
 def brief(text: str, most: int = 200) -> str:
-    """Return a text to quote in an error, without its middle if it is long. most: about the most characters."""
+    """Shorten a text to quote in an error by dropping its middle. most: about the most characters."""
     half = most // 2
     return text if len(text) <= most else f"{text[:half]} ... {len(text) - 2 * half} characters ... {text[-half:]}"
 
@@ -51,7 +51,7 @@ class LiteclError(Exception):
 class ModelError(LiteclError, ValueError, RuntimeError):
     """A model is malformed, or its inputs do not fit it.
 
-    operator: the operator that it comes from, with which the message begins; empty where it comes from none.
+    operator: the operator that failed, which prefixes the message; empty if none did.
     """
 
     operator = ""
@@ -92,11 +92,11 @@ class UnsupportedOp(ModelError):
 
 
 FAULTS = (ArithmeticError, AssertionError, AttributeError, BufferError, LookupError, MemoryError, TypeError, ValueError)
-"""The exceptions of Python and numpy for values that a kernel cannot handle."""
+"""The exceptions that Python and numpy raise for values that a kernel cannot handle."""
 
 
 def fault(error: BaseException) -> "ModelError":
-    """Return the error to raise for one of ``FAULTS``, with the fault as its cause."""
+    """Return the error to raise from one of ``FAULTS``."""
     what = "not enough memory" if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
     return ModelError(f"the kernel fails on these inputs ({what})")
 
@@ -113,7 +113,7 @@ def is_refusal(error: BaseException) -> bool:
 
 @contextmanager
 def refusals(doing: str) -> Iterator[None]:
-    """Raise what the system refuses as a ModelError, which says what was being done."""
+    """Raise a ModelError where the system refuses something. doing: the work, for the message."""
     try:
         yield
     except LiteclError:
@@ -125,7 +125,7 @@ def refusals(doing: str) -> Iterator[None]:
 
 
 def locate(error: LiteclError, operator: str, where: str) -> None:
-    """Name the operator that an error comes from, unless one that it has run is named already, and add its position."""
+    """Name the operator that failed, unless the error names an inner one already, and add the position."""
     if isinstance(error, ModelError) and not error.operator:
         error.operator = operator
     error.add_note(where)
@@ -136,7 +136,7 @@ class ConversionError(LiteclError):
 
 
 class MissingExtra(LiteclError, ImportError):
-    """A package is not installed that a part of litecl needs; the message says how to install it."""
+    """A package that a part of litecl needs is not installed; the message says how to install it."""
 
 
 class DelegateError(LiteclError, RuntimeError):
@@ -144,11 +144,11 @@ class DelegateError(LiteclError, RuntimeError):
 
 
 class ContentLost(DelegateError):
-    """A device has failed while it wrote over tensors that stay there (``DeviceTensor``): what they held is lost."""
+    """A device failed while it overwrote tensors that stay there (``DeviceTensor``): their values are lost."""
 
 
 class DelegateNotFound(DelegateError, ValueError, OSError):
-    """``load_delegate`` knows no delegate of this name."""
+    """``load_delegate`` got an unknown name."""
 
 
 class DeviceNotFound(DelegateError, ValueError):
@@ -164,4 +164,4 @@ class OutOfDeviceMemory(DelegateError):
 
 
 class DifferenceWarning(UserWarning):
-    """Tells of a model for which LiteRT computes something else than litecl, by a fault of LiteRT's."""
+    """Warns of a model that LiteRT computes differently from litecl, by a fault of LiteRT's."""

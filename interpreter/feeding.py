@@ -1,4 +1,4 @@
-"""Values for inputs: initial ones, and checks of those that are set; their types as callers see them."""
+"""Initial values of inputs, checks of values to set, and element types as callers see them."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -12,18 +12,18 @@ from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, Model, Shape, Subgraph, TensorSpec, entries
 from litecl.interpreter.schema import TensorType
 
-# To look them up takes a tenth of the time of ``get_tensor``.
+# Looking them up takes a tenth of the time of ``get_tensor``.
 _BFLOAT16, _STRING = TensorType.BFLOAT16, TensorType.STRING
 
 
 def entry_shapes(model: Model) -> dict[int, tuple[Shape, ...]]:
-    """Return the declared shapes of the inputs of every subgraph that a caller may run."""
+    """Return the declared input shapes of every subgraph that a caller may run."""
     graphs = {index: model.subgraphs[index] for index in entries(model)}
     return {index: tuple(graph.tensors[t].static_shape for t in graph.inputs) for index, graph in graphs.items()}
 
 
 def input_of(graph: Subgraph, given: int | str) -> int:
-    """Return an input's index, by its index or name. Raises ModelError for a name that not exactly one input has."""
+    """Return an input's index, given its index or name. Raises ModelError unless exactly one input has the name."""
     if not isinstance(given, str):
         return given
     names = [graph.tensors[t].name for t in graph.inputs]
@@ -33,14 +33,12 @@ def input_of(graph: Subgraph, given: int | str) -> int:
 
 
 def told_apart(names: Sequence[str]) -> list[str]:
-    """Return names that differ: those that several have get "#" and their position."""
+    """Return unique names: duplicates get "#" and their position."""
     return [f"{name}#{i}" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
 def blank(spec: TensorSpec) -> Array:
-    """Return zeros, or empty strings, for an input that has not been set. Raises ModelError if there is not
-    enough memory.
-    """
+    """Return zeros, or empty strings, for an unset input. Raises ModelError if there is not enough memory."""
     try:
         if spec.type == TensorType.STRING:
             return np.full(spec.static_shape, b"", np.object_)
@@ -50,9 +48,7 @@ def blank(spec: TensorSpec) -> Array:
 
 
 def seen_dtype(spec: TensorSpec) -> np.dtype[Any]:
-    """Return the type of a tensor's elements as callers see it: of BFLOAT16 ml_dtypes', as LiteRT has it, where that is
-    installed, or else uint16, for the bits.
-    """
+    """Return the element type that callers see: for BFLOAT16 that of ml_dtypes, as in LiteRT, or uint16 without it."""
     return _bfloat16() if spec.type is _BFLOAT16 else spec.dtype
 
 
@@ -71,7 +67,7 @@ def _bfloat16() -> np.dtype[Any]:
 
 
 def fits(shape: Sequence[int], declared: Sequence[int]) -> bool:
-    """Return whether a shape is one that is declared, where -1 is any number."""
+    """Return whether a shape matches a declared one, where -1 matches any number."""
     return len(shape) == len(declared) and all(m in (n, -1) for n, m in zip(shape, declared, strict=True))
 
 
@@ -83,7 +79,7 @@ def check_strict(spec: TensorSpec, shape: Shape) -> None:
 
 
 def checked(index: int, spec: TensorSpec, value: npt.ArrayLike) -> Array:
-    """Return a value as an array. Raises ShapeError unless shape and type are those of the tensor."""
+    """Return a value as an array. Raises ShapeError unless its shape and type are the tensor's."""
     where = f"set_tensor: tensor {index} ({spec.name!r})"
     if spec.type is _STRING:
         array = texts(value, where)
@@ -100,10 +96,9 @@ def checked(index: int, spec: TensorSpec, value: npt.ArrayLike) -> Array:
 
 
 def texts(value: npt.ArrayLike, where: str) -> Array:
-    """Return strings as bytes, in an array of objects: ``str`` in UTF-8, as LiteRT takes it.
+    """Return strings as an object array of bytes: ``str`` in UTF-8, as LiteRT takes it.
 
-    Raises ShapeError, which begins with ``where``, for what is neither ``str`` nor ``bytes``, what UTF-8 cannot encode,
-    and a ragged list.
+    Raises ShapeError, prefixed with ``where``, for other types, text that UTF-8 cannot encode, and ragged lists.
     """
     try:
         array = np.array(value, np.object_)

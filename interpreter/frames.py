@@ -14,19 +14,19 @@ _LIBRARIES: tuple[Library, ...] = ("pandas", "polars")
 def frame(rows: Sequence[Any], library: Library | None = None) -> Any:
     """Return a data frame with a row for each record and a column for each of its fields.
 
-    rows: dataclasses. A field of several plain values is a list, one of records a list of texts. library: by default
-    pandas, or polars if only that is installed. Raises MissingExtra if none is.
+    rows: dataclasses. A field of several plain values becomes a list, one of records a list of texts. library: by
+    default pandas, or polars if only that is installed. Raises MissingExtra if neither is.
     """
     return made(columns(rows), library)
 
 
 def made(columns: Mapping[str, Any], library: Library | None = None) -> Any:
-    """Return a data frame of columns by name. See ``frame``."""
+    """Return a data frame of named columns. See ``frame``."""
     return _module(library).DataFrame(columns)
 
 
 def columns(rows: Sequence[Any]) -> Mapping[str, list[Any]]:
-    """Return the fields of records by name, each with a plain value per record."""
+    """Return the fields of records by name, one plain value per record."""
     names = [each.name for each in fields(rows[0])] if rows else []
     return {name: [_plain(getattr(row, name)) for row in rows] for name in names}
 

@@ -1,7 +1,7 @@
 """A model as frozen data: tensors, nodes, subgraphs, signatures.
 
-Everything that reads or rewrites a model (the reader, the converter's emitter, a delegate) speaks in these records.
-A tensor is named by its index in its subgraph; ``ABSENT`` represents an optional operand that is not given.
+The reader, the converter's emitter and delegates all speak in these records. A tensor's name is its index in its
+subgraph; ``ABSENT`` stands for an optional operand that is not given.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,12 @@ from litecl.interpreter.tensor import TensorSpec as TensorSpec
 ABSENT = -1
 _ONCE = ("CALL_ONCE", "HASHTABLE_IMPORT")
 CONTEXT_LENGTH = "litecl.context_length"
-"""Metadata of a language model: how many tokens its caches hold, as a decimal number; each has a slot of its own."""
+"""Metadata key of a language model: the number of tokens that its caches hold, in decimal; each has its own slot."""
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """One operator at work: which tensors it reads and writes, and its options (an instance of ``op.options``)."""
+    """One operator at work: the tensors that it reads and writes, and its options (an instance of ``op.options``)."""
 
     op: "Op | ControlOp"
     inputs: tuple[int, ...]
@@ -35,7 +35,7 @@ class Node:
     version: int = 1
 
     def moved(self, place: Mapping[int, int]) -> "Node":
-        """Return the node over a list of tensors in which each has another index, given in ``place``, ABSENT too."""
+        """Return the node with its tensors renumbered by ``place``, which maps ABSENT too."""
         inputs, outputs, intermediates = (
             tuple(place[t] for t in tensors) for tensors in (self.inputs, self.outputs, self.intermediates)
         )
@@ -44,7 +44,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Subgraph:
-    """Nodes in the order in which they run, over a list of tensors."""
+    """Nodes in execution order, over a list of tensors."""
 
     tensors: tuple[TensorSpec, ...]
     inputs: tuple[int, ...]
@@ -55,7 +55,7 @@ class Subgraph:
 
 @dataclass(frozen=True)
 class Signature:
-    """A named entry point: argument and result names to tensor indices of one subgraph."""
+    """A named entry point: maps argument and result names to tensor indices of one subgraph."""
 
     key: str
     inputs: Mapping[str, int]
@@ -67,7 +67,7 @@ class Signature:
 class Model:
     """A whole model. ``subgraphs[0]`` is the one that ``invoke`` runs.
 
-    associated: the zip of files that its metadata names, which follows it in its file (``file/associated.py``).
+    associated: the zip of files that its metadata names, appended to the model's file (``file/associated.py``).
     """
 
     subgraphs: tuple[Subgraph, ...]
@@ -95,7 +95,7 @@ def callees_of(node: Node) -> tuple[int, ...]:
 
 
 def reached(model: Model, nodes: Sequence[Node]) -> tuple[int, ...]:
-    """Return the subgraphs that nodes run, and those that these run in turn."""
+    """Return the subgraphs that nodes run, directly or through others."""
     found: list[int] = []
     waiting = [callee for node in nodes for callee in callees_of(node)]
     while waiting:
@@ -107,18 +107,18 @@ def reached(model: Model, nodes: Sequence[Node]) -> tuple[int, ...]:
 
 
 def acts(model: Model, node: Node) -> bool:
-    """Return whether a node does more than compute its outputs, it or one in a subgraph that it runs.
+    """Return whether a node, or one in a subgraph that it runs, does more than compute its outputs.
 
-    It has none, or updates a variable in place.
+    It has no outputs, or updates a variable in place.
     """
     inner = [n for callee in reached(model, [node]) for n in model.subgraphs[callee].nodes]
     return any(not n.outputs or updated_by(n) for n in (node, *inner))
 
 
 def keeps_states(model: Model, subgraph: int) -> bool:
-    """Return whether a run of a subgraph may change its next run: it writes variables.
+    """Return whether a run of a subgraph may change its next run, by writing variables.
 
-    Those that CALL_ONCE writes and tables, which are filled once, do not count.
+    Those that CALL_ONCE writes, and tables, which are filled once, do not count.
     """
     waiting, seen = [subgraph], set[int]()
     while waiting:

@@ -1,4 +1,4 @@
-"""Tables and texts as HTML without scripts, for what notebooks show."""
+"""Tables and text as HTML without scripts, for notebooks."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,17 +13,17 @@ _STYLE = """<style>
 
 
 def block(*parts: str) -> str:
-    """Return parts of HTML together, with the style of their tables."""
+    """Join parts of HTML, and add the style of their tables."""
     return f'{_STYLE}<div class="litecl">{"".join(parts)}</div>'
 
 
 def paragraph(text: str, kind: str = "") -> str:
-    """Return a text as a paragraph, of a class, whose line breaks stay."""
+    """Return a text as a paragraph that keeps line breaks. kind: its class."""
     return f"<p{f' class={chr(34)}{kind}{chr(34)}' if kind else ''}>{_broken(text)}</p>"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], kinds: Iterable[str] = ()) -> str:
-    """Return a table, or nothing without rows. kinds: the class of each row, if rows have one."""
+    """Return a table, empty without rows. kinds: the class of each row, if any."""
     lines = [[str(cell) for cell in row] for row in rows]
     classes = [f' class="{kind}"' if kind else "" for kind in kinds] or [""] * len(lines)
     head = "".join(f"<th>{_escaped(name)}</th>" for name in columns)
@@ -35,12 +35,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], kinds: Itera
 
 
 def folded(title: str, content: str, *, opened: bool) -> str:
-    """Return content that unfolds."""
+    """Return content that a reader can unfold."""
     return f"<details{' open' if opened else ''}><summary>{_escaped(title)}</summary>{content}</details>"
 
 
 def _escaped(text: str) -> str:
-    """Return a text with the signs of HTML written out."""
+    """Return a text with control characters and HTML's own escaped."""
     from html import escape  # few processes show anything
 
     return escape(visible_lines(text))

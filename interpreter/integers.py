@@ -1,6 +1,6 @@
-"""The integer kernels of operators on quantized tensors: their requirements, as TensorFlow Lite has them.
+"""Requirements of the integer kernels of quantized operators, as in TensorFlow Lite.
 
-Records of operators name these facts (``Op.integers``), and quantization reads them there.
+Operator records carry these facts (``Op.integers``), where quantization reads them.
 """
 
 from collections.abc import Mapping
@@ -14,24 +14,24 @@ _INT8, _INT16 = TensorType.INT8, TensorType.INT16
 
 @dataclass(frozen=True)
 class Integers:
-    """An operator with kernels for integers. All operands in float32 that are not named here are activations.
+    """The integer kernels of an operator. Float32 operands that are not named here are activations.
 
-    types: of the activations that its kernels take.
-    shared: True if all activations, operands and results, have one scale and zero point.
-    clips: True if constants may be clipped to that scale's range, because what they add to it is never a result.
-    weights: positions of constants that are stored as symmetric int8, with the axis of their output channels or None
-        for one scale.
+    types: the activation types that its kernels take.
+    shared: True if all activations, operands and results, share one scale and zero point.
+    clips: True if constants may be clipped to that scale's range, because values beyond it never reach a result.
+    weights: positions of constants stored as symmetric int8, with the axis of their output channels, or None for one
+        scale.
     bias: the position of the constant that is added to the sums, in their scale.
-    biases: positions of such constants where there are several, with those of the weights of their sums.
-    states: positions of what the operator keeps from step to step.
-    fixed: scale and zero point that the results must have, by type of activations.
-    moves: True if the operator only moves or compares elements: then it stays in float if all its neighbours do.
-    options: fields of the node's options that the integer kernels need otherwise.
-    steps: the smallest scale of activations whose integers the kernels tell apart, and the one that all scales of
-        operands must be below; None if any will do.
-    raised: by how many bits the kernels shift operands up before they bring what they compute to the results' scale, by
-        type of activations: that scale must be above twice the largest of the operands', to the ``power`` that the
-        kernels compute, shifted down by as many bits.
+    biases: positions of such constants if there are several, each with the position of the weights of its sums.
+    states: positions of states kept from step to step.
+    fixed: scale and zero point that the results must have, by activation type.
+    moves: True if the operator only moves or compares elements: it stays in float if all its neighbours do.
+    options: fields of the node's options to change for the integer kernels.
+    steps: the smallest activation scale whose integers the kernels tell apart, and an exclusive upper bound of all
+        operands' scales; None if any will do.
+    raised: the bits by which the kernels shift operands up before they rescale to the results' scale, by activation
+        type: that scale must be above twice the largest of the operands', to the ``power`` that the kernels compute,
+        shifted down by as many bits.
     """
 
     types: tuple[TensorType, ...] = (_INT8, _INT16)
@@ -50,13 +50,13 @@ class Integers:
 
     @property
     def sums(self) -> Mapping[int, int]:
-        """The position of each constant that is added to sums, and of the weights of these."""
+        """The positions of constants that are added to sums, each with the position of the weights of its sums."""
         return self.biases if self.bias is None else {self.bias: next(iter(self.weights))}
 
 
 @dataclass(frozen=True)
 class InFloat:
-    """An operator that has such kernels, and stays in float all the same; the reason completes "it stays in float:"."""
+    """An operator with integer kernels that stays in float all the same; reason completes "it stays in float:"."""
 
     reason: str
 
@@ -66,14 +66,14 @@ BYTES = Integers((_INT8,))
 SHARING = Integers(shared=True)
 MOVING = Integers(shared=True, moves=True)
 MOVING_BYTES = Integers((_INT8,), shared=True, moves=True)
-# Zeros are added as integers of 0, which are zeros where there is no zero point.
+# They add integers of 0, which stand for zeros only without a zero point.
 MOVING_WORDS = Integers((_INT16,), shared=True, moves=True)
 TELLING = Integers(moves=True)
 TELLING_OF_BYTES = Integers((_INT8,), moves=True)
-# Comparisons round real numbers to multiples of 1/256, and LiteRT ends the process at a scale of 1 (comparisons.cc).
-# Steps of 16 bits are nearly always smaller.
+# Comparisons round real numbers to multiples of 1/256, and LiteRT aborts at a scale of 1 (comparisons.cc).
+# Scales of 16-bit activations are nearly always smaller.
 COMPARING = Integers((_INT8,), moves=True, steps=(1 / 256, 1.0))
-# LiteRT ends the process at a smaller scale of the results (QuantizeMultiplierSmallerThanOneExp).
+# LiteRT aborts at a smaller scale of the results (QuantizeMultiplierSmallerThanOneExp).
 ADDING = Integers(options={"pot_scale_int16": False}, raised={_INT8: 20, _INT16: 15})
 SQUARING = Integers((_INT8,), raised={_INT8: 14}, power=2)
 UNIT = Integers(fixed={_INT8: (1 / 256, -128), _INT16: (1 / 32768, 0)})  # values from 0 to 1

@@ -39,25 +39,25 @@ Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
 
 
 class Interpreter:
-    """Runs a TensorFlow Lite model. It is closed by ``close()`` or at the end of ``with``, and can be pickled.
+    """Runs a TensorFlow Lite model. ``close()`` or the end of ``with`` closes it, and it can be pickled.
 
-    model_path: a path, or the bytes of a file, or a ``Model``.
+    model_path: a path, the bytes of a file, or a ``Model``.
     model_content: the bytes, under TFLite's name.
-    delegates: objects that claim parts of the model, such as ``CLDelegate()`` (``experimental_delegates`` is TFLite's
-        name for it).
+    delegates: objects that claim parts of the model, such as ``CLDelegate()``; TFLite's name is
+        ``experimental_delegates``.
     custom_ops: custom operators by name: an ``Op``, or a callable that takes the custom options (bytes) and a list of
         arrays and returns a list of arrays.
     experimental_preserve_all_tensors: keep intermediate tensors, also those of subgraphs, for ``get_tensor``.
-    memory_limit: the most bytes that values and kernels may take together, for untrusted files. Past it LimitError is
-        raised. None: a tensor may take half of the machine's memory.
+    memory_limit: the most bytes that values and kernels may take together, for untrusted files; more raises
+        LimitError. None: a tensor may take half of the machine's memory.
     time_limit: the most seconds of an ``allocate_tensors`` or ``invoke``, checked between operators, iterations and
-        blocks of work. Past it LimitError is raised.
-    shapes_kept: the number of sets of input shapes for which the model stays prepared, so that going back to one is
-        nearly free; the least recently used are dropped. None: eight, while they take less than 256 MiB together. With
-        a ``memory_limit`` only the current set is kept.
+        blocks of work; more raises LimitError.
+    shapes_kept: the number of input shape sets for which the model stays prepared, so that returning to one is nearly
+        free; the least recently used are dropped. None: eight, while they take less than 256 MiB together. With a
+        ``memory_limit`` only the current set is kept.
     dynamic_range: how products of float activations and integer weights quantize the activations: "reference" is
         LiteRT's reference kernels, bit for bit; "asymmetric" is XNNPACK, LiteRT's default (docs/quantization.md). None
-        is "reference", unless a delegate computes otherwise: ``CLDelegate(dynamic_range=...)`` holds for all nodes.
+        is "reference", unless a delegate computes otherwise: ``CLDelegate(dynamic_range=...)`` applies to all nodes.
     num_threads: the most threads of numpy's BLAS while the model runs; one if its products are small. None: as many as
         BLAS has. Delegates have their own ``num_threads``.
 
@@ -65,7 +65,7 @@ class Interpreter:
     of kernels.
 
     Raises ModelError for a malformed model, ModelFileNotFound for a missing file, ArgumentError for an argument of a
-    wrong type, and UnsupportedOp, when tensors are allocated, for an operator that has no kernel. Warns
+    wrong type, and UnsupportedOp, when tensors are allocated, for an operator without a kernel. Warns
     (``DifferenceWarning``) of a model that LiteRT computes wrongly.
     """
 
@@ -120,10 +120,10 @@ class Interpreter:
         self._entries = entry_shapes(self._model)
         self._specs: tuple[Known, ...] = tuple(graph.tensors for graph in self._model.subgraphs)
         self._executor: Executor | None = None
-        self._in_place: dict[int, InPlace] = {}  # of entries that one node of a delegate's is all of
+        self._in_place: dict[int, InPlace] = {}  # by entry that consists of one delegate's node
         self._delegations: Sequence[Delegation] = ()
         self._inputs: dict[int, dict[int, Array]] = {}
-        self._shared: Mapping[int, Mapping[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
+        self._shared: Mapping[int, Mapping[int, Array]] = {}  # the arrays of _inputs in a delegate's memory
         self._values: dict[int, dict[int, Array]] = {}
         self._preliminary = False
         self._seen: set[tuple[int, int]] = set()
@@ -133,7 +133,7 @@ class Interpreter:
         self._threads: AbstractContextManager[None] = nullcontext()
         self._limits_apply = False
 
-    # What it is of
+    # Descriptions
 
     def __repr__(self) -> str:
         kind = type(self).__name__
@@ -144,7 +144,7 @@ class Interpreter:
         return f"<{kind} of {self._tensors_line()}; {told}>"
 
     def _repr_html_(self) -> str:
-        """Return inputs, outputs and the delegate's report as HTML, which notebooks show."""
+        """Return inputs, outputs and the delegate's report as HTML for notebooks."""
         if "_executor" not in self.__dict__:
             return paragraph(repr(self))
         report = self.delegation_report() if self._delegations else None
@@ -166,16 +166,16 @@ class Interpreter:
     def get_input_details(self) -> list[TensorDetails]:
         """Return name, index, shape, shape signature, dtype and quantization of every input, in TFLite's dictionaries.
 
-        After ``resize_tensor_input`` the shape is the new one at once.
+        ``resize_tensor_input`` changes the shape at once.
         """
         return [self._details(t) for t in self._model.subgraphs[0].inputs]
 
     def get_output_details(self) -> list[TensorDetails]:
-        """Return the same for every output; a shape not known before run time is the declared one until then."""
+        """Return the same for every output; an unknown shape is the declared one until a run determines it."""
         return [self._details(t) for t in self._model.subgraphs[0].outputs]
 
     def get_tensor_details(self, subgraph_index: int = 0) -> list[TensorDetails]:
-        """Return the same for every tensor of a subgraph. Raises ModelError for a subgraph that does not exist."""
+        """Return the same for every tensor of a subgraph. Raises ModelError if the subgraph does not exist."""
         graph = self._graph(subgraph_index)
         return [self._details(t, subgraph_index) for t in range(len(graph.tensors))]
 
@@ -184,20 +184,20 @@ class Interpreter:
         return {s.key: {"inputs": sorted(s.inputs), "outputs": sorted(s.outputs)} for s in self._model.signatures}
 
     def _get_full_signature_list(self) -> dict[str, dict[str, dict[str, int]]]:
-        """Return tensor indices by name, by "inputs" and "outputs", and by signature key."""
+        """Return tensor indices by signature key, "inputs" or "outputs", and name."""
         signatures = sorted(self._model.signatures, key=lambda signature: signature.key)
         return {s.key: {"inputs": _sorted(s.inputs), "outputs": _sorted(s.outputs)} for s in signatures}
 
     def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> TensorDetails:
-        """Return TFLite's dictionary for one tensor. Raises ModelError for one that does not exist."""
+        """Return TFLite's dictionary for one tensor. Raises ModelError if it does not exist."""
         return self._details(arguments.index("tensor_index", tensor_index), subgraph_index)
 
     def _get_ops_details(self) -> list[OpDetails]:
-        """Return a dictionary for every operator of subgraph 0: name, tensors, and types of these."""
+        """Return a dictionary for every operator of subgraph 0: its name, its tensors and their types."""
         return [self._get_op_details(position) for position in range(len(self._model.subgraphs[0].nodes))]
 
     def _get_op_details(self, op_index: int) -> OpDetails:
-        """Return the dictionary of the operator at a position. Raises ModelError where there is none."""
+        """Return the dictionary of the operator at a position. Raises ModelError if there is none."""
         nodes, position = self._model.subgraphs[0].nodes, arguments.index("op_index", op_index)
         if not 0 <= position < len(nodes):
             raise ModelError(f"operator {position} out of range for {len(nodes)} operators")
@@ -213,7 +213,7 @@ class Interpreter:
         }
 
     def delegation_report(self) -> Report:
-        """Return the nodes that the delegate claimed, the reasons of the others, and the counters of the last invoke.
+        """Return the nodes that the delegate claimed, why it left the others, and the counters of the last invoke.
 
         Raises ModelError if there is no delegate or tensors have not been allocated.
         """
@@ -222,24 +222,24 @@ class Interpreter:
         return self._delegations[-1].report()
 
     def _count(self, moved: Moved) -> None:
-        """Count what a signature's call has copied, in the delegate's report."""
+        """Add the copies of a signature's call to the delegate's report."""
         if self._delegations:
             self._delegations[-1].count(moved)
 
     @property
     def experimental_compress_quantization_zero_points(self) -> bool:
-        """The constructor's argument; it has no effect."""
+        """The constructor's argument, which has no effect."""
         return bool(self._arguments["experimental_compress_quantization_zero_points"])
 
     def _graph(self, subgraph: int) -> Subgraph:
-        """Return a subgraph. Raises ModelError for one that does not exist."""
+        """Return a subgraph. Raises ModelError if it does not exist."""
         graphs, number = self._model.subgraphs, arguments.index("subgraph_index", subgraph)
         if not 0 <= number < len(graphs):
             raise ModelError(f"subgraph {number} out of range for {len(graphs)} subgraphs")
         return graphs[number]
 
     def _spec(self, tensor: int, subgraph: int) -> TensorSpec:
-        """Return what is known of a tensor. Raises ModelError for one that does not exist."""
+        """Return the spec of a tensor. Raises ModelError if the tensor does not exist."""
         graph = self._graph(subgraph)
         if not 0 <= arguments.index("tensor_index", tensor) < len(graph.tensors):
             raise ModelError(f"tensor {tensor} out of range for {len(graph.tensors)} tensors")
@@ -250,7 +250,7 @@ class Interpreter:
         return tensor_details(tensor, replace(spec, shape=self._shape(tensor, subgraph)))
 
     def _shape(self, tensor: int, subgraph: int) -> Shape:
-        """Return the shape that a caller asked for, or else of the value, or as inferred, or as declared."""
+        """Return the shape that a caller asked for, else the value's, else the inferred or the declared one."""
         graph = self._model.subgraphs[subgraph]
         if subgraph in self._entries and tensor in graph.inputs:
             return self._entries[subgraph][graph.inputs.index(tensor)]
@@ -263,7 +263,7 @@ class Interpreter:
     def resize_tensor_input(
         self, input_index: int, tensor_size: npt.ArrayLike, strict: bool = False, *, subgraph_index: int = 0
     ) -> None:
-        """Give an input another shape; call ``allocate_tensors`` afterwards.
+        """Change an input's shape; call ``allocate_tensors`` afterwards.
 
         With ``strict`` only the dimensions that the signature leaves open (-1) may change.
         Raises ShapeError for a tensor that is no input, a negative dimension or, if strict, a fixed dimension.
@@ -275,7 +275,7 @@ class Interpreter:
     def _resized(
         self, entries: Entries, tensor: int, size: npt.ArrayLike, subgraph: int, *, strict: bool = False
     ) -> dict[int, tuple[Shape, ...]]:
-        """Return the shapes of all inputs with another one for one of them."""
+        """Return all input shapes, with one of them replaced."""
         graph = self._graph(subgraph)
         if arguments.index("input_index", tensor) not in graph.inputs:
             raise ShapeError(f"resize: tensor {tensor} is not an input; inputs are {list(graph.inputs)}")
@@ -286,9 +286,9 @@ class Interpreter:
         return {**entries, subgraph: (*shapes[:position], shape, *shapes[position + 1 :])}
 
     def allocate_tensors(self) -> None:
-        """Propagates shapes, lets the delegates claim their parts and resets variables; a no-op if nothing changed.
+        """Propagate shapes, let the delegates claim their parts and reset variables; a no-op if nothing changed.
 
-        For shapes that it was allocated for before, or that were prepared ahead, only memory changes.
+        For shapes that were allocated or prepared before, it only switches memory.
         """
         if self._executor is not None:
             if self._preliminary and not self._busy:
@@ -301,13 +301,13 @@ class Interpreter:
 
     @property
     def is_allocated(self) -> bool:
-        """True if tensors are allocated for the current shapes of the inputs."""
+        """True if tensors are allocated for the current input shapes."""
         return self._executor is not None
 
     def prepare(self, *shapes: Mapping[int | str, npt.ArrayLike], subgraph_index: int = 0) -> None:
-        """Prepare the model for other input shapes ahead of time; they stay prepared, and nothing else changes.
+        """Prepare the model for other input shapes ahead of time, and keep it prepared; nothing else changes.
 
-        shapes: by an input's index or name; inputs that are not named keep theirs. Raises what ``resize_tensor_input``
+        shapes: by an input's index or name; inputs left out keep theirs. Raises what ``resize_tensor_input``
         and ``allocate_tensors`` raise, and ModelError with a ``memory_limit``.
         """
         if self._budget is not None and self._budget.memory_bytes is not None:
@@ -332,14 +332,14 @@ class Interpreter:
         return prepared
 
     def _take(self, prepared: Prepared) -> None:
-        """Run what was prepared from now on. Inputs of the same shape keep their values, variables are reset."""
+        """Switch to a prepared model. Inputs of the same shape keep their values; variables are reset."""
         self._variables.reset()
         self._results, self._values, self._seen = ExitStack(), {}, set()
         self._install(prepared)
 
     def _install(self, prepared: Prepared) -> None:
-        """Change what the next invoke runs: all at once, for nothing is called from the first store on, so that no
-        interrupt comes in between.
+        """Change what the next invoke runs, all at once: no call follows the first store, so that no interrupt can come
+        in between.
         """
         inputs, preliminary = prepared.inputs(self._model, self._inputs), prepared.preliminary
         limits_apply = self._budget is not None or not isinstance(prepared.threads, nullcontext)
@@ -349,8 +349,8 @@ class Interpreter:
         self._executor = prepared.executor
 
     def _hand_over(self) -> None:
-        """Let what has become ready in the background run the model from now on. Nothing changes but where: inputs,
-        outputs, variables, and inputs that a caller writes into stay what they are.
+        """Let a successor that became ready in the background run the model from now on. Inputs, outputs, variables and
+        the inputs that a caller writes into stay the same.
         """
         assert self._executor is not None
         prepared = self._preparation.successor(self._entries, self._specs, self._delegations, self._executor)
@@ -359,10 +359,10 @@ class Interpreter:
             self._install(prepared.without(self._seen))
 
     def reset_all_variables(self, *, resources: bool = False) -> None:
-        """Set variable tensors (LSTM state) back to zeros.
+        """Reset variable tensors (LSTM state) to zeros.
 
-        resources: ``tf.Variable``s and tables too, to what the model's first run assigns; those that only another
-        signature assigns have no value then. LiteRT never resets them: a model may keep its trained weights there.
+        resources: reset ``tf.Variable``s and tables too, to what the model's first run assigns; those that only another
+        signature assigns then have no value. LiteRT never resets them: a model may keep its trained weights there.
         """
         self._variables.reset(resources=resources)
 
@@ -374,7 +374,7 @@ class Interpreter:
         if place is None or self._busy:
             self._invoke(0)
             return
-        self._busy = True  # as in _invoke, without the time that a call takes
+        self._busy = True  # as in _invoke, inlined to save a call
         try:
             self._values = place.run()
         except Exception as error:
@@ -386,7 +386,7 @@ class Interpreter:
         place = self._in_place.get(subgraph)
         if self._busy:
             raise ModelError(f"invoke: {ALREADY_RUNNING}")
-        self._busy = True  # no other thread can have come in between
+        self._busy = True  # no other thread runs between the check and this
         try:
             if place is None:
                 self._call(subgraph)
@@ -400,13 +400,13 @@ class Interpreter:
             self._busy = False
 
     def _without_place(self, subgraph: int, place: InPlace, error: Exception) -> None:
-        """Run a subgraph node by node, now and later, if that is how its place wants to be seen to."""
+        """Pass an error to its fast path, which may raise it; else run node by node, from now on."""
         place.failed(error)
         del self._in_place[subgraph]
         self._call(subgraph)
 
     def _call(self, subgraph: int) -> None:
-        """Run a subgraph node by node. Unless all goes well, variables and resources are left as they were."""
+        """Run a subgraph node by node. If it fails, variables and resources keep their old values."""
         if self._executor is None:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         if self._preliminary:
@@ -415,13 +415,13 @@ class Interpreter:
         try:
             values = self._run(subgraph, self._executor)
             self._variables.commit()
-            self._values = values  # after the last call: an interrupt finds variables and outputs both old or both new
+            self._values = values  # no call follows: an interrupt sees variables and outputs both old or both new
         except BaseException:
             self._variables.rollback()
             raise
 
     def _run(self, subgraph: int, executor: Executor) -> dict[int, dict[int, Array]]:
-        """Return the values that ``get_tensor`` is to find, by subgraph and tensor."""
+        """Run a subgraph; return the values for ``get_tensor``, by subgraph and tensor."""
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
         results = self._limited_call(subgraph, inputs) if self._limits_apply else executor.call(subgraph, inputs)
@@ -433,7 +433,7 @@ class Interpreter:
         return {**kept, subgraph: kept.get(subgraph, {}) | outputs}
 
     def _limited_call(self, subgraph: int, inputs: Sequence[Array]) -> list[Array]:
-        """Run a subgraph within its limits of BLAS threads, memory and time."""
+        """Run a subgraph within the limits of BLAS threads, memory and time."""
         assert self._executor is not None
         with self._threads, self._counted(dict(enumerate(inputs))):
             return limits.within(self._budget, self._executor.call, subgraph, inputs)
@@ -448,7 +448,7 @@ class Interpreter:
     # Tensors
 
     def set_tensor(self, tensor_index: int, value: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
-        """Copy a value into an input or a variable tensor. Raises ShapeError unless shape and type fit exactly."""
+        """Copy a value into an input or a variable tensor. Raises ShapeError unless shape and type match exactly."""
         if self._executor is None:
             raise ModelError("the model is not ready: call allocate_tensors() before set_tensor()")
         spec = self._spec(tensor_index, subgraph_index)
@@ -458,13 +458,11 @@ class Interpreter:
             raise ModelError(f"set_tensor: tensor {tensor_index} ({spec.name!r}): {error}") from error
 
     def _copied_inputs(self, subgraph: int) -> set[int]:
-        """Return the inputs that a run only copies, so that they may be a caller's own arrays (``_give``)."""
+        """Return the inputs that a run only copies, which may thus be a caller's own arrays (``_give``)."""
         return {tensor for delegation in self._delegations for tensor in delegation.copied_inputs(subgraph)}
 
     def _give(self, tensor: int, value: npt.ArrayLike, subgraph: int) -> None:
-        """Set an input to an array itself if a run only copies it, else to a copy: for callers that set all inputs
-        before every run.
-        """
+        """Set an input, without a copy if a run only copies it: for callers that set all inputs before every run."""
         if tensor in self._copied_inputs(subgraph):
             self._inputs[subgraph][tensor] = checked(tensor, self._spec(tensor, subgraph), value)
         else:
@@ -488,7 +486,7 @@ class Interpreter:
             raise ModelError(f"get_tensor: tensor {tensor_index}: {error}") from error
 
     def tensor(self, tensor_index: int, *, subgraph_index: int = 0) -> Callable[[], Array]:
-        """Return a function that returns the tensor's current value without a copy; write into an input through it."""
+        """Return a function that returns the tensor's current value without a copy; callers may write into inputs."""
 
         def current() -> Array:
             value = self._value(tensor_index, subgraph_index)
@@ -522,7 +520,7 @@ class Interpreter:
     # Runs on tensors that stay on the device (``on_tensors.Runs``)
 
     def _let(self, tensor: int, subgraph: int, value: Array) -> bool:
-        """Let an input be an array itself; return whether it is now, and not in a delegate's memory."""
+        """Use an array as an input without a copy; return False if the input lies in a delegate's memory."""
         if tensor in self._shared.get(subgraph, {}):
             return False
         self._inputs[subgraph][tensor] = value.view(self._spec(tensor, subgraph).dtype)
@@ -530,16 +528,16 @@ class Interpreter:
 
     @property
     def _may_stop(self) -> bool:
-        """Return whether limits of memory or time may end a run."""
+        """Return whether a limit of memory or time may end a run."""
         return self._budget is not None
 
     @property
     def _is_free(self) -> bool:
-        """Return whether nobody watches or limits the nodes of a run."""
+        """Return whether nothing watches, keeps or limits the nodes of a run."""
         return not (self._limits_apply or self._preserve or self._preparation.listeners)
 
     def _show(self, subgraph: int, tensors: Mapping[int, DeviceTensor]) -> None:
-        """Let ``get_tensor`` find outputs of the last run in tensors."""
+        """Make ``get_tensor`` read outputs of the last run from tensors."""
         self._values = {**self._values, subgraph: Shown(self._values[subgraph], tensors)}
 
     # Closing and pickling
@@ -547,7 +545,7 @@ class Interpreter:
     def close(self) -> None:
         """Release the model, its tensors and the memory of its delegates; any later use raises ModelError.
 
-        Arrays that ``tensor()`` has returned keep their memory. Raises ModelError if another thread is running it.
+        Arrays that ``tensor()`` returned keep their memory. Raises ModelError if another thread is running the model.
         """
         if self.__dict__.get("_busy") or self.__dict__.get("_is_called"):
             raise ModelError("close: this interpreter is running")
@@ -559,7 +557,7 @@ class Interpreter:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    if not TYPE_CHECKING:  # otherwise any name would seem to be an attribute
+    if not TYPE_CHECKING:  # else type checkers accept any attribute
 
         def __getattr__(self, name: str) -> Any:
             if not self.__dict__:
@@ -567,10 +565,10 @@ class Interpreter:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the constructor's arguments and the shapes of inputs, but no values that were set, computed or kept in
+        """Pickle the constructor's arguments and the input shapes, but no values that were set, computed or kept in
         variables.
 
-        A model given by its path is read there again. Raises ModelError for one given as a ``Model``.
+        Unpickling reads a model given by its path from there. Raises ModelError for one given as a ``Model``.
         """
         if any(isinstance(value, Model) for value in self._arguments.values()):
             raise ModelError(
@@ -585,7 +583,7 @@ class Interpreter:
 
 
 def _kept(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a constructor's ``locals()`` as keywords that make the same in another process: paths are absolute."""
+    """Return a constructor's ``locals()`` as keywords that recreate it in another process: paths are absolute."""
     given = {name: value for name, value in arguments.items() if name not in ("self", "__class__")}
     path = given["model_path"]
     if isinstance(path, str | os.PathLike) and path:

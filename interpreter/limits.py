@@ -1,10 +1,10 @@
-"""Limits of memory and time for one model, so that a small file cannot take all of a machine.
+"""Memory and time limits of one model, so that a small file cannot exhaust a machine.
 
-Without a budget one rule holds: no tensor may take more than half of the machine's memory. Systems promise more memory
-than they have and kill a process that uses it, so numpy raises MemoryError only for sizes far beyond.
+Without a budget one rule holds: no tensor may take more than half of the machine's memory. Systems overcommit memory
+and kill a process that uses it, so numpy raises MemoryError only for far larger sizes.
 
-A ``Budget`` counts all live values, and what an operator is about to allocate before it does. Kernels whose temporaries
-are large compared with their operands (borders, unrolled windows) request them with ``temporary``, loops within kernels
+A ``Budget`` counts all live values, and an operator's allocations before it makes them. Kernels whose temporaries are
+large compared with their operands (borders, unrolled windows) request them with ``temporary``, loops within kernels
 call ``tick``; both use the budget of the call that runs in this thread.
 """
 
@@ -22,7 +22,7 @@ from litecl.interpreter.graph import Array, TensorSpec
 
 
 def _memory_bytes() -> int:
-    """Return the machine's physical memory; an unlimited amount if the system does not tell."""
+    """Return the machine's physical memory; a huge number if the system does not report it."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -30,7 +30,7 @@ def _memory_bytes() -> int:
 
 
 MOST_BYTES = _memory_bytes() // 2
-"""The most that one tensor may take: half of the machine's memory, since whoever reads a tensor gets a copy."""
+"""The most bytes of one tensor: half of the machine's memory, since reading a tensor copies it."""
 
 _BYTES_AN_ELEMENT = {"f": 40, "c": 64, "b": 16, "O": 64}
 _BYTES_AN_INTEGER = 64
@@ -40,21 +40,21 @@ _LEAST_BYTES = 1 << 16
 class Budget:
     """The memory and time that one model may take, and what it takes now.
 
-    memory_bytes: for live values and for what kernels allocate in addition. time_s: of one call. None: no limit.
+    memory_bytes: limits live values and kernels' allocations. time_s: limits one call. None: no limit.
     """
 
     def __init__(self, memory_bytes: int | None = None, time_s: float | None = None) -> None:
         self.memory_bytes, self.time_s = memory_bytes, time_s
         self.live_bytes = 0
-        self._held: dict[int, tuple[Array, int]] = {}  # by id: the owner of the memory, and how often it is held
+        self._held: dict[int, tuple[Array, int]] = {}  # by id: the owner of the memory, and its number of holds
         self._until = math.inf
 
     def start_clock(self) -> None:
-        """Start the time of a call, or starts it again."""
+        """Start, or restart, the time of a call."""
         self._until = math.inf if self.time_s is None else time.monotonic() + self.time_s
 
     def reset(self) -> None:
-        """Forgets what was held."""
+        """Forget all holds."""
         self.live_bytes = 0
         self._held.clear()
 
@@ -64,7 +64,7 @@ class Budget:
             raise LimitError(f"the call takes longer than {self.time_s:g} s (time_limit)")
 
     def require(self, size_bytes: int) -> None:
-        """Raise LimitError if this much in addition to live values exceeds the limit."""
+        """Raise LimitError if this many bytes on top of live values exceed the limit."""
         if self.memory_bytes is not None and self.live_bytes + size_bytes > self.memory_bytes:
             raise LimitError(
                 f"needs {size_bytes} bytes besides {self.live_bytes} that are live, expected at most "
@@ -84,7 +84,7 @@ class Budget:
         self.live_bytes += 0 if count else owner.nbytes
 
     def drop(self, array: Array) -> None:
-        """Take back one ``hold``."""
+        """Undo one ``hold``."""
         owner = _owner(array)
         count = self._held.get(id(owner), (owner, 0))[1]
         if count > 1:
@@ -95,7 +95,7 @@ class Budget:
 
 
 def budget(memory_limit: int | None, time_limit: float | None) -> Budget | None:
-    """Return a budget for limits that a user gives; None without any. Raises ModelError unless they are more than 0."""
+    """Return a budget for a user's limits; None without any. Raises ModelError unless they are more than 0."""
     for name, limit in (("memory_limit", memory_limit), ("time_limit", time_limit)):
         if limit is not None and not limit > 0:
             raise ModelError(f"{name}: expected more than 0, got {limit}")
@@ -109,7 +109,7 @@ def _owner(array: Array) -> Array:
 
 
 class CountedValues(dict[int, Array]):
-    """Values by tensor, counted by a budget as long as they are in this dictionary."""
+    """Values by tensor; a budget counts them while they are in this dictionary."""
 
     def __init__(self, budget: Budget, values: Mapping[int, Array]) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class CountedValues(dict[int, Array]):
         super().__setitem__(tensor, value)
 
     def pop(self, tensor: int, default: object = None) -> object:  # type: ignore[override]
-        """Remove a value, which is then no longer counted."""
+        """Remove a value and stop counting it."""
         value = super().pop(tensor, None)
         if value is not None:
             self._budget.drop(value)
@@ -142,9 +142,9 @@ _T = TypeVar("_T")
 
 
 def within(budget: Budget | None, call: Callable[..., _T], *arguments: object) -> _T:
-    """Return what a call returns, whose time begins now, and whose kernels ask this budget.
+    """Call a function whose kernels use this budget, and whose time begins now; return its result.
 
-    It has a context of its own, which ends with it: no interrupt can leave the budget to later calls.
+    It has its own context, which ends with it: no interrupt can leave the budget to later calls.
     """
     if budget is None:
         return call(*arguments)
@@ -158,12 +158,12 @@ def _within(budget: Budget, call: Callable[..., _T], *arguments: object) -> _T:
 
 
 def active() -> Budget | None:
-    """Return the budget of the call that runs in this thread."""
+    """Return the budget of the call running in this thread."""
     return _ACTIVE.get()
 
 
 def tick() -> None:
-    """Raise LimitError once the running call has taken longer than it may: for loops that may be long."""
+    """Raise LimitError once the running call has taken longer than it may; for loops that may be long."""
     budget = _ACTIVE.get()
     if budget is not None:
         budget.tick()
@@ -183,7 +183,7 @@ def reserve(size_bytes: int) -> None:
 
 
 def temporary(what: str, shape: Sequence[int], itemsize: int) -> None:
-    """Request memory that a kernel is about to allocate. Raises LimitError (ModelError without a budget) if refused."""
+    """Request memory for a kernel's allocation. Raises LimitError over the budget, ModelError over ``MOST_BYTES``."""
     size_bytes = math.prod(shape) * itemsize
     if size_bytes < _LEAST_BYTES:
         return
@@ -198,7 +198,7 @@ def temporary(what: str, shape: Sequence[int], itemsize: int) -> None:
 
 
 def check(spec: TensorSpec) -> None:
-    """Raise an error for a tensor of known shape that is over the limit: LimitError, ModelError without a budget."""
+    """Raise for a tensor of known shape that is too large: LimitError by budget, ModelError by ``MOST_BYTES``."""
     if spec.shape is None:
         return
     size_bytes = math.prod(spec.shape) * spec.dtype.itemsize
@@ -216,15 +216,14 @@ def check(spec: TensorSpec) -> None:
 
 
 def bytes_of(specs: Sequence[TensorSpec | None]) -> int:
-    """Return the bytes of tensors, as far as their shapes are known."""
+    """Return the bytes of those tensors whose shapes are known."""
     return sum(spec.size * spec.dtype.itemsize for spec in specs if spec is not None and spec.shape is not None)
 
 
 def workspace(specs: Sequence[TensorSpec | None]) -> int:
-    """Return the bytes that a kernel may take besides its outputs, for its inputs and outputs: a fixed number for each
-    element.
+    """Return the bytes that a kernel may take besides its outputs: a multiple of its inputs' and outputs' elements.
 
-    Kernels compute integers in 64 bits, several arrays at a time, and floats in at most as many.
+    Kernels compute integers in 64 bits, several arrays at a time; floats take no more.
     """
     return sum(
         spec.size * _BYTES_AN_ELEMENT.get(spec.dtype.kind, _BYTES_AN_INTEGER)
@@ -234,7 +233,7 @@ def workspace(specs: Sequence[TensorSpec | None]) -> int:
 
 
 def need(fed: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -> int:
-    """Return the bytes that running an operator takes, for its non-constant inputs: its outputs and its workspace."""
+    """Return the bytes that running an operator takes on its non-constant inputs: its outputs and its workspace."""
     return bytes_of(outputs) + workspace([*fed, *outputs])
 
 

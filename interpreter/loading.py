@@ -26,15 +26,15 @@ class _ByAbility(type):
 
 
 class Delegate(metaclass=_ByAbility):
-    """TFLite's class: ``Delegate(library, options)`` is a delegate by name, see ``load_delegate``."""
+    """TFLite's class: ``Delegate(library, options)`` loads a delegate by name, see ``load_delegate``."""
 
 
 def load_delegate(library: Any, options: Mapping[Any, Any] | None = None) -> DelegateProtocol:
     """Return a delegate by name: "litecl", "opencl" or "gpu" is a ``CLDelegate``.
 
-    options: its keywords with their values, as strings or as their own types; lists are separated by commas.
-    Raises DelegateNotFound, which is also the ValueError and the OSError that TFLite raises, for any other name: no
-    shared library can be a delegate of litecl.
+    options: its keywords with their values, as strings or as their own types; commas separate lists.
+    Raises DelegateNotFound, which is also the ValueError and the OSError that TFLite raises, for any other name:
+    litecl loads no shared libraries.
     """
     try:
         delegate: DelegateProtocol = _load(library, options)

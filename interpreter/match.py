@@ -1,7 +1,7 @@
-"""Patterns over graphs of operators: trees to be found above a tensor.
+"""Patterns over graphs of operators: trees to match above a tensor.
 
 ``Pattern("Mul", [Any("x"), Pattern("Sigmoid", [Any("x")])])`` matches x * sigmoid(x), and sigmoid(x) * x, in any graph
-that has the few methods of ``Graph``: the converter's, and a region's on a device.
+with the few methods of ``Graph``: the converter's, and a region's on a device.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,16 +29,16 @@ class Graph(Protocol[Tensor, Node]):
         """Return the nodes that read a tensor; one that reads it twice is listed twice."""
 
     def operands(self, node: Node) -> Sequence[Tensor | None]:
-        """Return what a node reads, None where an operand is absent."""
+        """Return a node's operands, None for an absent one."""
 
     def results(self, node: Node) -> Sequence[Tensor]:
-        """Return what a node computes."""
+        """Return a node's results."""
 
     def is_a(self, node: Node, op: object) -> bool:
         """Return whether a node is of an operator, as patterns name it."""
 
     def commutes(self, node: Node) -> bool:
-        """Return whether the operands of a node may change places."""
+        """Return whether a node's operands may be swapped."""
 
     def value(self, tensor: Tensor) -> Array | None:
         """Return the value of a constant, None for any other tensor."""
@@ -46,14 +46,14 @@ class Graph(Protocol[Tensor, Node]):
 
 @dataclass(frozen=True)
 class Any:
-    """Any tensor; the same one wherever the same name is."""
+    """Any tensor; equal names stand for the same tensor."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Number:
-    """A constant whose elements all equal a number, nearly."""
+    """A constant whose elements all nearly equal a number."""
 
     value: float
 
@@ -69,8 +69,8 @@ class Constant:
 class Pattern:
     """A result of an operator whose operands match.
 
-    op: as the graph's ``is_a`` takes it. operands: ``...`` at the end for any others, or none. index: of the result.
-    name: of the result itself.
+    op: as the graph's ``is_a`` takes it. operands: ``...`` at the end matches any others, or none. index: the result's
+    position. name: the result's name, if it has one.
     """
 
     op: object
@@ -81,7 +81,7 @@ class Pattern:
 
 @dataclass(frozen=True, eq=False)
 class Behind:
-    """A tensor that a tree describes, or what operators of ``ops`` make of it, each alone reading the one before."""
+    """A tensor that a tree describes, or a chain of ``ops`` on it, each the only reader of the one before."""
 
     ops: Sequence[object]
     tree: "Tree"
@@ -92,7 +92,7 @@ Tree = Any | Number | Constant | Pattern | Behind
 
 @dataclass(frozen=True)
 class Match(Generic[Tensor, Node]):
-    """A match of a pattern: the tensors by the names in it, and the nodes, the last one first."""
+    """A match of a pattern: the tensors by their names in it, and the nodes, last one first."""
 
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     nodes: tuple[Node, ...] = ()
@@ -115,13 +115,13 @@ class Match(Generic[Tensor, Node]):
 
 
 def match(graph: Graph[Tensor, Node], tree: Tree, tensor: Tensor) -> Match[Tensor, Node] | None:
-    """Return what the names of a tree are bound to, if ``tensor`` is what it describes."""
+    """Return the bindings of a tree's names if it describes ``tensor``, else None."""
     return next(_match(graph, tree, tensor, Match()), None)
 
 
 def match_node(graph: Graph[Tensor, Node], tree: Pattern, node: Node, **known: Tensor) -> Match[Tensor, Node] | None:
-    """Return the same for a node, if a result of it is what the tree describes. known: names that are bound already."""
-    if not graph.is_a(node, tree.op):  # which is the case for nearly all nodes
+    """Return the same for a result of a node. known: names that are bound already."""
+    if not graph.is_a(node, tree.op):  # true of nearly all nodes
         return None
     return next(_match_node(graph, tree, node, Match(known)), None)
 
@@ -146,7 +146,7 @@ def _match(
 def _match_node(
     graph: Graph[Tensor, Node], tree: Pattern, node: Node, found: Match[Tensor, Node]
 ) -> Iterator[Match[Tensor, Node]]:
-    """Yield what a node of the tree's operator is found to be."""
+    """Yield the matches of a node that is of the tree's operator."""
     operands, result = graph.operands(node), _result(graph, tree, node)
     if result is None or not _fits(tree.operands, len(operands)):
         return
@@ -156,13 +156,13 @@ def _match_node(
 
 
 def _result(graph: Graph[Tensor, Node], tree: Pattern, node: Node) -> Tensor | None:
-    """Return the result of a node that a pattern is about, None if the node has fewer."""
+    """Return the result that a pattern describes, None if the node has fewer."""
     results = graph.results(node)
     return results[tree.index] if tree.index < len(results) else None
 
 
 def _fits(trees: Sequence[Tree | EllipsisType], count: int) -> bool:
-    """Return whether a pattern has this number of operands."""
+    """Return whether a pattern can have this number of operands."""
     return count >= len(trees) - 1 if trees and trees[-1] is ... else count == len(trees)
 
 

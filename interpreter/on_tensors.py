@@ -1,4 +1,4 @@
-"""The part of an interpreter that runs on tensors which stay on the device need, and what it shows of them."""
+"""The part of an interpreter that runs on device tensors need, and the values that it shows of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -15,50 +15,50 @@ ALREADY_RUNNING = "this interpreter is already running: use one interpreter per 
 
 
 class Runs(Protocol):
-    """The part of ``Interpreter`` that such a run needs."""
+    """The part of ``Interpreter`` that runs on device tensors need."""
 
     _delegations: Sequence[Delegation]
     _inputs: dict[int, dict[int, Array]]
-    _busy: bool  # somebody runs the model
+    _busy: bool  # a run is in progress
 
     _values: dict[int, dict[int, Array]]
 
     @property
     def _may_stop(self) -> bool:
-        """Return whether limits of memory or time may end a run."""
+        """Return whether a limit of memory or time may end a run."""
 
     @property
     def _is_free(self) -> bool:
-        """Return whether nobody watches or limits the nodes of a run."""
+        """Return whether nothing watches, keeps or limits the nodes of a run."""
 
     def _spec(self, tensor: int, subgraph: int) -> TensorSpec:
-        """Return what is known of a tensor."""
+        """Return the spec of a tensor."""
 
     def _value(self, tensor: int, subgraph: int) -> Array:
         """Return a tensor's value."""
 
     @property
     def _executor(self) -> object:
-        """Return what runs the model, another one for other shapes."""
+        """Return the executor, which changes with the shapes."""
 
     def _call(self, subgraph: int) -> None:
-        """Run a subgraph on its inputs, alone."""
+        """Run a subgraph on its inputs, without taking ``_busy``."""
 
     def _invoke(self, subgraph: int) -> None:
-        """Run a subgraph on its inputs."""
+        """Take ``_busy``, and run a subgraph on its inputs."""
 
     def _let(self, tensor: int, subgraph: int, value: Array) -> bool:
-        """Let an input be an array itself; return whether it is now, and not in a delegate's memory."""
+        """Use an array as an input without a copy; return False if the input lies in a delegate's memory."""
 
     def set_tensor(self, tensor_index: int, value: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
         """Copy a value into an input."""
 
     def _show(self, subgraph: int, tensors: Tensors) -> None:
-        """Let ``get_tensor`` find outputs in tensors."""
+        """Make ``get_tensor`` read outputs from tensors."""
 
 
 class Shown(dict[int, Array]):
-    """The values of a run, some of which are in tensors: they are read when they are asked for."""
+    """The values of a run; those in device tensors are read on access."""
 
     def __init__(self, values: Mapping[int, Array], tensors: Tensors) -> None:
         super().__init__({**values, **dict.fromkeys(tensors, np.empty(0))})

@@ -36,18 +36,18 @@ class Op:
         Raises ShapeError where the inputs do not fit.
     run: options, input arrays -> output arrays, followed by one array for every entry of ``states``.
     bind: options, input specs, output specs (and after them those of the node's intermediates) -> a ``run`` made for
-        those types and quantization, or None for ``run``. This is how integer and hybrid kernels get their scales:
-        once, at preparation.
-    states: positions of the inputs that are variable tensors, which ``run`` returns anew.
-    pure: False where the result does not follow from the inputs alone (random numbers), so it is never folded.
-    declared_types: True where a model chooses the types of the outputs (CAST, QUANTIZE), so that the declared ones
+        those types and quantization, or None for ``run``. Integer and hybrid kernels thus get their scales once, at
+        preparation.
+    states: positions of the inputs that are variable tensors, whose new values ``run`` returns.
+    pure: False if the result depends on more than the inputs (random numbers), so it is never folded.
+    declared_types: True if a model chooses the types of the outputs (CAST, QUANTIZE), so that the declared ones
         count and those of ``infer`` are a default.
-    declared_shapes: True where a model chooses the shapes that ``infer`` leaves open.
-    sets_types: True where the outputs have the types of ``infer`` whatever the model declares (ADD and its like).
-    select: options -> the record to use, where one name covers operators of different operands.
-    lowest: options, input specs -> the lowest version that has what a node uses; None for the first of ``versions``.
-    integers: how it computes with integers that represent real numbers, or why it stays in float although it could;
-        None where it has no kernels for them.
+    declared_shapes: True if a model chooses the shapes that ``infer`` leaves open.
+    sets_types: True if the outputs have the types of ``infer`` whatever the model declares (ADD and its like).
+    select: options -> the record to use, if one name covers operators of different operands.
+    lowest: options, input specs -> the lowest version that supports the node; None for the first of ``versions``.
+    integers: its integer kernels for quantized tensors, or why it stays in float although it could use them; None
+        without any.
     """
 
     name: str
@@ -71,17 +71,17 @@ class Context(Protocol):
     """The executor's services to a running operator, besides its inputs."""
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
-        """Run a subgraph on arrays, which are passed by reference, and return its outputs."""
+        """Run a subgraph on arrays, passed by reference, and return its outputs."""
 
     @property
     def resources(self) -> dict[str, Any]:
-        """Return tables, and what has been done once, by name, shared by all subgraphs."""
+        """Return tables and marks of completed one-time work, by name, shared by all subgraphs."""
 
     def read(self, variable: str) -> Array:
-        """Return the value of a resource variable. Raises ModelError for one that was never assigned."""
+        """Return the value of a resource variable. Raises ModelError if it was never assigned."""
 
     def assign(self, variable: str, value: Array) -> None:
-        """Give a resource variable, which all subgraphs share, another value."""
+        """Assign to a resource variable, which all subgraphs share."""
 
 
 ControlRun = Callable[[Any, Inputs, Context], list[Array]]
@@ -91,17 +91,17 @@ class Shapes(Protocol):
     """The services of shape propagation to an operator that runs subgraphs."""
 
     def call(self, subgraph: int, inputs: Sequence[TensorSpec]) -> Sequence[TensorSpec]:
-        """Return what is known of a subgraph's outputs when it gets such inputs (and all that it got before)."""
+        """Return what is known of a subgraph's outputs for such inputs (and all that it got before)."""
 
     def handed_on(self, subgraph: int) -> Sequence[bool]:
-        """Return, for each output of a subgraph, whether it is the input in the same position, as it was given."""
+        """Return, for each output of a subgraph, whether it is the unchanged input in the same position."""
 
 
 class InPlace(Protocol):
-    """A fast path to run a node that makes up a whole model.
+    """A fast path for a node that makes up a whole model.
 
-    failed: gets what ``run`` has raised, and raises it, or returns; then this run and all later ones take the normal
-    path. Who hands the path on may put another function in its place.
+    failed: gets an error of ``run`` and raises it, or returns; then this run and all later ones take the normal path.
+    Code that passes the path on may replace the function.
     """
 
     failed: Callable[[Exception], None]
@@ -115,11 +115,11 @@ class ControlOp:
     """An operator that runs subgraphs or touches state that outlives it.
 
     ``run`` gets the executor's ``Context`` besides options and inputs. ``callees`` names the subgraphs that it may run.
-    ``infer`` takes what ``Op.infer`` takes and may answer ``shape=None``. ``bind`` and ``declared_types`` are ``Op``'s;
-    what ``bind`` returns takes a ``Context`` too.
-    propagate: options, input specs, ``Shapes`` -> output specs, where these follow from the subgraphs; it is called in
-        place of ``infer``, whatever is known of the inputs. ``in_place`` takes the arrays that every run reads, the
-        tensors that are wanted of the outputs and the context; it returns None if there is only ``run``.
+    ``infer`` takes what ``Op.infer`` takes and may return ``shape=None``. ``bind`` and ``declared_types`` are ``Op``'s,
+    but the function that ``bind`` returns takes a ``Context`` too.
+    propagate: options, input specs, ``Shapes`` -> output specs, if these follow from the subgraphs; it replaces
+        ``infer``, whatever is known of the inputs. ``in_place`` takes the arrays that every run reads, the outputs that
+        are wanted and the context; it returns None if there is only ``run``.
     """
 
     name: str

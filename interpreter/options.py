@@ -1,4 +1,4 @@
-"""Options that no record declares: a custom operator's bytes, and fields of an operator that litecl does not have."""
+"""Options without a record: a custom operator's bytes, and fields of an operator that litecl does not have."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -18,7 +18,7 @@ class CustomOptions:
     data: bytes = b""
 
     def fields(self) -> dict[str, Any]:
-        """Return the entries of a FlexBuffers map. Raises ModelError where the bytes hold something else."""
+        """Return the entries of a FlexBuffers map. Raises ModelError if the bytes hold something else."""
         return flexbuffer_map(self.data)
 
 
@@ -39,7 +39,7 @@ _FLEX = (
 
 @cache
 def unknown_op(name: str, custom: bool) -> Op:
-    """Return a record for an operator that litecl does not have: it can be read, shown and written, not run."""
+    """Return a record for an operator that litecl does not have: it can be read, shown and written, but not run."""
 
     def refuse() -> UnsupportedOp:
         if custom and name.startswith("Flex"):
@@ -58,9 +58,9 @@ def unknown_op(name: str, custom: bool) -> Op:
 
 
 def flexbuffer_map(data: bytes, what: str = "custom options") -> dict[str, Any]:
-    """Return the entries of a FlexBuffers map. what: the bytes, for the error.
+    """Return the entries of a FlexBuffers map. what: names the bytes in the error.
 
-    Raises ModelError where they hold something else.
+    Raises ModelError if they hold something else.
     """
     from flatbuffers import flexbuffers  # few models need it
 

@@ -1,8 +1,8 @@
-"""Values that LiteRT overwrites before it has read them, where a loop or a branch hands them on.
+"""Values that a loop or a branch passes on, and that LiteRT overwrites before reading them.
 
 LiteRT's WHILE keeps the inputs of its body in the memory of its own outputs, and copies the body's outputs there one by
-one, so a body that returns an input at a later position returns what has just been copied over it. A branch of IF that
-returns one tensor twice writes it to the memory of the last of the outputs only. litecl keeps the values.
+one: a body that returns an input at a later position returns a value that was just overwritten. A branch of IF that
+returns one tensor twice writes only to the memory of the last of the outputs. litecl keeps the values.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _LOOPS, _BRANCHES = ("WHILE",), ("IF", "STABLEHLO_CASE")
 class HandedOn:
     """An output of a subgraph that needs memory of its own.
 
-    source: the position of the input that it is; of the output, for a tensor that a branch returns before.
+    source: the position of the input that it equals; in a branch, of the output that returned the tensor first.
     """
 
     subgraph: int
@@ -27,11 +27,11 @@ class HandedOn:
 
     @property
     def is_overwritten(self) -> bool:
-        """False if LiteRT computes it too, as long as shapes stay as they are."""
+        """False if LiteRT computes it correctly too, as long as shapes do not change."""
         return self.source < self.output
 
     def describe(self, model: Model) -> str:
-        """Say what returns what."""
+        """Describe the output in a message."""
         graph = model.subgraphs[self.subgraph]
         name = graph.tensors[graph.outputs[self.output]].name
         returned = f"returns its input {self.source} as output {self.output}"
@@ -41,9 +41,9 @@ class HandedOn:
 
 
 def handed_on(model: Model) -> Iterator[HandedOn]:
-    """Return the outputs of loops' bodies that are inputs of other positions, and what branches return twice.
+    """Yield outputs of loops' bodies that are inputs of other positions, and tensors that branches return twice.
 
-    Inputs that a body returns unchanged in their places may be returned in others too.
+    A body may return an input in place and at other positions too.
     """
     seen: set[int] = set()
     for node in (node for graph in model.subgraphs for node in graph.nodes):
@@ -70,7 +70,7 @@ def _repeated(branch: Subgraph) -> Iterator[tuple[int, int]]:
 
 
 def difference(model: Model) -> str | None:
-    """Return what LiteRT computes otherwise, and what to do about it; None of most models."""
+    """Return how LiteRT computes a model differently, and how to fix that; None for most models."""
     lost = [one.describe(model) for one in handed_on(model) if one.is_overwritten]
     if not lost:
         return None

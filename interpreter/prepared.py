@@ -1,4 +1,4 @@
-"""A model prepared for the shapes of its inputs, and earlier preparations, kept to go back to."""
+"""A model prepared for the shapes of its inputs, and a shelf of earlier preparations."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -18,7 +18,7 @@ from litecl.interpreter.run.resources import agreed, running
 from litecl.interpreter.run.shapes import Known, propagate
 from litecl.interpreter.run.variables import Variables
 
-Entries = Mapping[int, tuple[Shape, ...]]  # shapes of the inputs, by subgraph that a caller may run
+Entries = Mapping[int, tuple[Shape, ...]]  # input shapes, by subgraph that a caller may run
 
 _MOST_SHAPES = 8
 _MOST_BYTES = 1 << 28
@@ -29,9 +29,9 @@ _NOWHERE: Array = np.empty(0)  # an array that no delegate knows
 class Prepared:
     """A model that is ready to run on inputs of certain shapes.
 
-    shared: arrays of the delegates that inputs are written into. in_place: what runs entries that one node is all of.
-    size_bytes: of what it keeps besides the model, on the device and packed for numpy. believed: the shapes of resource
-    variables that it was made for, by name.
+    shared: the delegates' arrays that inputs are written into. in_place: fast paths of entries that consist of one
+    node. size_bytes: what it keeps besides the model, on the device and packed for numpy. believed: the assumed shapes
+    of resource variables, by name.
     """
 
     specs: tuple[Known, ...]
@@ -45,22 +45,22 @@ class Prepared:
 
     @property
     def preliminary(self) -> bool:
-        """Return whether another delegation is to take over."""
+        """Return whether a successor is to take over a delegation."""
         return any(isinstance(delegation, Preliminary) for delegation in self.delegations)
 
     def without(self, seen: Collection[tuple[int, int]]) -> "Prepared":
-        """Return the same with some inputs, by subgraph and number, in arrays that stay where they are."""
+        """Return the same without sharing the inputs in ``seen`` (subgraph, number): callers have their arrays."""
         if not any(t in tensors for i, t in seen if (tensors := self.shared.get(i, {}))):
             return self
         shared = {i: {t: x for t, x in tensors.items() if (i, t) not in seen} for i, tensors in self.shared.items()}
         return replace(self, shared=shared, in_place={})
 
     def fits(self, variables: Variables) -> bool:
-        """Return whether resource variables have the shapes that were believed, or no value yet."""
+        """Return whether resource variables have the assumed shapes, or no value yet."""
         return all(variables.fits(name, spec) for name, spec in self.believed.items())
 
     def inputs(self, model: Model, before: Mapping[int, Mapping[int, Array]]) -> dict[int, dict[int, Array]]:
-        """Return arrays for the inputs: the values before where the shape is the same, else zeros."""
+        """Return arrays for the inputs: earlier values where the shape is the same, else zeros."""
         return {index: self._inputs(model, index, before.get(index, {})) for index in self.shared}
 
     def _inputs(self, model: Model, subgraph: int, before: Mapping[int, Array]) -> dict[int, Array]:
@@ -78,7 +78,7 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """The preparations of an interpreter for any shapes."""
+    """Prepares the model of an interpreter for any shapes."""
 
     model: Model
     delegates: Sequence[Delegate]
@@ -91,8 +91,9 @@ class Preparation:
     def successor(
         self, entries: Entries, specs: Sequence[Known], delegations: Sequence[Delegation], executor: Executor
     ) -> Prepared | None:
-        """Return the model prepared for the same shapes once a delegation takes over from a preliminary one; None if
-        there is none yet. executor: the present one. Delegates that come after it are applied anew.
+        """Return the model prepared for the same shapes once a preliminary delegation has a successor, None before.
+
+        executor: the current one. Delegates after the successor are applied anew.
         """
         for number, before in enumerate(delegations):
             if isinstance(before, Preliminary):
@@ -105,7 +106,7 @@ class Preparation:
         return None
 
     def prepare(self, entries: Entries) -> Prepared:
-        """Return the model with its shapes propagated, and its delegates' parts claimed."""
+        """Return the model with its shapes propagated and its delegates applied."""
         if self.budget is not None:
             self.budget.reset()
         specs = propagate(self.model, entries, self.variables.fits)
@@ -115,14 +116,14 @@ class Preparation:
         return self._with_delegates(entries, specs, ())
 
     def _with_delegates(self, entries: Entries, specs: Sequence[Known], applied: Sequence[Delegation]) -> Prepared:
-        """Apply the delegates that are not applied yet."""
+        """Apply the remaining delegates."""
         delegations = [*applied]
         model = delegations[-1].model if delegations else self.model
         for delegate in self.delegates[len(applied) :]:
             delegations.append(delegate.apply(model, specs, preserve_all_tensors=self.preserve))
             model = delegations[-1].model
         if self.budget is not None:
-            self.budget.start_clock()  # building kernels takes as long as a driver needs, whatever the model asks for
+            self.budget.start_clock()  # leaves out kernel builds, whose time is the driver's, not the model's
         executor = Executor(
             model,
             specs,
@@ -141,7 +142,7 @@ class Preparation:
         return Prepared(tuple(specs), tuple(delegations), executor, limited, shared, in_place, size, believed)
 
     def _in_place(self, executor: Executor, shared: Mapping[int, Mapping[int, Array]]) -> dict[int, InPlace]:
-        """Return what runs entries that one node is all of, on inputs whose arrays never change."""
+        """Return fast paths of entries that consist of one node, on inputs whose arrays never change."""
         runs = {}
         for index, memory in shared.items():
             inputs = [memory.get(t, _NOWHERE) for t in self.model.subgraphs[index].inputs]
@@ -150,7 +151,7 @@ class Preparation:
         return runs
 
     def _packed_bytes(self, model: Model, specs: Sequence[Known]) -> int:
-        """Return what numpy's kernels keep: constants that were computed, and weights that were prepared, at most."""
+        """Return an upper bound of the bytes that numpy's kernels keep: folded constants and prepared weights."""
         folded = sum(
             known.data.nbytes
             for graph, specs_ in zip(self.model.subgraphs, specs, strict=True)
@@ -162,10 +163,10 @@ class Preparation:
 
 
 class Shelf:
-    """Models prepared for several sets of shapes, of which those that were used least recently are given up.
+    """Models prepared for several sets of shapes; the least recently used are dropped.
 
-    most: how many are kept; None keeps eight, while they take less than 256 MiB together. Those that were prepared
-    ahead are kept in any case.
+    most: how many are kept; None keeps eight, while they take less than 256 MiB together. Those prepared ahead are
+    always kept.
     """
 
     def __init__(self, most: int | None) -> None:
@@ -175,9 +176,9 @@ class Shelf:
         self._ahead: set[tuple[tuple[Shape, ...], ...]] = set()
 
     def take(self, entries: Entries, variables: Variables) -> Prepared | None:
-        """Return what was prepared for these shapes, if it is still there and as it was made."""
+        """Return the preparation for these shapes, if it is still there and valid."""
         if not all(d.usable for kept in self._kept.values() for d in kept.delegations):
-            self._kept.clear()  # a device that has failed once may be of no more use to the others
+            self._kept.clear()  # a failed device may be useless to the others too
         key = tuple(entries.values())
         found = self._kept.pop(key, None)
         if found is None or not found.fits(variables):
@@ -187,17 +188,17 @@ class Shelf:
         return found
 
     def holds_ahead(self, entries: Entries) -> bool:
-        """Return whether something is prepared for these shapes, which is kept in any case from now on."""
+        """Return whether these shapes are prepared, and always keep their preparation from now on."""
         self._ahead.add(tuple(entries.values()))
         return tuple(entries.values()) in self._kept
 
     def make_room(self) -> None:
-        """Give up what is too much once another one is there."""
+        """Drop preparations until one more fits."""
         while (given_up := self._in_turn()) and len(given_up) >= self._most:
             del self._kept[given_up[0]]
 
     def put(self, entries: Entries, prepared: Prepared) -> None:
-        """Keep what was prepared for some shapes."""
+        """Keep the preparation for some shapes, and drop others while all take too much memory."""
         key = tuple(entries.values())
         if self._most:
             self._kept[key] = prepared
@@ -207,5 +208,5 @@ class Shelf:
             del self._kept[others[0]]
 
     def _in_turn(self) -> list[tuple[tuple[Shape, ...], ...]]:
-        """Return what may be given up, the least recently used first."""
+        """Return the keys that may be dropped, the least recently used first."""
         return [key for key in self._kept if key not in self._ahead]

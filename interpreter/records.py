@@ -1,4 +1,4 @@
-"""Records of what comes from outside (JSON in a file, keywords): a dataclass's annotations say what fits.
+"""Records checked against a dataclass's annotations, for data from outside (JSON in a file, keywords).
 
 ::
 
@@ -10,8 +10,8 @@
     record(Manifest, json.loads(text))  # Misfit: threads[0]: expected an integer of 1 to 1024, got 0
 
 Annotations may be bool, int, float, str, Any, None, Literal, enumerations (by value), unions, tuples and sequences of
-one type (of any collection), mappings by texts, and dataclasses; ``Within`` and ``Matching`` narrow them. An integer
-fits a float; a truth value fits no number.
+one type (of any collection), mappings with text keys, and dataclasses; ``Within`` and ``Matching`` narrow them. An
+integer fits a float; a boolean fits no number.
 """
 
 import re
@@ -31,12 +31,12 @@ _Record = TypeVar("_Record")
 
 
 class Misfit(ValueError):
-    """Data that an annotation does not fit; begins with the path of the field."""
+    """Data that does not fit an annotation; the message begins with the path of the field."""
 
 
 @dataclass(frozen=True)
 class Within:
-    """Limits of a number, or of how many elements there are; both are included."""
+    """Inclusive limits of a number, or of a number of elements."""
 
     least: float = -inf
     most: float = inf
@@ -47,14 +47,14 @@ class Within:
 
 @dataclass(frozen=True)
 class Matching:
-    """Texts that a regular expression matches as a whole. kind: what it stands for, in an error."""
+    """Texts that a regular expression matches as a whole. kind: its name in errors."""
 
     pattern: str
     kind: str
 
 
 def record(kind: type[_Record], data: Any, path: str = "") -> _Record:
-    """Return an instance of a dataclass, of a mapping with its fields. path: of the data, for errors.
+    """Return an instance of a dataclass, from a mapping of its fields. path: the data's, for errors.
 
     Raises Misfit for missing and unknown keys, and for values that do not fit.
     """
@@ -97,7 +97,7 @@ def value(hint: Any, data: Any, path: str) -> Any:
 
 
 def _one_of(hints: Sequence[Any], data: Any, path: str) -> Any:
-    """Return data that fits one of several annotations; an error is that of the last one."""
+    """Return data that fits one of several annotations; an error comes from the last one."""
     *others, last = sorted(hints, key=lambda hint: hint is not NoneType)
     for hint in others:
         try:
@@ -108,7 +108,7 @@ def _one_of(hints: Sequence[Any], data: Any, path: str) -> Any:
 
 
 def _member(allowed: Sequence[Any], data: Any, path: str) -> Any:
-    """Return what data is among values, of which True and 1 are two."""
+    """Return the allowed value that data equals; True and 1 differ."""
     for each in allowed:
         if isinstance(data, type(each)) and isinstance(data, bool) == isinstance(each, bool) and data == each:
             return each

@@ -10,7 +10,7 @@ from litecl.interpreter.interpreter import Interpreter
 class InterpreterWithCustomOps(Interpreter):
     """An ``Interpreter`` under TFLite's name; ``custom_ops={name: function}`` gives it custom operators.
 
-    custom_op_registerers: none. TFLite's are native functions that write into its own registry of kernels. Raises
+    custom_op_registerers: none. TFLite's are native functions that write into its own kernel registry. Raises
     ArgumentError for any.
     """
 
@@ -20,7 +20,7 @@ class InterpreterWithCustomOps(Interpreter):
 
 
 def refuse(registerers: Sequence[Any] | None) -> None:
-    """Raise ArgumentError unless there are none."""
+    """Raise ArgumentError for any registerer."""
     if registerers:
         raise ArgumentError(
             f"custom_op_registerers: {registerers!r:.100} would register TFLite kernels; "

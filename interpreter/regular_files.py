@@ -1,4 +1,4 @@
-"""Files that are read only if they are regular ones: a pipe or a device might never answer, or never end."""
+"""Reading regular files only: a pipe or a device might never answer, or never end."""
 
 import errno
 import os
@@ -7,14 +7,14 @@ from functools import partial
 from io import FileIO
 from os import PathLike
 
-# A pipe without a writer opens at once, and is refused then. Windows has neither flag.
+# With O_NONBLOCK a pipe without a writer opens at once, and is then refused. Windows has neither flag.
 _AT_ONCE, _NO_LINK = getattr(os, "O_NONBLOCK", 0), getattr(os, "O_NOFOLLOW", 0)
 
 
 def open_regular(path: str | PathLike[str], *, links: bool = True) -> FileIO:
-    """Open a regular file to read it. links: whether the path may be a link.
+    """Open a regular file to read it. links: whether the path may be a symbolic link.
 
-    Raises OSError: with EINVAL for what isn't a regular file, with EISDIR for a folder.
+    Raises OSError: with EINVAL for anything but a regular file, with EISDIR for a folder.
     """
     return FileIO(path, "rb", opener=partial(_opened, more=_AT_ONCE if links else _AT_ONCE | _NO_LINK))
 
@@ -31,7 +31,7 @@ def _opened(path: str, flags: int, more: int) -> int:
 def is_trusted(status: os.stat_result) -> bool:
     """Return whether only this user and the administrator can have written a file or folder, or can change it.
 
-    Windows keeps no such modes: True.
+    Always True on Windows, which has no such modes.
     """
     if not hasattr(os, "geteuid"):
         return True

@@ -8,10 +8,10 @@ from litecl.interpreter.errors import ModelError
 
 @enum.unique
 class OpResolverType(enum.Enum):
-    """The sets of kernels of TFLite's interpreter. litecl has one: that of the reference kernels, in numpy.
+    """The kernel sets of TFLite's interpreter. litecl has one: the reference kernels, in numpy.
 
     An interpreter computes the same with each. If litecl replaces another package (``install_as``), AUTO and
-    BUILTIN include a delegate, as in TFLite, and the others do not.
+    BUILTIN include a delegate, as in TFLite; the others do not.
     """
 
     AUTO = 0
@@ -21,9 +21,7 @@ class OpResolverType(enum.Enum):
 
 
 def resolver(given: Any) -> OpResolverType:
-    """Return the resolver that a caller asks for, by this enumeration or by TFLite's. Raises ModelError for
-    anything else.
-    """
+    """Return the requested resolver, of this enumeration or TFLite's. Raises ModelError for anything else."""
     named = OpResolverType.__members__.get(getattr(given, "name", ""))
     if named is None or not isinstance(given, enum.Enum):
         choices = ", ".join(OpResolverType.__members__)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 
 class TensorType(IntEnum):
-    """Element type of a tensor; ``dtype`` gives the numpy type that holds its elements when they are computed with."""
+    """Element type of a tensor; ``dtype`` is the numpy type that holds its elements in memory."""
 
     FLOAT32 = 0
     FLOAT16 = 1
@@ -35,12 +35,12 @@ class TensorType(IntEnum):
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        """The numpy type in memory: packed 4-bit and 2-bit integers are held one to a byte, strings as objects."""
+        """The numpy type in memory: packed 4-bit and 2-bit integers take a byte each, strings are objects."""
         return _DTYPES[self]
 
     @classmethod
     def of(cls, dtype: npt.DTypeLike) -> "TensorType":
-        """Return the tensor type that a numpy type is written as. Raises KeyError for a type that TFLite has not."""
+        """Return the tensor type of a numpy type. Raises KeyError if TFLite has none."""
         return _TYPES[np.dtype(dtype)]
 
 

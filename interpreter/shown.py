@@ -1,4 +1,4 @@
-"""An interpreter as Python and notebooks show it: its source, inputs and outputs, and what a delegate runs."""
+"""How Python and notebooks show an interpreter: its source, inputs and outputs, and a delegate's share."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -10,13 +10,13 @@ from litecl.interpreter.errors import brief
 from litecl.interpreter.html import block, paragraph, table
 from litecl.interpreter.visible import visible
 
-_MOST_TENSORS = 4  # of inputs or outputs in a line
+_MOST_TENSORS = 4  # per line, of inputs or outputs
 _MOST_NAME = 60
 Details = Sequence[Mapping[str, Any]]
 
 
 def source_name(arguments: Mapping[str, Any]) -> str:
-    """Return the name of a model's file, or what else the constructor was given."""
+    """Return the name of a model's file, or a description of another source."""
     given = arguments["model_path"] if arguments["model_path"] is not None else arguments["model_content"]
     if isinstance(given, str | os.PathLike):
         return visible(brief(PurePath(given).name, _MOST_NAME))
@@ -61,6 +61,6 @@ def _type(one: Mapping[str, Any]) -> str:
 
 
 def _shape(one: Mapping[str, Any]) -> str:
-    """Return the shape, with -1 for dimensions that are open."""
+    """Return the shape, with -1 for open dimensions."""
     signature = one["shape_signature"]
     return f"[{','.join(map(str, signature if len(signature) == len(one['shape']) else one['shape']))}]"

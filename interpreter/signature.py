@@ -1,4 +1,4 @@
-"""Running a model by the names of one of its signatures."""
+"""Running a model by the names in one of its signatures."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -32,10 +32,10 @@ class Runnable(Runs, Protocol):
     def resize_tensor_input(
         self, input_index: int, tensor_size: npt.ArrayLike, strict: bool = False, *, subgraph_index: int = 0
     ) -> None:
-        """See ``Interpreter``, as for the others."""
+        """See ``Interpreter``."""
 
     def _shape(self, tensor: int, subgraph: int) -> Shape:
-        """Return the shape that an input has, or is to have once the model is prepared."""
+        """Return an input's shape, current or once the model is prepared."""
 
     def allocate_tensors(self) -> None:
         """Prepare the model."""
@@ -49,22 +49,22 @@ class Runnable(Runs, Protocol):
         """Return the inputs that a run only copies."""
 
     def _give(self, tensor: int, value: npt.ArrayLike, subgraph: int) -> None:
-        """Set one of these to an array itself."""
+        """Set an input to the array itself if a run only copies it."""
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
         """Return an output."""
 
     def _count(self, moved: Moved) -> None:
-        """Count what a call has copied."""
+        """Add a call's copies to the report."""
 
     def _details(self, tensor: int, subgraph: int) -> TensorDetails:
         """Return TFLite's dictionary for a tensor."""
 
 
 class SignatureRunner:
-    """Callable: inputs by keyword, outputs in a dictionary. An input of another shape resizes the model.
+    """Callable: takes inputs by keyword, returns outputs in a dictionary. Inputs of another shape resize the model.
 
-    ``Interpreter.get_signature_runner`` makes one. Raises ModelError for a signature that the model does not have.
+    ``Interpreter.get_signature_runner`` makes one. Raises ModelError if the model has no such signature.
     """
 
     def __init__(self, interpreter: Runnable | None = None, signature_key: str | None = None) -> None:
@@ -73,7 +73,7 @@ class SignatureRunner:
             raise ModelError(f"SignatureRunner: expected an interpreter and the key of a signature, got no {missing}")
         self._interpreter = interpreter
         self._signature = _named(interpreter.model, signature_key)
-        # Under TFLite's names, because libraries read them.
+        # TFLite's names, which libraries read.
         self._signature_key = self._signature.key
         self._subgraph_index = self._signature.subgraph
         self._inputs = dict(sorted(self._signature.inputs.items()))
@@ -85,7 +85,7 @@ class SignatureRunner:
         """Run the signature. Raises ModelError for missing or unknown names and while another thread runs the
         interpreter, ShapeError for a wrong type or shape.
 
-        A ``DeviceTensor`` is read where it lies, and one whose name an output has too gets that output, in its place.
+        A ``DeviceTensor`` is read in place; if an output has the same name, the tensor gets that output.
         """
         interpreter, arrays = self._interpreter, self._arrays
         if interpreter._is_called or interpreter._busy:
@@ -119,14 +119,14 @@ class SignatureRunner:
     def run(
         self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor], outputs: Mapping[str, DeviceTensor] | None = None
     ) -> dict[str, Any]:
-        """Run the signature, and leave some outputs in tensors on the device; return all outputs by name.
+        """Run the signature, leave some outputs in tensors on the device, and return all outputs by name.
 
         outputs: tensors by name, of the outputs' shapes and types. One may be an input too, of any name: an output that
-        updates that input is written in its place, and costs nothing beyond what changes.
+        updates this input is written in place, and costs nothing beyond its changes.
 
-        If this raises, tensors hold what they held; a tensor that a device was writing over when it failed is lost, and
-        says so. Raises what a call raises, and ModelError for tensors that are closed, lost, in use by another run,
-        or on another device.
+        If this raises, tensors keep their values; one that a failing device was overwriting is lost, and says so.
+        Raises a call's errors, and ModelError for tensors that are closed, lost, in use by another run, or on another
+        device.
         """
         if self._interpreter._is_called or self._interpreter._busy:
             raise self._refusal()
@@ -147,7 +147,7 @@ class SignatureRunner:
         return self._results(Moved(again.given_bytes + read, written, within), outputs, passed)
 
     def _prepared(self, inputs: Mapping[str, Any], outputs: Mapping[str, DeviceTensor]) -> "_Again":
-        """Set inputs, and return what runs on these tensors now, and gives such inputs again."""
+        """Set inputs, and return the run on these tensors, ready to repeat with such inputs."""
         interpreter, subgraph, known = self._interpreter, self._subgraph_index, self._signature.inputs
         wanted = self._named(outputs)
         given_bytes = self._give(inputs)
@@ -161,9 +161,7 @@ class SignatureRunner:
         return _Again(interpreter, kept, outputs, memory if is_all else None, run, given_bytes)
 
     def device_tensor(self, name: str) -> DeviceTensor:
-        """Return a new tensor for an input or output, of zeros. Raises ModelError for one that it does not have or
-        whose shape is unknown.
-        """
+        """Return a new tensor of zeros for an input or output. Raises ModelError for an unknown name or shape."""
         tensors = {**self._signature.outputs, **self._signature.inputs}
         if name not in tensors:
             raise ModelError(f"signature {self._signature_key!r}: {name!r} is none of {sorted(tensors)}")
@@ -171,12 +169,12 @@ class SignatureRunner:
         return DeviceTensor(details["shape"].tolist(), object if details["dtype"] is np.bytes_ else details["dtype"])
 
     def device_tensors(self, *names: str) -> DeviceTensors:
-        """Return new tensors for some inputs and outputs; by default for those that have the name of both."""
+        """Return new tensors for some inputs and outputs; by default for names that are both."""
         both = sorted(self._signature.inputs.keys() & self._signature.outputs.keys())
         return DeviceTensors({name: self.device_tensor(name) for name in names or both})
 
     def _named(self, outputs: Mapping[str, DeviceTensor]) -> dict[int, DeviceTensor]:
-        """Return tensors for outputs by number. Raises ModelError for unknown names."""
+        """Return output tensors by number. Raises ModelError for unknown names."""
         known = self._signature.outputs
         if not known.keys() >= outputs.keys():
             raise ModelError(
@@ -191,7 +189,7 @@ class SignatureRunner:
         return found
 
     def _give(self, inputs: Mapping[str, npt.ArrayLike | DeviceTensor]) -> int:
-        """Prepare the model for the shapes of inputs, and set those that are arrays; return the bytes copied."""
+        """Prepare the model for the inputs' shapes, set those that are arrays, and return the bytes copied."""
         signature, interpreter = self._signature, self._interpreter
         if inputs.keys() != signature.inputs.keys():
             raise ModelError(
@@ -199,11 +197,11 @@ class SignatureRunner:
             )
         for name, value in inputs.items():
             tensor, shape = signature.inputs[name], _shape(name, value)
-            if shape != interpreter._shape(tensor, signature.subgraph):  # or else it would be checked at length
+            if shape != interpreter._shape(tensor, signature.subgraph):  # skips resize's costly checks
                 strict = isinstance(value, DeviceTensor)
                 interpreter.resize_tensor_input(tensor, shape, strict, subgraph_index=signature.subgraph)
         interpreter.allocate_tensors()
-        # The first subgraph is what invoke() runs too, on the inputs of this call, whatever has become of the arrays.
+        # invoke() runs the first subgraph too, on this call's inputs: they are copied, since callers may change arrays.
         copied = interpreter._copied_inputs(signature.subgraph) if signature.subgraph else ()
         given_bytes = 0
         for name, value in inputs.items():
@@ -222,10 +220,7 @@ class SignatureRunner:
         kept: Mapping[str, DeviceTensor] = _NONE,
         passed: Mapping[int, Array] = _NONE,
     ) -> dict[str, Any]:
-        """Return copies of the outputs, and tensors themselves, once what was copied is counted.
-
-        passed: copies that there are.
-        """
+        """Count copies, and return the outputs by name. kept: tensors to return. passed: existing copies."""
         interpreter, subgraph = self._interpreter, self._subgraph_index
         found: dict[str, Any] = {}
         for name, tensor in self._outputs:
@@ -236,23 +231,23 @@ class SignatureRunner:
         return found
 
     def get_input_details(self) -> dict[str, TensorDetails]:
-        """TFLite's dictionary for every input, by name."""
+        """Return TFLite's dictionary for every input, by name."""
         return {name: self._interpreter._details(t, self._subgraph_index) for name, t in self._inputs.items()}
 
     def get_output_details(self) -> dict[str, TensorDetails]:
-        """TFLite's dictionary for every output, by name."""
+        """Return TFLite's dictionary for every output, by name."""
         return {name: self._interpreter._details(t, self._subgraph_index) for name, t in self._outputs}
 
 
 class _Arrays:
-    """Where a model that stays prepared takes a signature's arrays from, and leaves its results.
+    """Where a prepared model reads a signature's arrays, and leaves its results.
 
-    given_bytes: of the arrays that are copied. Strings, and types that callers see as others, take the long way.
+    given_bytes: the size of copied arrays. Strings, and types that callers see differently, take the slow path.
     """
 
     @classmethod
     def of(cls, interpreter: Runnable, signature: Signature) -> "_Arrays | None":
-        """Return the places of a signature, None if there is more to do than to copy."""
+        """Return the places of a signature, None if copying alone is not enough."""
         subgraph, inputs, outputs = signature.subgraph, signature.inputs, signature.outputs
         specs = [interpreter._spec(t, subgraph) for t in (*inputs.values(), *outputs.values())]
         ends_where_it_begins = not {*inputs.values()}.isdisjoint(outputs.values())
@@ -266,7 +261,7 @@ class _Arrays:
         self._inputs, self._outputs = interpreter._inputs[self._subgraph], sorted(signature.outputs.items())
         shared = interpreter._shared.get(self._subgraph, {})
         copied = interpreter._copied_inputs(self._subgraph) if self._subgraph else ()
-        # Of each: shape and type; memory that it is copied to, or else whether it is an input itself, or a copy of it.
+        # Per input: shape, type, memory to copy it to if any, tensor, and whether to use the array itself.
         self._places = dict[str, tuple[Shape, np.dtype[Any], Array | None, int, bool]]()
         self.given_bytes = 0
         for name, tensor in signature.inputs.items():
@@ -278,13 +273,13 @@ class _Arrays:
 
     @property
     def lasts(self) -> bool:
-        """Return whether the model has not been prepared anew, so that places are where they were."""
+        """Return whether the places are still valid: the model was not prepared anew."""
         interpreter = self._interpreter
         is_same = interpreter._executor is self._executor and interpreter._inputs is self._all_inputs
         return is_same and not interpreter._preliminary
 
     def give(self, inputs: Mapping[str, Any]) -> bool:
-        """Set inputs, and return whether that was all there is to do; if not, none is set, or all are to be again."""
+        """Set inputs; return False if that is not enough, and all must be set again."""
         places = self._places
         if len(inputs) != len(places) or not self.lasts:
             return False
@@ -304,7 +299,7 @@ class _Arrays:
         return True
 
     def results(self) -> dict[str, Any] | None:
-        """Return copies of the outputs, None if they are elsewhere; what was copied is counted."""
+        """Return copies of the outputs and count them; None if the outputs are elsewhere."""
         interpreter, found, returned = self._interpreter, dict[str, Any](), 0
         values = interpreter._values.get(self._subgraph, _NONE)
         try:
@@ -320,9 +315,9 @@ class _Arrays:
 
 
 class _Again:
-    """A run on the same tensors, and its arguments: arrays are copied to where the model reads them.
+    """A run on the same tensors, and its arguments: arrays are copied to the memory that the model reads.
 
-    memory: that, by name; None where there is more to do. given_bytes: of the arrays.
+    memory: that memory, by name; None if copying is not enough. given_bytes: the size of the arrays.
     """
 
     def __init__(
@@ -341,7 +336,7 @@ class _Again:
         self.run, self.given_bytes = run, given_bytes
 
     def gives(self, inputs: Mapping[str, Any], outputs: Mapping[str, DeviceTensor]) -> bool:
-        """Set inputs again, and return whether that was all there is to do."""
+        """Set inputs again; return False if that is not enough."""
         interpreter, memory = self._interpreter, self._memory
         if memory is None or interpreter._executor is not self._executor or interpreter._preliminary:
             return False
@@ -359,7 +354,7 @@ class _Again:
 
 
 def _shape(name: str, value: npt.ArrayLike | DeviceTensor) -> Shape:
-    """Return the shape of an input. Raises ShapeError for a list that has none."""
+    """Return the shape of an input. Raises ShapeError for a ragged list."""
     try:
         return value.shape if isinstance(value, np.ndarray | DeviceTensor) else np.shape(value)
     except ValueError as error:

@@ -39,7 +39,7 @@ class Quantization:
 
 @dataclass(frozen=True, eq=False)
 class DimensionMetadata:
-    """Storage of one traversed dimension of a sparse tensor: dense (``size``) or sparse (segments and indices)."""
+    """Storage of one traversed dimension of a sparse tensor: dense (``dense_size``) or sparse (segments, indices)."""
 
     dense_size: int = 0
     segments: Array | None = None
@@ -48,7 +48,7 @@ class DimensionMetadata:
 
 @dataclass(frozen=True, eq=False)
 class Sparsity:
-    """The layout of a sparse constant: TACO's traversal order, the blocked dimensions, one entry a level."""
+    """The layout of a sparse constant: TACO's traversal order, the blocked dimensions, and one entry per level."""
 
     traversal_order: tuple[int, ...]
     block_map: tuple[int, ...]
@@ -59,7 +59,7 @@ class Sparsity:
 class TensorSpec:
     """The properties of a tensor before it is computed.
 
-    ``shape`` is None when it is known only once the operator has run. ``data`` is the value of a constant, an array of
+    ``shape`` is None if only running the operator determines it. ``data`` is the value of a constant, an array of
     ``shape`` and ``type.dtype`` (for a sparse constant, the flat stored values).
     ``shape_signature`` is the declared shape with -1 for every dimension that a caller may resize.
     """
@@ -80,7 +80,7 @@ class TensorSpec:
 
     @property
     def static_shape(self) -> Shape:
-        """The shape, if the caller has made sure that it is known."""
+        """The shape; the caller ensures that it is known."""
         assert self.shape is not None, f"shape of {self.name!r} is not known before run time"
         return self.shape
 

@@ -1,4 +1,4 @@
-"""Arrays in files: those that users give, and numpy's ``.npz`` with the type of each."""
+"""Arrays in files: users' own, and tensors in numpy's ``.npz`` with the type of each."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,15 +15,15 @@ from litecl.interpreter.regular_files import open_regular
 from litecl.interpreter.whole_files import whole_file
 
 _VERSION = 1
-_HEAD = "tensors"  # the member that says what the others are
+_HEAD = "tensors"  # the member that describes the others
 
 
 @contextmanager
 def opened(path: str | PathLike[str], expected: str, **options: Any) -> Iterator[Any]:
     """Open a user's .npy or .npz file: an array, or an archive whose members are read within.
 
-    expected: the kind of file, for an error. options: of ``numpy.load``. Raises ModelError for a file of another kind,
-    a damaged one, or one of Python objects; OSError where it cannot be read.
+    expected: the kind of file, for errors. options: for ``numpy.load``. Raises ModelError for another kind of file, a
+    damaged one, or one with Python objects; OSError if it cannot be read.
     """
     import zlib  # few processes read any
     from zipfile import BadZipFile
@@ -35,7 +35,7 @@ def opened(path: str | PathLike[str], expected: str, **options: Any) -> Iterator
     except ModelError:
         raise
     except (ValueError, EOFError, BadZipFile, zlib.error) as error:
-        why = "" if "pickle" in str(error) else f": {brief(str(error))}"  # numpy recommends to load it unsafely
+        why = "" if "pickle" in str(error) else f": {brief(str(error))}"  # numpy suggests loading it unsafely
         raise ModelError(f"{fspath(path)}: not {expected}{why}") from error
 
 
@@ -51,7 +51,7 @@ def write(path: str | PathLike[str], arrays: Mapping[str, Array]) -> None:
 
 
 def read(path: str | PathLike[str]) -> dict[str, Array]:
-    """Return what was written. Raises ModelError for a file that is none, or is damaged, and FileNotFoundError."""
+    """Read a file of ``write``. Raises ModelError for another kind or a damaged file, and FileNotFoundError."""
     from zipfile import BadZipFile  # few processes read any
 
     try:

@@ -1,8 +1,8 @@
-"""Text from files as it may be shown: what controls a terminal, or hides or reorders text, is written out."""
+"""Text from files, safe to show: characters that control a terminal, or hide or reorder text, are escaped."""
 
 import re
 
-# C0, DEL and C1; marks that show nothing; separators of lines; overrides of direction; tags; lone surrogates.
+# C0, DEL and C1; invisible marks; line separators; direction overrides; tags; lone surrogates.
 _CONTROLS = (
     r"\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     r"\U000e0000-\U000e007f\ud800-\udfff"
@@ -12,12 +12,12 @@ _IN_LINES = re.compile(rf"(?![\n\t])[{_CONTROLS}]")
 
 
 def visible(text: str) -> str:
-    """Return a text in one line, such as a name, with control characters as Python writes them: ``\\x1b``."""
+    """Return a one-line text such as a name, with control characters as Python escapes them: ``\\x1b``."""
     return _IN_A_LINE.sub(_escaped, text)
 
 
 def visible_lines(text: str) -> str:
-    """Return a text that may have several lines and tabs; see ``visible``."""
+    """Return a text that keeps line breaks and tabs; see ``visible``."""
     return _IN_LINES.sub(_escaped, text)
 
 

@@ -1,4 +1,4 @@
-"""Files that are written in one step: whoever opens one finds it as it was, or as it is to be."""
+"""Files written in one step: readers see the old content or the new, never a part."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import IO
 
-ENDING = ".tmp"  # of a file that is not whole yet
+ENDING = ".tmp"  # of an incomplete file
 TEMPORARY = re.compile(rf"litecl-[0-9a-f]{{16}}\{ENDING}")  # its name
 _PRIVATE = 0o600
 BY_HANDLE = {os.open, os.unlink, os.rename} <= os.supports_dir_fd and os.scandir in os.supports_fd  # not on Windows
@@ -18,13 +18,13 @@ BY_HANDLE = {os.open, os.unlink, os.rename} <= os.supports_dir_fd and os.scandir
 
 @contextmanager
 def whole_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
-    """Open a new file, which takes the path's place at the end; if anything is raised before, the path stays as it was.
+    """Open a new file, which replaces the path at the end; if anything raises before, the path does not change.
 
-    A link stays a link, and an earlier file's owner and mode stay where the system permits it. What isn't a regular
+    A link stays a link, and an earlier file's owner and mode stay where the system permits it. Anything but a regular
     file, such as a pipe or /dev/stdout, is written directly. private: only this user may read the file, whatever the
     umask; a link is replaced, and the folder must not be one, nor become one meanwhile.
 
-    Raises OSError. A process that is killed leaves the new file, beside the path.
+    Raises OSError. A killed process leaves the new file beside the path.
     """
     with _named(path), _private_file(path) if private else _usual_file(path) as file:
         yield file
@@ -32,7 +32,7 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Name the path in errors of the new file, whose own name tells nobody anything."""
+    """Name the path in errors of the new file, whose own name means nothing to users."""
     try:
         yield
     except OSError as error:
@@ -43,7 +43,7 @@ def _named(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _usual_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file with the usual mode, or that of the earlier one."""
+    """Open a file with the usual mode, or the earlier file's."""
     before = _status(path)
     if before is not None and not stat.S_ISREG(before.st_mode):
         with path.open("wb") as file:
@@ -51,11 +51,11 @@ def _usual_file(path: Path) -> Iterator[IO[bytes]]:
         return
     place = Path(os.path.realpath(path))
     temporary = _temporary(place)
-    try:  # before there is a file: Ctrl-C may come at any time
+    try:  # begins before the file exists: Ctrl-C may come at any time
         with temporary.open("xb") as file:
             if before is not None:
                 _take_after(file, before)
-            yield file  # Windows removes and replaces no file that is open
+            yield file  # Windows neither removes nor replaces an open file
         temporary.replace(place)
     finally:
         surely(partial(temporary.unlink, missing_ok=True))
@@ -63,12 +63,12 @@ def _usual_file(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _private_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a private file by a handle of its folder, where the system has such."""
+    """Open a private file through a handle of its folder, if the system has these."""
     folder, temporary = None, _temporary(path)
     if BY_HANDLE:
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         path, temporary = Path(path.name), Path(temporary.name)
-    try:  # before there is a file: Ctrl-C may come at any time
+    try:  # begins before the file exists: Ctrl-C may come at any time
         with open(temporary, "xb", opener=partial(_opened, folder=folder)) as file:
             if hasattr(os, "fchmod"):
                 os.fchmod(file.fileno(), _PRIVATE)
@@ -94,18 +94,18 @@ def _remove(path: Path, folder: int | None) -> None:
 
 
 def put(path: str | PathLike[str], *content: bytes | memoryview, private: bool = False) -> None:
-    """Write a file as a whole, one part after another; see ``whole_file``. Raises OSError."""
+    """Write a file in one step, from parts in order; see ``whole_file``. Raises OSError."""
     with whole_file(Path(path), private=private) as file:
         file.writelines(content)
 
 
 def put_text(path: str | PathLike[str], text: str) -> None:
-    """Write a text as a whole, in UTF-8; see ``whole_file``. Raises OSError."""
+    """Write a text in one step, in UTF-8; see ``whole_file``. Raises OSError."""
     put(path, text.encode())
 
 
 def surely(remove: Callable[[], object]) -> None:
-    """Remove something that may be gone already, also if Ctrl-C comes meanwhile."""
+    """Remove something that may already be gone, even if Ctrl-C comes meanwhile."""
     try:
         remove()
     except KeyboardInterrupt:
@@ -114,14 +114,14 @@ def surely(remove: Callable[[], object]) -> None:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """Return the status of what a path leads to; None where there is nothing."""
+    """Return the status of a path, links followed; None if nothing is there."""
     with suppress(FileNotFoundError):
         return path.stat()
     return None
 
 
 def _take_after(file: IO[bytes], before: os.stat_result) -> None:
-    """Give a file the owner, if the system permits it, and the mode of the one that it is to replace."""
+    """Give a file the owner and mode of the one that it replaces, if the system permits it."""
     if hasattr(os, "fchown"):
         with suppress(OSError):
             os.fchown(file.fileno(), before.st_uid, before.st_gid)

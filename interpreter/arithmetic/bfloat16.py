@@ -1,4 +1,4 @@
-"""BFLOAT16: the upper half of a float32. Arrays hold the bits as uint16; arithmetic is that of float32."""
+"""BFLOAT16: the upper half of a float32. Arrays hold the bits as uint16; kernels compute in float32."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,12 +12,12 @@ _NAN = 0x7FC0
 
 
 def widen(x: Array) -> Array:
-    """float32 of the same values."""
+    """Return the same values as float32."""
     return (x.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def narrow(x: Array) -> Array:
-    """Return the nearest values, ties to even."""
+    """Return the nearest BFLOAT16 values, ties to even."""
     wide = np.ascontiguousarray(x, np.float32).reshape(x.shape)
     bits = wide.view(np.uint32).astype(np.uint64)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
@@ -25,7 +25,7 @@ def narrow(x: Array) -> Array:
 
 
 def bind(run: Callable[..., list[Array]], inputs: Sequence[TensorSpec], output: TensorSpec) -> Run | None:
-    """Return a kernel of float32 for inputs that are BFLOAT16; None where the first one is of another type."""
+    """Wrap a float32 kernel for BFLOAT16 inputs; return None if the first one is of another type."""
     if inputs[0].type != TensorType.BFLOAT16:
         return None
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Specs
 
-# Whole numbers up to these are exact.
+# The largest whole number up to which a float32 is exact, and the most blocks of a product in float32.
 _SINGLE, _MOST_BLOCKS = 2.0**24, 4
 
 _T = TypeVar("_T")
@@ -22,25 +22,25 @@ def float_type(largest: float) -> np.dtype[Any]:
 
 
 def row(values: npt.ArrayLike) -> Array:
-    """One value for all of [n, outputs], or one for every output, shaped so that numpy combines it soonest."""
+    """Return one value for all of [n, outputs], or one per output, in the shape that numpy combines soonest."""
     array = np.asarray(values, np.float64)
     return array.reshape(() if array.size == 1 else (1, -1))
 
 
 def reach(dtype: np.dtype[Any], zero_point: int = 0) -> int:
-    """Return the largest magnitude of an integer of a type less a zero point."""
+    """Return the largest magnitude of a type's integers minus a zero point."""
     limits = np.iinfo(dtype)
     return max(abs(int(limits.min) - zero_point), abs(int(limits.max) - zero_point))
 
 
 Product = Callable[[Array], Array]
-"""From rows [n, depth] of any type to ``rows @ matrix`` [n, outputs]: whole numbers in a floating-point type."""
+"""Maps rows [n, depth] of any type to ``rows @ matrix`` [n, outputs]: whole numbers in a floating-point type."""
 
 
 def product(matrix: Array, largest: int) -> Product:
     """Return the product with ``matrix`` [depth, outputs] for rows whose elements are at most ``largest`` in magnitude.
 
-    It adds up blocks of the depth whose sums are exact in one type.
+    It adds up a few blocks of the depth that are exact in float32, or else computes in float64.
     """
     bounds = largest * np.abs(matrix.astype(np.float64))
     count = ceil(bounds.sum(axis=0).max(initial=1.0) / _SINGLE)
@@ -63,17 +63,17 @@ def product(matrix: Array, largest: int) -> Product:
 
 def _dot(matrix: Array) -> Product:
     dtype = matrix.dtype
-    return lambda rows: rows.astype(dtype, copy=False).dot(matrix)  # ``dot`` starts sooner than ``@``
+    return lambda rows: rows.astype(dtype, copy=False).dot(matrix)  # ``dot`` has less overhead than ``@``
 
 
 def matmul(x: Array, y: Array, largest: float) -> Array:
-    """``x @ y`` for integers whose products are at most ``largest`` in magnitude."""
+    """Return ``x @ y`` for integers whose products are at most ``largest`` in magnitude."""
     dtype = float_type(largest * x.shape[-1])
     return np.asarray(np.matmul(x.astype(dtype), y.astype(dtype)))
 
 
 def once(specs: Specs, make: Callable[..., _T]) -> Callable[..., _T]:
-    """``make``, which prepares operands for a kernel; called here and never again where all of them are constant."""
+    """Wrap ``make``, which prepares operands for a kernel: it runs here, only once, if all of them are constant."""
     if any(spec is not None and spec.data is None for spec in specs):
         return make
     ready = make(*(None if spec is None else spec.data for spec in specs))

@@ -58,7 +58,7 @@ def _up_to_16(data: bytes) -> int:
 
 
 def _of_32(data: bytes, mul: int) -> tuple[int, int, int]:
-    """Return the hash of the first and the last 16 bytes, and two intermediate results of it."""
+    """Return the hash of the first and the last 16 bytes, and two of its intermediate results."""
     first = _K1 if len(data) <= 32 else _K2
     a, b = _word(data, 0) * first & _MASK, _word(data, 8)
     c, d = _word(data, -8) * mul & _MASK, _word(data, -16) * _K2 & _MASK
@@ -83,7 +83,7 @@ def _weak(data: bytes, at: int, a: int, b: int) -> Pair:
 
 
 def _longer(data: bytes) -> int:
-    """56 bytes of state, and a block of 64 bytes at a time."""
+    """Return the hash of more than 64 bytes, by 56 bytes of state and blocks of 64 bytes."""
     x, y = 81 * _K2 + _word(data, 0), 81 * _K1 + 113
     z = _fold(y * _K2 + 113) * _K2
     v: Pair = (0, 0)

@@ -1,4 +1,4 @@
-"""Elementary functions in fixed point, bit for bit as TFLite computes them (kernels/internal/common.h).
+"""Elementary functions in fixed point, bit for bit as in TFLite (kernels/internal/common.h).
 
 A number with ``m`` integer bits is an int32 ``raw`` that represents ``raw * 2**(m - 31)``. Arrays are int64, so that
 sums may be formed before they wrap.
@@ -17,24 +17,24 @@ _LOG_2, _SQRT_HALF, _SQRT_SQRT_HALF = 1488522236, 1518500250, 1805811301
 
 
 def rescale(x: Array, integer_bits: int, to: int) -> Array:
-    """``x`` with ``to`` integer bits instead of ``integer_bits``: rounded, or saturated."""
+    """Return ``x`` with ``to`` integer bits instead of ``integer_bits``: rounded, or saturated."""
     return saturating_multiply_by_pot(x, integer_bits - to)
 
 
 def leading_zeros(x: Array) -> Array:
-    """Zero bits before the first one of non-negative int32; 32 for zero."""
+    """Count the zero bits before the first one of non-negative int32; 32 for zero."""
     return 32 - np.frexp(x.astype(np.float64))[1]
 
 
 def reciprocal(x: Array, integer_bits: int) -> tuple[Array, Array]:
-    """``1 / x`` as a number without integer bits and the bits that ``x`` has over one."""
-    headroom = leading_zeros(x)  # negative where x has more than 32 bits, whose lowest do not count then
+    """Return ``1 / x`` as a number without integer bits, and the bits that ``x`` has over one."""
+    headroom = leading_zeros(x)  # negative where x has more than 32 bits, whose lowest are dropped
     fraction = ((x << np.maximum(headroom, 0)) >> np.maximum(-headroom, 0)) - (1 << 31)
     return one_over_one_plus(fraction), integer_bits - headroom
 
 
 def inverse_sqrt(x: Array) -> tuple[Array, Array]:
-    """``1 / sqrt(x)`` of positive integers, as a multiplier and a shift to the right."""
+    """Return ``1 / sqrt(x)`` of positive integers, as a multiplier and a shift to the right."""
     big = np.maximum(x, 2)
     shift = np.full_like(big, 11)
     pairs = (leading_zeros(big) - 1) // 2 - 1
@@ -47,7 +47,7 @@ def inverse_sqrt(x: Array) -> tuple[Array, Array]:
 
 
 def _newton_inverse_sqrt(x: Array) -> Array:
-    """Five steps from one, with three integer bits."""
+    """Take five Newton steps from one, with three integer bits."""
     half = rounding_divide_by_pot(x, 1)
     three_halves = (1 << 28) + (1 << 27)
     y = np.full_like(x, 1 << 28)
@@ -58,7 +58,7 @@ def _newton_inverse_sqrt(x: Array) -> Array:
 
 
 def log_of_one_or_more(x: Array, integer_bits: int, to: int) -> Array:
-    """``log(x)`` of ``x >= 1`` with ``to`` integer bits (log_x_for_x_greater_than_or_equal_to_1)."""
+    """Return ``log(x)`` of ``x >= 1`` with ``to`` integer bits (log_x_for_x_greater_than_or_equal_to_1)."""
     wide = to + 1
     quarter = rescale(np.array(1 << 29), 0, wide)
     headroom = leading_zeros(x)
@@ -88,13 +88,13 @@ def _log_of_fraction(r: Array, wide: int) -> Array:
 
 
 def _times_power_of_two(x: Array, exponent: Array | int) -> Array:
-    """``x * 2**exponent``, saturated at both ends as SaturatingRoundingMultiplyByPOTParam does."""
+    """Return ``x * 2**exponent``, saturated at both ends as in SaturatingRoundingMultiplyByPOTParam."""
     threshold = (np.int64(1) << (31 - np.asarray(exponent, np.int64))) - 1
     shifted = np.asarray(x) << exponent
     return np.where(x > threshold, _HIGH, np.where(x < -threshold, _LOW, shifted))
 
 
-# TFLite's table of the logistic function, which was rounded up in these places (common.cc: sigmoid_table_uint16).
+# Where TFLite's table of the logistic function is rounded up (common.cc: sigmoid_table_uint16).
 _ROUNDED_UP = (
     4,
     8,
@@ -165,5 +165,5 @@ def tanh16(x: Array) -> Array:
 
 
 def bit_length(x: Array) -> Array:
-    """Bits of non-negative integers below 2**53, from the first that is set; 0 for zero."""
+    """Count the bits of non-negative integers below 2**53, from the first that is set; 0 for zero."""
     return np.frexp(x.astype(np.float64))[1]

@@ -22,7 +22,7 @@ _EXP_POWERS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 2
 
 
 def exp_on_negative_values(x: Array, integer: int, bits: int = 32) -> Array:
-    """``exp(x)`` for ``x <= 0``."""
+    """Return ``exp(x)`` for ``x <= 0``."""
     fractional = bits - 1 - integer
     quarter = 1 << (fractional - 2)
     part = (x & (quarter - 1)) - quarter
@@ -39,26 +39,26 @@ def exp_on_negative_values(x: Array, integer: int, bits: int = 32) -> Array:
 
 
 def logistic(x: Array, integer: int, bits: int = 32) -> Array:
-    """``1 / (1 + exp(-x))``."""
+    """Return ``1 / (1 + exp(-x))``."""
     magnitude = _wrap(np.where(x > 0, x, -x), bits)
     positive = one_over_one_plus(exp_on_negative_values(_wrap(-magnitude, bits), integer, bits), bits)
     return np.where(x == 0, 1 << (bits - 2), np.where(x > 0, positive, _one(bits) - positive))
 
 
 def tanh(x: Array, integer: int, bits: int = 32) -> Array:
-    """``tanh(x)``."""
+    """Return ``tanh(x)``."""
     negative = _wrap(np.where(x < 0, x, -x), bits)
     result = _one_minus_over_one_plus(exp_on_negative_values(negative, integer + 1, bits), bits)
     return np.where(x == 0, 0, np.where(x < 0, -result, result))
 
 
 def one_over_one_plus(x: Array, bits: int = 32) -> Array:
-    """``1 / (1 + x)`` for ``x`` of [0, 1), which has no integer bits."""
+    """Return ``1 / (1 + x)`` for ``x`` of [0, 1), which has no integer bits."""
     return saturating_multiply_by_pot(_newton(x, bits), 1, bits)
 
 
 def inverse_sqrt(x: Array) -> Multiplier:
-    """``1 / sqrt(x)`` of whole numbers, as multipliers (GetInvSqrtQuantizedMultiplierExp of TFLite's common.h)."""
+    """Return ``1 / sqrt(x)`` of integers as multipliers (GetInvSqrtQuantizedMultiplierExp of TFLite's common.h)."""
     bits = np.frexp(x.astype(np.float64))[1].astype(np.int64)
     down = np.maximum(bits - 28, 0) // 2
     x = x >> (2 * down)
@@ -77,7 +77,7 @@ def inverse_sqrt(x: Array) -> Multiplier:
 
 @cache
 def table(function: Callable[[Array, int, int], Array], integer: int) -> Array:
-    """``logistic`` or ``tanh`` of every 16-bit raw value, by the value modulo 2**16."""
+    """Return ``logistic`` or ``tanh`` of every 16-bit raw value, by the value modulo 2**16."""
     raw = np.arange(1 << 16).astype(np.int16).astype(np.int64)
     return function(raw, integer, 16)
 
@@ -87,7 +87,7 @@ def _times(a: Array, b: Array | int) -> Array:
 
 
 def _exp_of_last_quarter(x: Array, bits: int) -> Array:
-    """``exp(x)`` for ``x`` of [-1/4, 0), by its Taylor series around -1/8."""
+    """Return ``exp(x)`` for ``x`` of [-1/4, 0), by its Taylor series around -1/8."""
 
     def times(a: Array, b: Array | int) -> Array:
         return saturating_rounding_doubling_high_mul(a, b, bits)
@@ -103,7 +103,7 @@ def _exp_of_last_quarter(x: Array, bits: int) -> Array:
 
 
 def _newton(x: Array, bits: int) -> Array:
-    """``2 / (1 + x)`` with two integer bits, by three steps of Newton's and Raphson's method.
+    """Return ``2 / (1 + x)`` with two integer bits, by three Newton-Raphson steps.
 
     The starting value is so close that nothing saturates.
     """
@@ -135,5 +135,5 @@ def _one(bits: int) -> int:
 
 
 def _wrap(x: Array, bits: int) -> Array:
-    """Keep the lowest value, whose negative does not exist, as it is."""
+    """Wrap the negated lowest value back to itself."""
     return np.where(x == 1 << (bits - 1), -x, x)

@@ -1,4 +1,4 @@
-"""FLOAT16 as tensors are stored: what is computed of them is computed in float32, and rounded once."""
+"""Kernels on FLOAT16 tensors: they compute in float32 and round once."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from litecl.interpreter.schema import TensorType
 
 
 def in_floats(run: Run, outputs: Sequence[TensorSpec]) -> Run:
-    """Return a kernel of float32 as one whose inputs may be FLOAT16; its results become of the types of ``outputs``."""
+    """Wrap a float32 kernel whose inputs may be FLOAT16; its results get the types of ``outputs``."""
 
     def kernel(options: object, inputs: Inputs) -> list[Array]:
         wide = [None if x is None else x.astype(np.float32) if x.dtype == np.float16 else x for x in inputs]
-        with np.errstate(over="ignore"):  # what is beyond the largest half is infinite
+        with np.errstate(over="ignore"):  # values beyond the largest half become infinite
             return [result.astype(spec.dtype) for result, spec in zip(run(options, wide), outputs, strict=True)]
 
     return kernel

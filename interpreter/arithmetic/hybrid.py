@@ -1,4 +1,4 @@
-"""Dynamic-range quantization: float inputs are quantized row by row, multiplied with integer weights and scaled back.
+"""Dynamic-range quantization: float inputs are quantized row by row, multiplied by integer weights and scaled back.
 
 The formulas are TFLite's (portable_tensor_utils.cc: SymmetricQuantizeFloats, AsymmetricQuantizeFloats).
 """
@@ -18,7 +18,7 @@ from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import Bind, Inputs, Run, Specs
 from litecl.interpreter.schema import TensorType
 
-# The largest magnitude of an 8-bit integer less its zero point.
+# The largest magnitude of an 8-bit integer minus its zero point.
 _REACH = 255
 
 INTEGERS = (TensorType.INT8, TensorType.UINT8, TensorType.INT4, TensorType.INT2)
@@ -27,7 +27,7 @@ WEIGHTS = (TensorType.FLOAT32, *INTEGERS)
 
 
 class RowKind(IntEnum):
-    """How rows are quantized; the first two are a file's ``asymmetric_quantize_inputs``.
+    """How rows are quantized; the first two are the values of a file's ``asymmetric_quantize_inputs``.
 
     ASYMMETRIC is LiteRT's; NEAREST is XNNPACK's: asymmetric too, in floats, halves rounded to even.
     """
@@ -38,16 +38,17 @@ class RowKind(IntEnum):
 
 
 _LOW, _HIGH = -128, 127
-# Steps from zero to the largest integer of symmetric rows, and a length that is safe to divide by and into.
+# Steps from zero to the largest integer of symmetric rows, and a length that is safe as divisor and dividend.
 _STEPS = np.asarray(_HIGH, np.float32)
 _SHORTEST = _STEPS * np.finfo(np.float32).tiny
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Integer weights as prepared: their scales, one or one a row, and the product with them.
+    """Prepared integer weights.
 
-    ``product`` makes, of weights [outputs, depth], what multiplies rows [n, depth]; once where they are constant.
+    scales: one, or one per row. product: makes a product with rows [n, depth] from weights [outputs, depth], only once
+    if these are constant.
     """
 
     scales: Array
@@ -55,21 +56,21 @@ class Prepared:
 
 
 Scales = Mapping[int, Prepared]
-"""The integer operands by position."""
+"""Prepared integer operands by position."""
 
 NO_SCALES: Scales = {}
 
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Weights [outputs, depth] that rows are multiplied with, float or integer; those of rank 1 are a diagonal."""
+    """Weights [outputs, depth] that multiply rows, float or integer; weights of rank 1 are a diagonal."""
 
     values: Array
     prepared: Prepared | None = None
     rows: int = RowKind.SYMMETRIC
 
     def __call__(self, x: Array) -> Array:
-        """``x @ values.T`` for ``x`` [..., depth]."""
+        """Return ``x @ values.T`` for ``x`` [..., depth]."""
         if self.values.ndim == 1:
             diagonal = self.values if self.prepared is None else dequantize(self.values, self.prepared.scales)
             return np.asarray(x * diagonal)
@@ -85,14 +86,14 @@ def applies(x: TensorSpec, weights: TensorSpec) -> bool:
 
 
 def scales_of(weights: TensorSpec) -> Array:
-    """Return the scales of integer weights, [1] or one a channel."""
+    """Return the scales of integer weights, [1] or one per channel."""
     if weights.quantization is None or not weights.quantization.scale.size:
         raise UnsupportedOp(f"expected quantized weights, got {weights.type.name} without scales")
     return np.asarray(weights.quantization.scale, np.float32).reshape(-1)
 
 
 def prepared(weights: TensorSpec) -> Prepared:
-    """Return what is known of integer weights at preparation."""
+    """Prepare integer weights: their scales, and the product with them."""
     matrix = weights.shape is not None and len(weights.shape) == 2
     return Prepared(scales_of(weights), exact.once([weights], transposed) if matrix else transposed)
 
@@ -118,7 +119,7 @@ def bind(run: Callable[[Any, Inputs, Scales], list[Array]]) -> Bind:
 
 
 def matmul(x: Array, weights: Array, prepared: Prepared, rows: int) -> Array:
-    """``x @ weights.T`` through 8-bit rows of ``x``."""
+    """Return ``x @ weights.T`` through 8-bit rows of ``x``."""
     bytes_, scale = quantize(x, rows)
     sums = prepared.product(weights)(bytes_).astype(np.float32, copy=False)
     result: Array = sums * (scale * prepared.scales)
@@ -126,7 +127,7 @@ def matmul(x: Array, weights: Array, prepared: Prepared, rows: int) -> Array:
 
 
 def blockwise_matmul(x: Array, weights: Array, quantization: Quantization, rows: int) -> Array:
-    """``x @ weights.T`` for weights whose rows have a scale for every block of their elements."""
+    """Return ``x @ weights.T`` for weights with a scale for every block of a row's elements."""
     bytes_, scale = quantize(x, rows)
     blocks = (-1, x.shape[1] // quantization.block_size, quantization.block_size)
     scales = quantization.scale.reshape(len(weights), -1).astype(np.float32)
@@ -137,10 +138,10 @@ def blockwise_matmul(x: Array, weights: Array, quantization: Quantization, rows:
 
 
 def quantize(x: Array, rows: int, leading: int = 1) -> tuple[Array, Array]:
-    """8-bit integers less their zero point, and a scale, for every ``x[i]``: ``x = scale * integers``.
+    """Return 8-bit integers minus their zero point, and a scale, for every ``x[i]``: ``x = scale * integers``.
 
-    rows: a ``RowKind``. leading: the number of dimensions that count what is quantized by itself. The integers come as
-    float32.
+    rows: a ``RowKind``. leading: the number of leading dimensions whose elements are quantized separately. The integers
+    come as float32.
     """
     axes = tuple(range(leading, x.ndim))
     if not rows:
@@ -150,18 +151,18 @@ def quantize(x: Array, rows: int, leading: int = 1) -> tuple[Array, Array]:
 
 
 def integers(weights: Array) -> Array:
-    """Integer weights as float32. Old files call signed bytes UINT8."""
+    """Return integer weights as float32. Old files call signed bytes UINT8."""
     signed = weights.view(np.int8) if weights.dtype == np.uint8 else weights
     return signed.astype(np.float32)
 
 
 def summable(weights: Array, count: int) -> Array:
-    """Integer weights in a type that holds sums of ``count`` products with 8-bit integers."""
+    """Return integer weights in a type that holds sums of ``count`` products with 8-bit integers."""
     return integers(weights).astype(exact.float_type(_REACH * 128 * count), copy=False)
 
 
 def dequantize(weights: Array, scales: Array) -> Array:
-    """Integer weights as the floats that they represent; ``scales`` are along the first dimension, or one."""
+    """Return the floats that integer weights represent; ``scales`` are along the first dimension, or one."""
     result: Array = integers(weights) * scales.reshape(-1, *(1,) * (weights.ndim - 1))
     return result
 
@@ -173,7 +174,7 @@ def _symmetric(x: Array, largest: Array) -> tuple[Array, Array]:
 
 @np.errstate(over="ignore", invalid="ignore")
 def _nearest(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """Quantize as XNNPACK does (xnn_f32_qd8_asymmetric_quantization_params), where its floats do not overflow."""
+    """Quantize as XNNPACK does (xnn_f32_qd8_asymmetric_quantization_params), unless its floats overflow."""
     length = high - low
     usual = (length >= _SHORTEST) & (length < np.inf)
     rows, scale = _asymmetric(x, np.where(usual, 0, low), np.where(usual, 0, high))
@@ -189,7 +190,7 @@ def _asymmetric(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
     least, most = low.astype(np.float64), high.astype(np.float64)
     flat = most - least < _SHORTEST
     scale = np.where(flat, 1.0, (most - least) / (_HIGH - _LOW))
-    # Of the two zero points that the ends of the range suggest, the one with the smaller rounding error.
+    # Of the zero points from both ends of the range, take the one with the smaller rounding error.
     from_least, from_most = _LOW - least / scale, _HIGH - most / scale
     closer = np.abs(least / scale) - _LOW < np.abs(most / scale) + _HIGH
     zero_point = np.clip(round_half_away(np.where(closer, from_least, from_most)), _LOW, _HIGH).astype(np.float32)

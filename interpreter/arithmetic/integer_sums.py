@@ -1,4 +1,4 @@
-"""Arithmetic that the integer LSTM cells share: sums of products with a factor, saturation, bounds."""
+"""Arithmetic that the integer LSTM cells share: scaled sums of products, saturation, bounds."""
 
 from collections.abc import Sequence
 
@@ -16,8 +16,8 @@ from litecl.interpreter.graph import Array, TensorSpec
 class Sums:
     """Rows times weights, plus bias, times a factor.
 
-    weights: [outputs, depth]. bias, factors: of every output. zero_point: what is taken from the rows. product, offset
-    and factor are made of these.
+    weights: [outputs, depth]. bias, factors: one per output. zero_point: subtracted from the rows. product, offset,
+    factor: made of these.
     """
 
     weights: Array
@@ -29,7 +29,7 @@ class Sums:
     factor: Factor
 
     def __call__(self, rows: Array) -> Array:
-        """Whole numbers [..., outputs] for rows [..., depth]."""
+        """Return whole numbers [..., outputs] for rows [..., depth]."""
         sums = self.product(rows.reshape(-1, rows.shape[-1])) + self.offset
         return self.factor(sums).reshape(*rows.shape[:-1], sums.shape[1])
 
@@ -41,7 +41,7 @@ Part = tuple[TensorSpec, TensorSpec | None, np.float32]
 def sums(parts: Sequence[Part], zero_point: int, reach: int = 128) -> Sums:
     """Return the sums of several parts side by side, for constant weights whose own zero point counts as 0.
 
-    zero_point: what is taken from the rows, whose elements are at most ``reach`` in magnitude.
+    zero_point: subtracted from the rows, whose elements are at most ``reach`` in magnitude.
     """
     weights = np.concatenate([constant(weights) for weights, _, _ in parts])
     matrix = weights.T.astype(np.int64)
@@ -63,16 +63,16 @@ def constant(spec: TensorSpec) -> Array:
 
 
 def saturate(x: Array, bits: int = 16) -> Array:
-    """Whole numbers within the range of ``bits`` bits, as int64."""
+    """Clamp whole numbers to the range of ``bits`` bits, as int64."""
     limit = 1 << (bits - 1)
     return np.asarray(np.minimum(np.maximum(x, -limit), limit - 1), np.int64)
 
 
 def clip_of(bound: float, scale: np.float32, bits: int) -> int:
-    """Return a bound of the options in steps of a scale, 0 for none."""
+    """Return an option's bound in steps of a scale, 0 for none."""
     return int(np.clip(np.float32(bound) / scale, -(1 << (bits - 1)), (1 << (bits - 1)) - 1)) if bound > 0 else 0
 
 
 def clipped(x: Array, bound: int) -> Array:
-    """``x`` within plus and minus ``bound``, unless that is 0."""
+    """Clamp ``x`` to plus and minus ``bound``, unless that is 0."""
     return np.clip(x, -bound, bound) if bound > 0 else x

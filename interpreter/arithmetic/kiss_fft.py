@@ -1,7 +1,7 @@
 """The fixed-point Fourier transform of KISS FFT (https://github.com/mborgerding/kissfft), bit for bit.
 
 Numbers have ``bits - 1`` fractional bits. Every stage first divides by its radix, so that nothing overflows and the
-result is that of the transform divided by its length.
+result is the transform divided by its length.
 """
 
 from functools import cache
@@ -15,7 +15,7 @@ Complex = tuple[Array, Array]
 
 
 def real_fft(x: Array, bits: int) -> Complex:
-    """Return the first half of the spectrum, and its middle, of real numbers whose count is twice a power of two."""
+    """Return the first half of the spectrum, and its middle, of real numbers; their count is twice a power of two."""
     half = len(x) // 2
     real, imaginary = _fft((x[::2].astype(np.int64), x[1::2].astype(np.int64)), bits, -1)
     first = _divided((real[:1], imaginary[:1]), 2, bits)
@@ -32,7 +32,7 @@ def real_fft(x: Array, bits: int) -> Complex:
 
 
 def inverse_real_fft(x: Complex, bits: int) -> Array:
-    """Real numbers of the first half of their spectrum, and its middle."""
+    """Return the real numbers of a spectrum, given its first half and its middle."""
     half = len(x[0]) - 1
     ends = _wrapped(np.stack([x[0][:1] + x[0][half:], x[0][:1] - x[0][half:]]), bits)
     k = np.arange(1, half // 2 + 1)
@@ -49,13 +49,13 @@ def inverse_real_fft(x: Complex, bits: int) -> Array:
 
 
 def _wrapped(x: Array, bits: int) -> Array:
-    """In two's complement of so many bits, in which the library stores numbers."""
+    """Wrap to two's complement of ``bits`` bits, in which the library stores numbers."""
     top = 1 << (bits - 1)
     return np.asarray(((x + top) & ((1 << bits) - 1)) - top)
 
 
 def _fft(x: Complex, bits: int, sign: int) -> Complex:
-    """Radix 4 as long as it divides, then 2: the recursion of kf_work, on whole arrays.
+    """Transform by radix 4 while it divides the length, then 2: the recursion of kf_work, on whole arrays.
 
     sign: -1 forward, 1 back.
     """

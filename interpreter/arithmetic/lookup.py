@@ -1,6 +1,6 @@
-"""Functions of integers that represent real numbers, as tables: 256 entries of 8 bits, 513 of 16 to interpolate.
+"""Tables for functions of quantized values: 256 entries for 8 bits, 513 to interpolate for 16.
 
-The tables are filled as TFLite fills them (common.h: LUTPopulateInt8, LUTPopulateInt16), in float32 unless asked.
+The tables are filled as in TFLite (common.h: LUTPopulateInt8, LUTPopulateInt16), in float32 unless asked otherwise.
 Functions that numpy only approximates go through ``in_double``.
 """
 
@@ -22,7 +22,7 @@ _STEPS = 512
 def in_double(function: Function) -> Function:
     """Return a function of float32 elements, computed in float64 and rounded once: the same on every processor.
 
-    It is what TFLite's ``std::exp`` and ``std::log`` return (glibc's; its ``tanhf`` and ``erfcf`` only since 2.41).
+    TFLite's ``std::exp`` and ``std::log`` return the same (glibc's; its ``tanhf`` and ``erfcf`` only since 2.41).
     numpy's own float32 functions err in the last place, in other elements with every instruction set.
     """
 
@@ -58,7 +58,7 @@ def _mapped(function: Function) -> Run:
 def table_of_8_bits(
     function: Function, dtype: np.dtype[np.generic], scales: tuple[float, float], zero_points: tuple[int, int]
 ) -> Array:
-    """Return the value for every element, in the order of its bits as an unsigned integer."""
+    """Return the result for every element, ordered by its bits as an unsigned integer."""
     low, high = limits(dtype)
     elements = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
     values = function(np.float32(scales[0]) * (elements - np.float32(zero_points[0]))).astype(np.float32)
@@ -69,7 +69,7 @@ def table_of_8_bits(
 def table_of_16_bits(
     function: Function, scales: tuple[float, float], zero_points: tuple[int, int], precision: type = np.float64
 ) -> Array:
-    """513 samples, each moved by half the error that interpolation makes in the middle between it and the next."""
+    """Return 513 samples, each shifted by half the error of interpolation midway to the next."""
     low, high = limits(np.dtype(np.int16))
     in_scale, out_scale = (precision(scale) for scale in scales)
     first, last = (in_scale * precision(limit - zero_points[0]) for limit in (low, high))
@@ -87,7 +87,7 @@ def table_of_16_bits(
 
 
 def interpolated(table: Array, x: Array) -> Array:
-    """Return the values for 16-bit elements, between two entries of 513."""
+    """Return the results for 16-bit elements, interpolated between two of 513 entries."""
     place = (x.astype(np.int64) >> 7) + 256
     slope = (table[place + 1] - table[place]).astype(np.int16).astype(np.int64)  # TFLite's 16-bit slope wraps
     return np.asarray(table[place] + ((slope * (x & 0x7F) + 64) >> 7))

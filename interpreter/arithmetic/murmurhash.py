@@ -4,7 +4,7 @@ _FACTOR, _SEED, _MASK = 0xC6A4A7935BD1E995, 0xDECAFCAFFE, (1 << 64) - 1
 
 
 def murmur64(data: bytes, seed: int = _SEED) -> int:
-    """Return 64 bits that follow from all bytes."""
+    """Return a 64-bit hash of all bytes."""
     result = seed ^ (len(data) * _FACTOR & _MASK)
     whole = len(data) - len(data) % 8
     for place in range(0, whole, 8):

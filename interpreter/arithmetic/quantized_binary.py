@@ -34,7 +34,7 @@ __all__ = [
     "subtract",
 ]
 
-# Elements from which a table of all 65536 pairs of bytes pays.
+# The least number of elements for which a table of all 65536 pairs of bytes pays.
 _MANY = 1 << 14
 
 _multiplied = fixed_point.multiply_by_quantized_multiplier
@@ -47,9 +47,9 @@ def _kernel(
     function: Callable[[Array, Array], Array],
     total: bool = True,
 ) -> Run:
-    """``function`` of the elements less their zero points; its result plus that of the output, in range.
+    """Return a kernel: ``function`` of the elements minus their zero points, plus the output's, clamped to its range.
 
-    total: whether the function takes all pairs of elements. Then large arrays of bytes go through a table of them all.
+    total: whether the function accepts all pairs of elements; large arrays of bytes then go through a table of them.
     """
     activation = getattr(options, "fused_activation_function", ActivationFunctionType.NONE)
     low, high = fixed_point.activation_range(activation, output)
@@ -77,7 +77,7 @@ def _kernel(
 
 
 def _linear(sign: int) -> Bound:
-    """Return the sum or the difference, on a scale that both inputs are brought to."""
+    """Return the sum or the difference, on a common scale of both inputs."""
 
     def bound(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
         symmetric(a, b, output)
@@ -99,7 +99,7 @@ def _linear(sign: int) -> Bound:
 
 
 def powers_of_two(*specs: TensorSpec) -> list[int] | None:
-    """Return the logarithms of the scales, if all of them are whole (CheckedLog2)."""
+    """Return the binary logarithms of the scales, if all of them are whole (CheckedLog2)."""
     logs = [math.log2(scale_of(spec)) for spec in specs]
     near = all(abs(log - round(log)) < 1e-3 for log in logs)
     return [round(log) for log in logs] if near else None
@@ -108,7 +108,7 @@ def powers_of_two(*specs: TensorSpec) -> list[int] | None:
 def _shifted(
     options: Any, specs: tuple[TensorSpec, TensorSpec], output: TensorSpec, powers: list[int], sign: int
 ) -> Run:
-    """16-bit inputs of which one has the output's scale and the other a smaller power of two."""
+    """Return the kernel for 16-bit inputs: one has the output's scale, the other a smaller power of two."""
     shifts = [powers[2] - powers[0], powers[2] - powers[1]]
     if min(shifts) != 0:
         raise ModelError("expected one INT16 input with the output's scale and none with a larger one")
@@ -126,7 +126,7 @@ subtract = _linear(-1)
 
 
 def multiply(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
-    """One factor for the product."""
+    """Return the product, rescaled by one factor."""
     if output.type == TensorType.INT32:
         return _products(a, b)
     symmetric(a, b, output)
@@ -146,7 +146,7 @@ def _products(a: TensorSpec, b: TensorSpec) -> Run:
 
 
 def divide(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
-    """Return the quotient by way of a reciprocal in fixed point."""
+    """Return the quotient, by a reciprocal in fixed point."""
     symmetric(a, b, output)
     x_scale, y_scale, scale = (np.float32(scale_of(spec)) for spec in (a, b, output))
     factor = fixed_point.quantize_multiplier(x_scale / (y_scale * scale))  # in float32, as in TFLite
@@ -165,13 +165,13 @@ def divide(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Ru
 
 
 def _shifted_right(x: Array, exponent: Array) -> Array:
-    """``x / 2**exponent``. Beyond 31 bits what TFLite's builds make of it: the processor shifts modulo 32."""
+    """Return ``x / 2**exponent``; beyond 31 bits as TFLite's builds do, whose processor shifts modulo 32."""
     far = (x >> (exponent & 31)) + (x >= 0)
     return np.where(exponent < 32, fixed_point.rounding_divide_by_pot(x, np.minimum(exponent, 31)), far)
 
 
 def squared_difference(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
-    """As SUB, with 7 bits more, and squared."""
+    """Return the squared difference: as SUB, with inputs shifted up by 7 bits, and squared."""
     largest = 2 * max(scale_of(a), scale_of(b))
     factors = [fixed_point.quantize_multiplier(scale_of(spec) / largest) for spec in (a, b)]
     last = fixed_point.quantize_multiplier(largest * largest / ((1 << 14) * scale_of(output)))
@@ -184,7 +184,7 @@ def squared_difference(options: Any, a: TensorSpec, b: TensorSpec, output: Tenso
 
 
 def compare(ufunc: Callable[[Array, Array], Any]) -> Bound:
-    """Return a comparison of the real numbers, each brought to a fixed-point form of its own scale."""
+    """Return a comparison of the real numbers, each in fixed point on its own scale."""
 
     def bound(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
         factors: list[Multiplier] = [fixed_point.quantize_multiplier(scale_of(spec)) for spec in (a, b)]

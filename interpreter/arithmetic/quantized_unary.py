@@ -25,20 +25,20 @@ SIGNED = (TensorType.INT8, TensorType.INT16)
 
 
 def real_ratio(x: TensorSpec, output: TensorSpec, factor: float = 1.0) -> Multiplier:
-    """``scale of x * factor / scale of the output``, rounded to float32 as TFLite's float arithmetic does."""
+    """Return ``scale of x * factor / scale of the output``, rounded to float32 as in TFLite's float arithmetic."""
     scale = np.float32(scale_of(x)) * np.float32(factor)
     return fixed_point.quantize_multiplier(np.float32(scale / np.float32(scale_of(output))))
 
 
 def symmetric(*specs: TensorSpec) -> None:
-    """16-bit tensors have no zero point. Raises ModelError where one has."""
+    """Raise ModelError if a 16-bit tensor has a zero point."""
     for spec in specs:
         if spec.type == TensorType.INT16 and zero_point_of(spec):
             raise ModelError(f"expected zero point 0 of {spec.name!r} (INT16), got {zero_point_of(spec)}")
 
 
 def elementwise(function: Callable[[Array], Array], output: TensorSpec) -> Run:
-    """Return a kernel that applies ``function`` to int64 elements and clips what comes out to the output's type."""
+    """Return a kernel that applies ``function`` to int64 elements and clips the results to the output's type."""
     low, high = types.limits(output.dtype)
 
     def run(options: object, inputs: Inputs) -> list[Array]:
@@ -49,7 +49,7 @@ def elementwise(function: Callable[[Array], Array], output: TensorSpec) -> Run:
 
 
 def table(function: Callable[[Any, Array], Array]) -> Bound:
-    """Return a kernel that looks the function of the options and of real numbers up."""
+    """Return a kernel that looks up a function of the options and of real numbers."""
 
     def bound(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
         symmetric(x, output)
@@ -77,7 +77,7 @@ def relu(low: float, high: float) -> Bound:
 
 
 def leaky_relu(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-    """Two factors, one for each sign; with a negative slope what is rounded is negated (QuantizeLeakyRelu)."""
+    """Return the kernel: one factor per sign; a negative slope negates after rounding (QuantizeLeakyRelu)."""
     symmetric(x, output)
     positive, negative = real_ratio(x, output), real_ratio(x, output, abs(options.alpha))
     sign = -1 if options.alpha < 0 else 1
@@ -95,7 +95,7 @@ def leaky_relu(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
 
 
 def hard_swish(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-    """16-bit arithmetic throughout (reference/hard_swish.h)."""
+    """Return the kernel, in 16-bit arithmetic throughout (reference/hard_swish.h)."""
     fine = np.float32(1 / 128) * np.float32(scale_of(x))
     out_value, out_shift = _multiplier16(float(fine / np.float32(scale_of(output))))
     value, shift = _multiplier16(float(fine / np.float32(3 / 32768)))
@@ -119,14 +119,14 @@ def hard_swish(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
 
 
 def _multiplier16(factor: float) -> tuple[int, int]:
-    """Return a multiplier of 16 bits (DownScaleInt32ToInt16Multiplier) and its shift."""
+    """Return a 16-bit multiplier (DownScaleInt32ToInt16Multiplier) and its shift."""
     multiplier = fixed_point.quantize_multiplier(np.float32(factor))
     value = int(multiplier.value)
     return (0x7FFF if value >= 0x7FFF8000 else (value + (1 << 15)) >> 16), int(multiplier.shift)
 
 
 def logistic(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-    """Return a table for 8 bits, interpolation for 16."""
+    """Return the kernel: a table for 8 bits, interpolation for 16."""
     _fixed_scale(output, 1 / (256 if x.type in BYTES else 32768))
     if x.type in BYTES:
         return lookup.bind(lambda v: np.float32(1) / (np.float32(1) + lookup.exp(-v)), x, output)
@@ -134,7 +134,7 @@ def logistic(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
 
 
 def tanh(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-    """Return a table for 8 bits, interpolation for 16."""
+    """Return the kernel: a table for 8 bits, interpolation for 16."""
     if x.type in BYTES:
         return lookup.bind(lookup.in_double(np.tanh), x, output)
     _fixed_scale(output, 1 / 32768)
@@ -147,7 +147,7 @@ def _fixed_scale(output: TensorSpec, expected: float) -> None:
 
 
 def _interpolated(function: Callable[[Array], Array], x: TensorSpec, output: TensorSpec, exact: tuple[int, ...]) -> Run:
-    """Inputs are brought to units of 1/12288; for scales of 2**-12, times two to one of ``exact``, without rounding."""
+    """Bring inputs to units of 1/12288, without rounding if their scale is 2**(e - 12) for an e of ``exact``."""
     symmetric(x, output)
     scale = float(scale_of(x))
     power = round(math.log2(scale)) if scale > 0 else 0
@@ -161,7 +161,7 @@ def _interpolated(function: Callable[[Array], Array], x: TensorSpec, output: Ten
 
 
 def absolute(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-    """Rescaled where the scales differ."""
+    """Return the kernel, which rescales if the scales differ."""
     symmetric(x, output)
     x_zero, zero = zero_point_of(x), zero_point_of(output)
     if scale_of(x) == scale_of(output):
@@ -173,7 +173,7 @@ def absolute(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
 
 
 def sqrt(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-    """Computed in float32 and rounded down."""
+    """Return the kernel, which computes in float32 and rounds down."""
     symmetric(x, output)
     x_zero, zero = zero_point_of(x), zero_point_of(output)
     x_scale, scale = np.float32(scale_of(x)), np.float32(scale_of(output))
@@ -186,7 +186,7 @@ def sqrt(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
 
 
 def rsqrt(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-    """Newton's iteration for 8 bits, a table for 16."""
+    """Return the kernel: Newton's iteration for 8 bits, a table for 16."""
     symmetric(x, output)
     if x.type == TensorType.INT16:
         largest = np.float32(32767) * np.float32(scale_of(output))
@@ -213,7 +213,7 @@ def _not_negative(value: Array) -> Array:
 
 
 def log(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-    """Return a table, in which the logarithm of what is not positive is the smallest output."""
+    """Return a table; the logarithm of a number that is not positive is the smallest output."""
     symmetric(x, output)
     least = types.limits(output.dtype)[0] - zero_point_of(output)
     bottom = np.float32(least) * np.float32(scale_of(output))

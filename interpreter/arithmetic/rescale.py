@@ -1,6 +1,6 @@
 """From sums of products to stored integers: a factor, a zero point and the range of the fused activation.
 
-TensorFlow Lite has three ways to apply the factor. Sums of 32 bits are multiplied in fixed point and rounded twice,
+TensorFlow Lite has three ways to apply the factor: sums of 32 bits are multiplied in fixed point and rounded twice,
 sums of 64 bits (16-bit activations) in coarser fixed point and rounded once, and FULLY_CONNECTED's in float64.
 """
 
@@ -18,10 +18,10 @@ Factor = Callable[[Array], Array]
 """Multiplies whole numbers, of an integer or a floating-point type, and returns new whole numbers."""
 
 FactorOf = Callable[[Array, float], Factor]
-"""A factor from real ones, one or one a channel, and the largest magnitude of what it multiplies."""
+"""Makes a factor from real ones, one or one per channel, and the largest magnitude of its operands."""
 
 Rescale = Callable[[Array], Array]
-"""From sums [..., outputs] to stored integers."""
+"""Maps sums [..., outputs] to stored integers."""
 
 INTEGERS = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
 """Types of quantized activations."""
@@ -31,9 +31,9 @@ INTEGERS = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
 class Floor:
     """``floor(x * scale + 1/2 + nudge)``, where the nudge has the sign of ``x``: fixed point in exact float64.
 
-    Rounding ``x * m`` to a whole number, halves up, and that divided by ``2**r``, halves away from zero, is rounding
-    once after a nudge of ``2**-(r + 1)``, since floor(floor(a) / n) = floor(a / n). Products have at most 53 bits, of
-    which up to ``fraction_bits`` are after the point.
+    Rounding ``x * m`` to a whole number, halves up, dividing that by ``2**r`` and rounding halves away from zero equals
+    rounding once after a nudge of ``2**-(r + 1)``, since floor(floor(a) / n) = floor(a / n). Products have at most 53
+    bits, up to ``fraction_bits`` of them after the point.
     """
 
     scale: Array
@@ -41,7 +41,7 @@ class Floor:
     fraction_bits: int
 
     def __call__(self, sums: Array) -> Array:
-        """Whole numbers as float64."""
+        """Return whole numbers as float64."""
         x = np.asarray(sums.astype(np.float64))
         x *= self.scale
         x += np.copysign(self.nudge, x)
@@ -56,13 +56,13 @@ class Nearest:
     scale: Array
 
     def __call__(self, sums: Array) -> Array:
-        """Whole numbers as float64."""
+        """Return whole numbers as float64."""
         return fixed_point.round_half_away(np.asarray(np.multiply(sums, self.scale, dtype=np.float64)))
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """The form in which results are stored: zero point, the range that the activation leaves, and type."""
+    """The form of stored results: zero point, the range that the activation leaves, and type."""
 
     zero_point: int
     low: int
@@ -71,10 +71,10 @@ class Stored:
 
 
 def bounded(factor_of: FactorOf, factors: Array, low: Array, high: Array, stored: Stored) -> Rescale:
-    """Return the last step for sums that lie between ``low`` and ``high``, one or one for every output.
+    """Return the last step for sums between ``low`` and ``high``, one bound for all outputs or one for each.
 
-    An output that is the same for all its sums, as that of weights of zeros, needs no arithmetic. Its factor or bias is
-    often so extreme that because of it the others would be rescaled with integers.
+    An output that is the same for all its sums, as with weights of zeros, needs no arithmetic. Its factor or bias is
+    often so extreme that it would force all others to be rescaled with integers.
     """
     largest = np.maximum(np.abs(low), np.abs(high))
     factor = factor_of(factors, float(largest.max(initial=0)))
@@ -99,7 +99,7 @@ def bounded(factor_of: FactorOf, factors: Array, low: Array, high: Array, stored
 
 
 def rescale(factor: Factor, stored: Stored) -> Rescale:
-    """Return the last step of an integer kernel, from sums [..., outputs] to what is stored."""
+    """Return the last step of an integer kernel, from sums [..., outputs] to stored values."""
     if isinstance(factor, Floor) and factor.fraction_bits + 8 * stored.dtype.itemsize <= 53:
         return _floored(factor, stored)
     if isinstance(factor, Nearest):
@@ -117,11 +117,11 @@ def rescale(factor: Factor, stored: Stored) -> Rescale:
 
 
 def _floored(factor: Floor, stored: Stored) -> Rescale:
-    # Moved to where all results are positive, the cast rounds down; the sign bit moves them back.
+    # Shifted so that all results are positive, the cast rounds down; the sign bit shifts them back.
     base = -int(np.iinfo(stored.dtype).min)
     bits, sign = np.dtype(f"u{stored.dtype.itemsize}"), base
     low, high = exact.row(stored.low + base), exact.row(stored.high + base)
-    # Where negative sums are clamped away, what becomes of them does not matter.
+    # If negative sums are clamped away, their rounding does not matter.
     nonnegative = stored.low >= stored.zero_point
     nudge = None if nonnegative or not factor.nudge.any() else exact.row(factor.nudge)
     added = exact.row(stored.zero_point + base + 0.5 + (factor.nudge if nonnegative else 0.0))
@@ -153,7 +153,7 @@ def _nearest(factor: Nearest, stored: Stored) -> Rescale:
         x *= scale
         x += half if nonnegative else np.copysign(half, x)
         x.clip(low, high, out=x)
-        result = x.astype(np.int32)  # which rounds towards zero
+        result = x.astype(np.int32)  # rounds towards zero
         result += zero_point
         return result.astype(stored.dtype)
 
@@ -166,7 +166,7 @@ def twice_rounded(factor: Array, largest: float = np.inf) -> Factor:
     left, right = np.maximum(multiplier.shift, 0), np.maximum(-multiplier.shift, 0)
     if largest >= 2.0**31:
         return lambda sums: fixed_point.multiply_by_quantized_multiplier(fixed_point.wrapped(sums), multiplier)
-    # 22 bits times a 31-bit multiplier fit a float64, and so do fractions of 51 bits with what is added to them.
+    # 22 bits times a 31-bit multiplier fit a float64, and so do 51-bit fractions with the constants added to them.
     if (largest * 2.0**left >= 2.0**22).any() or right.max() > 20:
         return lambda sums: fixed_point.multiply_by_quantized_multiplier(sums, multiplier)
     nudge = np.where(right > 0, 2.0 ** -(right + 1.0), 0.0)
@@ -176,7 +176,7 @@ def twice_rounded(factor: Array, largest: float = np.inf) -> Factor:
 def wide(factor: Array, largest: float = np.inf) -> Factor:
     """Return the factor of 64-bit sums."""
     multiplier = fixed_point.quantize_multiplier(factor)
-    # 38 bits times 15 fit a float64, and so do fractions of 51 bits with what is added to them; results have 32 bits.
+    # 38 bits times 15 fit a float64, and so do 51-bit fractions with the constants added to them; results have 32 bits.
     if largest >= 2.0**38 or np.max(largest * factor) >= 2.0**31 or multiplier.shift.min() < -36:
         return lambda sums: fixed_point.multiply_wide_by_quantized_multiplier(sums, multiplier)
     reduced = fixed_point.reduced(multiplier)
@@ -190,6 +190,6 @@ def real(factor: Array, largest: float = np.inf) -> Factor:
 
 
 def real_of_32_bits(factor: Array, largest: float = np.inf) -> Factor:
-    """Return the same of 32-bit sums."""
+    """Return the same for 32-bit sums."""
     scale = Nearest(factor)
     return scale if largest < 2.0**31 else lambda sums: scale(fixed_point.wrapped(sums))

@@ -1,10 +1,10 @@
-"""SipHash-2-4 (https://www.aumasson.jp/siphash/siphash.pdf), a hash of bytes with a key of 128 bits."""
+"""SipHash-2-4 (https://www.aumasson.jp/siphash/siphash.pdf), a hash of bytes with a 128-bit key."""
 
 _MASK = (1 << 64) - 1
 
 
 def siphash(key: tuple[int, int], data: bytes) -> int:
-    """Return the hash, as an unsigned integer of 64 bits."""
+    """Return the hash, as an unsigned 64-bit integer."""
     state = [
         key[0] ^ 0x736F6D6570736575,
         key[1] ^ 0x646F72616E646F6D,

@@ -13,16 +13,16 @@ from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
-# Results that are computed at once, so that intermediate values stay within the cache.
+# Results computed at once, so that intermediate values stay within the cache.
 _CHUNK_ELEMENTS = 1 << 16
 
 
 Weighted = Callable[[Array], Array]
-"""From stored integers [n, depth] to stored integers [n, outputs]: times weights, plus bias, rescaled."""
+"""Maps stored integers [n, depth] to stored integers [n, outputs]: times weights, plus bias, rescaled."""
 
 
 def _weighted(product: Product, offset: Array, last: Rescale, dtype: np.dtype[Any]) -> Weighted:
-    """Rows times weights, plus ``offset`` [1, outputs], rescaled to a type."""
+    """Return rows times weights, plus ``offset`` [1, outputs], rescaled to a type."""
     at_once = max(1, _CHUNK_ELEMENTS // max(1, offset.size))
 
     def run(rows: Array) -> Array:
@@ -40,10 +40,10 @@ def _weighted(product: Product, offset: Array, last: Rescale, dtype: np.dtype[An
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """The scaling of an operator's sums, which follows from the types and the quantization of its tensors.
+    """The scaling of an operator's sums, by the types and the quantization of its tensors.
 
-    factors: real ones from a sum to steps of the output, one or one for every output channel. factor_of: how they are
-    applied. stored: what sums become.
+    factors: real ones from a sum to steps of the output, one or one per output channel. factor_of: how to apply them.
+    stored: the form of the results.
     """
 
     x: TensorSpec
@@ -55,11 +55,11 @@ class Scaling:
 
     @property
     def reach(self) -> int:
-        """The largest magnitude of an input less its zero point."""
+        """The largest magnitude of an input minus its zero point."""
         return exact.reach(self.x.dtype, self.zero_point)
 
     def centred(self, weights: Array) -> Array:
-        """Weights less their zero point, as int64."""
+        """Return weights minus their zero point, as int64."""
         return weights.astype(np.int64) - self.weights_zero_point
 
     def rescale(self, low: Array, high: Array, channels: slice = slice(None)) -> Rescale:
@@ -68,7 +68,7 @@ class Scaling:
         return rescale.bounded(self.factor_of, factors, low, high, self.stored)
 
     def spread(self, weights: Array, bias: Array | None, axis: int) -> tuple[Array, Array, Rescale]:
-        """Weights, whose output channels lie along ``axis``, and bias in a type that holds all sums; the last step."""
+        """Return weights (output channels along ``axis``) and bias in a type that holds all sums, and the last step."""
         taps = self.centred(weights)
         others = tuple(i for i in range(taps.ndim) if i != axis)
         added = np.zeros(taps.shape[axis], np.int64) if bias is None else bias.reshape(-1).astype(np.int64)
@@ -77,7 +77,7 @@ class Scaling:
         return taps.astype(dtype), added.astype(dtype), self.rescale(added - bounds, added + bounds)
 
     def weighted(self, matrix: Array, bias: Array | None, channels: slice = slice(None)) -> Weighted:
-        """Return the arithmetic of some output channels, for their weights [depth, outputs] and the bias of all."""
+        """Return the arithmetic of some output channels, given their weights [depth, outputs] and the bias of all."""
         columns = self.centred(matrix)
         added = np.zeros(columns.shape[1], np.int64) if bias is None else bias.reshape(-1)[channels].astype(np.int64)
         offset = added - self.zero_point * columns.sum(axis=0)
@@ -97,13 +97,11 @@ def scaling(
     *,
     coarse: bool = False,
 ) -> Scaling:
-    """Return the scaling of an operator's sums; ``coarse`` where its kernel multiplies the operands' scales in
-    float32.
-    """
+    """Return the scaling of an operator's sums. coarse: the kernel multiplies the operands' scales in float32."""
     low, high = fixed_point.activation_range(function, output)
     stored = Stored(fixed_point.zero_point_of(output), low, high, output.dtype)
     scales = fixed_point.scales_of(weights)
-    # TensorFlow Lite takes zero points of signed weights along channels for zeros.
+    # TensorFlow Lite takes zero points of signed weights per channel for zeros.
     weights_zero_point = fixed_point.zero_point_of(weights) if len(scales) == 1 else 0
     products: Array = fixed_point.scale_of(x) * scales
     if coarse:
@@ -113,12 +111,12 @@ def scaling(
 
 
 def per_channel(weights: TensorSpec) -> bool:
-    """Return whether weights have a scale for every output channel."""
+    """Return whether weights have one scale per output channel."""
     return weights.quantization is not None and weights.quantization.scale.size > 1
 
 
 def is_wide(x: TensorSpec, bias: TensorSpec | None, declared: TensorType = TensorType.FLOAT32) -> bool:
-    """Return whether sums have 64 bits: those of 16-bit activations, unless the bias has 32."""
+    """Return whether sums have 64 bits, as for 16-bit activations unless the bias has 32."""
     if x.type != TensorType.INT16:
         return False
     return (declared if bias is None else bias.type) != TensorType.INT32
@@ -131,9 +129,7 @@ def convolution_scaling(
     *,
     declared: TensorType = TensorType.FLOAT32,
 ) -> Scaling:
-    """Return the scaling of a convolution with operands input, filter, bias; ``declared`` is the type of an absent
-    bias.
-    """
+    """Return the scaling of a convolution of input, filter and bias. declared: the type of an absent bias."""
     x, filter_, bias = inputs
     assert x is not None and filter_ is not None
     factor_of = rescale.wide if is_wide(x, bias, declared) else rescale.twice_rounded

@@ -1,8 +1,8 @@
 """The zip behind a model: files that its metadata names, such as labels, as TFLite's metadata tools append them.
 
 Layout: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, sections 4.3.12 and 4.3.16. A directory behind the
-files says where each begins, counted from the start of the whole file, model included, as Python's ``zipfile`` writes
-it in mode "a". So a zip cannot be copied behind a model of another size as it is.
+files gives the offset of each from the start of the whole file, model included, as Python's ``zipfile`` writes it in
+mode "a". So a zip behind a model of another size needs other offsets.
 """
 
 import struct
@@ -15,9 +15,9 @@ _MOST_COMMENT = 0xFFFF
 
 
 def read(content: memoryview) -> bytes:
-    """Return the zip that ends a file, with offsets from its own start; nothing where there is none.
+    """Return the zip that ends a file, with offsets from its own start; nothing if there is none.
 
-    Damaged ones, ones with more than 4 GiB and split ones are none.
+    Damaged zips, zips of more than 4 GiB and split ones do not count.
     """
     tail = bytes(content[-_MOST_COMMENT - _END.size :])
     at = tail.rfind(b"PK\x05\x06")
@@ -28,7 +28,7 @@ def read(content: memoryview) -> bytes:
     if disk or first or here != count or at + _END.size + comment != len(tail) or start < offset:
         return b""
     entries = [*_entries(content[start : start + size])]
-    before = start - offset  # of what the offsets are counted from
+    before = start - offset  # the position that offsets count from
     begins = [before + entry for _, entry in entries]
     if len(entries) != count or any(bytes(content[each : each + 4]) != _LOCAL for each in begins):
         return b""
@@ -39,12 +39,12 @@ def read(content: memoryview) -> bytes:
 
 
 def placed(zipped: bytes, start: int) -> bytes:
-    """Return a zip with offsets from the start of a file in which it begins at ``start``, if these have 32 bits."""
+    """Return a zip for a file in which it begins at ``start``, with offsets to match if they fit 32 bits."""
     return _shifted(zipped, start) if start + len(zipped) < 2**32 else zipped
 
 
 def _shifted(zipped: bytes, by: int) -> bytes:
-    """Return a zip whose offsets are more by a number."""
+    """Return a zip with all offsets increased by ``by``."""
     made, end = bytearray(zipped), zipped.rfind(b"PK\x05\x06")
     size, offset = struct.unpack_from("<II", made, end + 12)
     struct.pack_into("<I", made, end + 16, offset + by)
@@ -54,7 +54,7 @@ def _shifted(zipped: bytes, by: int) -> bytes:
 
 
 def _entries(directory: memoryview) -> Iterator[tuple[int, int]]:
-    """Yield where each entry of a directory lies in it, and the offset that it tells, up to the first damaged one."""
+    """Yield each entry's position in a directory and the offset in it, up to the first damaged entry."""
     at = 0
     while at + _ENTRY.size <= len(directory):
         signature, name, extra, comment, _, _, _, offset = _ENTRY.unpack_from(directory, at)

@@ -1,6 +1,6 @@
-"""Constants that lie in other files: beside a model's, or in sections of a bundle.
+"""Constants in other files: beside a model's, or in sections of a bundle.
 
-A group of the schema's ``external_buffer_groups`` is a file, which its name says relative to the model's folder.
+A group of the schema's ``external_buffer_groups`` is a file, named relative to the model's folder.
 """
 
 import os
@@ -15,14 +15,14 @@ from litecl.interpreter.graph import Array
 
 Find = Callable[[str], memoryview]  # the content of a file by its name
 
-WEIGHTS = (".bin", ".weights", ".weight", ".data")  # endings; exporters and LiteRT's tests write the first
+WEIGHTS = (".bin", ".weights", ".weight", ".data")  # endings; exporters and LiteRT's tests use the first
 SECTION = "tflite_weights"  # LiteRT-LM's name for a file, or a bundle's section, of weights
 _ENDINGS = f"{', '.join(WEIGHTS[:-1])} or {WEIGHTS[-1]}, or {SECTION!r}"
-_PLAIN = (None, "", "unpacked")  # packings of bytes that lie as in the model's own file
+_PLAIN = (None, "", "unpacked")  # packings that store bytes as in the model's own file
 
 
 def verify(model: Record) -> None:
-    """Raise ModelError unless every tensor's external buffer is listed, once, with a group that there is."""
+    """Raise ModelError unless every tensor's external buffer is listed once, with an existing group."""
     groups, known = model.external_buffer_groups or [], set()
     for index, buffer in enumerate(model.external_buffers or []):
         if buffer.id in known:
@@ -50,7 +50,7 @@ class ExternalBuffers:
         self._files: dict[str, memoryview] = {}
 
     def __getitem__(self, number: int) -> Array:
-        """Return the bytes of a buffer by its id. Raises ModelError where its file is not there, or is too short."""
+        """Return the bytes of a buffer by its id. Raises ModelError if its file is missing or too short."""
         buffer = self._buffers[number]
         name = self._groups[buffer.group]
         if name not in self._files:
@@ -62,7 +62,7 @@ class ExternalBuffers:
 
 
 def given(files: Mapping[str, memoryview]) -> Find:
-    """Return what finds the content of files by their names."""
+    """Return a lookup of files by name among given contents."""
 
     def find(name: str) -> memoryview:
         if name not in files:
@@ -73,7 +73,7 @@ def given(files: Mapping[str, memoryview]) -> Find:
 
 
 def beside(model: Path, read: Callable[[Path], memoryview]) -> Find:
-    """Return what finds files of weights in a model's folder, or in folders in there.
+    """Return a lookup of weight files in a model's folder, or in folders below it.
 
     A model must not read arbitrary files: the name must end like one of weights (``WEIGHTS``) or be ``SECTION``, and so
     must the file that links lead to, within the folder. If the model itself is a link, as in the cache of the Hugging

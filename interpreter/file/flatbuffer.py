@@ -1,7 +1,7 @@
 """FlatBuffers, decoded and encoded by the tables of ``tables``.
 
-Decoding trusts nothing: every offset and every length is checked before it is followed, so that a malformed file ends
-in ModelError and never in a crash or a huge allocation. Vectors of scalars are views of the file, not copies. Encoding
+Decoding trusts nothing: it checks every offset and length before it follows one, so that a malformed file ends in
+ModelError and never in a crash or a huge allocation. Vectors of scalars are views of the file, not copies. Encoding
 goes through ``flatbuffers.Builder``.
 Layout: https://flatbuffers.dev/internals
 """
@@ -17,8 +17,8 @@ from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.tables import SCALARS, TABLES, TFLITE, UNIONS, Field, Schema
 from litecl.interpreter.graph import Array
 
-# Parts of a file may be shared, so a small one can spell an enormous tree. A file that shares nothing stays below its
-# own size; tables are counted by the least size that one has.
+# Parts of a file may be shared, so a small one can spell an enormous tree. Without sharing a tree stays below the
+# file's size; each table counts with the least size of one.
 _MAX_SHARING = 16
 _TABLE_BYTES = 4
 
@@ -42,10 +42,10 @@ _FLAGS = {
 
 
 class Record:
-    """A table: the schema's name of it, and its fields, which are attributes too.
+    """A table: its name in the schema, and its fields, which are attributes too.
 
-    Scalars are numbers, strings are ``str``, vectors of scalars are arrays, other vectors are lists, and what is absent
-    is its default or None. A union is the record that it holds.
+    Scalars are numbers, strings are ``str``, vectors of scalars are arrays and other vectors lists; an absent field is
+    its default or None. A union is the record that it holds.
     """
 
     __slots__ = ("fields", "table")
@@ -62,7 +62,7 @@ class Record:
 
 
 class _Malformed(Exception):
-    """A fault in a file; ``path`` gathers its position, innermost first."""
+    """A fault in a file; ``path`` collects its position, innermost first."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -70,9 +70,9 @@ class _Malformed(Exception):
 
 
 def decode(data: memoryview, table: str, identifier: bytes | None, schema: Schema = TFLITE) -> Record:
-    """Return the root table of a file. Raises ModelError, naming the field, where the file is malformed.
+    """Return the root table of a file. Raises ModelError, naming the field, if the file is malformed.
 
-    identifier: the four bytes that a file of its kind has; None where it has none.
+    identifier: the four bytes that mark the kind of file; None if it has none.
     """
     if len(data) < 8:
         raise ModelError(f"a file of {len(data)} bytes is not a FlatBuffer")
@@ -128,7 +128,7 @@ class _Decoder:
             raise _Malformed("tables or vectors overlap so that they add up to many times the size of the file")
 
     def _vtable(self, position: int) -> tuple[int, ...]:
-        """Return where a table's fields lie, relative to it, by slot; 0 for an absent one."""
+        """Return the offsets of a table's fields from its start, by slot; 0 for an absent one."""
         start = position - int(self.scalar(position, "int"))
         found = self._vtables.get(start)
         if found is not None:
@@ -187,9 +187,9 @@ class _Decoder:
 
 
 def encode(root: Record, identifier: bytes, size_hint_bytes: int = 1024) -> memoryview:
-    """Return the bytes of a file. Fields that a record does not give are left to their defaults.
+    """Return the bytes of a file. Fields that a record omits keep their defaults.
 
-    Raises ModelError where the file would pass the 2 GiB that a FlatBuffer can hold.
+    Raises ModelError if the file would exceed the 2 GiB that a FlatBuffer can hold.
     """
     try:
         builder = _Builder(min(size_hint_bytes, flatbuffers.Builder.MAX_BUFFER_SIZE))
@@ -200,9 +200,9 @@ def encode(root: Record, identifier: bytes, size_hint_bytes: int = 1024) -> memo
 
 
 class _Builder(flatbuffers.Builder):  # type: ignore[misc]
-    """A builder that remembers the vectors that it has written: those of the same bytes are one.
+    """A builder that writes vectors of the same bytes only once.
 
-    LiteRT wants a zero point for every scale, which are zeros most often, and as many as other layers have.
+    LiteRT wants a zero point for every scale: mostly zeros, and as many as other layers have.
     """
 
     def __init__(self, size_bytes: int) -> None:
@@ -213,7 +213,7 @@ class _Builder(flatbuffers.Builder):  # type: ignore[misc]
 def _encode_table(builder: Any, record: Record) -> int:
     fields = TABLES[record.table]
     given = [(field, record.fields[field.name]) for field in fields if record.fields.get(field.name) is not None]
-    # A FlatBuffer is written back to front: what a table points to comes before the table.
+    # A FlatBuffer is written back to front: the targets of a table's offsets come before the table.
     offsets = {field.slot: _encode_target(builder, field, value) for field, value in given if not _inline(field)}
     builder.StartObject(1 + max((field.slot for field in fields), default=-1))
     for field, value in given:

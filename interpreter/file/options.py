@@ -1,7 +1,7 @@
-"""Operator options between a file and the dataclasses of ``interpreter/ops``, with no code per operator.
+"""Conversion of operator options between a file and ``interpreter/ops``'s dataclasses, with no code per operator.
 
 An options dataclass is named after its schema table and its fields after the table's, so one conversion serves all.
-Custom operators carry bytes. Options of an operator that litecl has no record of are kept as they were read.
+Custom operators carry bytes. Options of an operator without a record in litecl are kept as read.
 """
 
 import math
@@ -28,13 +28,11 @@ _TAKEN: dict[type, tuple[type, ...]] = {
     str: (str,),
     tuple: (list, tuple, np.ndarray),
 }
-"""The types of which a field of each type may be given."""
+"""The types of values that a field of each type accepts."""
 
 
 def decode_options(op: Op | ControlOp, table: Record | None) -> Any:
-    """Return the options of a builtin, from its table; schema defaults where the file has none, or one of another
-    operator.
-    """
+    """Return a builtin's options from its table; schema defaults if there is none, or it is another operator's."""
     if op.options is RawOptions:
         return RawOptions() if table is None else RawOptions(table.table, table.fields)
     if op.options is NoOptions:
@@ -46,7 +44,7 @@ def decode_options(op: Op | ControlOp, table: Record | None) -> Any:
 
 
 def encode_options(options: object) -> Record | None:
-    """Return the table of a builtin's options, None for an operator that has none."""
+    """Return the table of a builtin's options, None for an operator without options."""
     if options is None or isinstance(options, NoOptions):
         return None
     if isinstance(options, RawOptions):
@@ -100,14 +98,14 @@ def _decoded(op: Op | ControlOp, name: str, hint: Any, values: Mapping[str, Any]
 
 
 def _items(op: Op | ControlOp, name: str, hint: type, values: Sequence[Any] | Array) -> tuple[Any, ...]:
-    """Return a vector, which has one type, or the items of a list of custom options, each of which may be anything."""
+    """Return a vector, whose elements have one type, or a custom option's list, whose items may be anything."""
     if isinstance(values, np.ndarray):
         return tuple(values.tolist())
     return tuple(hint(_plain(op, f"{name}[{i}]", hint, value)) for i, value in enumerate(values))
 
 
 def _plain(op: Op | ControlOp, name: str, hint: type, value: Any) -> Any:
-    """Return a value that becomes a field of some type: custom options may hold anything under a name."""
+    """Return a value if it fits the type of its field: custom options may hold anything under a name."""
     is_taken = isinstance(value, _TAKEN[hint])
     if not is_taken or (hint in (bool, int) and not math.isfinite(value)):
         raise ModelError(f"{op.name}: expected {name} of type {hint.__name__}, got {value!r:.60}")

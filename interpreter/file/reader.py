@@ -1,7 +1,7 @@
 """Reads a ``.tflite`` file as a ``Model``.
 
-A file is read whole and constants are views of what was read: nothing is copied but packed small integers and strings.
-It is not memory-mapped: if a mapped file is truncated later, the next access to a constant kills the process.
+It reads a file whole, and constants are views of its content: only packed small integers and strings are copied. It
+does not map the file: if a mapped file is truncated later, the next access to a constant kills the process.
 """
 
 import os
@@ -44,9 +44,9 @@ def read(
 ) -> Model:
     """Return the model in a file, given by path or by content. A ``Model`` is returned as it is.
 
-    find: returns other files, in which constants lie, by name. None: these lie beside one that is given by its path.
-    Raises ModelError for a malformed file, naming the table, the index and the path, and ModelFileError for a path that
-    cannot be read.
+    find: returns other files that hold constants, by name. None: they lie beside a model that is given by its path.
+    Raises ModelError for a malformed file, naming the table, the index and the path, and ModelFileError for an
+    unreadable path.
     """
     if isinstance(source, Model):
         return source
@@ -64,7 +64,7 @@ def read(
 
 
 def _finding(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Find:
-    """Return what finds the files of a model's constants."""
+    """Return the lookup of files that hold a model's constants."""
     if isinstance(source, bytes | bytearray | memoryview):
         return external.given({})
     return external.beside(Path(source), content_of)
@@ -84,9 +84,7 @@ def content_of(source: str | os.PathLike[str] | bytes | bytearray | memoryview) 
 
 
 def _opened(source: str | os.PathLike[str]) -> FileIO:
-    """Open a model file. Raises ModelFileError, which is an OSError too, or ArgumentError for anything that is
-    not a path.
-    """
+    """Open a model file. Raises ModelFileError, which is an OSError too, or ArgumentError unless it is a path."""
     try:
         return open_regular(Path(source))
     except FileNotFoundError as error:
@@ -98,7 +96,7 @@ def _opened(source: str | os.PathLike[str]) -> FileIO:
 
 
 def _aligned(file: FileIO, size: int) -> memoryview:
-    """Return a file's content, aligned for vectors, as far as the file still goes."""
+    """Return up to ``size`` bytes of a file, aligned for vectors."""
     try:
         content = aligned(size).data
     except MemoryError:
@@ -130,7 +128,7 @@ class _Reader:
         )
 
     def _buffer(self, index: int) -> Array:
-        """Return the bytes of a buffer, which lie in the FlatBuffer or after it."""
+        """Return the bytes of a buffer, in the FlatBuffer or after it."""
         buffer = self._root.buffers[index]
         if is_outside(buffer):
             return np.frombuffer(self._content, np.uint8, buffer.size, buffer.offset)
@@ -161,9 +159,7 @@ class _Reader:
         )
 
     def _value(self, tensor: Record, computed: bool) -> Array | None:
-        """Return the value of a constant. A tensor without elements that nothing computes is a constant without
-        bytes.
-        """
+        """Return the value of a constant; a tensor without elements is one if nothing computes it."""
         type_, shape = TensorType(tensor.type), _ints(tensor.shape)
         if not has_data(tensor, self._root):
             empty = 0 in shape and not computed and not tensor.is_variable
@@ -218,7 +214,7 @@ def _tensor(record: Record, value: Array | None, values: list[Array | None]) -> 
 
 
 def _quantization(tensor: Record, values: list[Array | None]) -> Quantization | None:
-    """Return affine parameters; None if a file has none or only the range. ``values`` hold the scales of blocks."""
+    """Return affine parameters; None if a file has none or only the range. values: hold the scales of blocks."""
     record = tensor.quantization
     if record is None:
         return None

@@ -9,7 +9,7 @@ from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.schema import TensorType
 
-# Bytes that unpacked elements were loaded from, by their address as long as they are there.
+# The bytes that living unpacked arrays were loaded from, by the arrays' addresses.
 _LOADED: dict[int, tuple[ref[Array], TensorType, int, Array]] = {}
 
 _BITS = {TensorType.INT4: 4, TensorType.UINT4: 4, TensorType.INT2: 2}
@@ -23,12 +23,12 @@ def stored_bytes(type_: TensorType, count: int) -> int | None:
 
 
 def stored_elements(type_: TensorType, size_bytes: int) -> int:
-    """Return how many whole elements ``size_bytes`` hold."""
+    """Return how many whole elements fit into ``size_bytes``."""
     return size_bytes * 8 // _BITS[type_] if type_ in _BITS else size_bytes // type_.dtype.itemsize
 
 
 def load(raw: Array, type_: TensorType, shape: Shape) -> Array:
-    """Return the elements of a buffer of bytes: a view of it, or a new array where they are packed or strings.
+    """Return the elements of a buffer of bytes: a view of it, or a new array if they are packed or strings.
 
     Raises ModelError if the bytes do not hold exactly ``shape``.
     """
@@ -44,8 +44,8 @@ def load(raw: Array, type_: TensorType, shape: Shape) -> Array:
 
 
 def store(values: Array, type_: TensorType) -> Array:
-    """Return the bytes that hold the elements: those that they were loaded from, or a view of ``values`` if they are
-    stored unchanged, or else new ones.
+    """Return the bytes that hold the elements: those they were loaded from, a view of ``values`` if they are stored
+    unchanged, or new ones.
     """
     if type_ == TensorType.STRING:
         return _string_buffer(values)
@@ -59,7 +59,7 @@ def store(values: Array, type_: TensorType) -> Array:
 
 
 def _remembered(values: Array, type_: TensorType, raw: Array) -> Array:
-    """Return unpacked elements, which nobody may change, as it is known what they were loaded from."""
+    """Make unpacked elements read-only, and remember the bytes that they were loaded from."""
     values.flags.writeable = False
     address, owner = _address(values), values if values.base is None else values.base
     _LOADED[address] = ref(owner, lambda dead: _LOADED.pop(address, None)), type_, values.size, raw
@@ -86,9 +86,7 @@ def _packed(values: Array, bits: int) -> Array:
 
 
 def _strings(raw: Array, count: int) -> Array:
-    """Return strings as bytes objects. The buffer holds a count, count + 1 offsets from its start, and the
-    characters.
-    """
+    """Return strings as bytes objects, from a buffer of a count, count + 1 offsets from its start, and characters."""
     if raw.nbytes < 4:
         raise ModelError(f"string buffer of {raw.nbytes} bytes has no count")
     stored = int(raw[:4].view("<i4")[0])

@@ -1,9 +1,8 @@
 """The TFLite schema (version 3) as data: what ``flatbuffer`` needs to decode and encode a ``.tflite`` file.
 
 One line a table: ``name:type`` for every field, in the order of their slots. ``=`` gives a default other than zero,
-``[]`` a vector, ``@`` the alignment of its elements, ``_`` a field that is no longer used. The type of an enumeration
-is the integer that stores it. A field that holds a union takes two slots, the first for the index of its table.
-Tables of options that have no fields are not listed.
+``[]`` a vector, ``@`` the alignment of its elements, ``_`` an obsolete field. An enumeration's type is the integer that
+stores it. A union takes two slots, the first for the index of its table. Options without fields are not listed.
 """
 
 from collections.abc import Collection, Mapping
@@ -208,7 +207,7 @@ StableHLOCompositeOptions: name:string decomposition_subgraph_index:int composit
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a table. ``type`` names a scalar, ``string``, a table or a union, of which there may be a vector."""
+    """One field of a table. ``type`` names a scalar, ``string``, a table or a union, or the elements of a vector."""
 
     name: str
     slot: int
@@ -231,7 +230,7 @@ SCALARS = {
     "float": "f",
     "double": "d",
 }
-"""The scalar types, with the letters by which ``struct`` and numpy know them."""
+"""The scalar types, with their letters in ``struct`` and numpy."""
 
 
 def _field(name: str, slot: int, declared: str) -> Field:
@@ -256,7 +255,7 @@ def _fields(declarations: list[str], unions: Collection[str]) -> tuple[Field, ..
 
 
 def _lines(text: str) -> dict[str, list[str]]:
-    """Return the words that follow each name that ends with a colon."""
+    """Return the words after each name that ends with a colon."""
     lines: dict[str, list[str]] = {}
     words: list[str] = []
     for word in text.split():
@@ -276,7 +275,7 @@ class Schema:
 
 
 def schema(tables: str, unions: str) -> Schema:
-    """Return a schema that is written as the one above."""
+    """Parse a schema written like the one above."""
     members = {name: tuple(words) for name, words in _lines(unions).items()}
     empty: dict[str, tuple[Field, ...]] = {member: () for each in members.values() for member in each[1:]}
     declared = {name: _fields(words, members) for name, words in _lines(tables).items()}

@@ -1,7 +1,7 @@
-"""Checks a decoded model's consistency: every index is in range and every tensor has one origin.
+"""Checks that a decoded model is consistent: every index is in range and every tensor has one origin.
 
-``flatbuffer.decode`` has made sure that the file can be decoded; here the numbers in it are checked before their use.
-Every fault is a ModelError that names subgraph, operator or tensor by index.
+``flatbuffer.decode`` ensures that the file can be decoded; this checks the numbers in it before their use. Every fault
+is a ModelError that names subgraph, operator or tensor by index.
 """
 
 import math
@@ -17,7 +17,7 @@ from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.graph import ABSENT
 from litecl.interpreter.schema import TensorType
 
-_MAX_RANK = 32  # numpy 1's; models stay below 8
+_MAX_RANK = 32  # the limit of numpy 1; models stay below 8
 _MAX_BYTES = 2**63 - 1
 
 # Operators that are meaningless without the subgraphs that their options name.
@@ -70,7 +70,7 @@ def _options(operator: Record) -> Record | None:
 
 
 def _callees(operator: Record) -> Iterator[tuple[tuple[str, str], int]]:
-    """Yield the subgraphs that an operator's options name, each with the table and the field that does."""
+    """Yield the subgraphs that an operator's options name, each with its table and its field."""
     options = _options(operator)
     if options is None:
         return
@@ -109,7 +109,7 @@ def _tensor(where: str, tensor: Record, model: Record, tensors: Sequence[Record]
         raise ModelError(f"{where}: rank {len(shape)} is more than {_MAX_RANK}")
     if any(d < 0 for d in shape):
         raise ModelError(f"{where}: negative dimension in shape {list(shape)}")
-    # Zeros are left out, because numpy refuses a shape whose other dimensions overflow.
+    # Leaves out zeros, because numpy refuses a shape whose other dimensions overflow.
     if math.prod(d for d in shape if d) * TensorType(tensor.type).dtype.itemsize > _MAX_BYTES:
         raise ModelError(f"{where}: shape {list(shape)} has more elements than memory can hold")
     if any(d < -1 for d in _ints(tensor.shape_signature)):
@@ -125,7 +125,7 @@ def _tensor(where: str, tensor: Record, model: Record, tensors: Sequence[Record]
 
 
 def has_data(tensor: Record, model: Record) -> bool:
-    """Return whether a tensor is a constant with values in the file, or in another one."""
+    """Return whether a tensor is a constant with values in this or another file."""
     if tensor.external_buffer:
         return True
     buffer = model.buffers[tensor.buffer] if model.buffers else None
@@ -164,7 +164,7 @@ def _quantization(where: str, quantization: Record, shape: Sequence[int], tensor
 def blocked_axis(shape: Sequence[int], scales: Sequence[int], size: int) -> int | None:
     """Return the dimension of a tensor that its scales divide into blocks; None if they fit none.
 
-    A file's quantized dimension does not tell: ai-edge-quantizer writes 0 for blocks along the last one.
+    A file's quantized dimension does not help: ai-edge-quantizer writes 0 for blocks along the last one.
     """
     for axis in reversed(range(len(shape))):
         if (*shape[:axis], shape[axis] / size, *shape[axis + 1 :]) == tuple(scales):
@@ -173,7 +173,7 @@ def blocked_axis(shape: Sequence[int], scales: Sequence[int], size: int) -> int 
 
 
 def _sparsity(where: str, sparsity: Record, rank: int) -> None:
-    """The layout of https://arxiv.org/abs/1804.10112 (TACO): levels in traversal order, blocked dimensions last."""
+    """Check a layout of https://arxiv.org/abs/1804.10112 (TACO): levels in traversal order, blocks last."""
     order, blocks = _ints(sparsity.traversal_order), _ints(sparsity.block_map)
     levels = sparsity.dim_metadata or []
     if sorted(order) != list(range(len(order))) or len(levels) != len(order) or len(order) != rank + len(blocks):

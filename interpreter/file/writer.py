@@ -1,8 +1,8 @@
 """Writes a ``Model`` as a ``.tflite`` file.
 
-Constants that share memory share a buffer, and so do large ones of the same bytes. Every buffer starts at a multiple of
-16 bytes. A FlatBuffer holds at most 2 GiB: beyond a limit, buffers are placed after it and found by ``Buffer.offset``
-and ``Buffer.size``.
+Constants that share memory share a buffer, as do large ones of the same bytes. Every buffer starts at a multiple of
+16 bytes. A FlatBuffer holds at most 2 GiB: beyond a limit, buffers follow it, located by ``Buffer.offset`` and
+``Buffer.size``.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from litecl.interpreter.schema import TensorType
 from litecl.interpreter.whole_files import whole_file
 
 INLINE_LIMIT_BYTES = 2**31 - 2**27
-"""The most bytes of buffers in a FlatBuffer, which leaves 128 MiB for the rest of it."""
+"""The most bytes of buffers in a FlatBuffer, which leaves 128 MiB for everything else."""
 
 _ALIGNMENT = 16
 _LARGE_BYTES = 1024
@@ -34,7 +34,7 @@ _CUSTOM = BUILTIN_OPERATORS.index("CUSTOM")
 
 
 def write(model: Model, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> bytes:
-    """Return the bytes of a ``.tflite`` file; buffers lie after the FlatBuffer if they take more than
+    """Return the bytes of a ``.tflite`` file; buffers follow the FlatBuffer if they take more than
     ``inline_limit_bytes``.
 
     Raises ModelError for anything that the format cannot express.
@@ -43,13 +43,13 @@ def write(model: Model, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> byte
 
 
 def write_file(model: Model, path: str | os.PathLike[str], *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> None:
-    """Write the file in one step, so that a model may be written over the file that it was read from."""
+    """Write the file in one step, so that a model may overwrite the file that it was read from."""
     with whole_file(Path(path)) as file:
         file.writelines(_chunks(model, inline_limit_bytes))
 
 
 def _chunks(model: Model, inline_limit_bytes: int) -> Iterator[memoryview | bytes]:
-    """Yield the file in pieces; the last is that of the associated files."""
+    """Yield the file in pieces; the associated files come last."""
     size = 0
     for chunk in _model_chunks(model, inline_limit_bytes):
         size += memoryview(chunk).nbytes
@@ -68,9 +68,9 @@ def _model_chunks(model: Model, inline_limit_bytes: int) -> Iterator[memoryview 
         root.fields["buffers"] = [Record("Buffer", data=buffer if buffer.size else None) for buffer in raw]
         yield encode(root, FILE_IDENTIFIER, size_hint_bytes=total + 65536)
         return
-    # A runtime takes a buffer of at most one byte, or one at an offset of at most 1, for one stored inside.
+    # Runtimes assume that a buffer of at most one byte, or at an offset of at most 1, is stored inside.
     outside = [buffer.nbytes > 1 for buffer in raw]
-    # The first pass gives the size of the FlatBuffer, in which any offset but 0 takes the same space.
+    # The first pass determines the size of the FlatBuffer, in which any offset but 0 takes the same space.
     root.fields["buffers"] = _buffer_records(raw, outside, start=1)
     root.fields["buffers"] = _buffer_records(raw, outside, start=_aligned(len(encode(root, FILE_IDENTIFIER))))
     content = encode(root, FILE_IDENTIFIER)
@@ -98,7 +98,7 @@ def _aligned(position: int) -> int:
 
 
 class _Emitter:
-    """Turns a model into records of the schema, gathering the buffers and operator codes that its parts share."""
+    """Turns a model into records of the schema, and collects the buffers and operator codes that its parts share."""
 
     def __init__(self) -> None:
         self.buffers: list[Array] = [np.zeros(0, np.uint8)]  # the schema keeps buffer 0 empty
@@ -151,7 +151,7 @@ class _Emitter:
         )
 
     def _constant(self, data: Array, type_: TensorType) -> int:
-        """Return the buffer of a constant; those of the same memory and type, or the same bytes, get the same one."""
+        """Return the buffer of a constant; equal memory and type, or equal bytes, share one."""
         address = id(data) if data.dtype.hasobject else data.__array_interface__["data"][0]
         key = (address, data.shape, data.strides, data.dtype.str, type_)
         if key not in self._shared:
@@ -160,7 +160,7 @@ class _Emitter:
         return self._shared[key]
 
     def _of_bytes(self, raw: Array) -> int:
-        """Return a buffer of these bytes, as the weights of a layer that runs in a loop and before it."""
+        """Return a buffer of these bytes, which parts share: a layer's weights in a loop and before it, say."""
         if raw.nbytes < _LARGE_BYTES:
             return self._add(raw)
         digest = hashlib.sha256(raw.data).digest()
@@ -213,7 +213,7 @@ def _quantization(quantization: Quantization, tensors: list[TensorSpec]) -> Reco
         "QuantizationParameters",
         min=quantization.min,
         max=quantization.max,
-        # The shapes of blocks say which dimension they divide; XNNPACK refuses files that say it here.
+        # The shapes of blocks determine the dimension that they divide; XNNPACK refuses files that state it here.
         quantized_dimension=0 if quantization.block_size else quantization.quantized_dimension,
     )
     if quantization.block_size:
@@ -229,7 +229,7 @@ def _quantization(quantization: Quantization, tensors: list[TensorSpec]) -> Reco
 
 
 def _tensor_of(data: Array, tensors: list[TensorSpec]) -> int:
-    """Return the index of the tensor that holds an array, which is appended if there is none."""
+    """Return the index of the tensor that holds an array, after appending one if there is none."""
     for index, spec in enumerate(tensors):
         if spec.data is data:
             return index

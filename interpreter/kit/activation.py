@@ -1,4 +1,4 @@
-"""The activations that an operator may fuse to its result (``fused_activation_function``)."""
+"""The activations that an operator may fuse into its result (``fused_activation_function``)."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from litecl.interpreter.schema import ActivationFunctionType
 
 
 def relu(x: Array) -> Array:
-    """Return the larger of every element and 0; -0 and NaN stay, which numpy's maximum leaves to the processor."""
+    """Return the larger of every element and 0, keeping -0 and NaN: numpy's maximum leaves these to the processor."""
     return np.where(x < 0, x.dtype.type(0), x)
 
 
@@ -26,8 +26,10 @@ _OF_FLOATS = (ActivationFunctionType.TANH, ActivationFunctionType.SIGN_BIT)
 
 
 def apply(function: int, x: Array) -> Array:
-    """``function`` of every element, in the type of ``x``. Raises UnsupportedOp for a code that the schema does
-    not have, for TANH and SIGN_BIT of integers and for any activation of complex numbers.
+    """Apply ``function`` to every element, in the type of ``x``.
+
+    Raises UnsupportedOp for a code that is not in the schema, for TANH and SIGN_BIT of integers and for any activation
+    of complex numbers.
     """
     compute = _FUNCTIONS.get(function)
     if compute is None:

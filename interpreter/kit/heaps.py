@@ -1,7 +1,7 @@
-"""Binary heaps that order equal elements as libstdc++'s do: its push_heap, pop_heap and partial_sort.
+"""Binary heaps that order equal elements like libstdc++: its push_heap, pop_heap and partial_sort.
 
 LiteRT's kernels take elements of equal score in that order. ``less`` is a strict comparison; a heap is a list whose
-first element is one that is less than no other.
+first element is less than no other.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def pop(heap: list[_T], less: Less[_T]) -> _T:
 
 
 def partial_sort(values: list[_T], count: int, less: Less[_T]) -> list[_T]:
-    """Return the ``count`` first elements of an order, in order."""
+    """Return the ``count`` first elements by ``less``, in order."""
     heap = values[:count]
     for hole in reversed(range(count // 2)):
         _sink(heap, hole, count, heap[hole], less)
@@ -40,7 +40,7 @@ def partial_sort(values: list[_T], count: int, less: Less[_T]) -> list[_T]:
 
 
 def _rise(heap: list[_T], hole: int, top: int, value: _T, less: Less[_T]) -> None:
-    """Put a value at a hole, or above it, down to which its parents move."""
+    """Put a value at a hole or above it, moving parents down."""
     while hole > top and less(heap[parent := (hole - 1) // 2], value):
         heap[hole] = heap[parent]
         hole = parent
@@ -48,7 +48,7 @@ def _rise(heap: list[_T], hole: int, top: int, value: _T, less: Less[_T]) -> Non
 
 
 def _sink(heap: list[_T], hole: int, size: int, value: _T, less: Less[_T]) -> None:
-    """Move the hole down to a leaf, along the greater child, of equal ones the right; then put the value there."""
+    """Move the hole down to a leaf along the greater child, the right one of equals; then let the value rise."""
     top = hole
     while (child := 2 * hole + 2) <= size:
         if child == size or less(heap[child], heap[child - 1]):

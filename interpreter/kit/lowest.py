@@ -1,6 +1,6 @@
-"""The lowest version of an operator that has what a node uses: rules for ``Op.lowest``.
+"""Rules for ``Op.lowest``: the lowest version of an operator that supports a node.
 
-Source: tensorflow/lite/tools/versioning/op_version.cc, as far as a converter meets it.
+Source: tensorflow/lite/tools/versioning/op_version.cc, as far as the converter needs it.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ def type_of(inputs: Specs, position: int = 0) -> TensorType | None:
 
 
 def most(*rules: Lowest) -> Lowest:
-    """Return the rule that asks for all that others ask for."""
+    """Return a rule that satisfies several rules."""
     return lambda options, inputs: max(rule(options, inputs) for rule in rules)
 
 
@@ -29,12 +29,12 @@ def at_least(version: int) -> Lowest:
 
 
 def integers(int8: int, int16: int = 1) -> Lowest:
-    """Return the versions for activations that are integers; of several inputs all activations have the same type."""
+    """Return the versions for integer activations; all activations among several inputs have the same type."""
     return of_any({TensorType.INT8: int8, TensorType.INT16: int16})
 
 
 def of_any(versions: Versions) -> Lowest:
-    """Return the highest of the versions for the types of inputs."""
+    """Return the highest version for the types of the inputs."""
     return lambda options, inputs: max((versions.get(spec.type, 1) for spec in inputs if spec is not None), default=1)
 
 
@@ -65,12 +65,12 @@ def broadcast_beyond_4(version: int, versions: Versions | None = None) -> Lowest
 
 
 def is_4d(otherwise: int) -> Lowest:
-    """Return the version for another number of dimensions than four."""
+    """Return the version for any rank but four."""
     return lambda options, inputs: 1 if _rank(inputs[:1]) == 4 else otherwise
 
 
 def is_hybrid(inputs: Specs) -> bool:
-    """Return whether weights are integers and activations are not."""
+    """Return whether weights are integers and activations floats."""
     return type_of(inputs) == TensorType.FLOAT32 and type_of(inputs, 1) in (TensorType.INT8, TensorType.INT4)
 
 

@@ -1,4 +1,4 @@
-"""The modules of a package by the names of what they define: a table, of which few modules are imported."""
+"""The modules of a package, imported on demand by the names that they define."""
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -6,10 +6,10 @@ from types import ModuleType
 
 
 class Modules:
-    """The modules of a package, each imported when a name is asked for that is in its row.
+    """The modules of a package, each imported when a name in its row is asked for.
 
-    package: its name. rows: by module, the names of what is in it, in one text. others: modules of many small things,
-    where a name may be that is in no row. elsewhere: names that these do not have.
+    package: its name. rows: by module, the names that it defines, in one text. others: modules of many small things,
+    which may define a name that is in no row. elsewhere: names that the others do not define.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Modules:
         return name in self._by_name
 
     def naming(self, name: str) -> Iterator[ModuleType]:
-        """Yield the modules that have a name, or may have it."""
+        """Yield the modules that define a name, or may define it."""
         default = () if name in self._elsewhere else self._others
         return map(self._imported, self._by_name.get(name, default))
 

@@ -1,4 +1,4 @@
-"""litecl's own operators: custom ones, whose kernels are functions of arrays."""
+"""litecl's own operators: custom ones whose kernels are functions of arrays."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from litecl.interpreter.op import Inputs, Op, Specs
 from litecl.interpreter.schema import TensorType
 
 Result = tuple[TensorType, Shape | None]
-"""The type of a result, and its shape, None where only the kernel tells."""
+"""The type of a result, and its shape, None if only the kernel determines it."""
 
 Results = Callable[[Any, list[TensorSpec]], Iterable[Result]]
 
@@ -19,10 +19,10 @@ Results = Callable[[Any, list[TensorSpec]], Iterable[Result]]
 def operator(
     name: str, options: type, run: Callable[..., Sequence[Array] | Array], results: Results, *, pure: bool = True
 ) -> Op:
-    """Return the operator of a name, ``litecl.`` and another.
+    """Return an operator, whose name begins with ``litecl.``.
 
-    run: the options and an array for each operand to the results. results: the options and the operands' specs to what
-    is known of the results; it raises ShapeError where the operands do not fit.
+    run: maps the options and an array for each operand to the results. results: maps the options and the operands'
+    specs to what is known of the results, and raises ShapeError if the operands do not fit.
     """
 
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
@@ -44,7 +44,7 @@ def operator(
 
 
 def texts(values: Sequence[bytes], shape: Shape | None = None) -> Array:
-    """Return texts as an array, a vector if no shape is given."""
+    """Return texts as an array, by default a vector."""
     made = np.empty(len(values), object)
     made[:] = values
     return made if shape is None else made.reshape(shape)

@@ -1,4 +1,4 @@
-"""Regular expressions as TensorFlow has them, which are RE2's, by Python's.
+"""TensorFlow's regular expressions, which are RE2's, by means of Python's.
 
 https://github.com/google/re2/wiki/Syntax
 """
@@ -24,13 +24,13 @@ _CLASSES = {
     "word": "0-9A-Za-z_",
     "xdigit": "0-9A-Fa-f",
 }
-# Escapes that mean another thing to Python, or nothing.
+# Escapes with another meaning in Python, or with none.
 _UNKNOWN = frozenset("pPQEC")
 
 
 @cache
 def pattern(text: str) -> "re.Pattern[str]":
-    """Return the expression. Raises ModelError where Python's cannot say the same."""
+    """Compile an expression. Raises ModelError if Python cannot express it."""
     try:
         return re.compile(_translated(text), re.ASCII)
     except (re.error, RecursionError) as error:
@@ -38,7 +38,7 @@ def pattern(text: str) -> "re.Pattern[str]":
 
 
 def _translated(text: str) -> str:
-    """Return the text with what the two write differently: ends, and classes by name."""
+    """Translate the syntax in which the two differ: ends of texts, and classes by name."""
     made, at, in_class = [], 0, False
     while at < len(text):
         char = text[at]
@@ -64,7 +64,7 @@ def _translated(text: str) -> str:
                 at += 1
             continue
         in_class = in_class and char != "]"
-        # Within a class Python may mean more by some characters, such as -- and [, some day.
+        # Python may some day give characters within a class, such as -- and [, another meaning.
         made.append("\\[" if in_class and char == "[" else "\\Z" if char == "$" and not in_class else char)
         at += 1
     if "(?" in text and re.search(r"\(\?[a-zA-Z]*m", text):
@@ -80,12 +80,12 @@ def _escape(text: str, at: int) -> str:
 
 
 def replaced(text: str, wanted: str, rewrite: str, *, everywhere: bool) -> str:
-    """Return a text with the first match of a pattern, or all, rewritten; ``\\1`` in ``rewrite`` is a group."""
+    """Rewrite the first match of a pattern, or all; ``\\1`` in ``rewrite`` is a group."""
     made: list[str] = []
     end = 0
     for match in pattern(wanted).finditer(text):
         if match.start() == match.end() == end and made:
-            continue  # nothing right behind a match is none
+            continue  # an empty match right behind a match does not count
         made += [text[end : match.start()], _rewritten(match, rewrite)]
         end = match.end()
         if not everywhere:

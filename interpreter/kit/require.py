@@ -1,4 +1,4 @@
-"""Guards that operators share: each returns what it checked, or raises ShapeError with expected and got."""
+"""Guards that operators share: each returns the value that it checked, or raises ShapeError with expected and got."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -12,7 +12,7 @@ from litecl.interpreter.op import Inputs, Specs
 from litecl.interpreter.schema import TensorType
 
 QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.INT4, TensorType.INT2, TensorType.UINT4)
-"""Types whose integers represent real numbers where they have a scale."""
+"""Integer types that represent real numbers if they have a scale."""
 
 COUNTS = (TensorType.INT32, TensorType.INT64, TensorType.INT16)
 """Types of operands that give a shape, an axis or a count."""
@@ -43,7 +43,7 @@ def at(inputs: Specs, positions: Iterable[int]) -> list[TensorSpec]:
 
 
 def arrays(inputs: Inputs, count: int) -> list[Array]:
-    """Return the first ``count`` arrays, none of them absent (inference has made sure of that)."""
+    """Return the first ``count`` arrays, none of them absent (inference ensures that)."""
     values = [value for value in inputs[:count] if value is not None]
     if len(values) < count:
         raise ShapeError(f"expected {count} inputs, got {len(values)}")
@@ -51,12 +51,12 @@ def arrays(inputs: Inputs, count: int) -> list[Array]:
 
 
 def optional(inputs: Sequence[_T | None], position: int) -> _T | None:
-    """Return an operand that may be absent, or lie beyond those that are given."""
+    """Return an operand that may be absent or beyond the given ones."""
     return inputs[position] if position < len(inputs) else None
 
 
 def plain(*specs: TensorSpec) -> None:
-    """Refuse integers that represent real numbers, with UnsupportedOp: arithmetic on them is not that of integers."""
+    """Raise UnsupportedOp for integers that represent real numbers, on which integer arithmetic is wrong."""
     for spec in specs:
         if spec.quantization is not None and spec.quantization.scale.size and spec.type != TensorType.FLOAT32:
             raise UnsupportedOp(f"no kernel for quantized {spec.type.name}")
@@ -69,7 +69,7 @@ def is_quantized(spec: TensorSpec) -> bool:
 
 
 def types_or_quantized(spec: TensorSpec, allowed: Collection[TensorType], stored: Collection[TensorType]) -> TensorType:
-    """Return the type of a tensor, one of ``allowed``, or one of ``stored`` with the scale that its integers need."""
+    """Return the type of a tensor: one of ``allowed``, or one of ``stored`` with quantization parameters."""
     if is_quantized(spec):
         if spec.type not in stored:
             raise UnsupportedOp(f"no kernel for quantized {spec.type.name}")
@@ -90,7 +90,7 @@ def rank(spec: TensorSpec, *, at_least: int = 0, at_most: int = 8, exactly: int 
 
 
 def filled(spec: TensorSpec, axes: Iterable[int]) -> None:
-    """Refuse a tensor that has no element along one of some axes, counted from the front."""
+    """Refuse a tensor without elements along one of some axes, counted from the front."""
     for index in axes:
         if spec.static_shape[index] == 0:
             raise ShapeError(f"expected at least one element along axis {index}, got shape {list(spec.static_shape)}")
@@ -105,7 +105,7 @@ def types(spec: TensorSpec, allowed: Collection[TensorType]) -> TensorType:
 
 
 def factors(x: TensorSpec, weights: TensorSpec, allowed: Collection[TensorType]) -> None:
-    """Check the types of what a kernel multiplies: floats go with weights of up to 8 bits, and integers with integers.
+    """Check the types of a kernel's factors: floats take weights of up to 8 bits or floats, integers take integers.
 
     allowed: the types of weights.
     """
@@ -121,7 +121,7 @@ def factors(x: TensorSpec, weights: TensorSpec, allowed: Collection[TensorType])
 
 
 def same_type(*specs: TensorSpec) -> TensorType:
-    """Return the one type that all of the tensors have."""
+    """Return the one type that all tensors share."""
     found = {spec.type for spec in specs}
     if len(found) > 1:
         raise ShapeError(f"types differ: {', '.join(spec.type.name for spec in specs)}")
@@ -129,7 +129,7 @@ def same_type(*specs: TensorSpec) -> TensorType:
 
 
 def axis(value: int, rank_: int) -> int:
-    """Return an axis counted from the front, given one that may be negative."""
+    """Return an axis counted from the front; the given one may be negative."""
     if not -rank_ <= value < rank_:
         raise ShapeError(f"axis {value} out of range for rank {rank_}")
     return value + rank_ if value < 0 else value
@@ -145,13 +145,13 @@ def broadcast(*specs: TensorSpec) -> Shape:
 
 
 def integers(spec: TensorSpec, allowed: Collection[TensorType] = COUNTS) -> list[int] | None:
-    """Return the elements of an operand that gives a shape, an axis or a count; None where they are not constant."""
+    """Return the elements of an operand that gives a shape, an axis or a count; None if they are not constant."""
     types(spec, allowed)
     return None if spec.data is None else [int(value) for value in spec.data.ravel()]
 
 
 def integer(spec: TensorSpec) -> int | None:
-    """Return the one element of such an operand; None where it is not constant."""
+    """Return the only element of such an operand; None if it is not constant."""
     if spec.size != 1:
         raise ShapeError(f"expected one element, got shape {list(spec.static_shape)}")
     values = integers(spec)
@@ -179,7 +179,7 @@ def unbound(options: object, inputs: Inputs) -> list[Array]:
 
 
 def typed(inputs: Specs, *expected: TensorType) -> list[TensorSpec]:
-    """Return the first specs, each of the type that is expected of it."""
+    """Return the first specs, each of its expected type."""
     specs = present(inputs, len(expected))
     for spec, type_ in zip(specs, expected, strict=True):
         types(spec, (type_,))
@@ -187,7 +187,7 @@ def typed(inputs: Specs, *expected: TensorType) -> list[TensorSpec]:
 
 
 def bits(**values: int) -> None:
-    """Refuse shifts and counts of bits, by their names, that are not below 32."""
+    """Refuse shifts and bit counts, given by name, outside 0 to 31."""
     for what, value in values.items():
         if not 0 <= value < 32:
             raise ShapeError(f"expected {what} of 0 to 31, got {value}")

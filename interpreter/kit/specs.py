@@ -1,4 +1,4 @@
-"""Specs of one tensor, compared and combined where several paths lead to it."""
+"""Comparing and combining specs of one tensor where several paths lead to it."""
 
 from dataclasses import replace
 

@@ -20,7 +20,7 @@ BITS = (
     TensorType.UINT32,
 )
 SUB_BYTE = {TensorType.INT4: (-8, 7), TensorType.UINT4: (0, 15), TensorType.INT2: (-2, 1)}
-"""Types whose elements share bytes in a file, with their limits; in memory each has a byte."""
+"""Types whose elements share bytes in files, with their limits; in memory each element takes a byte."""
 
 
 def limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
@@ -32,5 +32,5 @@ def limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
 
 
 def integer_limits(type_: TensorType) -> tuple[int, int]:
-    """Return the smallest and the largest integer of a type, of those that share bytes too."""
+    """Return the smallest and the largest integer of a type, including those that share bytes."""
     return SUB_BYTE[type_] if type_ in SUB_BYTE else limits(type_.dtype)

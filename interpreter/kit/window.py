@@ -1,4 +1,4 @@
-"""Windows that slide over spatial dimensions: sizes and paddings as TFLite has them, arrays viewed through them."""
+"""Windows that slide over spatial dimensions: sizes and paddings as in TFLite, and views of arrays through them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -12,7 +12,7 @@ from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import Padding
 
-# Elements of a block of unfolded patches, or of results: 1 MB of floats.
+# Elements per block of unfolded patches, or of results: 1 MB of floats.
 _BLOCK_ELEMENTS = 1 << 18
 
 
@@ -29,11 +29,11 @@ class Window:
 
     @property
     def extent(self) -> int:
-        """Elements from the first tap to the last."""
+        """The number of elements from the first tap to the last."""
         return (self.size - 1) * self.dilation + 1
 
     def tap(self, index: int) -> slice:
-        """Return the padded elements that one tap meets, one a step."""
+        """Return the padded elements that one tap meets, one per step."""
         start = index * self.dilation
         return slice(start, start + (self.output - 1) * self.stride + 1, self.stride)
 
@@ -65,7 +65,7 @@ def pad(x: Array, windows: Sequence[Window], value: float = 0.0) -> Array:
 
 
 def convolve(x: Array, multiply: Callable[[Array], Array], windows: Sequence[Window], border: float = 0) -> Array:
-    """``multiply`` of every patch of ``x`` [batch, *spatial, channels], given as rows [taps * channels]."""
+    """Apply ``multiply`` to every patch of ``x`` [batch, *spatial, channels], given as rows [taps * channels]."""
     if all(w.size == w.stride == 1 and not (w.before or w.after) for w in windows):
         pixels = multiply(x.reshape(-1, x.shape[-1]))
         return pixels.reshape(*x.shape[:-1], pixels.shape[1])
@@ -79,7 +79,7 @@ def convolve(x: Array, multiply: Callable[[Array], Array], windows: Sequence[Win
         if result is None:
             result = np.empty((*outer, block.shape[1]), block.dtype)
         result[images, rows] = block.reshape(result[images, rows].shape)
-    if result is None:  # no images: only the number and the type of the results matter
+    if result is None:  # no images: only the results' channels and type matter
         block = multiply(np.zeros((0, inner), x.dtype))
         return np.zeros((*outer, block.shape[1]), block.dtype)
     return result
@@ -103,7 +103,7 @@ def reduce(x: Array, windows: Sequence[Window], combine: np.ufunc, identity: flo
 
 @lru_cache
 def counts(windows: tuple[Window, ...], lengths: tuple[int, ...]) -> Array:
-    """Return how many elements of the unpadded array each window covers: [*outputs, 1], not to be written to."""
+    """Count the elements of the unpadded array that each window covers: [*outputs, 1], not to be written to."""
     result = np.ones((), np.float32)
     for window, length in zip(windows, lengths, strict=True):
         first = np.arange(window.output) * window.stride - window.before
@@ -123,7 +123,7 @@ def patches(x: Array, windows: Sequence[Window]) -> Array:
 
 
 def blocks(images: int, rows: int, row_elements: int) -> Iterator[tuple[slice, slice]]:
-    """Slices of images and rows, so that a block of them stays within the cache."""
+    """Yield slices of images and rows whose blocks stay within the cache."""
     at_once = max(1, _BLOCK_ELEMENTS // max(1, row_elements))
     if at_once >= rows:
         step = at_once // max(1, rows)

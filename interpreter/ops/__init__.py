@@ -1,8 +1,8 @@
 """The operators, one file per operator or family, and the tables of them all.
 
 Every record that a module of this package defines, by itself or in a tuple, is an operator. ``BUILTINS`` maps the
-schema's BuiltinOperator names to records, ``CUSTOMS`` maps custom codes. ``MODULES`` says where each operator is, so
-that a module is imported when one of its operators is needed.
+schema's BuiltinOperator names to records, ``CUSTOMS`` maps custom codes. ``MODULES`` lists where each operator is, so
+that a module is only imported for its own operators.
 """
 
 from collections.abc import Iterator, Mapping
@@ -133,7 +133,7 @@ MODULES = Modules(
 
 
 def _records(module: ModuleType) -> Iterator[Op | ControlOp]:
-    """Yield the records of a module; one imported into another module comes again."""
+    """Yield the records of a module, imported ones included."""
     for value in vars(module).values():
         for record in value if isinstance(value, tuple) else (value,):
             if isinstance(record, Op | ControlOp):
@@ -141,13 +141,13 @@ def _records(module: ModuleType) -> Iterator[Op | ControlOp]:
 
 
 class _Operators(Mapping[str, Op | ControlOp]):
-    """Operators by name: to get one imports its module, to list them imports all."""
+    """Operators by name: looking one up imports its module, listing them imports all."""
 
     def __init__(self, custom: bool) -> None:
         self._custom = custom
 
     def __getitem__(self, name: str) -> Op | ControlOp:
-        """Return an operator: of several forms, the one that selects among them."""
+        """Return an operator; if it has several forms, the one that selects among them."""
         found = (op for module in MODULES.naming(name) for op in _records(module))
         forms = [op for op in found if op.name == name and op.custom == self._custom]
         if not forms:
@@ -168,7 +168,7 @@ CUSTOMS: Mapping[str, Op | ControlOp] = _Operators(custom=True)
 
 
 def every_form() -> Iterator[Op | ControlOp]:
-    """Yield all records: of operators that select one for the operands, every one."""
+    """Yield all records: every form of operators that select one for their operands."""
     return iter(dict.fromkeys(op for module in MODULES for op in _records(module)))
 
 

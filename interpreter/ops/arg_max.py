@@ -27,8 +27,9 @@ class ArgMinOptions:
 
 
 def _of_numbers(function: Callable[..., Any], lost: float, x: Array, axis: int) -> Any:
-    """Return the first position of the largest or smallest number; NaN is found only where there is no number. lost: a
-    number that is found only where there is no other.
+    """Return the first position of the largest or smallest number, or of NaN if there is no number.
+
+    lost: a number that loses to every other.
     """
     if not np.issubdtype(x.dtype, np.floating) or not (strange := np.isnan(x)).any():
         return function(x, axis=axis)

@@ -79,7 +79,7 @@ def _mel(frequency: Array | float) -> Array:
 
 
 def filterbank(options: MfccOptions, bins: int, rate: int) -> Array:
-    """Triangles on the mel scale: weights [bins, channels] of magnitudes. Raises ModelError for a rate of 0 or less."""
+    """Return mel-scale triangles: weights [bins, channels] of magnitudes. Raises ModelError for a rate of 0 or less."""
     if rate <= 0:
         raise ModelError(f"expected a positive sample rate, got {rate}")
     channels = options.filterbank_channel_count

@@ -79,7 +79,7 @@ def _bind(options: BatchMatMulOptions, inputs: Specs, outputs: Sequence[TensorSp
 
 
 def _sums(options: BatchMatMulOptions, inputs: Inputs) -> list[Array]:
-    """Return the sums of products themselves, of integers that are taken as they are."""
+    """Return the unscaled sums of products of plain integers."""
     x, y = operands(options, inputs)
     return [exact.matmul(x, y, exact.reach(x.dtype) * exact.reach(y.dtype)).astype(np.int32)]
 

@@ -1,8 +1,8 @@
 """BIDIRECTIONAL_SEQUENCE_LSTM: two LSTM cells along the time dimension, one forwards and one backwards.
 
-Of 48 operands: 0 the input, 1-17 the forward cell, 18-34 the backward cell, 35-38 their states, 39 an auxiliary
-input, 40-47 its weights. Without these weights the backward cell reads the auxiliary input instead (stacked layers that
-are not cross-linked).
+The 48 operands: 0 the input, 1-17 the forward cell, 18-34 the backward cell, 35-38 their states, 39 an auxiliary input,
+40-47 its weights. Without these weights the backward cell reads the auxiliary input instead (stacked layers that are
+not cross-linked).
 """
 
 import numpy as np

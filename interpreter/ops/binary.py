@@ -54,8 +54,8 @@ def binary(
 ) -> Op:
     """Return the operator without options that applies ``function``.
 
-    result: its type, None for that of the inputs. stored: the types that may be quantized. bound: makes the kernel for
-    quantized inputs, None if they are used unchanged.
+    result: the result's type, None for the inputs'. stored: the types that may be quantized. bound: makes the kernel
+    for quantized inputs, None if they are used unchanged.
     """
 
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
@@ -96,7 +96,7 @@ def _arithmetic(
     lowest: Lowest | None = None,
     integers: Integers | InFloat | None = None,
 ) -> Op:
-    """Return the operator whose options name an activation that follows it."""
+    """Return an operator whose options name a fused activation."""
     plain = binary(name, function, allowed, stored=quantized.QUANTIZED, bound=bound, lowest=lowest, integers=integers)
 
     def run(options: Any, inputs: Inputs) -> list[Array]:
@@ -107,7 +107,7 @@ def _arithmetic(
     return replace(chosen, declared_types=declared_types, sets_types=not declared_types)
 
 
-_ROOT = 0.5  # the power
+_ROOT = 0.5  # the exponent
 
 
 def _nonzero(divisor: Array) -> None:
@@ -128,7 +128,7 @@ def _power(a: Array, b: Array) -> Array:
     if a.dtype.kind == "i" and np.any(b < 0):
         raise ModelError("negative exponent of an integer")
     if a.dtype.kind == "f" and b.size == 1 and b.reshape(()) == _ROOT:
-        # numpy takes the root for the power: of -0 that is -0, and of -inf it is NaN.
+        # numpy takes the root for this power, which gives -0 for -0 and NaN for -inf.
         root: Array = np.where(a == -np.inf, np.asarray(np.inf, a.dtype), np.sqrt(a + a.dtype.type(0)))
         return np.broadcast_to(root, np.broadcast_shapes(a.shape, b.shape))
     return np.power(a, b)
@@ -138,7 +138,7 @@ def _floor_divide(a: Array, b: Array) -> Array:
     _nonzero(b)
     if a.dtype.kind != "f":
         return np.asarray(np.floor_divide(a, b))
-    # A quotient in the precision of the operands may round up to a whole number that the exact one does not reach.
+    # In the operands' precision a quotient may round up to a whole number that the exact one does not reach.
     return np.floor(np.divide(a, b, dtype=np.float64)).astype(a.dtype)
 
 

@@ -1,4 +1,4 @@
-"""BUCKETIZE: for every element the number of boundaries that are not above it."""
+"""BUCKETIZE: for every element, the number of boundaries that are not above it."""
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def _infer(options: BucketizeOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _run(options: BucketizeOptions, inputs: Inputs) -> list[Array]:
-    """Search as C++'s std::upper_bound, which compares integers as float32 numbers and NaN as one above all."""
+    """Search like C++'s std::upper_bound, with integers as float32; NaN is above all boundaries."""
     (x,) = require.arrays(inputs, 1)
     x = x if x.dtype.kind == "f" else x.astype(np.float32)
     boundaries = np.array(options.boundaries, np.float32)

@@ -12,7 +12,7 @@ from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
 
-_NARROW = (TensorType.INT4, TensorType.INT2, TensorType.UINT4)  # made of FLOAT32 alone, which saturates
+_NARROW = (TensorType.INT4, TensorType.INT2, TensorType.UINT4)  # cast from FLOAT32 only, which saturates
 _TYPES = (
     *_NARROW,
     TensorType.FLOAT32,
@@ -66,7 +66,7 @@ def _run_cast(options: CastOptions, inputs: Inputs) -> list[Array]:
 
 
 def _bind_cast(options: CastOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """Infer from the output's declared type; options may be missing."""
+    """Cast to the output's declared type, as options may be missing."""
     type_ = require.types(outputs[0], _TYPES)
     (source,) = require.present(inputs, 1)
     if type_ in _NARROW:
@@ -86,7 +86,7 @@ def _infer_bitcast(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _bind_bitcast(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """Infer the shape: if sizes differ, the last dimension holds the parts of one larger element."""
+    """Adjust the shape: if element sizes differ, the last dimension holds the parts of one larger element."""
     dtype = outputs[0].dtype
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:

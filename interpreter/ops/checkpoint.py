@@ -1,6 +1,6 @@
-"""litecl.Save and litecl.Restore: tensors written to a file by their names, and read from one.
+"""litecl.Save and litecl.Restore: write tensors to a file by name, and read them back.
 
-The operands are a path, names, and for Save a tensor for each name; Restore has a result for each. The file is one of
+The operands are a path, names, and for Save one tensor per name; Restore has one result per name. The file is one of
 numpy's .npz archives, which ``numpy.load`` reads, whatever its name. A model has access to no file unless the program
 that loads it names a folder, with ``checkpoint_ops``.
 """
@@ -51,7 +51,7 @@ def _path_and_names(inputs: Specs) -> Sequence[TensorSpec]:
 
 
 def _save(folder: Path | None, options: NoOptions, inputs: Inputs) -> list[Array]:
-    """Write a file beside the one that is there, and put it in its place once it is whole."""
+    """Write a new file, which replaces the earlier one once it is complete."""
     path, names = _given(folder, inputs)
     if len(set(names)) < len(names):
         raise ModelError(f"expected distinct names, got {names}")
@@ -75,7 +75,7 @@ def _restore(
 
 
 def _entry(archive: ZipFile, name: str, spec: TensorSpec | None) -> Array:
-    """Read a tensor, of the type and shape that the model declares; nothing else is read."""
+    """Read a tensor of the type and shape that the model declares, and nothing else."""
     with archive.open(f"{name}.npy") as file:
         shape, dtype = _header(file)
         if spec is not None and (dtype != spec.dtype or spec.shape not in (None, shape)):
@@ -109,7 +109,7 @@ def _text(value: Any) -> str:
 
 @contextmanager
 def _file_errors(path: Path) -> Iterator[None]:
-    """Raise what goes wrong with a file as a ModelFileError."""
+    """Raise a file's faults as a ModelFileError."""
     try:
         yield
     except FileNotFoundError as error:
@@ -142,10 +142,9 @@ SAVE, RESTORE = _ops(None)
 
 
 def checkpoint_ops(folder: str | os.PathLike[str]) -> Mapping[str, Op]:
-    """Return operators that let a model save tensors in files of a folder, and restore them, as ``custom_ops``.
+    """Return operators, for ``custom_ops``, by which a model saves tensors in files of a folder and restores them.
 
-    Paths that the model is given are relative to the folder, or lie in it. Raises ModelFileNotFound where there is no
-    such folder.
+    The model's paths are relative to the folder, or lie in it. Raises ModelFileNotFound if there is no such folder.
     """
     path = Path(folder).resolve()
     if not path.is_dir():

@@ -26,8 +26,7 @@ def _compare(
 ) -> Op:
     """Return the comparison of plain numbers, and of the real numbers that quantized ones represent.
 
-    Except for EQUAL and NOT_EQUAL, 16-bit integers are compared as they are, whatever their scales, as in TensorFlow
-    Lite (comparisons.cc).
+    Except for EQUAL and NOT_EQUAL, 16-bit integers are compared unscaled, as in TensorFlow Lite (comparisons.cc).
     """
     rescaled = quantized.compare(ufunc)
     as_they_are = () if name in ("EQUAL", "NOT_EQUAL") else (TensorType.INT16,)

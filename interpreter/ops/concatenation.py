@@ -39,7 +39,7 @@ def _run(options: ConcatenationOptions, inputs: Inputs) -> list[Array]:
 
 
 def _bind(options: ConcatenationOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    """UINT8 inputs are brought to the output's scale, in float32; INT16 ones are taken as they are, as in TFLite."""
+    """Rescale UINT8 inputs to the output, in float32; INT16 ones are used unchanged, as in TFLite."""
     parts = require.present(inputs, len(inputs))
     (output,) = outputs
     rescaled = [rescaling(part, output) for part in parts]
@@ -62,7 +62,7 @@ def _same_quantization(a: TensorSpec, b: TensorSpec) -> bool:
 
 
 def rescaling(part: TensorSpec, output: TensorSpec) -> Callable[[Array], Array] | None:
-    """Return what brings the elements of an input to the output's scale, None where they are taken as they are.
+    """Return the function that brings an input's elements to the output's scale, None if they are used unchanged.
 
     Raises ModelError where TFLite does.
     """

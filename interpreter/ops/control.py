@@ -48,15 +48,13 @@ class StableHLOCompositeOptions:
     version: int = 0
 
     def attributes(self) -> dict[str, Any]:
-        """Return the attributes by name. Raises ModelError where the bytes hold something else."""
+        """Return the attributes by name. Raises ModelError if the bytes hold something else."""
         data = bytes(self.composite_attributes)
         return flexbuffer_map(data, "composite attributes") if data else {}
 
 
 def predicate(value: Array | None, *, grown: bool = False) -> bool:
-    """Return the one boolean that decides; of a condition that has ``grown`` with its loop the first one, as in
-    TFLite.
-    """
+    """Return the boolean that decides; for a condition that has ``grown`` with its loop the first one, as in TFLite."""
     if value is None or value.dtype != np.bool_ or value.size == 0 or (value.size > 1 and not grown):
         got = "nothing" if value is None else f"{value.dtype}{list(value.shape)}"
         raise ShapeError(f"expected one boolean as condition, got {got}")
@@ -64,7 +62,7 @@ def predicate(value: Array | None, *, grown: bool = False) -> bool:
 
 
 def infer_nothing(options: Any, inputs: Specs) -> list[TensorSpec]:
-    """Return no outputs: they follow from subgraphs, which ``propagate`` asks."""
+    """Return no outputs: they follow from subgraphs, through ``propagate``."""
     return []
 
 
@@ -73,7 +71,7 @@ def _infer_while(options: WhileOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def propagate_branches(branches: Sequence[int], inputs: Specs, shapes: Shapes) -> list[TensorSpec]:
-    """Return what is known of the outputs in all branches; the first input chooses, the others are the branches'."""
+    """Return what all branches' outputs have in common; the first input chooses, the others are the branches'."""
     given = require.present(inputs, len(inputs))[1:]
     results = [shapes.call(branch, given) for branch in branches]
     for branch, outputs in zip(branches, results, strict=True):
@@ -86,9 +84,7 @@ def _propagate_if(options: IfOptions, inputs: Specs, shapes: Shapes) -> list[Ten
 
 
 def _propagate_while(options: WhileOptions, inputs: Specs, shapes: Shapes) -> list[TensorSpec]:
-    """Widen what is known of the variables until an iteration changes nothing more; only constant ones keep their
-    values.
-    """
+    """Widen what is known of the variables until an iteration changes nothing; only constant ones keep their values."""
     body = options.body_subgraph_index
     given = require.present(inputs, len(inputs))
     constant = shapes.handed_on(body)
@@ -120,7 +116,7 @@ def _propagate_composite(options: StableHLOCompositeOptions, inputs: Specs, shap
 
 
 def propagate_body(body: int, type_: TensorType, shapes: Shapes) -> None:
-    """Prepare a subgraph that combines two elements for arrays of any shape, which it is called with.
+    """Prepare a subgraph that combines two elements for calls with arrays of any shape.
 
     Raises ModelError if it returns anything but one tensor of the type.
     """

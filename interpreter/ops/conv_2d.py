@@ -30,16 +30,14 @@ class Conv2DOptions:
 
 @dataclass(frozen=True)
 class NearestConv2DOptions(Conv2DOptions):
-    """The options where float images, or their pixels, are quantized as by XNNPACK (``RowKind.NEAREST``).
+    """The options if float images, or their pixels, are quantized as by XNNPACK (``RowKind.NEAREST``).
 
-    No file says so: the table of the schema has no field for it, and a mode gives them (``dynamic_range.py``).
+    No file says so, as the schema's table has no field for it: a mode selects them (``dynamic_range.py``).
     """
 
 
 def windows(options: Conv2DOptions, x: Shape, filter_: Shape) -> tuple[window.Window, window.Window]:
-    """Return the window along height and along width, for an input [n, h, w, c] and a filter [out, h, w, c /
-    groups].
-    """
+    """Return the windows along height and width, for an input [n, h, w, c] and a filter [out, h, w, c / groups]."""
     o = options
     return (
         window.fit(o.padding, x[1], filter_[1], o.stride_h, o.dilation_h_factor),
@@ -48,14 +46,14 @@ def windows(options: Conv2DOptions, x: Shape, filter_: Shape) -> tuple[window.Wi
 
 
 def check_bias(inputs: Specs, position: int, channels: int) -> None:
-    """Make sure that a bias, if it is given, has one element an output channel."""
+    """Raise ShapeError unless a bias, if given, has one element per output channel."""
     bias = require.optional(inputs, position)
     if bias is not None and bias.size != channels:
         raise ShapeError(f"expected a bias of {channels} elements, got {list(bias.static_shape)}")
 
 
 def finish(result: Array, inputs: Inputs, position: int, function: ActivationFunctionType) -> Array:
-    """Add the bias, if it is given, and apply the fused activation."""
+    """Add the bias, if given, and apply the fused activation."""
     bias = require.optional(inputs, position)
     if bias is not None:
         result += bias.reshape(1, -1)
@@ -100,7 +98,7 @@ def matrices(filter_: Array, groups: int) -> list[Array]:
 def _by_group(
     x: Array, multiply: Sequence[Callable[[Array], Array]], sizes: Sequence[window.Window], border: int = 0
 ) -> Array:
-    """Return what each group's function makes of the patches of its channels, side by side."""
+    """Apply each group's function to the patches of its channels, and join the results."""
     if len(multiply) == 1:
         return window.convolve(x, multiply[0], sizes, border)
     parts = np.split(x, len(multiply), axis=3)
@@ -116,7 +114,7 @@ def _bind(options: Conv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) 
 
 
 def image_rows(options: Conv2DOptions, filter_: TensorSpec) -> int:
-    """Return how float images are quantized: those for filters of different scales have a zero point in any case."""
+    """Return the ``RowKind`` of float images: with filters of different scales they always have a zero point."""
     if isinstance(options, NearestConv2DOptions):
         return hybrid.RowKind.NEAREST
     scales = hybrid.scales_of(filter_)
@@ -124,7 +122,7 @@ def image_rows(options: Conv2DOptions, filter_: TensorSpec) -> int:
 
 
 def is_by_pixel(options: Conv2DOptions, x: Shape, filter_: TensorSpec) -> bool:
-    """Return whether each float pixel, not each image, is quantized by its own range: where XNNPACK multiplies rows."""
+    """Return whether each float pixel, not each image, is quantized by its own range, as XNNPACK multiplies rows."""
     steps = (options.stride_h, options.stride_w)
     plain = filter_.static_shape[1:] == (1, 1, x[3]) and steps == (1, 1)
     return isinstance(options, NearestConv2DOptions) and plain and filter_.type == TensorType.INT8
@@ -143,7 +141,7 @@ def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
         return [scaling.weighted(m, bias, slice(i * count, (i + 1) * count)) for i, m in enumerate(banks)]
 
     geometry = cache(partial(windows, options))
-    # The number of groups depends on the input's shape, which may be known only now.
+    # The number of groups depends on the input's shape, which may be known only at run time.
     ready = cache(lambda groups: exact.once([filter_, bias], partial(prepare, groups)))
     if x.shape is not None and filter_.data is not None:
         ready(x.shape[3] // filter_.static_shape[3])

@@ -10,18 +10,18 @@ from litecl.interpreter.ops.transpose_conv import scatter
 
 
 def offset(options: Conv3DOptions, output: Shape, filter_: Shape) -> Shape:
-    """Return what is cut off before the output along depth, height and width, for a filter [d, h, w, out, channels]."""
+    """Return the crop before the output along depth, height and width, for a filter [d, h, w, out, channels]."""
     sizes = zip(output[1:4], filter_[:3], strides(options), dilations(options), strict=True)
     return tuple(window.fit(options.padding, *size).before for size in sizes)
 
 
 def strides(options: Conv3DOptions) -> Shape:
-    """Return those along depth, height and width."""
+    """Return the strides along depth, height and width."""
     return options.stride_d, options.stride_h, options.stride_w
 
 
 def dilations(options: Conv3DOptions) -> Shape:
-    """Return those along depth, height and width."""
+    """Return the dilations along depth, height and width."""
     return options.dilation_d_factor, options.dilation_h_factor, options.dilation_w_factor
 
 

@@ -1,4 +1,4 @@
-"""SparseCross and its like: every combination of the features that a row has in some columns."""
+"""SparseCross and its variants: every combination of a row's features in several columns."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ _Columns = Sequence[Sequence[Sequence[_Feature]]]
 
 @dataclass(frozen=True)
 class CrossOptions:
-    """N: how many of the columns are sparse. hash_key: the number that hashes begin with; -1 for texts."""
+    """N: the number of sparse columns. hash_key: the number that hashes begin with; -1 for texts."""
 
     N: int = 0
     hashed_output: bool = False
@@ -37,7 +37,7 @@ class CountOptions:
 
 
 def _joined(a: int, b: int) -> int:
-    """Return the hash of two hashes, TensorFlow's FingerprintCat64."""
+    """Combine two hashes, as TensorFlow's FingerprintCat64 does."""
     mixed = b * _FACTOR & _MASK
     result = (a ^ _FACTOR) ^ ((mixed ^ mixed >> 47) * _FACTOR & _MASK)
     result = result * _FACTOR & _MASK
@@ -46,7 +46,7 @@ def _joined(a: int, b: int) -> int:
 
 
 def _columns(count: int, operands: Sequence[Array]) -> list[list[list[_Feature]]]:
-    """Return the features of each row, column by column: those of sparse columns, then those of dense ones."""
+    """Return the features of each row, column by column, sparse columns first."""
     indices, values, shapes = (operands[k * count : (k + 1) * count] for k in range(3))
     dense = operands[3 * count :]
     rows = int(shapes[0][0]) if count else len(dense[0]) if dense else 0

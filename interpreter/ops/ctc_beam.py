@@ -1,8 +1,8 @@
-"""CTCBeamSearchDecoder, one of litecl's own operators: the likeliest texts of frames, of all their alignments.
+"""CTCBeamSearchDecoder, one of litecl's own operators: the likeliest texts of frames, over all alignments.
 
 Graves, "Supervised sequence labelling with recurrent neural networks" (2012), section 7.5: a beam of prefixes, each
-with the probability of its alignments that end in a blank and of the others. Like TensorFlow's, the beam is narrowed
-while it grows: a prefix that was pushed out, or never came in, gives nothing to the prefixes that continue it.
+with the probability of its alignments that end in a blank and of the others. As in TensorFlow, the beam is narrowed
+while it grows: a prefix that was pushed out, or never came in, adds nothing to its continuations.
 """
 
 import heapq
@@ -27,7 +27,7 @@ _Text = tuple[int, ...]
 
 @dataclass(frozen=True)
 class BeamOptions:
-    """beam_width: how many prefixes are kept. top_paths: how many texts are returned."""
+    """beam_width: the number of prefixes kept. top_paths: the number of texts returned."""
 
     beam_width: int = 100
     top_paths: int = 1
@@ -36,7 +36,7 @@ class BeamOptions:
 
 @dataclass(frozen=True)
 class _Chances:
-    """Logarithms of the probability of alignments that end in a blank, in the last class, and in either."""
+    """Log probabilities of alignments that end in a blank, in the last class, and in either."""
 
     blank: float = _NEVER
     label: float = _NEVER
@@ -45,7 +45,7 @@ class _Chances:
 
 @dataclass(eq=False)
 class _Prefix:
-    """A text and its chances, up to the frame before and to this one; ``longer`` are the texts that continue it."""
+    """A text and its chances, up to the previous frame and up to this one; ``longer`` are its continuations."""
 
     parent: "_Prefix | None" = None
     label: int = -1
@@ -58,7 +58,7 @@ class _Prefix:
         return () if self.parent is None else (*self.parent.text(), self.label)
 
     def before(self, label: int) -> float:
-        """Return the chance of what another class may follow: the same class again only follows a blank."""
+        """Return the chance of the prefix before another class: the same class again only follows a blank."""
         return self.old.blank if label == self.label else self.old.total
 
 
@@ -68,7 +68,7 @@ def _sum(a: float, b: float) -> float:
 
 
 class _Beam:
-    """The likeliest prefixes, no more than a number of them."""
+    """The likeliest prefixes, up to a number of them."""
 
     def __init__(self, width: int) -> None:
         self._width, self._order = width, itertools.count()
@@ -86,7 +86,7 @@ class _Beam:
         return chance > _NEVER and (len(self._heap) < self._width or chance > self._heap[0][0])
 
     def step(self, frame: Sequence[float]) -> None:
-        """Take another frame of logarithms, the last one of which is the blank's."""
+        """Take another frame of log probabilities, the last of which is the blank's."""
         branches = self.best()
         self._heap = []
         for prefix in branches:
@@ -128,7 +128,7 @@ def _merged(text: _Text) -> _Text:
 
 
 def _decoded(options: BeamOptions, frames: Array) -> list[tuple[_Text, float]]:
-    """Return the best texts, and the logarithms of their probabilities."""
+    """Return the best texts and their log probabilities."""
     beam = _Beam(options.beam_width)
     wide = frames.astype(np.float64)
     wide = wide - wide.max(-1, keepdims=True)
@@ -143,7 +143,7 @@ def _decoded(options: BeamOptions, frames: Array) -> list[tuple[_Text, float]]:
 
 
 def _run(options: BeamOptions, logits: Array, lengths: Array) -> list[Array]:
-    """Return for each rank the texts as sparse tensors: places, classes and shapes, then the scores [B, top_paths]."""
+    """Return each rank's texts as sparse tensors: places, classes and shapes, then the scores [B, top_paths]."""
     rows = [_decoded(options, logits[:length, k]) for k, length in enumerate(lengths.tolist())]
     places, values, shapes = [], [], []
     for rank in range(options.top_paths):

@@ -1,7 +1,7 @@
-"""DENSIFY: a sparse constant in full.
+"""DENSIFY: a sparse constant as a dense tensor.
 
 The layout is TACO's (Chou, Kjolstad and Amarasinghe, 2018): levels are stored in ``traversal_order``, the dimensions of
-the tensor first and those of its blocks after them; ``block_map`` names the dimension that each block dimension cuts.
+the tensor before those of its blocks; ``block_map`` names the dimension that each block dimension divides.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ def densify(values: Array, sparsity: Sparsity, shape: Shape) -> Array:
 
 
 def _coordinates(sparsity: Sparsity) -> list[Array]:
-    """For every level, in stored order, the coordinate of every stored value."""
+    """Return the coordinate of every stored value, for every level in stored order."""
     coordinates: list[Array] = []
     count = 1
     for level in sparsity.dimensions:
@@ -44,7 +44,7 @@ def _coordinates(sparsity: Sparsity) -> list[Array]:
 
 
 def _children(level: DimensionMetadata, parents: int) -> tuple[Array, Array]:
-    """Return the entries of one level under all entries of the level above: whose they are, and their coordinates."""
+    """Return the entries of one level under all entries of the level above: their parents and their coordinates."""
     if level.segments is None or level.indices is None:
         limits.temporary("coordinates", (parents, level.dense_size), 24)
         return np.repeat(np.arange(parents), level.dense_size), np.tile(np.arange(level.dense_size), parents)

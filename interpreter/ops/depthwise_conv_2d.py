@@ -16,7 +16,7 @@ from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 
-# Up to this many channels it pays to compute a row of outputs as one.
+# Up to this many channels it pays to compute a row of outputs at once.
 _MOST_JOINED = 64
 
 
@@ -32,9 +32,7 @@ class DepthwiseConv2DOptions:
 
 
 def windows(options: DepthwiseConv2DOptions, x: Shape, filter_: Shape) -> tuple[window.Window, window.Window]:
-    """Return the window along height and along width, for an input [n, h, w, c] and a filter [1, h, w, c *
-    multiplier].
-    """
+    """Return the windows along height and width, for an input [n, h, w, c] and a filter [1, h, w, c * multiplier]."""
     o = options
     return (
         window.fit(o.padding, x[1], filter_[1], o.stride_h, o.dilation_h_factor),
@@ -75,7 +73,7 @@ def _by_blocks(
     last: Callable[[Array], Array],
     dtype: np.dtype[np.generic],
 ) -> Array:
-    """``last`` of the sums over the taps, which gives them a type, so many rows at a time as the cache holds."""
+    """Apply ``last``, which sets a type, to the sums over the taps, as many rows at a time as the cache holds."""
     multiplier = filter_.shape[3] // x.shape[3]
     patches = window.patches(window.pad(x if multiplier == 1 else x.repeat(multiplier, axis=3), sizes), sizes)
     images, height, width, *_, channels = patches.shape
@@ -90,7 +88,7 @@ def _by_blocks(
 
 
 def _sums(patches: Array, filter_: Array) -> Array:
-    """Patches [n, height, width, *taps, c] times their filters [1, *taps, c], added up."""
+    """Return patches [n, height, width, *taps, c] times their filters [1, *taps, c], added up."""
     n, height, width, h, w, channels = patches.shape
     if channels > _MOST_JOINED:
         return np.asarray(np.einsum("nhwijc,ijc->nhwc", patches, filter_[0]))

@@ -1,7 +1,7 @@
 """TFLite_Detection_PostProcess: the boxes of an object detector, decoded from their anchors, without overlapping ones.
 
 Formulas: kernels/detection_postprocess.cc. ``fast`` suppression looks at the best class of every box, ``regular``
-suppression at every class by itself.
+suppression at every class separately.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ def _infer(options: DetectionOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def decode(options: DetectionOptions, boxes: Array, anchors: Array) -> Array:
-    """Corners (y, x, y, x) of boxes that are given as centre and size relative to their anchors."""
+    """Return corners (y, x, y, x) of boxes given as centre and size relative to their anchors."""
     scales = np.array([options.y_scale, options.x_scale, options.h_scale, options.w_scale], np.float32)
     relative = boxes[:, :4].astype(np.float64) / scales.astype(np.float64)
     anchors = anchors.astype(np.float64)
@@ -69,9 +69,7 @@ def decode(options: DetectionOptions, boxes: Array, anchors: Array) -> Array:
 
 
 def _best(options: DetectionOptions, corners: Array, scores: Array, most: int) -> list[int]:
-    """Return the boxes of one score each, best first, none of which overlaps a better one by more than the
-    threshold.
-    """
+    """Return boxes by one score each, best first; none overlaps a better one by more than the threshold."""
     order = np.argsort(-scores, kind="stable")
     order = order[scores[order] >= np.float32(options.nms_score_threshold)]
     chosen: list[int] = []
@@ -84,7 +82,7 @@ def _best(options: DetectionOptions, corners: Array, scores: Array, most: int) -
 
 
 def _fast(options: DetectionOptions, corners: Array, scores: Array, real: Real) -> tuple[Array, Array, Array]:
-    """Rows: box, class, score; every selected box with its best classes."""
+    """Return rows of the result, boxes and classes: every selected box with its best classes."""
     wanted = min(options.max_classes_per_detection, options.num_classes)
     classes = _best_classes(real(scores), wanted)
     best = real(scores[np.arange(len(scores)), classes[:, 0]])
@@ -97,8 +95,8 @@ def _fast(options: DetectionOptions, corners: Array, scores: Array, real: Real) 
 
 
 def _best_classes(scores: Array, wanted: int) -> Array:
-    """Return the classes of the highest scores of each row, best first: of equal ones the first, if one is wanted, else
-    in the order of a partial sort.
+    """Return the classes of each row's highest scores, best first. Equal ones come in order if one class is wanted,
+    else as a partial sort leaves them.
     """
     if wanted == 1:
         usable = np.where(np.isnan(scores), -np.inf, scores)
@@ -112,7 +110,7 @@ def _partly_sorted(scores: list[float], wanted: int) -> list[int]:
 
 
 def _regular(options: DetectionOptions, corners: Array, scores: Array, real: Real) -> tuple[Array, Array, Array]:
-    """Rows: box, class, score; the best of all classes' boxes."""
+    """Return rows of the result, boxes and classes: the best of all classes' boxes."""
     most = min(options.detections_per_class, options.max_detections)
     columns = real(scores).T
     pairs = [(box, kind) for kind, column in enumerate(columns) for box in _best(options, corners, column, most)]
@@ -138,7 +136,7 @@ def _detect(options: DetectionOptions, boxes: Array, scores: Array, anchors: Arr
 
 
 def _bind(options: DetectionOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """Scores that are quantized are ordered as integers, and only those that are looked at become real numbers."""
+    """Order quantized scores as integers; only those that are used become real numbers."""
     specs = require.present(inputs, 3)
     boxes, scores, anchors = map(_real, specs)
     falls = require.is_quantized(specs[1]) and scale_of(specs[1]) < 0
@@ -156,7 +154,7 @@ def _same(x: Array) -> Array:
 
 
 def _real(spec: TensorSpec) -> Real:
-    """Return what makes real numbers of a tensor's elements."""
+    """Return the conversion of a tensor's elements to real numbers."""
     if not require.is_quantized(spec):
         return _same
     scaling = affine(spec)

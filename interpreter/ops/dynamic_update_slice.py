@@ -19,7 +19,7 @@ def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
     require.rank(update, exactly=rank)
     if start.static_shape != (rank,):
         raise ShapeError(f"expected {rank} start indices, got shape {list(start.static_shape)}")
-    # The body of a loop over no rows writes a row to a list without any, and never runs.
+    # The body of a loop over no rows writes a row to an empty list, and never runs.
     _check(update.static_shape, [old or new for new, old in zip(update.static_shape, x.static_shape, strict=True)])
     return [TensorSpec(x.type, x.shape)]
 
@@ -32,7 +32,7 @@ def _check(update: Shape, whole: Sequence[int]) -> None:
 def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     x, update, start = require.arrays(inputs, 3)
     _check(update.shape, x.shape)
-    # A box that would reach past an edge is moved back inside.
+    # A box that would reach past an edge is shifted inside.
     first = np.clip(start, 0, np.array(x.shape, np.int64) - update.shape).tolist()
     result = x.copy()
     result[tuple(slice(f, f + size) for f, size in zip(first, update.shape, strict=True))] = update

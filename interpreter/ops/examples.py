@@ -1,4 +1,4 @@
-"""ParseExample, one of litecl's own operators: features of records of TensorFlow's ``Example``, which are read here.
+"""ParseExample, one of litecl's own operators: reads features from records of TensorFlow's ``Example``.
 
 Protocol buffers: https://protobuf.dev/programming-guides/encoding.
 """
@@ -24,9 +24,9 @@ _Features = Mapping[bytes, tuple[str, list[Any]]]
 
 @dataclass(frozen=True)
 class ExampleOptions:
-    """dense_ranks, dense_dims: how many dimensions each dense feature has, and these one after the other; -1 is open.
+    """dense_ranks, dense_dims: each dense feature's rank, and all their dimensions one after the other; -1 is open.
 
-    sparse_types, ragged_value_types, ragged_split_types: numbers of tensor types.
+    sparse_types, ragged_value_types, ragged_split_types: tensor types as numbers.
     """
 
     sparse_types: tuple[int, ...] = ()
@@ -36,7 +36,7 @@ class ExampleOptions:
     dense_dims: tuple[int, ...] = ()
 
     def shapes(self) -> Iterator[tuple[int, ...]]:
-        """Return the shape of each dense feature."""
+        """Yield the shape of each dense feature."""
         place = 0
         for rank in self.dense_ranks:
             yield self.dense_dims[place : place + rank]
@@ -54,7 +54,7 @@ def _varint(data: memoryview, place: int) -> tuple[int, int]:
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, Any]]:
-    """Return the fields of a message by number: bytes, or an integer."""
+    """Yield the fields of a message by number, as bytes or an integer."""
     place = 0
     while place < len(data):
         tag, place = _varint(data, place)
@@ -73,7 +73,7 @@ def _fields(data: memoryview) -> Iterator[tuple[int, Any]]:
 
 
 def _values(number: int, data: memoryview) -> Iterator[Any]:
-    """Return the elements of a list of bytes, floats or integers, packed or not."""
+    """Yield the elements of a list of bytes, floats or integers, packed or not."""
     for _, value in _fields(data):
         if number == 1:
             yield bytes(value)
@@ -93,7 +93,7 @@ def _signed(value: int) -> int:
 
 
 def _features(data: bytes) -> _Features:
-    """Return the features of an Example by name: of which kind, and their elements."""
+    """Return the features of an Example by name, each with its kind and its elements."""
     found: dict[bytes, tuple[str, list[Any]]] = {}
     try:
         for _, features in _fields(memoryview(data)):
@@ -107,7 +107,7 @@ def _features(data: bytes) -> _Features:
 
 
 def _of(features: _Features, key: bytes, type_: TensorType) -> list[Any] | None:
-    """Return a feature's elements, None if there are none; they must be of the type that is asked for."""
+    """Return a feature's elements, None if there are none. Raises ModelError if they have another type."""
     kind, elements = features.get(key, ("", []))
     if elements and kind != type_.dtype.kind:
         raise ModelError(
@@ -129,7 +129,7 @@ def _sparse(rows: Sequence[_Features], key: bytes, type_: TensorType) -> tuple[A
 
 
 def _dense(rows: Sequence[_Features], key: bytes, default: Array, shape: tuple[int, ...]) -> Array:
-    """Return a feature [rows, *shape]; where its first dimension is open, the longest one's, the others padded."""
+    """Return a feature [rows, *shape]; an open first dimension takes the longest one's size, others are padded."""
     type_ = TensorType.of(default.dtype)
     found = [_of(row, key, type_) for row in rows]
     inner = int(np.prod(shape[1:])) if shape else 1
@@ -148,7 +148,7 @@ def _dense(rows: Sequence[_Features], key: bytes, default: Array, shape: tuple[i
 
 
 def _run(options: ExampleOptions, *operands: Array) -> list[Array]:
-    """Return what ParseExampleV2 does: sparse places, values and shapes, dense values, ragged values and splits."""
+    """Return ParseExampleV2's results: sparse places, values and shapes, dense values, ragged values and splits."""
     records, _, sparse_keys, dense_keys, ragged_keys, *defaults = operands
     rows = [_features(record) for record in records.reshape(-1)]
     alone = records.ndim == 0

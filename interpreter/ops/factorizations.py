@@ -51,9 +51,10 @@ class TridiagonalOptions:
 def _matrices(
     name: str, options: type, function: Callable[..., Sequence[Any]], shapes: Callable[..., Sequence[Shape]]
 ) -> Op:
-    """Return the operator of a function of matrices: options and matrices in float64 to results, in their type.
+    """Return an operator of matrices.
 
-    shapes: options, batch, rows and columns of the first operand to the results' shapes.
+    function: maps options and float64 matrices to results, which get the matrices' type. shapes: maps options, batch,
+    rows and columns of the first operand to the results' shapes.
     """
 
     def run(options: Any, *operands: Array) -> list[Array]:
@@ -111,7 +112,7 @@ def _eigen_shapes(options: EigenOptions, batch: Shape, rows: int, columns: int) 
 
 
 def _lu(x: Array) -> tuple[Array, Array]:
-    """Return both triangles in one matrix, and the order of the rows, by elimination with the largest pivots."""
+    """Return both triangles in one matrix, and the order of the rows, by elimination with partial pivoting."""
     size = x.shape[-1]
     matrix, order = x.reshape(-1, size, size).copy(), np.tile(np.arange(size), (x.size // max(size * size, 1), 1))
     each = np.arange(len(matrix))

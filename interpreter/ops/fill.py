@@ -1,4 +1,4 @@
-"""FILL, ZEROS_LIKE and RANGE: tensors that follow from a few numbers."""
+"""FILL, ZEROS_LIKE and RANGE: tensors made from a few numbers."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def _run_fill(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 
 def _count(start: Array, limit: Array, delta: Array) -> int:
-    """Return how many numbers there are. Raises ShapeError for a step of 0 or in the wrong direction, and for NaN."""
+    """Return the count of numbers. Raises ShapeError for a step of 0 or in the wrong direction, and for NaN."""
     first, last, step = start.item(), limit.item(), delta.item()
     if not (first <= last and step > 0) and not (first >= last and step < 0):
         raise ShapeError(f"delta {step} does not lead from {first} to {last}")
@@ -55,7 +55,7 @@ def _run_range(options: NoOptions, inputs: Inputs) -> list[Array]:
     start, limit, delta = require.arrays(inputs, 3)
     values = np.full(_count(start, limit, delta), delta, start.dtype)
     values[:1] = start
-    # TFLite adds the step to the number before, so that roundings add up.
+    # TFLite adds the step to the previous number, so rounding errors add up.
     return [np.add.accumulate(values, dtype=start.dtype)]
 
 

@@ -65,7 +65,7 @@ def _finish(options: FullyConnectedOptions, inputs: Inputs, rows: Array) -> Arra
 
 
 def _shaped(options: FullyConnectedOptions, x: Array, rows: Array) -> Array:
-    """Rows [n, units] in the dimensions of the input, if these are kept."""
+    """Return rows [n, units] in the dimensions of the input, if these are kept."""
     return rows.reshape(*x.shape[:-1], rows.shape[1]) if options.keep_num_dims else rows
 
 
@@ -101,7 +101,7 @@ def _integer(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec) 
 
 
 def _shuffled(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec) -> Run:
-    """Weights in blocks of 4 rows by 16 columns, for one row of inputs or four; all zero points are 128.
+    """Return the kernel of weights in blocks of 4 rows by 16 columns, for 1 or 4 input rows; zero points are 128.
 
     The second output is the workspace in which TensorFlow Lite lays out the inputs (ShuffledFullyConnected).
     """
@@ -149,7 +149,7 @@ def _hybrid(weights: TensorSpec) -> Run:
 
 def _lowest(options: FullyConnectedOptions, inputs: Specs) -> int:
     if lowest.is_hybrid(inputs):
-        return 12  # a scale for every row of the weights
+        return 12  # one scale per row of the weights
     if len(inputs) == 2:
         return 6
     return 5 if options.keep_num_dims else 1

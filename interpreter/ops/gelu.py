@@ -41,7 +41,7 @@ def _gelu(options: GeluOptions, x: Array) -> Array:
 
 
 def _in_float32(options: GeluOptions, x: Array) -> Array:
-    """GELU in TFLite's float32 operations (reference/gelu.h), with which it fills tables."""
+    """Return GELU in TFLite's float32 operations (reference/gelu.h), by which it fills tables."""
     half = np.float32(0.5) * x
     if options.approximate:
         cubed = np.float32(0.044715) * x * x * x

@@ -40,7 +40,7 @@ def _run(options: HadamardRotationOptions, inputs: Inputs) -> list[Array]:
 
 
 def scale_of(size: int) -> np.float32:
-    """Return the factor of every element, which makes the matrix of a size orthogonal."""
+    """Return the factor of every element that makes the matrix orthogonal."""
     return np.float32(np.float32(1) / np.sqrt(np.float32(size)))
 
 

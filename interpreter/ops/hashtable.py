@@ -1,6 +1,6 @@
 """Hash tables: HASHTABLE, HASHTABLE_IMPORT, HASHTABLE_FIND and HASHTABLE_SIZE, between int64 and strings.
 
-``Context.resources`` keeps a table as its sorted keys and the values in their order.
+``Context.resources`` keeps a table as its sorted keys and their values.
 """
 
 from typing import Any
@@ -44,7 +44,7 @@ def _infer_import(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _run_import(options: NoOptions, inputs: Inputs, context: Context) -> list[Array]:
-    """A table is filled once; importing again changes nothing."""
+    """Fill a table once; importing again changes nothing."""
     table, keys, values = require.arrays(inputs, 3)
     order = np.argsort(keys.ravel(), kind="stable")
     context.resources.setdefault(name_of(table), (keys.ravel()[order], values.ravel()[order]))

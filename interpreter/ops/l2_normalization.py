@@ -37,7 +37,7 @@ def _run(options: L2NormOptions, inputs: Inputs) -> list[Array]:
 
 
 def _bind(options: L2NormOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    """Return the reciprocal of the length in fixed point; the output's scale is 1/128."""
+    """Return the kernel by a fixed-point reciprocal of the length; the output's scale is 1/128."""
     (x,) = require.present(inputs, 1)
     if not require.is_quantized(x):
         return None

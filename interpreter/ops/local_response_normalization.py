@@ -25,7 +25,7 @@ def _infer(options: LocalResponseNormalizationOptions, inputs: Specs) -> list[Te
 
 
 def _run(options: LocalResponseNormalizationOptions, inputs: Inputs) -> list[Array]:
-    """x * (bias + alpha * sum of the squares within ``radius`` channels) ** -beta."""
+    """Return x * (bias + alpha * sum of the squares within ``radius`` channels) ** -beta."""
     (x,) = require.arrays(inputs, 1)
     channels = x.shape[-1]
     reach = min(options.radius, channels - 1)

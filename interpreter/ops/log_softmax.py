@@ -37,7 +37,7 @@ def _run(options: LogSoftmaxOptions, inputs: Inputs) -> list[Array]:
 
 
 def _bind(options: LogSoftmaxOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    """Fixed-point exponentials, their sum and its logarithm (integer_ops/log_softmax.h)."""
+    """Return the kernel: fixed-point exponentials, their sum and its logarithm (integer_ops/log_softmax.h)."""
     (x,) = require.present(inputs, 1)
     if not require.is_quantized(x):
         return None

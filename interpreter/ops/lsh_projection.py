@@ -1,4 +1,4 @@
-"""LSH_PROJECTION: bits that are alike for inputs that are alike, from hashes of their rows (Ravi, 2017)."""
+"""LSH_PROJECTION: similar bits for similar inputs, from hashes of their rows (Ravi, 2017)."""
 
 from collections.abc import Iterator
 
@@ -40,7 +40,7 @@ def _infer(options: LSHProjectionOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _run(options: LSHProjectionOptions, inputs: Inputs) -> list[Array]:
-    """Each bit is the sign of the weighted sum of the rows' hashes with its seed."""
+    """Compute each bit as the sign of the weighted sum of the rows' hashes with its seed."""
     seeds, x = require.arrays(inputs, 2)
     weights = inputs[2] if len(inputs) > 2 else None
     rows = np.ascontiguousarray(x).reshape(len(x), -1)
@@ -56,7 +56,7 @@ def _run(options: LSHProjectionOptions, inputs: Inputs) -> list[Array]:
 
 
 def _hashes(seed: bytes, rows: Array) -> Array:
-    """Return the hash of every row behind a seed, as a signed number."""
+    """Return the hash of a seed and each row, as a signed number."""
 
     def hashed() -> Iterator[int]:
         for row in rows:

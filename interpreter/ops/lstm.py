@@ -74,7 +74,7 @@ LSTM = Op(
 
 
 def _infer_basic(options: LSTMOptions, inputs: Specs) -> list[TensorSpec]:
-    """Operands: input, previous activation, weights, bias, previous state."""
+    """Infer from input, previous activation, weights, bias, previous state."""
     x, h, weights, bias, c = require.present(inputs, 5)
     quantized = x.type == TensorType.UINT8
     for spec in (x, h, weights, c):
@@ -93,7 +93,7 @@ def _infer_basic(options: LSTMOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _run_basic(options: LSTMOptions, inputs: Inputs) -> list[Array]:
-    """Outputs: activation, state, the joined input and activation, the gates before their activations."""
+    """Return activation, state, the joined input and activation, the gates before their activations, and states."""
     x, h, weights, bias, c = require.arrays(inputs, 5)
     joined = np.concatenate([x, h], axis=1)
     gates = joined @ weights.T + bias

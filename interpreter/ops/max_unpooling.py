@@ -1,6 +1,6 @@
 """MaxPoolingWithArgmax2D and MaxUnpooling2D: maxima of windows with their positions, and back.
 
-There are two kinds, told apart by the options of the first and by the type of the second's indices. TFLite's
+There are two kinds, which differ in the options of the first and the type of the second's indices. TFLite's
 (FlexBuffers, INT32) count the elements of an image, ``(y * width + x) * channels + channel``. MediaPipe's (a C
 structure, FLOAT32), as in its hair segmentation model, count the taps of a window, ``row * its width + column``, and
 add 0.1.
@@ -22,7 +22,7 @@ from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorTyp
 
 _PADDINGS = {"SAME": Padding.SAME, "VALID": Padding.VALID}
 _C_PADDINGS = {1: Padding.SAME, 2: Padding.VALID}
-_C_SIZES = (32, 40)  # of TfLitePoolParams, whose padding values got offsets later
+_C_SIZES = (32, 40)  # of TfLitePoolParams, whose padding values later got offsets
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Pooling:
     function: int = ActivationFunctionType.NONE
 
     def windows(self, height: int, width: int) -> tuple[Window, Window]:
-        """Return the window along height and along width."""
+        """Return the windows along height and width."""
         return (
             fit(self.padding, height, self.size[0], self.strides[0]),
             fit(self.padding, width, self.size[1], self.strides[1]),
@@ -44,9 +44,7 @@ class Pooling:
 
 
 def c_structure(data: bytes) -> Pooling:
-    """Return a TfLitePoolParams: padding, strides (width, height), window (width, height), activation, what Prepare
-    found.
-    """
+    """Read a TfLitePoolParams: padding, strides and window as (width, height), activation, Prepare's results."""
     if len(data) < 24:
         raise ModelError(f"expected options of at least 24 bytes, got {len(data)}")
     padding, stride_w, stride_h, size_w, size_h, function = np.frombuffer(data[:24], "<i4").tolist()
@@ -70,7 +68,7 @@ def pooling_of(options: CustomOptions) -> Pooling:
 
 
 def _spatial(name: str, values: Any) -> tuple[int, int]:
-    """Return the height and the width of a field that gives them between two ones."""
+    """Return height and width from a field [1, height, width, 1]."""
     numbers = isinstance(values, list) and len(values) == 4 and all(type(value) is int for value in values)
     if not numbers or values[0] != 1 or values[3] != 1:
         raise ShapeError(f"expected {name} of [1, height, width, 1], got {values}")
@@ -143,17 +141,15 @@ def _run_unpool(options: CustomOptions, inputs: Inputs) -> list[Array]:
     result = np.zeros((batch, require.elements(shape[1:])), x.dtype)
     found = _in_image(pooling, places, shape[1:3]) if in_window else places
     flat = require.indices(found.reshape(batch, -1), result.shape[1])
-    # One image after another; of two values for one position the later one counts.
+    # Image by image; of two values for one position the later one counts.
     result[np.arange(batch)[:, None], flat] = x.reshape(batch, -1)
     return [result.reshape(shape)]
 
 
 def _in_image(pooling: Pooling, places: Array, size: tuple[int, ...]) -> Array:
-    """Return the elements of an image of ``size`` (height, width) that taps of windows are. Raises ModelError for
-    others.
-    """
+    """Convert taps of windows to elements of an image of ``size`` (height, width). Raises ModelError for other taps."""
     taps = pooling.size[0] * pooling.size[1]
-    if places.size and not (places.min() > -1 and places.max() < taps):  # NaN neither
+    if places.size and not (places.min() > -1 and places.max() < taps):  # refuses NaN too
         raise ModelError(f"index {places.min()} to {places.max()} out of range for {taps} taps of a window")
     found = []
     for axis, tap in enumerate(np.divmod(places.astype(np.int64), pooling.size[1]), start=1):

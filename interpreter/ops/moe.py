@@ -1,10 +1,10 @@
-"""moe: a mixture of experts, each a gated layer; every token goes through the few experts that a router chose for it.
+"""moe: a mixture of experts, each a gated layer; every token goes through the few experts that a router chose.
 
     out[token] = sum of  weight[token, r] scale[e] W_linear[e] (gelu(W_gate[e] x) * W_ff1[e] x)  over its routes r,
     where e = expert[token, r]
 
-A custom operator that LiteRT's XNNPACK runs (xnnpack/moe_delegate_kernel.cc), as litert-torch writes it. Weights are
-[rows, experts, columns], of float32, INT8 with a scale a row, or INT4 with one a row or for each group of its columns.
+LiteRT's XNNPACK runs this custom operator (xnnpack/moe_delegate_kernel.cc) as litert-torch writes it. Weights are
+[rows, experts, columns], in float32, INT8 with one scale per row, or INT4 with one per row or group of columns.
 """
 
 from collections.abc import Iterator
@@ -98,7 +98,7 @@ def _count(name: str, spec: TensorSpec, expected: int) -> None:
 
 
 def _nibbles(packed: Array, size: int) -> Array:
-    """Return integers of 4 bits, of which each byte has two, the first in its lower half."""
+    """Unpack 4-bit integers, two per byte, the first from its lower half."""
     pairs = np.stack([packed << 4, packed], axis=-1) >> 4
     return pairs.reshape(-1)[:size]
 
@@ -114,7 +114,7 @@ def _matrices(options: MoeOptions, operands: list[Array]) -> Iterator[tuple[Arra
 
 
 def _of_expert(weights: Array, scales: Array, expert: int) -> Array:
-    """Return the matrix of one expert, as floats; the last group of a row has the columns that are left over."""
+    """Return the matrix of one expert, as floats; the last group of a row takes the remaining columns."""
     groups, columns = scales.shape[2], weights.shape[2]
     group = np.minimum(np.arange(columns) // (columns // groups), groups - 1)
     return np.asarray(weights[:, expert].astype(np.float32) * scales[:, expert, group])

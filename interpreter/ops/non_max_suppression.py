@@ -1,4 +1,4 @@
-"""NON_MAX_SUPPRESSION_V4 and _V5: the best boxes, none of which overlaps a better one by much.
+"""NON_MAX_SUPPRESSION_V4 and _V5: the best boxes; none overlaps a better one by much.
 
 Soft suppression (Bodla et al., 2017) lowers the score of a box that overlaps and considers it again.
 """
@@ -29,7 +29,7 @@ def _below(a: Candidate, b: Candidate) -> bool:
 
 
 def _lesser(a: Array, b: Array) -> Array:
-    """Return C++'s std::min, which of NaN and a number returns the first."""
+    """Return C++'s std::min, which returns the first of NaN and a number."""
     return np.where(b < a, b, a)
 
 
@@ -38,8 +38,9 @@ def _greater(a: Array, b: Array) -> Array:
 
 
 def overlaps(first: Array, second: Array) -> Array:
-    """Return the intersection over union of boxes; both [n, 4] or [4], opposite corners (y, x, y, x). A box without
-    an area overlaps none.
+    """Return intersections over unions of boxes [n, 4] or [4], opposite corners (y, x, y, x).
+
+    A box without an area overlaps none.
     """
     with np.errstate(all="ignore"):
         corners = [(b[..., :2], b[..., 2:]) for b in (first, second)]
@@ -53,9 +54,9 @@ def overlaps(first: Array, second: Array) -> Array:
 def select(
     boxes: Array, scores: Array, most: int, iou_threshold: float, score_threshold: float, sigma: float = 0.0
 ) -> tuple[list[int], list[np.float32]]:
-    """Numbers and scores of the selected boxes, best first; in the order and as often as TFLite selects them.
+    """Return numbers and scores of the selected boxes, best first; in the order and as often as TFLite selects them.
 
-    A selected box is considered again. It overlaps itself, and so is selected again only if it has no area, or if
+    A selected box is considered again. It overlaps itself, so it is selected again only if it has no area, or if
     ``iou_threshold`` is above 1.
     """
     scale = np.float32(-0.5) / np.float32(sigma) if sigma > 0 else None
@@ -88,7 +89,7 @@ def _suppressed(
         if iou >= iou_threshold:
             return None
         if scale is not None:
-            # numpy's exponential of float32 differs between processors, and so would the choice of boxes.
+            # numpy's float32 exponential differs between processors, and so would the choice of boxes.
             score = np.float32(score * lookup.exp(scale * iou * iou))
         if score <= score_threshold:
             break
@@ -96,7 +97,7 @@ def _suppressed(
 
 
 def _infer(operands: int, inputs: Specs) -> int | None:
-    """Return the number of rows of the outputs. Raises ShapeError where the operands do not fit."""
+    """Return the number of rows of the outputs. Raises ShapeError if the operands do not fit."""
     boxes, scores, most, *thresholds = require.present(inputs, operands)
     for spec in (boxes, scores, *thresholds):
         require.types(spec, types.FLOAT)

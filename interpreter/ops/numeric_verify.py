@@ -1,4 +1,4 @@
-"""NumericVerify: what quantization has made of a tensor, less the tensor, in models that are made to be debugged.
+"""NumericVerify: a dequantized tensor minus the original, in models made for debugging.
 
 Formula: kernels/numeric_verify.cc. With ``log_if_failed`` and a tolerance of 0.1 or more, in steps of the scale, a
 larger difference is an error.

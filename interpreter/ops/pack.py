@@ -52,7 +52,7 @@ def _infer_unpack(options: UnpackOptions, inputs: Specs) -> list[TensorSpec]:
 def _run_unpack(options: UnpackOptions, inputs: Inputs) -> list[Array]:
     (x,) = require.arrays(inputs, 1)
     parts = np.moveaxis(x, options.axis, 0)
-    # With the ellipsis an element of a vector stays an array.
+    # The ellipsis keeps an element of a vector an array.
     return [parts[i, ...].copy() for i in range(len(parts))]
 
 

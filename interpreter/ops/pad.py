@@ -24,7 +24,7 @@ class MirrorPadOptions:
 
 
 def _borders(x: TensorSpec, paddings: TensorSpec) -> Borders | None:
-    """Return elements before and after, for every dimension; None where they are not constant."""
+    """Return the elements before and after each dimension; None if they are not constant."""
     rank = require.rank(x)
     if paddings.static_shape != (rank, 2):
         raise ShapeError(f"expected paddings of shape [{rank}, 2], got {list(paddings.static_shape)}")
@@ -67,7 +67,7 @@ def _infer_mirror(options: MirrorPadOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _bordered(x: Array, paddings: Array, **how: Any) -> Array:
-    """``np.pad``, which takes no scalars."""
+    """Apply ``np.pad``, which takes no scalars."""
     return np.pad(x, paddings.astype(np.int64), **how) if x.ndim else x.copy()
 
 
@@ -80,7 +80,7 @@ def _pad_with(value: int) -> Run:
 
 
 def _bind_pad(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    """Quantized tensors are padded with what represents zero."""
+    """Return a kernel that pads a quantized tensor with its zero point."""
     quantization = outputs[0].quantization
     if quantization is None or quantization.zero_point.size != 1:
         return None

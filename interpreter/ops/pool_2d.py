@@ -1,4 +1,4 @@
-"""AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D: each window of an image reduced to one element a channel."""
+"""AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D: each window of an image reduced to one element per channel."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ class Pool2DOptions:
 
 
 def windows(options: Pool2DOptions, x: Shape) -> Windows:
-    """Return the window along height and along width of an input [n, h, w, c]."""
+    """Return the windows along height and width of an input [n, h, w, c]."""
     o = options
     return (
         window.fit(o.padding, x[1], o.filter_height, o.stride_h),
@@ -42,7 +42,7 @@ def mean(x: Array, sizes: Windows) -> Array:
 
 
 def _maximum(x: Array, sizes: Windows) -> Array:
-    """Return the largest numbers; as in TFLite, of what is none nothing is seen."""
+    """Return the largest numbers, ignoring NaN as TFLite does."""
     return np.fmax(window.reduce(x, sizes, np.fmax, -np.inf), np.float32(-np.inf))
 
 

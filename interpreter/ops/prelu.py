@@ -32,7 +32,7 @@ def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 
 def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    """One factor for each sign, the one of negative elements without alpha's integers."""
+    """Return the kernel: one factor per sign; that of negative elements leaves out alpha's integers."""
     x, alpha = require.present(inputs, 2)
     if not require.is_quantized(x):
         return None

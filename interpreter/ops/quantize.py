@@ -35,7 +35,7 @@ class FakeQuantOptions:
 
 
 def spread(values: Array, quantization: Quantization, rank: int) -> Array:
-    """Scales or zero points in a shape that broadcasts to a tensor of ``rank``."""
+    """Return scales or zero points in a shape that broadcasts to a tensor of ``rank``."""
     if values.size == 1:
         return values.reshape(())
     if quantization.block_size:
@@ -61,7 +61,7 @@ def real(x: Array, quantization: Quantization | None) -> Array:
 
 
 def quantize(x: Array, quantization: Quantization, type_: TensorType) -> Array:
-    """``round(x / scale) + zero_point``, halves away from zero, within the range of the type: of NaN its end."""
+    """Return ``round(x / scale) + zero_point``, halves away from zero, clamped to the type; NaN becomes its maximum."""
     zero = spread(quantization.zero_point.astype(np.int64), quantization, x.ndim) if quantization.zero_point.size else 0
     with np.errstate(over="ignore"):
         steps = x / spread(quantization.scale.astype(np.float32), quantization, x.ndim)
@@ -135,7 +135,7 @@ def _infer_fake_quant(options: FakeQuantOptions, inputs: Specs) -> list[TensorSp
 
 
 def _fake_quant(options: FakeQuantOptions, x: Array) -> Array:
-    """The range is nudged so that zero is one of its steps (Jacob et al., 2018, section 3; FakeQuantizeArray)."""
+    """Round to steps of a range nudged so that zero is one (Jacob et al., 2018, section 3; FakeQuantizeArray)."""
     low, high = int(options.narrow_range), (1 << options.num_bits) - 1
     scale = (np.float32(options.max) - np.float32(options.min)) / np.float32(high - low)
     zero = np.clip(np.floor(low - options.min / scale + 0.5), low, high)

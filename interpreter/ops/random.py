@@ -25,7 +25,7 @@ _THREEFRY_TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _THREEFRY_PARITY = 0x1BD11BDA
 
 _ALGORITHMS = {0: 4, 1: 4, 2: 2}
-"""Words a block of the default (Philox), Philox and Threefry."""
+"""Words per block of the default (Philox), Philox and Threefry."""
 
 _BITS = (TensorType.INT32, TensorType.UINT32, TensorType.INT64, TensorType.UINT64)
 
@@ -42,7 +42,7 @@ class StablehloRngBitGeneratorOptions:
 
 
 def philox(key: Sequence[int], counter: Array) -> Array:
-    """Four words [n, 4] for every counter [n, 4], as uint64 that hold 32 bits."""
+    """Return four words [n, 4] per counter [n, 4], as uint64 that hold 32 bits."""
     words = [counter[:, i].astype(np.uint64) for i in range(4)]
     first, second = (int(k) for k in key)
     for _ in range(10):
@@ -58,7 +58,7 @@ def philox(key: Sequence[int], counter: Array) -> Array:
 
 
 def threefry(key: Sequence[int], counter: Array) -> Array:
-    """Two words [n, 2] for every counter [n, 2], as uint64 that hold 32 bits."""
+    """Return two words [n, 2] per counter [n, 2], as uint64 that hold 32 bits."""
     keys = [int(key[0]), int(key[1]), int(key[0]) ^ int(key[1]) ^ _THREEFRY_PARITY]
     word = np.uint64(_WORD)
     a, b = ((counter[:, i].astype(np.uint64) + np.uint64(keys[i])) & word for i in range(2))
@@ -72,7 +72,7 @@ def threefry(key: Sequence[int], counter: Array) -> Array:
 
 
 class _Generator:
-    """Philox blocks one after another: the first seed is the key, the second the upper half of the counter."""
+    """Consecutive Philox blocks: the first seed is the key, the second the upper half of the counter."""
 
     def __init__(self, options: RandomOptions) -> None:
         # TFLite takes 32 bits of each seed, and their sign.
@@ -83,9 +83,7 @@ class _Generator:
         self._next = 0
 
     def blocks(self, count: int, skip: int | None = None) -> Array:
-        """Return the next blocks [count, 4], after which ``skip`` blocks count as used (as many as there are if
-        None).
-        """
+        """Return the next blocks [count, 4]. skip: how many blocks then count as used, by default ``count``."""
         places = np.arange(count, dtype=np.uint64) + np.uint64(self._next & (2**64 - 1))
         high = [np.full(count, word, np.uint64) for word in self._high]
         counter = np.stack([places & np.uint64(_WORD), places >> np.uint64(32), *high], axis=1)
@@ -94,13 +92,13 @@ class _Generator:
 
 
 def uniform(words: Array) -> Array:
-    """Numbers of [0, 1) from the lower 23 bits of each word."""
+    """Return numbers of [0, 1) from the lower 23 bits of each word."""
     bits = (words & np.uint64(0x7FFFFF)).astype(np.uint32) | np.uint32(127 << 23)
     return bits.view(np.float32) - np.float32(1)
 
 
 def normal(words: Array) -> Array:
-    """Pairs by the transformation of Box and Muller."""
+    """Return pairs of normal numbers, by the Box-Muller transform."""
     numbers = uniform(words)
     radius = np.sqrt(np.float32(-2) * np.log(np.maximum(numbers[:, ::2], np.float32(1e-7))))
     angle = np.float32(2 * np.pi) * numbers[:, 1::2]
@@ -159,7 +157,7 @@ def _bind_multinomial(options: RandomOptions, inputs: Specs, outputs: Sequence[T
 
 
 def chosen(logits: Array, numbers: Array) -> Array:
-    """Return the classes [batch, samples] that numbers of [0, 1) choose by the chances that logits [batch, n] give."""
+    """Return the classes [batch, samples] that numbers of [0, 1) choose, by the chances of logits [batch, n]."""
     finite = np.isfinite(logits)
     wide = np.where(finite, logits, 0).astype(np.float64)
     largest = np.max(wide, axis=1, keepdims=True, where=finite, initial=types.limits(np.dtype(np.float32))[0])
@@ -170,7 +168,7 @@ def chosen(logits: Array, numbers: Array) -> Array:
 
 
 def doubles(words: Array) -> Array:
-    """Numbers of [0, 1) from 52 bits of two words."""
+    """Return numbers of [0, 1) from 52 bits of two words."""
     bits = ((words[:, 0] & np.uint64(0xFFFFF)) << np.uint64(32)) | words[:, 1] | np.uint64(1023 << 52)
     return bits.view(np.float64) - 1.0
 

@@ -1,4 +1,4 @@
-"""RandomGamma and RandomPoisson, litecl's own operators: numpy's numbers, of TensorFlow's distributions.
+"""RandomGamma and RandomPoisson, litecl's own operators: numpy's numbers in TensorFlow's distributions.
 
 A node with seeds continues its sequence from invoke to invoke.
 """

@@ -29,7 +29,7 @@ class ReducerOptions:
 
 
 def axes_of(values: list[int], rank: int) -> Axes:
-    """The axes that are reduced, each once, in order; a scalar has none, whatever is asked."""
+    """Return the axes to reduce, each once, in order; a scalar has none, whatever is requested."""
     return tuple(sorted({require.axis(value, rank) for value in values})) if rank else ()
 
 
@@ -50,9 +50,7 @@ def _reducer(
     lowest: Lowest | None = None,
     integers: Integers | InFloat | None = None,
 ) -> Op:
-    """Return the operator that applies ``function(x, axes, keep_dims)``; ``bound`` makes the function of quantized
-    inputs.
-    """
+    """Return the operator that applies ``function(x, axes, keep_dims)``. bound: makes that of quantized inputs."""
 
     def infer(options: ReducerOptions, inputs: Specs) -> list[TensorSpec]:
         x, axes = require.present(inputs, 2)
@@ -97,7 +95,7 @@ def _product(x: Array, axes: Axes, keep: bool) -> Any:
 
 
 def _extreme(ufunc: Any, x: Array, axes: Axes, keep: bool, start: Any) -> Any:
-    """From the type's finite limit on, leaving NaN out; with no axis to reduce, the input as it is."""
+    """Reduce from the type's finite limit, ignoring NaN; without axes return the input unchanged."""
     return ufunc.reduce(x, axis=axes, keepdims=keep, initial=start) if axes else x
 
 
@@ -150,7 +148,7 @@ def _quantized_sum(mean: bool) -> Bound:
 
 
 def _signed_sum(x: TensorSpec, output: TensorSpec) -> Function:
-    """UINT8 as TFLite's reference kernel, signed integers, which that leaves out, in float32 as its other one."""
+    """Sum UINT8 like TFLite's reference kernel, which lacks signed integers: these sum in float32, as in the other."""
     if output.type == TensorType.UINT8:
         return _quantized_sum(mean=False)(x, output)
     symmetric(x, output)
@@ -168,7 +166,7 @@ def _signed_sum(x: TensorSpec, output: TensorSpec) -> Function:
 
 
 def _quantized_product(x: TensorSpec, output: TensorSpec) -> Function:
-    """Every step is rescaled by a root of the output's scale (QuantizedReduceProd)."""
+    """Return the product, rescaled at every step by a root of the output's scale (QuantizedReduceProd)."""
     symmetric(x, output)
     x_zero, zero = fixed_point.zero_point_of(x), fixed_point.zero_point_of(output)
     x_scale, scale = fixed_point.scale_of(x), fixed_point.scale_of(output)
@@ -192,7 +190,7 @@ def _quantized_product(x: TensorSpec, output: TensorSpec) -> Function:
 
 
 def _quantized_extreme(function: Function) -> Bound:
-    """Inputs and outputs have one scale, so that the integers compare as the numbers do."""
+    """Require one scale for input and output, so that the integers compare like the numbers."""
 
     def bound(x: TensorSpec, output: TensorSpec) -> Function:
         same = fixed_point.scale_of(x) == fixed_point.scale_of(output)

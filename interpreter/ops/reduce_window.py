@@ -58,7 +58,7 @@ def _reduce(
     windows: tuple[Sequence[int], Sequence[int], Sequence[int]],
     shape: tuple[int, ...],
 ) -> Array:
-    """Combine the elements of every window, one tap of the window after another."""
+    """Combine the elements of every window, tap by tap."""
     sizes, strides, dilations = windows
     result = np.full(shape, start.reshape(()), x.dtype)
     for place in np.ndindex(*sizes):
@@ -107,7 +107,7 @@ def _stablehlo_padded(options: StablehloReduceWindowOptions, shape: Shape) -> tu
 
 
 def spread_sizes(shape: Shape, dilations: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape with ``dilation - 1`` elements between any two."""
+    """Return the shape with ``dilation - 1`` elements between neighbours."""
     return tuple(max(0, (size - 1) * d + 1) if size else 0 for size, d in zip(shape, dilations, strict=True))
 
 

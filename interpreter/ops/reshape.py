@@ -24,7 +24,7 @@ class SqueezeOptions:
 
 
 def _stretch(shape: Shape, wanted: list[int]) -> Shape:
-    """``wanted`` with its -1, if it has one, replaced by what makes the number of elements right."""
+    """Return ``wanted`` with its -1, if any, replaced to match the number of elements."""
     size = int(np.prod(shape, dtype=np.int64))
     given = int(np.prod([d for d in wanted if d != -1], dtype=np.int64))
     result = tuple(wanted)

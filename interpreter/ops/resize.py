@@ -1,7 +1,7 @@
 """RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR: an image sampled on another grid.
 
-Positions are computed in float32, as TFLite does (reference/resize_bilinear.h, resize_nearest_neighbor.h): the last
-bit decides which pixel is nearest.
+Positions are computed in float32, as in TFLite (reference/resize_bilinear.h, resize_nearest_neighbor.h): the last bit
+decides which pixel is nearest.
 """
 
 from collections.abc import Collection
@@ -46,25 +46,25 @@ _COPIED = (
 
 
 def scale(options: Options, length: int, size: int) -> np.float32:
-    """Input elements a step of the output, along a dimension that goes from ``length`` to ``size``."""
+    """Return the input elements per output step, along a dimension that goes from ``length`` to ``size``."""
     if options.align_corners and size > 1:
         return np.float32(length - 1) / np.float32(size - 1)
     return np.float32(length) / np.float32(size)
 
 
 def interpolation(options: Options, length: int, size: int) -> tuple[Array, Array, Array]:
-    """For every output position the two input positions between which it lies, and its distance from the first."""
+    """Return, for every output position, the two input positions around it and its distance from the first."""
     steps = np.arange(size, dtype=np.float32)
     centre = np.float32(0.5)
     ratio = scale(options, length, size)
     at = (steps + centre) * ratio - centre if options.half_pixel_centers else steps * ratio
-    lower = np.clip(np.floor(at), 0, length - 1).astype(np.intp)  # past the last only with both options
+    lower = np.clip(np.floor(at), 0, length - 1).astype(np.intp)  # past the last only if both options are set
     upper = np.minimum(np.ceil(at), length - 1).astype(np.intp)
     return lower, upper, at - lower.astype(np.float32)
 
 
 def nearest(options: Options, length: int, size: int) -> Array:
-    """For every output position the input position nearest to it."""
+    """Return, for every output position, the nearest input position."""
     steps = np.arange(size, dtype=np.float32) + np.float32(0.5 if options.half_pixel_centers else 0.0)
     at = steps * scale(options, length, size)
     # Positions are not negative: adding a half and truncating rounds halves up, as TfLiteRound does.
@@ -107,7 +107,7 @@ def _run_bilinear(options: ResizeBilinearOptions, inputs: Inputs) -> list[Array]
 
 
 def _bilinear_of_bytes(options: ResizeBilinearOptions, x: Array, size: Array) -> Array:
-    """In float32, one corner after another, and rounded."""
+    """Interpolate in float32, corner by corner, and round."""
     (top, bottom, down), (left, right, along) = (
         interpolation(options, x.shape[axis], int(size[axis - 1])) for axis in (1, 2)
     )
@@ -120,7 +120,7 @@ def _bilinear_of_bytes(options: ResizeBilinearOptions, x: Array, size: Array) ->
 
 
 def _bilinear_of_integers(options: ResizeBilinearOptions, x: Array, size: Array) -> Array:
-    """With positions in units of 1/1024, and rounded once."""
+    """Interpolate with positions in units of 1/1024, and round once."""
     result = x.astype(np.int64)
     for axis in (1, 2):
         lower, upper, distance = fixed_interpolation(options, x.shape[axis], int(size[axis - 1]))
@@ -131,7 +131,7 @@ def _bilinear_of_integers(options: ResizeBilinearOptions, x: Array, size: Array)
 
 
 def fixed_interpolation(options: Options, length: int, size: int) -> tuple[Array, Array, Array]:
-    """``interpolation`` in units of 1/1024, divisions cut off as C's are."""
+    """Return ``interpolation`` in units of 1/1024, with divisions that truncate as C's do."""
     steps = np.arange(size, dtype=np.int64)
     aligned = options.align_corners and size > 1
     whole, parts = (length - 1, size - 1) if aligned else (length, size)

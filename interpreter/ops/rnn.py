@@ -57,7 +57,7 @@ def _check(inputs: Specs, operands: slice, depth: int, batch: int) -> int:
 def _over_time(
     of_input: Array, recurrent: Matrix, operands: Inputs, function: ActivationFunctionType, reverse: bool = False
 ) -> tuple[Array, Array]:
-    """Return outputs [time, batch, units] and the last state, given what the inputs add to every step."""
+    """Return outputs [time, batch, units] and the last state. of_input: the inputs' share of every step."""
     _, _, bias, h = require.arrays(operands, 4)
     outputs = np.empty_like(of_input)
     steps = range(len(of_input))
@@ -121,7 +121,7 @@ def _infer_bidirectional(options: BidirectionalSequenceRNNOptions, inputs: Specs
 def _run_bidirectional(
     options: BidirectionalSequenceRNNOptions, inputs: Inputs, scales: Scales = NO_SCALES
 ) -> list[Array]:
-    """An auxiliary input with weights adds to both directions; without, the backward one reads it instead."""
+    """Run both directions. An auxiliary input with weights adds to both; without, the backward one reads it instead."""
     (x,) = require.arrays(inputs, 1)
     steps = _time_major(options.time_major, x)
     aux = None if inputs[_AUX] is None else _time_major(options.time_major, *require.arrays(inputs[_AUX:], 1))

@@ -1,4 +1,4 @@
-"""SEGMENT_SUM and UNSORTED_SEGMENT_*: rows combined by the segment that each belongs to."""
+"""SEGMENT_SUM and UNSORTED_SEGMENT_*: rows combined by segment."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
 
 def _check_sorted(ids: Array) -> int:
-    """Return the number of segments, whose ids must count up from 0 without a gap."""
+    """Return the number of segments. Raises ModelError unless their ids count up from 0 without a gap."""
     if ids.size and (ids[0] != 0 or not np.isin(np.diff(ids), (0, 1)).all()):
         raise ModelError("expected consecutive segment ids from 0")
     return int(ids[-1]) + 1 if ids.size else 0
@@ -52,7 +52,7 @@ def _unsorted(name: str, ufunc: np.ufunc, start: Callable[[np.dtype[Any]], Any])
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:
         x, ids, count = require.arrays(inputs, 3)
         result = np.full((int(count.item()), *x.shape[ids.ndim :]), start(x.dtype), x.dtype)
-        counted = ids >= 0  # rows of a negative id are left out
+        counted = ids >= 0  # rows with a negative id are ignored
         ufunc.at(result, require.indices(ids[counted], len(result)), x[counted])
         return [result]
 

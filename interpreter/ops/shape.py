@@ -1,4 +1,4 @@
-"""SHAPE and RANK: what is known of a tensor without its values."""
+"""SHAPE and RANK: a tensor's dimensions, and their number."""
 
 import numpy as np
 

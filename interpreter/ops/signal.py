@@ -58,7 +58,7 @@ def _infer_scale(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _run_scale(options: NoOptions, inputs: Inputs) -> list[Array]:
-    """Shifted to the left until the largest element uses all bits; the second output says how far."""
+    """Shift to the left until the largest element uses all bits; the second output is the shift."""
     (x,) = require.arrays(inputs, 1)
     largest = np.minimum(np.abs(x.astype(np.int64)).max(initial=0), (1 << 15) - 1)
     shift = max(0, 15 - int(fixed_math.bit_length(np.asarray(largest))))
@@ -82,7 +82,7 @@ def _infer_rfft(options: RfftOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _run_rfft(options: RfftOptions, inputs: Inputs) -> list[Array]:
-    """Real and imaginary parts in turns; integers are divided by the length."""
+    """Return real and imaginary parts in turns; integers are divided by the length."""
     (x,) = require.arrays(inputs, 1)
     length = options.fft_length
     rows = np.zeros((int(np.prod(x.shape[:-1], dtype=np.int64)), length), x.dtype)

@@ -19,7 +19,7 @@ _STEPS = np.arange(129) / 128
 _LOG = np.append(np.round(65536 * (np.log2(1 + _STEPS) - _STEPS)), 0).astype(np.int64)
 _INT16, _UINT32, _UINT64 = TensorType.INT16, TensorType.UINT32, TensorType.UINT64
 _WORD = 0xFFFFFFFF
-_SNR_BITS, _GAIN_BITS = 12, 6  # fractional bits of the signal-to-noise ratio, and of what comes out of SignalPCAN
+_SNR_BITS, _GAIN_BITS = 12, 6  # fractional bits of the signal-to-noise ratio, and of SignalPCAN's results
 _LOG_2 = 45426  # in units of 2**-16
 
 
@@ -62,7 +62,7 @@ def _infer_bank(options: FilterBankOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _run_bank(options: FilterBankOptions, inputs: Inputs) -> list[Array]:
-    """Each band's energy goes to its channel by ``weights``, and to the next one by ``unweights``."""
+    """Add each band's energy to its channel by ``weights``, and to the next one by ``unweights``."""
     x, weights, unweights, starts, weight_starts, widths = require.arrays(inputs, 6)
     limits.temporary("a filter bank", (2, options.num_channels + 2), 8)
     sums = np.zeros((2, options.num_channels + 2), np.uint64)
@@ -76,7 +76,7 @@ def _run_bank(options: FilterBankOptions, inputs: Inputs) -> list[Array]:
 
 
 def _square_root(x: Array) -> Array:
-    """Return the nearest integer, not beyond 16 bits of 32 or 32 of 64."""
+    """Return the nearest integer root, of at most 16 bits for 32 and 32 bits for 64."""
     root = np.minimum(np.floor(np.sqrt(x.astype(np.float64))), _WORD).astype(np.uint64)
     one = np.uint64(1)
     root = np.where(root * root > x, root - one, root)
@@ -106,7 +106,7 @@ def _infer_subtraction(options: SpectralSubtractionOptions, inputs: Specs) -> li
 
 
 def _bind_subtraction(options: SpectralSubtractionOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """Subtract the noise estimate, which is kept as long as the prepared model."""
+    """Subtract the noise estimate, which lives as long as the prepared model."""
     estimate = np.zeros(options.num_channels, np.uint64)
     odd = np.arange(options.num_channels) % 2 == 1
     gain = np.where(odd, options.alternate_smoothing, options.smoothing).astype(np.uint64)
@@ -137,7 +137,7 @@ def _infer_pcan(options: PcanOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _gain(noise: Array, table: Array) -> Array:
-    """Return a polynomial a power of two (WideDynamicFunction)."""
+    """Return the gain, a polynomial for each power of two (WideDynamicFunction)."""
     interval = fixed_math.bit_length(noise).astype(np.int64)
     at = np.clip(4 * interval - 6, 0, table.size - 3)
     fraction = ((noise << np.maximum(11 - interval, 0)) >> np.maximum(interval - 11, 0)) & 0x3FF

@@ -1,6 +1,6 @@
 """Frames of a stream of sound in TensorFlow Lite Micro: cut, delayed, stacked, and added up where they overlap.
 
-The rest of the stream between two runs is kept as long as the prepared model, and reset when a shape changes.
+The rest of the stream between two runs lives as long as the prepared model, and is reset when a shape changes.
 """
 
 from collections.abc import Callable, Sequence
@@ -92,7 +92,7 @@ def _infer_framer(options: FramerOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _bind_framer(options: FramerOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """Frames for which there is not enough yet are zero, and the second output is false."""
+    """Return zeros for frames without enough input yet; the second output is then false."""
     size, step = options.frame_size, options.frame_step
     before: Array | None = None
 
@@ -131,7 +131,7 @@ def _infer_stacker(options: StackerOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _bind_stacker(options: StackerOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """The first frame is taken for those before it. Zeros and false where there is not enough yet."""
+    """Repeat the first frame in place of those before it; return zeros and false until there are enough."""
     count = options.stacker_left_context + options.stacker_right_context + 1
     frames: list[Array] = []
     first = True

@@ -1,4 +1,4 @@
-"""SKIP_GRAM: the n-grams of a sentence's words, of which some in between may be left out."""
+"""SKIP_GRAM: the n-grams of a sentence's words, with some words in between skipped."""
 
 from collections.abc import Iterator
 

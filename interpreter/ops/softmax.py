@@ -25,18 +25,18 @@ class SoftmaxOptions:
 
 
 def difference_multiplier(scale: float, beta: float) -> fixed_point.Multiplier:
-    """Brings differences of elements to five integer bits (PreprocessSoftmaxScaling)."""
+    """Return the factor that brings differences of elements to five integer bits (PreprocessSoftmaxScaling)."""
     most = float((1 << 31) - 1)
     return fixed_point.quantize_multiplier(min(beta * scale * (1 << (31 - _INTEGER_BITS)), most))
 
 
 def smallest_difference(shift: int) -> int:
-    """Differences below this are too small to count (CalculateInputRadius)."""
+    """Return the least difference that is large enough to count (CalculateInputRadius)."""
     return -int(((1 << _INTEGER_BITS) - 1) * 2.0 ** (31 - _INTEGER_BITS) / 2.0**shift)
 
 
 def exponentials(options: SoftmaxOptions, x: TensorSpec) -> Array:
-    """Exponentials, without integer bits, of bytes by how far they lie below the largest (0 to 255)."""
+    """Return exponentials, without integer bits, of bytes by their distance below the largest (0 to 255)."""
     factor = difference_multiplier(float(fixed_point.scale_of(x)), options.beta)
     differences = -np.arange(256)
     counts = differences >= smallest_difference(int(factor.shift))
@@ -48,7 +48,7 @@ def _infer(options: SoftmaxOptions, inputs: Specs) -> list[TensorSpec]:
     (x,) = require.present(inputs, 1)
     require.types_or_quantized(x, (*types.FLOAT, TensorType.FLOAT16), QUANTIZED)
     require.rank(x, at_least=1)
-    if x.dtype.itemsize == 1 and not options.beta > 0:  # kernels of bytes take exponentials of negative numbers alone
+    if x.dtype.itemsize == 1 and not options.beta > 0:  # 8-bit kernels take exponentials of negative numbers only
         raise ModelError(f"beta: expected a positive number for {x.type.name}, got {options.beta:g}")
     return [TensorSpec(x.type, x.shape)]
 
@@ -74,7 +74,7 @@ def _bind(options: SoftmaxOptions, inputs: Specs, outputs: Sequence[TensorSpec])
 
 
 def _softmax8(options: SoftmaxOptions, x: TensorSpec, output: TensorSpec) -> Run:
-    """Exponentials and the reciprocal of their sum in fixed point (reference/softmax.h)."""
+    """Return the kernel: exponentials and the reciprocal of their sum in fixed point (reference/softmax.h)."""
     scale, zero = fixed_point.scale_of(output), fixed_point.zero_point_of(output)
     if output.type == TensorType.INT8 and (zero != -128 or abs(scale - 1 / 256) > 1e-3 / 256):
         raise ModelError(f"expected an INT8 output of scale 1/256 and zero point -128, got {scale:g}, {zero}")
@@ -100,7 +100,7 @@ def _softmax8(options: SoftmaxOptions, x: TensorSpec, output: TensorSpec) -> Run
 
 @cache
 def tables_16() -> tuple[Array, Array]:
-    """513 samples each of ``exp`` on [-10, 0] and of ``1 / (1 + x)`` on [0, 1], both in units of 2**-15."""
+    """Return 513 samples each of ``exp`` on [-10, 0] and of ``1 / (1 + x)`` on [0, 1], both in units of 2**-15."""
     span = 65535.0
     exponential = lookup.table_of_16_bits(np.exp, (10.0 / span, 2.0 / span), (32767, 0))
     inverse = lookup.table_of_16_bits(lambda x: 1.0 / (1.0 + x), (1.0 / span, 2.0 / span), (-32768, 0))
@@ -108,13 +108,13 @@ def tables_16() -> tuple[Array, Array]:
 
 
 def difference_multiplier_16(x: TensorSpec, beta: float) -> fixed_point.Multiplier:
-    """Brings differences of 16-bit elements to the steps of the table."""
+    """Return the factor that brings differences of 16-bit elements to the steps of the table."""
     scale = np.float32(fixed_point.scale_of(x)) * np.float32(beta)
     return fixed_point.quantize_multiplier(float(scale) / (10.0 / 65535.0))
 
 
 def _softmax16(options: SoftmaxOptions, x: TensorSpec) -> Run:
-    """Two tables of 513 entries (SoftmaxInt16)."""
+    """Return the kernel, by two tables of 513 entries (SoftmaxInt16)."""
     exponential, inverse = tables_16()
     factor = difference_multiplier_16(x, options.beta)
 

@@ -60,7 +60,7 @@ def _to_batch(zero: int) -> Run:
 
 
 def _bind_to_batch(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    """Quantized tensors are padded with what represents zero."""
+    """Return a kernel that pads a quantized tensor with its zero point."""
     quantization = outputs[0].quantization
     if quantization is None or quantization.zero_point.size != 1:
         return None

@@ -35,7 +35,7 @@ def _infer_hashtable(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _run_hashtable(options: NoOptions, inputs: Inputs) -> list[Array]:
-    """Look up ascending keys; rows not found are zeros (empty strings), and the second output says which were found."""
+    """Look up ascending keys; rows not found are zeros (empty strings), and the second output marks rows found."""
     lookup, keys, values = require.arrays(inputs, 3)
     if not keys.size:
         found = np.zeros(lookup.shape, np.bool_)
@@ -72,7 +72,7 @@ def _infer_embedding(options: EmbeddingLookupSparseOptions, inputs: Specs) -> li
 
 
 def _run_embedding(options: EmbeddingLookupSparseOptions, inputs: Inputs) -> list[Array]:
-    """Rows whose indices differ only in the last number are combined; each is a bucket of the output."""
+    """Combine rows whose indices differ only in the last number; each combination is a bucket of the output."""
     ids, indices, shape, weights, table = require.arrays(inputs, 5)
     require.indices(ids, len(table))
     outer = tuple(shape[:-1].tolist())

@@ -1,4 +1,4 @@
-"""SPARSE_TO_DENSE: a tensor of a default value with values put in by index."""
+"""SPARSE_TO_DENSE: a tensor of a default value, with values inserted by index."""
 
 import numpy as np
 

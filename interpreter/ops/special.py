@@ -1,6 +1,6 @@
 """Special functions of single elements, computed in float64: litecl's own operators.
 
-Formulas are those of the Digital Library of Mathematical Functions, https://dlmf.nist.gov (numbers in comments).
+Formulas are from the Digital Library of Mathematical Functions, https://dlmf.nist.gov (numbers in parentheses).
 """
 
 import math
@@ -17,7 +17,7 @@ from litecl.interpreter.op import NoOptions, Op
 
 _ENOUGH, _TINY = 1e-15, 1e-300
 _MOST_TERMS = 100_000
-_NODES = 200  # of quadratures over a period, which are exact to rounding up to arguments of some hundreds
+_NODES = 200  # of quadratures over a period, exact to rounding for arguments up to some hundreds
 _SHIFT, _BERNOULLI = 12, (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
 _lgamma = np.vectorize(math.lgamma, otypes=[np.float64])
@@ -41,7 +41,7 @@ def _elementwise(name: str, function: Callable[..., Array]) -> Op:
 
 
 def _gamma_series(a: Array, x: Array) -> Array:
-    """Return the lower share of the gamma function by its power series (8.11.4), for x below a + 1."""
+    """Return the regularized lower gamma function by its power series (8.11.4), for x below a + 1."""
     term = total = 1 / a
     k = 0
     while k < _MOST_TERMS and np.any(np.abs(term) > _ENOUGH * np.abs(total)):
@@ -52,7 +52,7 @@ def _gamma_series(a: Array, x: Array) -> Array:
 
 
 def _gamma_fraction(a: Array, x: Array) -> Array:
-    """Return the upper share by its continued fraction (8.9.2), for x from a + 1 on, by Lentz's algorithm."""
+    """Return the regularized upper one by its continued fraction (8.9.2), for x from a + 1 on (Lentz's algorithm)."""
     b = x + 1 - a
     c, d = np.full_like(x, 1 / _TINY), 1 / b
     h = d
@@ -74,7 +74,7 @@ def _kept(x: Array) -> Array:
 
 
 def _shares(a: Array, x: Array) -> tuple[Array, Array]:
-    """Return the lower and the upper share of the gamma function."""
+    """Return the regularized lower and upper gamma functions."""
     good = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
     lower = np.where((x == 0) & (a > 0), 0.0, np.where((x == math.inf) & (a > 0), 1.0, math.nan))
     upper = 1 - lower
@@ -87,7 +87,7 @@ def _shares(a: Array, x: Array) -> tuple[Array, Array]:
 
 
 def _beta(a: Array, b: Array, x: Array) -> Array:
-    """Return the incomplete beta function by a continued fraction (8.17.22), of the side where that converges fast."""
+    """Return the regularized beta function by a continued fraction (8.17.22), from the side where it converges fast."""
     good = (a > 0) & (b > 0) & (x > 0) & (x < 1)
     result = np.where((a > 0) & (b > 0) & (x == 0), 0.0, np.where((a > 0) & (b > 0) & (x == 1), 1.0, math.nan))
     if not good.any():
@@ -117,7 +117,7 @@ def _beta_fraction(a: Array, b: Array, x: Array) -> Array:
 
 
 def _zeta(s: Array, q: Array) -> Array:
-    """Return Hurwitz's zeta function: twelve terms, and the rest by Euler and Maclaurin (25.11.5)."""
+    """Return Hurwitz's zeta function: twelve terms, and the rest by the Euler-Maclaurin formula (25.11.5)."""
     total = sum((q + k) ** -s for k in range(_SHIFT))
     far = q + _SHIFT
     total = total + far ** (1 - s) / (s - 1) + far**-s / 2
@@ -152,7 +152,7 @@ def _polygamma(n: Array, x: Array) -> Array:
 
 
 def _over_half_a_period(integrand: Callable[[Any], Array]) -> Array:
-    """Return the mean of an even periodic function over its period, by the rule of trapezoids."""
+    """Return the mean of an even periodic function over its period, by the trapezoidal rule."""
     total: Any = 0
     for k in range(_NODES + 1):
         total = total + integrand(np.float64(math.pi * k / _NODES)) * (0.5 if k in (0, _NODES) else 1.0)
@@ -178,7 +178,7 @@ def _j(order: int, x: Array) -> Array:
 
 
 def _k(order: int, x: Array) -> Array:
-    """Return the modified Bessel function of the second kind times exp(x) (10.32.9), by the rule of trapezoids."""
+    """Return the modified Bessel function of the second kind times exp(x) (10.32.9), by the trapezoidal rule."""
     step = 0.03125
     total = 0.5 * np.ones_like(x)
     for n in range(1, 800):

@@ -1,6 +1,6 @@
 """The operators of StableHLO that TFLite runs: arithmetic, padding, gathering, scattering and branches.
 
-Semantics: https://openxla.org/stablehlo/spec. Inputs of the arithmetic have one shape.
+Semantics: https://openxla.org/stablehlo/spec. Both inputs of arithmetic have one shape.
 """
 
 from collections.abc import Callable, Sequence
@@ -80,7 +80,7 @@ def _arithmetic(name: str, function: Callable[[Array, Array], Any], allowed: Seq
 
 
 def _shift_left(a: Array, b: Array) -> Array:
-    """Shift; zero where all bits are shifted out."""
+    """Shift to the left; return zero where all bits are shifted out."""
     width = a.dtype.itemsize * 8
     b = b.astype(np.int64)
     inside = (b >= 0) & (b < width)
@@ -110,7 +110,7 @@ def _run_pad(options: StablehloPadOptions, inputs: Inputs) -> list[Array]:
 
 
 def _index_vectors(indices: Array, dimension: int, count: int) -> Array:
-    """Index vectors in the last dimension: [*batches, count]."""
+    """Return index vectors in the last dimension: [*batches, count]."""
     if dimension == indices.ndim:
         indices = indices[..., None]
     elif not 0 <= dimension < indices.ndim:
@@ -217,7 +217,7 @@ def _targets(options: StablehloScatterOptions, x: Array, indices: Array, updates
 
 
 def _run_scatter(options: StablehloScatterOptions, inputs: Inputs, context: Context) -> list[Array]:
-    """Updates of one element are applied in turn; those that lie outside are left out."""
+    """Apply updates of one element in turn, and leave out those that lie outside."""
     x, indices, updates = require.arrays(inputs, 3)
     result = x.reshape(-1).copy()
     targets = _targets(options, x, indices, updates)
@@ -242,7 +242,7 @@ def _propagate_case(options: StablehloCaseOptions, inputs: Specs, shapes: Shapes
 
 
 def _run_case(options: StablehloCaseOptions, inputs: Inputs, context: Context) -> list[Array]:
-    """Return the last branch where the index is out of range."""
+    """Run the branch of an index, or the last one if it is out of range."""
     index, *arguments = inputs
     if index is None or index.size != 1 or not options.branch_subgraph_indices:
         raise ShapeError("expected one branch index and at least one branch")

@@ -1,6 +1,6 @@
-"""Random numbers that follow from a seed, exactly TensorFlow's: litecl's own operators.
+"""Random numbers determined by a seed, exactly TensorFlow's: litecl's own operators.
 
-Numbers are those of Philox's blocks one after another, from a counter on, as TensorFlow's CPU kernels use them.
+They come from consecutive Philox blocks, from a counter on, as in TensorFlow's CPU kernels.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,8 @@ from litecl.interpreter.schema import TensorType
 _UINT64, _FLOAT32 = TensorType.UINT64, TensorType.FLOAT32
 _MIXING_KEY = (0x3EC8F720, 0x02461E29)
 _WORD, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
-_APART = 256  # blocks between groups of four numbers that take as many as they need
-_TRIED = 16  # blocks that are drawn at once for such a group
+_APART = 256  # blocks between groups of four numbers, each of which takes as many as it needs
+_TRIED = 16  # blocks drawn at once for such a group
 _PHILOX = (1, 3)
 
 
@@ -31,7 +31,7 @@ class DrawOptions:
 
 
 def _blocks(key: Array, counter: Array, starts: Array, count: int) -> Array:
-    """Return ``count`` blocks [starts, count, 4] from each of some distances to a counter on."""
+    """Return ``count`` blocks [starts, count, 4] from each of some distances to a counter."""
     limits.temporary("blocks of random numbers", (starts.size, count, 4), 32)
     low, high = np.asarray(counter).view(np.uint64)
     places = (starts.astype(np.uint64)[:, None] + np.arange(count, dtype=np.uint64)).reshape(-1)
@@ -43,7 +43,7 @@ def _blocks(key: Array, counter: Array, starts: Array, count: int) -> Array:
 
 
 def _mixed(options: NoOptions, seed: Array) -> list[Array]:
-    """Return the key and the counter that a seed of two numbers has."""
+    """Return the key and the counter of a seed of two numbers."""
     numbers = seed.astype(np.int64).view(np.uint64)
     words = np.stack([numbers & _WORD, numbers >> _SHIFT], 1).reshape(1, 4)
     (mixed,) = random.philox(_MIXING_KEY, words)
@@ -60,7 +60,7 @@ def _wide(words: Array) -> Array:
 
 
 def _drawn(take: Callable[[Array, Array, int, type], Array]) -> Callable[..., Array]:
-    """Return the kernel that fills a shape with numbers; ``take`` makes as many as asked for, or some more."""
+    """Return the kernel that fills a shape with numbers; ``take`` makes as many as requested, or some more."""
 
     def run(options: DrawOptions, shape: Array, key: Array, counter: Array, algorithm: Array, *limits_: Array) -> Array:
         if int(algorithm) not in _PHILOX:
@@ -92,7 +92,7 @@ def _normal(key: Array, counter: Array, size: int, dtype: type) -> Array:
 
 
 def _truncated(key: Array, counter: Array, size: int, dtype: type) -> Array:
-    """Return groups of the first four numbers between -2 and 2, each of blocks of its own."""
+    """Return each group's first four numbers between -2 and 2; groups have blocks of their own."""
     groups = np.arange(-(-size // 4), dtype=np.uint64)
     numbers = random.normal(_blocks(key, counter, groups * np.uint64(_APART), _TRIED).reshape(-1, 4))
     rows = numbers.reshape(groups.size, 4 * _TRIED)

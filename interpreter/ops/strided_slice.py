@@ -29,7 +29,7 @@ Index = slice | int | None
 
 
 class Axis(NamedTuple):
-    """One part of the index: which entry of the operands it is, and which dimension of the input it reads."""
+    """One part of the index: its entry in the operands, and the input dimension that it reads."""
 
     kind: Literal["range", "element", "whole", "new"]
     entry: int = -1
@@ -37,7 +37,7 @@ class Axis(NamedTuple):
 
 
 def axes_of(options: StridedSliceOptions, rank: int, count: int) -> list[Axis]:
-    """Return the index in full: with the dimensions that an ellipsis, or the end of the index, represents."""
+    """Return the full index, with the dimensions that an ellipsis, or the end of the index, stands for."""
     ellipses = [i for i in range(count) if options.ellipsis_mask & 1 << i]
     added = [i for i in range(count) if options.new_axis_mask & ~options.ellipsis_mask & 1 << i]
     spare = rank - (count - len(ellipses) - len(added))
@@ -76,7 +76,7 @@ def _range(options: StridedSliceOptions, entry: int, size: int, values: tuple[in
     start, stop, step = slice(first, None if options.end_mask & bit else end, stride).indices(size)
     if start < 0:
         return slice(0, 0)  # backwards from before the first element
-    # To go backwards through the first element there is no number to stop at.
+    # Backwards through the first element, there is no number to stop at.
     return slice(start, None if stop < 0 else stop, step)
 
 
@@ -99,7 +99,7 @@ def index_of(options: StridedSliceOptions, shape: Shape, entries: list[tuple[int
 
 
 def _length(options: StridedSliceOptions, axis: Axis, shape: Shape, entries: list[Entry]) -> int | None:
-    """Return the length of one dimension of the result, None if it depends on values that are not known."""
+    """Return the length of one dimension of the result, None if it depends on unknown values."""
     if axis.kind == "new":
         return 1
     size = shape[axis.dimension]
@@ -113,7 +113,7 @@ def _length(options: StridedSliceOptions, axis: Axis, shape: Shape, entries: lis
 
 
 def _shape(options: StridedSliceOptions, shape: Shape, entries: list[Entry]) -> Shape | None:
-    """Return the result's shape, None if it depends on values that are not known."""
+    """Return the result's shape, None if it depends on unknown values."""
     axes = [axis for axis in axes_of(options, len(shape), len(entries)) if axis.kind != "element"]
     lengths = [_length(options, axis, shape, entries) for axis in axes]
     return None if None in lengths else tuple(length for length in lengths if length is not None)
@@ -135,7 +135,7 @@ def _infer(options: StridedSliceOptions, inputs: Specs) -> list[TensorSpec]:
 def _run(options: StridedSliceOptions, inputs: Inputs) -> list[Array]:
     x, begin, end, strides = require.arrays(inputs, 4)
     entries = list(zip(begin.tolist(), end.tolist(), strides.tolist(), strict=True))
-    # With the ellipsis a single element stays an array.
+    # The ellipsis keeps a single element an array.
     return [x[(*index_of(options, x.shape, entries), ...)].copy()]
 
 

@@ -1,6 +1,6 @@
-"""Operators on texts, litecl's own: TFLite has none. Each computes what TensorFlow's of the same name does.
+"""litecl's own operators on texts: TFLite has none. Each computes the same as TensorFlow's of the same name.
 
-Texts are arrays of bytes objects. LiteRT says of a file with them which operator it lacks.
+Texts are arrays of bytes objects. For a file with these operators, LiteRT reports which one it lacks.
 """
 
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def _texts(values: Any, shape: tuple[int, ...]) -> Array:
 
 
 def _each(name: str, options: type, function: Callable[[Any, bytes], Any], type_: TensorType = _STRING) -> Op:
-    """Return the operator that computes a function of every text."""
+    """Return an operator that applies a function to every text."""
 
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
         (x,) = require.typed(inputs, _STRING)

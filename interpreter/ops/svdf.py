@@ -1,4 +1,4 @@
-"""SVDF: filters of rank one along features and time, whose feature responses are remembered as state."""
+"""SVDF: filters of rank one along features and time; past feature responses are its state."""
 
 from collections.abc import Sequence
 
@@ -72,7 +72,7 @@ def _bind(options: SVDFOptions, inputs: Specs, outputs: Sequence[TensorSpec]) ->
 
 
 def _integer(inputs: Specs, output: TensorSpec) -> Run:
-    """8-bit features; the activation is that of the output's range.
+    """Return the kernel for 8-bit features; clamping to the output's range is the only activation.
 
     States and weights of time have 16 bits (EvalIntegerSVDF of LiteRT), or 8 as in older files of tflite-micro
     (EvalIntegerSvdfReference there), whose states have a zero point too.

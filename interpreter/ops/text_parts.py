@@ -1,4 +1,4 @@
-"""Texts joined, split, numbered and written in other ways: litecl's own operators."""
+"""Texts joined, split, hashed and recoded: litecl's own operators."""
 
 import base64
 import itertools
@@ -22,7 +22,7 @@ _INT64, _STRING, _UINT8 = TensorType.INT64, TensorType.STRING, TensorType.UINT8
 
 @dataclass(frozen=True)
 class GramsOptions:
-    """separator, left_pad, right_pad: texts. pad_width: the most paddings at an end, -1 for the width less one."""
+    """separator, left_pad, right_pad: texts. pad_width: the most paddings at an end, -1 for the width minus one."""
 
     separator: str = ""
     ngram_widths: tuple[int, ...] = ()
@@ -69,7 +69,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _grams(options: GramsOptions, words: list[bytes], width: int) -> Iterator[bytes]:
-    """Return runs of words, those that begin before the first one or end after the last one with paddings."""
+    """Yield runs of words; paddings extend those that begin before the first word or end after the last."""
     most = width - 1 if options.pad_width < 0 else min(options.pad_width, width - 1)
     left, right = ([_bytes(pad)] * most for pad in (options.left_pad, options.right_pad))
     row = [*left, *words, *right]
@@ -111,7 +111,7 @@ def _joined_by_segment(options: SeparatorOptions, x: Array, ids: Array, count: A
 
 
 def _split(options: DelimiterOptions, x: Array, delimiter: Array) -> list[Array]:
-    """Return the parts between characters of the delimiter as a sparse tensor; between all bytes if it has none."""
+    """Return the parts between the delimiter's characters as a sparse tensor; without any, every byte is a part."""
     ends, rows = delimiter.item(), []
     for text in x:
         parts = [b""] if ends else [text[k : k + 1] for k in range(len(text))]
@@ -132,7 +132,7 @@ def _bucket(options: BucketOptions, x: Array) -> Array:
 
 
 def _fingerprint(options: NoOptions, x: Array, method: Array) -> Array:
-    """Return the eight bytes of a number that a row's bytes, or its text, have."""
+    """Return the fingerprints of a row's bytes, or of texts, as eight bytes each."""
     if method.item() != b"farmhash64":
         raise ModelError(f"expected the method farmhash64, got {method.item()!r}")
     rows = [np.ascontiguousarray(row).tobytes() for row in x.reshape(len(x), -1)] if x.dtype != object else list(x)
@@ -164,7 +164,7 @@ def _shards(options: NoOptions, name: Array, count: Array) -> Array:
 
 
 def _raw(options: RawOptions, x: Array) -> Array:
-    """Return the numbers that texts of equal length have as bytes."""
+    """Return the numbers that texts of equal length hold as bytes."""
     lengths = {len(text) for text in x.reshape(-1)}
     dtype = TensorType(options.out_type).dtype
     if len(lengths) > 1 or any(n % dtype.itemsize for n in lengths):

@@ -26,14 +26,14 @@ def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 
 def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     x, k = require.arrays(inputs, 2)
-    # Sorted stably backwards, so that of equal elements the first comes first.
+    # A stable sort of the reversed axis, reversed again, puts the first of equal elements first.
     backwards = np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
     order = (x.shape[-1] - 1 - backwards)[..., : int(k.item())]
     return [np.take_along_axis(x, order, -1), order.astype(np.int32)]
 
 
 def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    """Positions may be declared as int16."""
+    """Return a kernel with positions in the declared type, which may be int16."""
     if len(outputs) < 2 or outputs[1].type == TensorType.INT32:
         return None
 

@@ -29,9 +29,7 @@ class TransposeConvOptions:
 
 
 def offset(options: TransposeConvOptions, output: Shape, filter_: Shape) -> tuple[int, int]:
-    """Return the rows and columns cut off before the output: the padding of the convolution that this one
-    transposes.
-    """
+    """Return the rows and columns cropped before the output: the padding of the convolution that it transposes."""
     o = options
     return (
         window.fit(o.padding, output[1], filter_[1], o.stride_h).before,
@@ -42,7 +40,7 @@ def offset(options: TransposeConvOptions, output: Shape, filter_: Shape) -> tupl
 def scatter(
     x: Array, taps: Array, strides: Shape, offsets: Shape, output: Shape, dilations: Shape | None = None
 ) -> Array:
-    """Sums ``x[n, y, ...] @ taps[i, ...]`` at ``y * stride + i * dilation - offset``, along every spatial dimension.
+    """Add ``x[n, y, ...] @ taps[i, ...]`` at ``y * stride + i * dilation - offset``, along every spatial dimension.
 
     x: [n, *spatial, channels]. taps: [*kernel, channels, outputs]. output: the shape of the result.
     """
@@ -138,7 +136,7 @@ def _hybrid(scales: Array) -> Run:
         integers, scale = hybrid.quantize(x, hybrid.RowKind.ASYMMETRIC)
         sums = _transposed(options, size, hybrid.summable(filter_, filter_[0].size), integers)
         result = sums.astype(np.float32) * (scale * scales)
-        if not np.isfinite(scale).all():  # which says nothing of what no pixel of the image reaches
+        if not np.isfinite(scale).all():  # it must not affect outputs that no pixel reaches
             size = np.array([1, *size[1:3], 1])
             reached = _transposed(options, size, np.ones((1, *filter_.shape[1:3], 1)), np.ones((1, *x.shape[1:3], 1)))
             result = np.where(reached > 0, result, np.float32(0))
@@ -171,7 +169,7 @@ class _Geometry:
 
 
 def geometry(options: CustomOptions, x: Shape, filter_: Shape) -> _Geometry:
-    """Strides, cut-off rows and columns, and output shape (mediapipe/util/tflite/operations/transpose_conv_bias.cc).
+    """Return strides, crops and output shape (mediapipe/util/tflite/operations/transpose_conv_bias.cc).
 
     The custom options are the bytes of a TfLiteTransposeConvParams, whose padding is 1 for SAME and 2 for VALID.
     """

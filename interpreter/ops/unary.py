@@ -16,8 +16,9 @@ from litecl.interpreter.schema import TensorType
 
 
 def like_input(allowed: Collection[TensorType], stored: Collection[TensorType] = ()) -> Infer:
-    """Return shape inference for an operator whose result has the shape and type of its first input. stored: the types
-    that represent real numbers if they are quantized.
+    """Return shape inference for an operator whose result has the shape and type of its first input.
+
+    stored: the types that represent real numbers if they are quantized.
     """
 
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
@@ -29,9 +30,7 @@ def like_input(allowed: Collection[TensorType], stored: Collection[TensorType] =
 
 
 def each(function: Callable[[Any, Array], Array]) -> Run:
-    """Return a kernel that applies a function of the options and the input; IEEE's results, without numpy's
-    warnings.
-    """
+    """Return a kernel that applies a function of options and input, with IEEE's results and no numpy warnings."""
 
     def run(options: Any, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
@@ -42,7 +41,7 @@ def each(function: Callable[[Any, Array], Array]) -> Run:
 
 
 def bind_quantized(bound: quantized.Bound) -> Bind:
-    """Return the ``bind`` of an operator that has a kernel of its own for quantized inputs."""
+    """Return the ``bind`` of an operator with its own kernel for quantized inputs."""
 
     def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
         (x,) = require.present(inputs, 1)
@@ -52,7 +51,7 @@ def bind_quantized(bound: quantized.Bound) -> Bind:
 
 
 def _bind(run: Run, bound: quantized.Bound | None) -> Bind:
-    """Return the ``bind`` of an operator that has kernels for quantized inputs or for halves of floats."""
+    """Return the ``bind`` of an operator with kernels for quantized or BFLOAT16 inputs."""
     of_quantized = None if bound is None else bind_quantized(bound)
 
     def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
@@ -72,9 +71,7 @@ def unary(
     lowest: Lowest | None = None,
     integers: Integers | InFloat | None = None,
 ) -> Op:
-    """Return the operator without options that applies ``function`` to its input, ``bound`` to one that is
-    quantized.
-    """
+    """Return an operator without options that applies ``function``. bound: makes the kernel for quantized inputs."""
     run = each(lambda options, x: function(x))
     bind = _bind(run, bound) if bound or TensorType.BFLOAT16 in allowed else None
     infer = like_input(allowed, stored)
@@ -103,7 +100,7 @@ ABS = unary(
 )
 NEG = unary(
     "NEG", np.negative, (*types.NUMBER, *_HALVES, *_SIGNED), stored=_SIGNED, integers=REPLACED
-)  # zero points are left out
+)  # ignores zero points
 SIGN = unary("SIGN", np.sign, (*types.REAL, TensorType.FLOAT64), range(1, 3))
 SQUARE = unary("SQUARE", np.square)
 SQRT = unary("SQRT", np.sqrt, types.FLOAT, range(1, 3), _SIGNED, quantized.sqrt, integers=PLAIN)

@@ -18,7 +18,7 @@ _LAST, _SURROGATES, _CONTROLS = 0x10FFFF, range(0xD800, 0xE000), range(0x20)
 
 @dataclass(frozen=True)
 class DecodeOptions:
-    """errors: what becomes of bytes that are no text: "strict", "replace" or "ignore"."""
+    """errors: the treatment of invalid bytes: "strict", "replace" or "ignore"."""
 
     input_encoding: str = "UTF-8"
     errors: str = "replace"
@@ -51,7 +51,7 @@ def _codec(name: str) -> str:
 
 
 def _points(options: DecodeOptions | TranscodeOptions, data: bytes) -> Iterator[tuple[int, int]]:
-    """Return the code points of a text, and where their bytes begin."""
+    """Yield the code points of a text, and the positions where their bytes begin."""
     codec, place = _codec(options.input_encoding), 0
     while place < len(data):
         wrong = None

@@ -1,4 +1,4 @@
-"""UNIQUE: the distinct elements of a vector in order of appearance, and for every element which of them it is."""
+"""UNIQUE: the distinct elements of a vector in order of appearance, and each element's index among them."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 """Resource variables: VAR_HANDLE, READ_VARIABLE and ASSIGN_VARIABLE.
 
-A handle is a scalar object array that holds the variable's name, under which the executor keeps its value. It is known
-before the model runs, so shape propagation follows it into subgraphs, to whatever reads and writes the variable.
+A handle is a scalar object array with the variable's name, under which the executor keeps its value. It is known before
+the model runs, so shape propagation follows it into subgraphs, to the nodes that read and write the variable.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def _name(options: VarHandleOptions) -> str:
 
 
 def name_of(handle: Array) -> str:
-    """Return the name of what a handle leads to. Raises ShapeError for an array that is not one handle."""
+    """Return the name of a handle's resource. Raises ShapeError for an array that is not one handle."""
     if handle.size != 1:
         raise ShapeError(f"expected one handle, got {handle.size} (shape {list(handle.shape)})")
     return str(handle.item())
@@ -57,7 +57,7 @@ def check_handle(spec: TensorSpec) -> None:
 
 
 def _infer_read(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    """Leave shape and type to the model; shape propagation sees to it that they are those of what is assigned."""
+    """Leave shape and type to the model; shape propagation ensures that they are those of assigned values."""
     check_handle(require.present(inputs, 1)[0])
     return [TensorSpec(TensorType.FLOAT32, None)]
 
@@ -68,7 +68,7 @@ def _run_read(options: NoOptions, inputs: Inputs, context: Context) -> list[Arra
 
 
 def _bind_read(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> ControlRun | None:
-    """Return a kernel that refuses a value of another shape or type than what the model was prepared for."""
+    """Return a kernel that refuses a value of another shape or type than the model was prepared for."""
     (spec,) = outputs
     if spec.shape is None:
         return None

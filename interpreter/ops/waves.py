@@ -1,4 +1,4 @@
-"""Sounds as WAV files of 16 bits: litecl's own operators."""
+"""Sounds as 16-bit WAV files: litecl's own operators."""
 
 import io
 import wave
@@ -18,7 +18,7 @@ _LARGEST = 1 << 15
 
 @dataclass(frozen=True)
 class WaveOptions:
-    """desired_channels, desired_samples: as many are returned, the last channel again or zeros; -1 for all."""
+    """desired_channels, desired_samples: the result's size, filled up with the last channel or zeros; -1 for all."""
 
     desired_channels: int = -1
     desired_samples: int = -1

@@ -1,4 +1,4 @@
-"""The BASIC LSTM cell on 8-bit activations and 16-bit states (LstmCell of tflite/kernels/internal/reference).
+"""The BASIC LSTM cell with 8-bit activations and 16-bit states (LstmCell of tflite/kernels/internal/reference).
 
 Activations are UINT8 with zero point 128 and scale 1/128; states have four integer bits, gates three.
 """
@@ -19,7 +19,7 @@ _STATE_BITS, _GATE_BITS = 4, 3
 
 
 def factor_of(bias: TensorSpec, state: TensorSpec) -> Multiplier:
-    """The factor from sums, whose scale the bias has, to gates. Raises UnsupportedOp for another form of state."""
+    """Return the factor from sums, in the bias's scale, to gates. Raises UnsupportedOp for another form of state."""
     bits = 15 + round(float(np.log2(fixed_point.scale_of(state))))
     if bits != _STATE_BITS:
         raise UnsupportedOp(f"expected a state of {_STATE_BITS} integer bits, got {bits}")
@@ -27,12 +27,12 @@ def factor_of(bias: TensorSpec, state: TensorSpec) -> Multiplier:
 
 
 def tables() -> tuple[Array, Array]:
-    """The logistic function and the hyperbolic tangent of gates, by their value modulo 2**16."""
+    """Return the logistic function and the hyperbolic tangent of gates, by their value modulo 2**16."""
     return gemmlowp.table(gemmlowp.logistic, _GATE_BITS), gemmlowp.table(gemmlowp.tanh, _GATE_BITS)
 
 
 def bind(inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """The ``run`` for operands input, previous activation, weights, bias, previous state."""
+    """Return the ``run`` for operands input, previous activation, weights, bias, previous state."""
     _, _, weights, bias, _ = require.present(inputs, 5)
     factor = factor_of(bias, outputs[1])
     zero_point = fixed_point.zero_point_of(weights)
@@ -50,7 +50,7 @@ def bind(inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
 
 
 def _rescaled(sums: Array, factor: Multiplier) -> Array:
-    """Return sums times the factor, rounded twice, the second time halves up: LiteRT's product is ruy's."""
+    """Return sums times the factor, rounded twice, the second time with halves up, as ruy does in LiteRT."""
     left, right = max(int(factor.shift), 0), max(-int(factor.shift), 0)
     high = saturating_rounding_doubling_high_mul(fixed_point.wrapped(sums << left), factor.value)
     result: Array = (high + ((1 << right) >> 1)) >> right
@@ -58,7 +58,7 @@ def _rescaled(sums: Array, factor: Multiplier) -> Array:
 
 
 def _cell(gates: Array, c: Array) -> tuple[Array, Array]:
-    """New activation and state, for gates before their activations: input, candidate, forget, output."""
+    """Return new activation and state, for gates before their activations: input, candidate, forget, output."""
     logistic, tanh = tables()
     accept, candidate, forget, output = np.split(gates & 0xFFFF, 4, axis=1)
     added = _times(logistic[accept], tanh[candidate])

@@ -1,6 +1,6 @@
-"""The LSTM cell on 8-bit activations with 16-bit gates and cell state (tflite/kernels/lstm_eval.cc, Integer8x8_16).
+"""The LSTM cell with 8-bit activations, 16-bit gates and cell state (tflite/kernels/lstm_eval.cc, Integer8x8_16).
 
-Gates before their activation have 12 fractional bits, or the scale of an intermediate tensor where they are normalized
+Gates before their activation have 12 fractional bits, or the scale of an intermediate tensor if they are normalized
 over the cells; afterwards they have 15. The cell state's scale is a power of two. All values are int64 arrays.
 """
 
@@ -27,7 +27,7 @@ _HIDDEN = 4
 
 @dataclass(frozen=True, eq=False)
 class LayerNorm:
-    """Normalization over the cells, in whole numbers."""
+    """Normalization over the cells, in integers."""
 
     weights: Array
     bias: Array
@@ -35,7 +35,7 @@ class LayerNorm:
     guard: int
 
     def __call__(self, z: Array) -> Array:
-        """Gates with 12 fractional bits."""
+        """Return gates with 12 fractional bits."""
         count = z.shape[-1]
         mean = _divide(1024 * z.sum(axis=-1, keepdims=True), count)
         variance = (z * z).sum(axis=-1, keepdims=True) * ((1 << 20) // count) - mean * mean
@@ -48,7 +48,7 @@ class LayerNorm:
 
 
 def _divide(x: Array, divisor: int) -> Array:
-    """Drops the fraction, as C does."""
+    """Divide and drop the fraction, as C does."""
     result: Array = np.where(x < 0, -(-x // divisor), x // divisor)
     return result
 
@@ -61,10 +61,10 @@ class Peephole:
     multiplier: Multiplier
 
     def add(self, z: Array, c: Array) -> Array:
-        """Add to the gate where TensorFlow Lite does.
+        """Add to the gate as TensorFlow Lite does.
 
-        It assumes rows as long as ``weights``, cut to the number of outputs, and one after another, so that with a
-        projection only the first elements of all of them get their part.
+        It assumes consecutive rows as long as ``weights``, which is cut to the number of outputs: with a projection
+        only the first elements of all rows together get their part.
         """
         count = len(z) * len(self.weights)
         parts = np.tile(self.weights, len(z)) * c.reshape(-1)[:count]
@@ -75,7 +75,7 @@ class Peephole:
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """One gate, from the sums of its products with input and output; ``place`` is their position in all sums."""
+    """One gate, from the sums of its products with input and output; place: its position in all sums."""
 
     place: slice
     peephole: Peephole | None
@@ -84,7 +84,7 @@ class Gate:
 
     @property
     def units(self) -> int:
-        """Number of cells."""
+        """The number of cells."""
         return int(self.place.stop - self.place.start)
 
     def __call__(self, all_sums: Array, c: Array) -> Array:
@@ -100,7 +100,7 @@ class Gate:
 
 @dataclass(frozen=True, eq=False)
 class IntegerCell:
-    """A cell with all its weights; ``input`` is None where it is coupled to ``forget``."""
+    """A cell with all its weights; ``input`` is None if it is coupled to ``forget``."""
 
     of_input: Sums
     of_output: Sums
@@ -136,7 +136,7 @@ class IntegerCell:
 
 
 def bind(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec], time_major: bool) -> Run:
-    """The ``run`` of an operator with the FULL layout, input [batch, depth] or of rank 3, and five intermediates."""
+    """Return the ``run`` for the FULL layout, input [batch, depth] or of rank 3, and five intermediates."""
     cell = cell_of(options, inputs, outputs)
 
     def run(options: CellOptions, inputs: Inputs) -> list[Array]:
@@ -157,7 +157,7 @@ def bind(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec], tim
 
 
 def _step(cell: IntegerCell, of_input: Array, h: Array, c: Array, together: bool) -> tuple[Array, Array]:
-    """One step for all rows together, or for each alone: only peepholes tell the difference."""
+    """Run one step for all rows together, or for each alone; only peepholes make a difference."""
     if together or cell.forget.peephole is None or not len(h):
         return cell.step(of_input, h, c)
     rows = [cell.step(of_input[i : i + 1], h[i : i + 1], c[i : i + 1]) for i in range(len(h))]
@@ -169,7 +169,7 @@ def _scale(spec: TensorSpec) -> np.float32:
 
 
 def cell_of(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> IntegerCell:
-    """The cell whose operands stand in ``inputs``; its intermediates follow the output. Raises UnsupportedOp."""
+    """Return the cell with operands in ``inputs``; its intermediates follow the output. Raises UnsupportedOp."""
     output, *intermediates = outputs
     if len(intermediates) <= _HIDDEN:
         raise UnsupportedOp(f"expected 5 intermediate tensors, got {len(intermediates)}")
@@ -199,7 +199,7 @@ def cell_of(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) 
         clip_of(options.cell_clip, _scale(memory), 16),
         gemmlowp.table(gemmlowp.tanh, bits) if 0 <= bits <= 6 else None,
         fixed_point.quantize_multiplier(np.float32(2.0**-15 / float(hidden_scale) * 2.0**-15)),
-        # The projection adds the hidden zero point, so that what it multiplies has it taken away twice.
+        # The projection adds the hidden zero point instead of subtracting it, so its rows get the negative.
         hidden_zero_point if projection is None else -hidden_zero_point,
         projection,
         fixed_point.zero_point_of(state),
@@ -208,14 +208,14 @@ def cell_of(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) 
 
 
 def _sum_scale(inputs: Specs, intermediates: Sequence[TensorSpec], index: int) -> np.float32:
-    """Return the scale of a gate before its activation, or before its normalization."""
+    """Return the scale of a gate before its activation or normalization."""
     assert FULL.layer_norm is not None
     normalized = require.optional(inputs, FULL.layer_norm + index) is not None
     return _scale(intermediates[index]) if normalized else np.float32(2.0**-12)
 
 
 def _parts(inputs: Specs, intermediates: Sequence[TensorSpec], index: int) -> tuple[Part, Part]:
-    """Return what a gate multiplies input and output with; where it is normalized, the bias comes after that."""
+    """Return a gate's products with input and output; a normalized gate gets its bias later."""
     assert FULL.layer_norm is not None
     positions = (FULL.input_weights + index, FULL.recurrent_weights + index, 0, FULL.output_state)
     weights, recurrent, x, state = require.at(inputs, positions)

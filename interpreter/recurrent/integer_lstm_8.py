@@ -1,7 +1,7 @@
-"""The LSTM cell on 8-bit activations with 8-bit products (tflite/kernels/lstm_eval.cc, Integer8x8_8).
+"""The LSTM cell with 8-bit activations and 8-bit products (tflite/kernels/lstm_eval.cc, Integer8x8_8).
 
 It has one form: coupled input and forget gates, layer normalization and a projection with a bias, no peepholes. Twelve
-intermediate tensors give each gate's quantization: of both products and, before them, of their sum.
+intermediate tensors hold each gate's quantization: that of its sum, then of both products.
 """
 
 from collections.abc import Sequence
@@ -27,21 +27,21 @@ _FLOOR = np.float32(1e-8)
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One of the two products of a gate, rounded to 8 bits, and its way into their sum."""
+    """One of a gate's two products, rounded to 8 bits, and its scaling into their sum."""
 
     sums: Sums
     zero_point: int
     multiplier: Multiplier
 
     def __call__(self, rows: Array) -> Array:
-        """Whole numbers in steps of the sum."""
+        """Return whole numbers in steps of the sum."""
         product = saturate(self.sums(rows) + self.zero_point, 8)
         return fixed_point.multiply_by_quantized_multiplier(product - self.zero_point, self.multiplier)
 
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """One gate; ``scale`` and ``bias_scale`` are those of the normalization."""
+    """One gate; ``scale`` and ``bias_scale`` belong to the normalization."""
 
     of_input: Part
     of_output: Part
@@ -60,7 +60,7 @@ class Gate:
 
 
 def _moments(z: Array) -> tuple[Array, Array]:
-    """Mean and variance of rows, added up one element after the other in float32."""
+    """Return the mean and variance of rows, summed element by element in float32."""
     count = np.float32(z.shape[-1])
     mean = np.add.accumulate(z, axis=-1)[:, -1:] / count
     squares = np.add.accumulate(z * z, axis=-1)[:, -1:] / count
@@ -68,17 +68,17 @@ def _moments(z: Array) -> tuple[Array, Array]:
 
 
 def _truncated(x: Array) -> Array:
-    """Numbers of [-1, 1] with 15 fractional bits; the rest is dropped."""
+    """Return numbers of [-1, 1] with 15 fractional bits, truncated."""
     return saturate(np.trunc(x * np.float32(32768)))
 
 
 def sigmoid(z: Array) -> Array:
-    """The logistic function of gates, with 15 fractional bits."""
+    """Return the logistic function of gates, with 15 fractional bits."""
     return _truncated(np.float32(1) / (np.float32(1) + lookup.exp(-z.astype(np.float32) * np.float32(2.0**-12))))
 
 
 def tanh(z: Array, bits: int) -> Array:
-    """The hyperbolic tangent of numbers with ``bits`` fractional bits, with 15 of them."""
+    """Return the hyperbolic tangent, with 15 fractional bits, of numbers with ``bits`` of them."""
     return _truncated(np.tanh(z * 2.0**-bits).astype(np.float32))
 
 
@@ -95,7 +95,7 @@ class IntegerCell8:
     proj_clip: int
 
     def step(self, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
-        """New output and cell state."""
+        """Return the new output and cell state."""
         forget = sigmoid(self.forget(x, h))
         candidate = tanh(self.cell(x, h), 12)
         kept = fixed_point.rounding_divide_by_pot(forget * c, 15)
@@ -107,7 +107,7 @@ class IntegerCell8:
 
 
 def bind(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """The ``run`` of an operator with the FULL layout, input [batch, depth] and twelve intermediates."""
+    """Return the ``run`` for the FULL layout, input [batch, depth] and twelve intermediates."""
     cell = cell_of(options, inputs, outputs)
     specs = require.at(inputs, (FULL.output_state, FULL.cell_state))
 
@@ -122,7 +122,7 @@ def bind(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> 
 
 
 def cell_of(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> IntegerCell8:
-    """The cell whose operands stand in ``inputs``; its intermediates follow the output. Raises UnsupportedOp."""
+    """Return the cell with operands in ``inputs``; its intermediates follow the output. Raises UnsupportedOp."""
     output, *intermediates = outputs
     needed = [FULL.projection, FULL.projection + 1, *(_NORM + gate for gate in (_FORGET, _CELL, _OUTPUT))]
     absent = [FULL.input_weights, FULL.peephole + 1]
@@ -174,10 +174,10 @@ def _gate(inputs: Specs, intermediates: Sequence[TensorSpec], gate: int) -> Gate
 
 
 def _misread(part: Part, intermediates: Sequence[TensorSpec]) -> Part:
-    """Return the output gate's product with the state as TensorFlow Lite has it.
+    """Return the output gate's product with the state as TensorFlow Lite computes it.
 
-    LstmStepInteger8x8_8 takes element 11 of eight multipliers, which is a shift of the forget gate's, and the zero
-    point of another product.
+    LstmStepInteger8x8_8 reads element 11 of eight multipliers, which is a shift of the forget gate's, and another
+    product's zero point.
     """
     forget_sum, forget_product = intermediates[3 * _FORGET], intermediates[3 * _FORGET + 2]
     misread = fixed_point.quantize_multiplier(_scale(forget_product) / _scale(forget_sum)).shift

@@ -34,11 +34,11 @@ class CellOptions(Protocol):
 
     @property
     def cell_clip(self) -> float:
-        """Bound of the cell state, 0 for none."""
+        """The bound of the cell state, 0 for none."""
 
     @property
     def proj_clip(self) -> float:
-        """Bound of the projection, 0 for none."""
+        """The bound of the projection, 0 for none."""
 
     @property
     def asymmetric_quantize_inputs(self) -> bool:
@@ -47,9 +47,9 @@ class CellOptions(Protocol):
 
 @dataclass(frozen=True)
 class Layout:
-    """Positions of a cell's operands. Gates are in the order input, forget, cell, output.
+    """Positions of a cell's operands. Gates come in the order input, forget, cell, output.
 
-    The input gate's are absent where it is coupled to the forget gate (CIFG).
+    The input gate's operands are absent if it is coupled to the forget gate (CIFG).
     """
 
     input_weights: int
@@ -74,7 +74,7 @@ FULL = Layout(
     layer_norm=20,
 )
 
-# The peephole of the cell gate does not exist: input, forget, output.
+# The cell gate has no peephole: input, forget, output.
 _PEEPHOLES = (0, 1, None, 2)
 _FORGET, _CELL, _OUTPUT = range(1, 4)
 
@@ -107,7 +107,7 @@ class Gate:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A cell with all its weights; ``input`` is None where it is coupled to ``forget``."""
+    """A cell with all its weights; ``input`` is None if it is coupled to ``forget``."""
 
     input: Gate | None
     forget: Gate
@@ -177,13 +177,13 @@ def states(inputs: Inputs, layout: Layout, batch: int) -> tuple[Array, Array]:
 
 
 def like_states(inputs: Inputs, layout: Layout, h: Array, c: Array) -> list[Array]:
-    """New states in the shapes in which the model stores them."""
+    """Return new states in the shapes that the model stores."""
     old_h, old_c = require.arrays([inputs[layout.output_state], inputs[layout.cell_state]], 2)
     return [h.reshape(old_h.shape), c.reshape(old_c.shape)]
 
 
 def check(inputs: Specs, depth: int, batch: int, layout: Layout = FULL) -> int:
-    """Check the operands of a cell that reads ``batch`` rows of ``depth`` elements; returns its outputs' size."""
+    """Check the operands of a cell that reads ``batch`` rows of ``depth`` elements; return its outputs' size."""
     weights = require.at(inputs, [layout.input_weights + gate for gate in (_FORGET, _CELL, _OUTPUT)])
     recurrent = require.at(inputs, [layout.recurrent_weights + gate for gate in (_FORGET, _CELL, _OUTPUT)])
     cells, outputs = weights[-1].static_shape[0], recurrent[-1].static_shape[-1]
@@ -268,8 +268,8 @@ def _normalize(z: Array) -> Array:
 
 
 def sigmoid(z: Array) -> Array:
-    """1 / (1 + exp(-z))."""
-    # Through tanh: no overflow at either end.
+    """Return 1 / (1 + exp(-z))."""
+    # tanh overflows at neither end.
     half = z.dtype.type(0.5)
     result: Array = np.tanh(z * half) * half + half
     return result

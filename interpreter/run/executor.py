@@ -16,14 +16,14 @@ from litecl.interpreter.run.variables import Variables
 
 
 class Listener(Protocol):
-    """Is called for every node that has run. Times are ``time.perf_counter`` seconds."""
+    """Called after every node. Times are ``time.perf_counter`` seconds."""
 
     def ran(self, subgraph: int, node: int, op: str, start_s: float, end_s: float) -> None:
         """A node has run; nodes inside a called subgraph are reported before the caller."""
 
 
 class Frame:
-    """One run of one subgraph: the context for its operators."""
+    """One run of one subgraph, and the context of its operators."""
 
     def __init__(self, executor: "Executor", subgraph: int, values: dict[int, Array]) -> None:
         self._executor = executor
@@ -37,35 +37,35 @@ class Frame:
 
     @property
     def variables(self) -> Variables:
-        """The state store of the model."""
+        """The model's state store."""
         return self._executor.variables
 
     @property
     def resources(self) -> dict[str, Any]:
-        """Return tables, and what has been done once, by name, shared by all subgraphs."""
+        """Return tables and marks of completed one-time work, by name, shared by all subgraphs."""
         return self._executor.variables.resources
 
     def read(self, variable: str) -> Array:
-        """Return the value of a resource variable. Raises ModelError for one that was never assigned."""
+        """Return the value of a resource variable. Raises ModelError if it was never assigned."""
         return self._executor.variables.read(variable)
 
     def assign(self, variable: str, value: Array) -> None:
-        """Give a resource variable another value, a copy of one whose memory the caller may write to again."""
+        """Assign to a resource variable; a value that shares memory with the caller's inputs is copied."""
         shared = any(given is not None and np.may_share_memory(value, given) for given in self._executor.given)
         self._executor.variables.set(variable, value.copy() if shared else value)
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
-        """Run a subgraph on arrays, which are passed by reference, and return its outputs."""
+        """Run a subgraph on arrays, passed by reference, and return its outputs."""
         return self._executor.call(subgraph, inputs)
 
     def run_nodes(self, nodes: Sequence[Node]) -> None:
-        """Run nodes of this subgraph here and now, on the values of this frame (a region's fallback)."""
+        """Run nodes of this subgraph on this frame's values, as a region's fallback."""
         for node in nodes:
             self._executor.run_node(self, node)
 
 
 def _require_type(spec: TensorSpec, state: Array) -> None:
-    """Raise ModelError unless a kernel leaves a state in the type of its tensor."""
+    """Raise ModelError unless a kernel returned a state in its tensor's type."""
     if state.dtype != spec.dtype:
         raise ModelError(f"state {spec.name!r}: expected type {state.dtype}, got {spec.type.name}")
 
@@ -73,11 +73,11 @@ def _require_type(spec: TensorSpec, state: Array) -> None:
 class Executor:
     """A model prepared for given shapes.
 
-    model: as rewritten by delegates. specs: what shape propagation found, per subgraph. given: the caller's inputs.
+    model: as rewritten by delegates. specs: shape propagation's results, per subgraph. given: the caller's inputs.
     variables: the state store, which outlives the executor. preserve: keep every value (``values`` after a call).
-    preserve_last: keep what the last node reads: programs look there for the embedding before a classifier's head, as
-        it is the one inner value that TFLite's memory plan never reuses.
-    budget: what counts memory and time, if they are limited.
+    preserve_last: keep the inputs of the last node: programs look there for the embedding before a classifier's head,
+        as it is the one inner value that TFLite's memory plan never reuses.
+    budget: counts memory and time, if they are limited.
     """
 
     def __init__(
@@ -135,12 +135,12 @@ class Executor:
         return outputs
 
     def renew(self) -> None:
-        """Begin anew, as if just prepared: sequences of random numbers, and what operators keep between runs."""
+        """Start anew, as if just prepared: random number sequences, and all that operators keep between runs."""
         self.values, self._replaced = {}, {}
         self._steps = [tuple(self._renewed(i, step) for step in steps) for i, steps in enumerate(self._steps)]
 
     def go_on(self, before: "Executor") -> None:
-        """Go on where another executor of the model is: with random numbers, and what else operators keep."""
+        """Continue from another executor of the model: random number sequences, and all that operators keep."""
         kept = {id(step.node): step.run for steps in before._steps for step in steps if step.remembers}
         self._steps = [tuple(replace(s, run=kept.get(id(s.node), s.run)) for s in steps) for steps in self._steps]
         self.values, self.invocation = before.values, before.invocation
@@ -151,8 +151,9 @@ class Executor:
         return self._step(subgraph, step.index, step.node, step.drop)
 
     def in_place(self, subgraph: int, inputs: Inputs) -> InPlace | None:
-        """Return a shorter way to do what ``call`` does, if a single node makes up a subgraph and has one; else None.
-        inputs: the arrays that every call will read. Outputs that are constants are not among its values.
+        """Return a faster ``call`` for a subgraph that consists of one node with a fast path, else None.
+
+        inputs: the arrays that every call will read. Its values leave out constant outputs.
         """
         graph, steps = self._model.subgraphs[subgraph], self._steps[subgraph]
         if len(steps) != 1 or self._preserve or self._listeners or self._budget is not None:
@@ -187,7 +188,7 @@ class Executor:
         self.values[subgraph] = values
 
     def run_node(self, frame: Frame, node: Node) -> None:
-        """Run a node that is not in the subgraph's list (it was replaced by a region)."""
+        """Run a node that is not in the subgraph's list, because a region replaced it."""
         if id(node) not in self._replaced:
             self._replaced[id(node)] = self._step(frame.subgraph, -1, node, ())
         self._run(frame, self._replaced[id(node)])
@@ -273,7 +274,7 @@ class Executor:
         return results
 
     def _check(self, subgraph: int, step: Step, inputs: Inputs) -> None:
-        """Repeat the checks of shape inference on actual shapes and values, unless the same ones just passed."""
+        """Repeat shape inference's checks on actual shapes and values, unless the same ones just passed."""
         seen = tuple(None if x is None else mark(x) for x in inputs)
         if step.passed.get("last") == seen:
             self._require(step.passed["need"])

@@ -1,4 +1,4 @@
-"""Types and shapes of resource variables on which all nodes of a model agree."""
+"""Types and shapes of resource variables, if all nodes of a model agree on them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -9,17 +9,17 @@ Specs = Sequence[Sequence[TensorSpec]]
 
 
 def running(model: Model) -> Sequence[int]:
-    """Return the subgraphs that may run: those that a caller may run, and those that they reach."""
+    """Return the subgraphs that may run: a caller's entries, and those that they reach."""
     begun = entries(model)
     nodes = [node for index in begun for node in model.subgraphs[index].nodes]
     return sorted({*begun, *reached(model, nodes)})
 
 
 def agreed(model: Model, specs: Specs, running: Iterable[int]) -> Mapping[str, TensorSpec | None]:
-    """Return the variables that nodes use, with their type and shape; None where nodes do not agree on them.
+    """Return the variables that nodes use, with type and shape; None for those on which nodes disagree.
 
-    running: the subgraphs that may run. A node that assigns to a variable which is known only at run time may assign to
-    any of them.
+    running: the subgraphs that may run. A node that assigns to a variable known only at run time may assign to any
+    variable.
     """
     used: dict[str, list[TensorSpec]] = {}
     assigns_any = False
@@ -36,6 +36,6 @@ def agreed(model: Model, specs: Specs, running: Iterable[int]) -> Mapping[str, T
 
 
 def _agree(specs: Sequence[TensorSpec]) -> bool:
-    """Return whether tensors have one shape, which is known, and one type."""
+    """Return whether tensors share one type and one known shape."""
     first = specs[0]
     return first.shape is not None and all(s.shape == first.shape and s.dtype == first.dtype for s in specs)

@@ -1,8 +1,8 @@
-"""Shape propagation: from the shapes of the inputs to what is known of every tensor before the model runs.
+"""Shape propagation: from the input shapes to what is known of every tensor before the model runs.
 
-Operators infer the shapes of their outputs in order; nodes whose inputs are all constant are run at once, so
-that chains such as SHAPE -> STRIDED_SLICE -> PACK -> RESHAPE and the expansion of stored weights leave known values.
-Where a shape depends on values, it is None ("known at run time"), and so is all that follows from it.
+Operators infer their output shapes in order; nodes whose inputs are all constant run at once, so that chains such as
+SHAPE -> STRIDED_SLICE -> PACK -> RESHAPE and the expansion of stored weights leave known values. A shape that depends
+on values is None ("known at run time"), and so is all that follows from it.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,10 +22,10 @@ from litecl.interpreter.schema import TensorType
 Known = tuple[TensorSpec, ...]
 
 _HANDLES = frozenset((TensorType.RESOURCE, TensorType.VARIANT))
-# A loop widens at most once for every dimension of its state, and subgraphs nest less deeply than this.
+# A loop widens at most once per dimension of its state, and subgraphs nest less deeply than this.
 _MAX_DEPTH = 64
-# Values that are made of constants are left to be computed when the model runs once they add up to so much, and to so
-# many times the bytes of the model's own constants: a few bytes of a file can ask for gigabytes.
+# Folding of constants stops at this many bytes, plus this multiple of the bytes of the model's own constants: a few
+# bytes of a file can ask for gigabytes.
 _LEAST_FOLDED_BYTES = 1 << 24
 _FOLDED_PER_STORED = 8
 
@@ -35,12 +35,12 @@ def propagate(
     entries: Mapping[int, Sequence[Shape]],
     fits: Callable[[str, TensorSpec], bool] = lambda variable, spec: True,
 ) -> tuple[Known, ...]:
-    """Return what is known of every tensor of every subgraph when the entry subgraphs get inputs of the given shapes.
+    """Return what is known of every tensor of every subgraph, given input shapes of the entry subgraphs.
 
-    For subgraphs called with different shapes only what these have in common is known; those that are never called keep
-    their declared shapes. A resource variable is read in the shape that the model declares if all that is assigned to
-    it has that shape, and the value that it has already, if any, ``fits``.
-    Raises ShapeError where shapes do not fit, with the node named.
+    Of a subgraph called with different shapes only their common part is known; one that is never called keeps its
+    declared shapes. A resource variable is read in its declared shape if all values assigned to it have that shape, and
+    its current value, if any, ``fits``.
+    Raises ShapeError if shapes do not fit, with the node named.
     """
     changing: set[str] | None = set()
     while True:
@@ -50,7 +50,7 @@ def propagate(
         except LiteclError:
             if changing is None or not propagation.believed:
                 raise
-            changing = None  # the declared shape of a variable may be what does not fit
+            changing = None  # perhaps the declared shape of a variable does not fit
         else:
             running = [i for i, found in enumerate(propagation.found) if found is not None]
             known = agreed(model, specs, running)
@@ -82,9 +82,9 @@ def _from_entries(
 def outputs_of(
     node: Node, inputs: Sequence[TensorSpec | None], declared: Sequence[TensorSpec], most_bytes: int
 ) -> list[TensorSpec]:
-    """Return the outputs of one node that runs no subgraphs, as far as they follow from its inputs.
+    """Return the outputs of one node that runs no subgraphs, as far as its inputs determine them.
 
-    most_bytes: what the values of constant outputs may take to be computed here.
+    most_bytes: the most bytes of constant outputs to compute here.
     """
     if any(spec is not None and spec.shape is None for spec in inputs):
         return [replace(spec, shape=None) for spec in declared]
@@ -114,10 +114,10 @@ class _Found:
 
 
 class _Propagation:
-    """One way through the model.
+    """One pass through the model.
 
     changing: resource variables that may be read in several shapes, None for all. believed: the others that were read,
-    in the shape that the model declares. found: what is known of each subgraph that was reached.
+    in their declared shapes. found: what is known of each subgraph that was reached.
     """
 
     def __init__(self, model: Model, changing: Collection[str] | None) -> None:
@@ -132,11 +132,11 @@ class _Propagation:
             if spec.data is not None
         }
         self._foldable_bytes = _LEAST_FOLDED_BYTES + _FOLDED_PER_STORED * sum(stored.values())
-        self._folded: dict[int, list[Array]] = {}  # by subgraph, what was made there last
+        self._folded: dict[int, list[Array]] = {}  # by subgraph, the values last folded there
         self.found: list[_Found | None] = [None] * len(model.subgraphs)
 
     def handed_on(self, index: int) -> list[bool]:
-        """Return, for each output of a subgraph, whether it is the input in the same position, as it was given."""
+        """Return, for each output of a subgraph, whether it is the unchanged input in the same position."""
         graph = self._model.subgraphs[index]
         changed = _updated(graph)
         return [t in graph.inputs[i : i + 1] and t not in changed for i, t in enumerate(graph.outputs)]
@@ -215,12 +215,12 @@ class _Propagation:
         return declared
 
     def forget(self) -> None:
-        """Take back all that was folded."""
+        """Stop counting all folded values."""
         for index in list(self._folded):
             self._forget(index)
 
     def _remember(self, index: int, values: Sequence[Array | None]) -> None:
-        """Counts what a node was folded to."""
+        """Count the values that a node was folded to."""
         for value in values:
             if value is not None:
                 self._folded.setdefault(index, []).append(value)
@@ -229,7 +229,7 @@ class _Propagation:
                     self._budget.hold(value)
 
     def _forget(self, index: int) -> None:
-        """Take back what a subgraph was folded to before."""
+        """Stop counting a subgraph's folded values."""
         for value in self._folded.pop(index, ()):
             self._foldable_bytes += value.nbytes
             if self._budget is not None:
@@ -237,9 +237,9 @@ class _Propagation:
 
 
 def _in_full(subgraph: Subgraph) -> list[TensorSpec]:
-    """Return the tensors, with sparse constants written out, unless DENSIFY reads them.
+    """Return the tensors, with sparse constants expanded, unless DENSIFY reads them.
 
-    They keep their ``sparsity``, which determines how TensorFlow Lite would compute with them.
+    They keep their ``sparsity``, which determines how TensorFlow Lite computes with them.
     """
     specs = list(subgraph.tensors)
     for tensor in {t for node in subgraph.nodes if node.op is not DENSIFY for t in node.inputs if t != ABSENT}:
@@ -256,7 +256,7 @@ def _updated(graph: Subgraph) -> set[int]:
 
 
 def _merge_declared(known: TensorSpec, declared: TensorSpec) -> TensorSpec:
-    """Return what was inferred for a tensor, with the name and quantization that the model declares."""
+    """Return a tensor's inferred spec, with the name and quantization that the model declares."""
     if known.type != declared.type and declared.type not in _HANDLES:
         raise ModelError(f"output {declared.name!r}: expected type {known.type.name}, got {declared.type.name}")
     return replace(declared, shape=known.shape, data=known.data)
@@ -265,7 +265,7 @@ def _merge_declared(known: TensorSpec, declared: TensorSpec) -> TensorSpec:
 def _fold(
     node: Node, inputs: Sequence[TensorSpec | None], outputs: list[TensorSpec], most_bytes: int
 ) -> list[TensorSpec]:
-    """Run a pure node whose inputs are all constant; a node that fails is left to fail when the model runs."""
+    """Run a pure node whose inputs are all constant; a failing node is left to fail when the model runs."""
     op = node.op
     # A variable that a node sets changes again when its owner has run.
     changes = any(out.is_variable for out in outputs)

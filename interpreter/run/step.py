@@ -1,4 +1,4 @@
-"""A node that is ready to run, with all that is known of it beforehand."""
+"""A node that is ready to run, with all that is known beforehand."""
 
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -11,22 +11,22 @@ from litecl.interpreter.op import ControlOp, Op
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A node of a subgraph, at a position of its list, with the kernel that was chosen for it."""
+    """A node at a position of its subgraph's list, with the kernel chosen for it."""
 
     index: int
     node: Node
     run: Callable[..., list[Array]]
     checked: bool  # shapes were checked at preparation
     plain: bool  # checked, and needs neither context nor states
-    constants: tuple[Array | None, ...]  # the operands' values, None for those that are absent or fed
-    fed: tuple[tuple[int, int], ...]  # positions and tensors of the operands that have a value only now
-    passed: dict[str, object]  # what last passed the checks
+    constants: tuple[Array | None, ...]  # the operands' values, None for absent or fed ones
+    fed: tuple[tuple[int, int], ...]  # positions and tensors of the operands that get a value at run time
+    passed: dict[str, object]  # the shapes and values that last passed the checks, and the memory they need
     drop: tuple[int, ...]
-    need_bytes: int  # of outputs and temporaries, where shapes are known and no subgraph makes them
+    need_bytes: int  # of outputs and temporaries; 0 if shapes are unknown or the node calls subgraphs
 
     @property
     def remembers(self) -> bool:
-        """Return whether the kernel keeps something between runs."""
+        """Return whether the kernel keeps state between runs."""
         op = self.node.op
         return isinstance(op, Op) and not op.pure and op.bind is not None
 
@@ -37,18 +37,18 @@ def calls(node: Node) -> bool:
 
 
 def mark(x: Array) -> tuple[Any, ...]:
-    """Return what shape inference may use: an array's shape, and its elements if they may be a shape or a range."""
+    """Return what shape inference may use of an array: its shape, and elements that may be a shape or a range."""
     kind = x.dtype.kind
     valued = (kind == "i" and x.size <= 64) or (kind == "f" and not x.ndim)
     return (*x.shape, x.tobytes()) if valued else x.shape
 
 
 RAISED = (LiteclError, *FAULTS)
-"""The exceptions of operators."""
+"""The exceptions that operators raise."""
 
 
 def raise_located(error: Exception, doing: str, node: Node, subgraph: int, index: int) -> NoReturn:
-    """Say of an error which node it comes from; what numpy raises becomes a ModelError."""
+    """Raise an error with the place of its node; numpy's errors become ModelErrors."""
     place = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
     if isinstance(error, LiteclError):
         locate(error, node.op.name, place)

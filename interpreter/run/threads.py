@@ -1,8 +1,8 @@
-"""The number of threads that numpy's BLAS uses while a model runs.
+"""The number of threads of numpy's BLAS while a model runs.
 
-BLAS wakes its threads for products that one would finish sooner, and if they outnumber the free cores they wait for
-each other a hundred times as long as they compute. Its setting is global to the process: while several models run at
-once the smallest number applies, and when none runs the old setting is restored.
+BLAS wakes its threads even for products that one would finish sooner, and if they outnumber the free cores they wait
+for each other a hundred times as long as they compute. Its setting is global to the process: while several models run
+at once the smallest number applies, and when none runs the old setting is restored.
 """
 
 import os
@@ -17,14 +17,14 @@ import numpy as np
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Model, Node, TensorSpec, entries, reached
 
-# OpenBLAS maps this much for its first product; where it cannot it ends the process.
+# OpenBLAS maps this much for its first product; if it cannot, it ends the process.
 _BLAS_BYTES = 48 << 20
 
-# Multiplications of one operator, from which more threads than one are worth waking.
+# The least multiplications of one operator that are worth waking more than one thread.
 _WORTH_IT = 1 << 24
 _NO_LIMIT = 1 << 31
 
-# Operators that multiply matrices, by weights in their second operand whose first dimension is that of the outputs. By
+# Operators that multiply matrices by weights in their second operand, whose first dimension is that of the outputs. By
 # name: a process imports only the operators of its models.
 _PRODUCTS = frozenset(
     {
@@ -46,9 +46,7 @@ _PRODUCTS = frozenset(
 
 
 class _Library:
-    """One BLAS of the process. threadpoolctl lets only the first thread set it while that thread lives; here all
-    may.
-    """
+    """One BLAS of the process, which any thread may set; threadpoolctl allows the first thread only, while it lives."""
 
     def __init__(self, controller: Any) -> None:
         self.get = controller.get_num_threads
@@ -56,22 +54,22 @@ class _Library:
 
 
 class _Blas:
-    """The setting of the process, and the wishes of its users."""
+    """The setting of the process, and its users' wishes."""
 
     def __init__(self, libraries: Sequence[_Library]) -> None:
         self._libraries = libraries
         self._start_over()
 
     def _start_over(self) -> None:
-        self._lock = threading.RLock()  # a signal handler may run a model meanwhile, and ends it before we go on
+        self._lock = threading.RLock()  # a signal handler may run a model meanwhile, which ends before we go on
         self._wanted: dict[int, int] = {}  # by user
         self._before: list[int] = []
         self._now = _NO_LIMIT
 
     def enter(self, user: int, count: int) -> None:
-        """Let BLAS take at most ``count`` threads until ``leave`` is called for the same user.
+        """Limit BLAS to ``count`` threads until ``leave`` is called for the same user.
 
-        A user whom an interrupt has kept from leaving leaves when it has entered again.
+        A user whom an interrupt kept from leaving leaves after its next entry.
         """
         with self._lock:
             if self._now == _NO_LIMIT and not self._wanted:
@@ -81,7 +79,7 @@ class _Blas:
                 self._set(count)
 
     def leave(self, user: int) -> None:
-        """Take ``enter`` back."""
+        """Undo ``enter``."""
         with self._lock:
             if self._wanted.pop(user, None) == self._now:
                 self._set(min(self._wanted.values(), default=_NO_LIMIT))
@@ -93,7 +91,7 @@ class _Blas:
         self._now = most
 
     def forked(self) -> None:
-        """Reset in a child process, in which none of the threads with wishes is running."""
+        """Reset in a forked child, where no thread with a wish is running."""
         if self._wanted:
             self._set(_NO_LIMIT)
         self._start_over()
@@ -103,7 +101,7 @@ _known: dict[str, _Blas] = {}
 
 
 def _blas() -> _Blas:
-    """Return the only one of the process, which threads may ask for at the same time."""
+    """Return the only instance of the process; threads may ask for it at the same time."""
     if not _known:
         blas = _Blas([_Library(found) for found in _controllers() if found.user_api == "blas"])
         if _known.setdefault("blas", blas) is blas and hasattr(os, "register_at_fork"):
@@ -112,10 +110,10 @@ def _blas() -> _Blas:
 
 
 def _controllers() -> list[Any]:
-    """Return what threadpoolctl finds among all libraries of the process, which models on a device do without."""
+    """Search all libraries of the process with threadpoolctl; models on a device do without."""
     try:
         from threadpoolctl import ThreadpoolController
-    except ImportError:  # a board may have numpy and litecl alone: BLAS then takes as many threads as it likes
+    except ImportError:  # a board may have numpy and litecl only: BLAS then takes as many threads as it likes
         return []
     return list(ThreadpoolController().lib_controllers)
 
@@ -133,10 +131,10 @@ class _Limited(AbstractContextManager[None]):
 
 
 def limited(model: Model, specs: Sequence[Sequence[TensorSpec]], count: int | None) -> AbstractContextManager[None]:
-    """Return a context to run a model in, so that BLAS uses at most ``count`` threads, and one if products are small.
+    """Return a context to run a model in: BLAS uses at most ``count`` threads, and one if products are small.
 
-    model: as rewritten by delegates; what these run needs no BLAS. None: as many as BLAS has. Raises ModelError where
-    there is no memory for BLAS.
+    model: as rewritten by delegates, whose own nodes need no BLAS. count: None for as many as BLAS has. Raises
+    ModelError if there is no memory for BLAS.
     """
     begun = entries(model)
     run = {*begun, *reached(model, [node for i in begun for node in model.subgraphs[i].nodes])}
@@ -158,9 +156,7 @@ def _require_memory() -> None:
 
 
 def _multiplications(node: Node, specs: Sequence[TensorSpec]) -> int:
-    """Return the number of multiplications in an operator's matrix products; 0 if it has none, enough for threads
-    if unknown.
-    """
+    """Return the multiplications in an operator's matrix products: 0 if it has none, enough for threads if unknown."""
     if node.op.name not in _PRODUCTS or len(node.inputs) < 2 or not node.outputs or ABSENT in node.inputs[:2]:
         return 0
     x, weights, output = specs[node.inputs[0]], specs[node.inputs[1]], specs[node.outputs[0]]

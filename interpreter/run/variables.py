@@ -30,34 +30,34 @@ class Held(Protocol):
 class Variables:
     """The state store: variable tensors by (subgraph, tensor), resource variables by name.
 
-    resources: what else is kept by a name: tables, and what has been done once. changes: how often variables were
-    stored.
+    resources: other things kept by name: tables, and marks of completed one-time work. changes: how often variables
+    were stored.
     """
 
     def __init__(self, budget: limits.Budget | None = None) -> None:
         self._budget = budget
         self._values: dict[VariableKey, Array | Held] = {}
-        self._before: dict[VariableKey, Array | Held | None] | None = None  # during an invoke, of what it has changed
+        self._before: dict[VariableKey, Array | Held | None] | None = None  # in an invoke, the old values of changes
         self._resources_before: dict[str, Any] = {}
         self.resources: dict[str, Any] = {}
         self.changes = 0
 
     def begin(self) -> None:
-        """Remember, from now on, the old value of what changes: for an invoke, which ends in ``commit`` or
+        """Remember the old values of whatever changes from now on: an invoke starts so, and ends in ``commit`` or
         ``rollback``.
         """
-        self.rollback()  # what an interrupt of an earlier one has left to do
+        self.rollback()  # in case an interrupt left an earlier one unfinished
         self._before, self._resources_before = {}, dict(self.resources)
 
     def commit(self) -> None:
-        """Forget what was remembered: last of all in an invoke, since an interrupt can come no later."""
+        """Forget the old values. An invoke does this last, since no interrupt can come later."""
         if self._budget is not None:
             for value in (self._before or {}).values():
                 self._count(value, None)
         self._before = None
 
     def rollback(self) -> None:
-        """Set variables and resources back to what they were at ``begin``, if an invoke has begun."""
+        """Restore variables and resources as of ``begin``, if an invoke has begun."""
         if self._before is None:
             return
         before = self._before
@@ -68,7 +68,7 @@ class Variables:
         self.changes += 1
 
     def get(self, key: VariableKey, spec: TensorSpec) -> Array:
-        """Return the value of a variable tensor; never written, it is zeros, or INT8's zero point, as in TFLite."""
+        """Return the value of a variable tensor; initially zeros, or INT8's zero point, as in TFLite."""
         value = self._found(key)
         if value is None:
             limits.check(spec)
@@ -78,14 +78,14 @@ class Variables:
         return value
 
     def read(self, name: str) -> Array:
-        """Return the value of a resource variable. Raises ModelError for one that was never assigned."""
+        """Return the value of a resource variable. Raises ModelError if it was never assigned."""
         value = self._found(name)
         if value is None:
             raise ModelError(f"variable {name!r} was never assigned")
         return value
 
     def _found(self, key: VariableKey) -> Array | None:
-        """Return a value, which is the host's from now on, if there is one."""
+        """Return a value, if there is one, after moving it to the host."""
         value = self._values.get(key)
         if value is None or isinstance(value, np.ndarray):
             return value
@@ -98,10 +98,10 @@ class Variables:
         self.update({key: value})
 
     def update(self, values: Mapping[VariableKey, Array | Held]) -> None:
-        """Store several values at once: an interrupt finds all of them stored, or none.
+        """Store several values at once: an interrupt sees all of them stored, or none.
 
-        Between invokes nothing is called once they are stored. Python checks for signals at function calls and in
-        loops: so it handles none until the caller of this function calls another.
+        Between invokes no call follows the store. Python handles signals at function calls and in loops: so it handles
+        none until the caller of this function calls another.
         """
         if self._before is not None or self._budget is not None:
             self._remember(values)
@@ -112,7 +112,7 @@ class Variables:
         self.changes += 1
 
     def _remember(self, values: Mapping[VariableKey, Array | Held]) -> None:
-        """Count values that are about to be stored, and during an invoke keep those that they replace."""
+        """Count values that are about to be stored, and during an invoke keep the values that they replace."""
         for key, value in values.items():
             before = self._values.get(key)
             if self._before is None or key in self._before:
@@ -129,7 +129,7 @@ class Variables:
         self.changes += 1
 
     def keep(self, key: VariableKey, holders: Sequence[Held]) -> None:
-        """Fetch what ``rollback`` would need of holders whose memory is about to be written to."""
+        """Fetch the values that ``rollback`` would need from holders whose memory is about to be overwritten."""
         for holder in holders:
             if self._before is not None and self._before.get(key) is holder:
                 value = holder.fetch()
@@ -137,22 +137,22 @@ class Variables:
                 self._before[key] = value
 
     def _count(self, before: Array | Held | None, now: Array | Held | None) -> None:
-        """Count a value as alive in place of another one, where memory is limited."""
+        """Count a value as alive in place of another one, if memory is limited."""
         if self._budget is not None and isinstance(now, np.ndarray):
             self._budget.hold(now)
         if self._budget is not None and isinstance(before, np.ndarray):
             self._budget.drop(before)
 
     def newest(self, key: VariableKey) -> Array | Held | None:
-        """Return the value of a variable, or who holds it; None where it has none yet."""
+        """Return the value of a variable, or its holder; None if it has none yet."""
         return self._values.get(key)
 
     def unchanged(self, since: int) -> bool:
-        """Return whether nothing was stored since ``changes`` had this value, and nothing in this invoke."""
+        """Return whether nothing was stored since ``changes`` had this value, nor in this invoke."""
         return self.changes == since and not self._before
 
     def held_by(self, key: VariableKey, holder: Held) -> bool:
-        """Return whether the variable has not been written since ``holder`` took it."""
+        """Return whether ``holder`` still holds the newest value of a variable."""
         return self._values.get(key) is holder
 
     def fits(self, key: VariableKey, spec: TensorSpec) -> bool:
@@ -161,7 +161,7 @@ class Variables:
         return value is None or (value.shape == spec.shape and value.dtype == spec.dtype)
 
     def reset(self, *, resources: bool = False) -> None:
-        """Set every variable tensor back to its first value; with resources these too, as if the model had not run."""
+        """Reset every variable tensor to its initial value; with ``resources`` these too, as if it had not run."""
         kept: dict[VariableKey, Array | Held] = {
             key: value for key, value in self._values.items() if isinstance(key, str) and not resources
         }
