@@ -51,8 +51,8 @@ class Error:
 
 
 def size_of(got: Array, expected: Array) -> float:
-    """Return a tensor's error: relative to the largest magnitude for floats, in steps for integers, and infinite if more
-    than values differ.
+    """Return a tensor's error: relative to the largest magnitude for floats, in steps for integers, and infinite if
+    more than values differ.
     """
     found = difference(got, expected)
     if found.wrong:

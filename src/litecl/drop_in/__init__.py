@@ -49,7 +49,7 @@ def install(package: str, options: dict[str, Any]) -> ExitStack:
     undo.callback(interpreter.DEFAULTS.clear)
     interpreter.DEFAULTS.update(options)
     root = _root(package, undo)
-    modules = {name: import_module(ours) for name, ours in PACKAGES[package].items()}  # import all first: one inspects the module that it replaces
+    modules = {name: import_module(ours) for name, ours in PACKAGES[package].items()}  # one inspects what it replaces
     for name, ours in modules.items():
         _replace(root, name, ours, undo)
     return undo

@@ -53,7 +53,7 @@ class Builder:
         return self.op(RESHAPE, [x, self.const(shape)], ReshapeOptions(tuple(shape)))
 
     def inlined(self, graph: Subgraph, given: Mapping[int, int]) -> Callable[[int], int]:
-        """Add another subgraph's nodes. given: tensors for its inputs. Return a map from its tensors to the new ones."""
+        """Add another subgraph's nodes. given: tensors for its inputs. Return a map from its tensors to new ones."""
         at = dict(given)
         for index, spec in enumerate(graph.tensors):
             if index not in at:
