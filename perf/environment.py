@@ -1,4 +1,4 @@
-"""Describes the machine, its devices, and versions, and reads and writes results."""
+"""Describes the machine, its devices and versions, and reads results files."""
 
 import json
 import math

@@ -148,8 +148,8 @@ class Exchange:
     def _collect(self, subgraph: int, tensor: int, buffer: TensorBuffer, inputs: Buffers, passed: Array | None) -> None:
         """Hand an output to its buffer: the memory itself, or a copy if another object shares it.
 
-        That may be an input, a constant, a variable, or another buffer for the same tensor. passed: the output of a run
-        on device tensors, if it returned it.
+        That may be an input, a constant, a variable, or another buffer for the same tensor. passed: a copy of an input
+        on a device that is also this output, if it is one.
         """
         value = self._memory(subgraph, tensor) if passed is None else passed
         if buffer.holds(value) and _alive(self._lent.get((subgraph, tensor))) is buffer:

@@ -63,7 +63,7 @@ def named_graph(name: str) -> Check | None:
 
 
 def random_graph(seed: int, number: int) -> Check:
-    """Return a check of a random graph, reproducible by seed and number."""
+    """Return a check of a random graph, reproducible by seed and number. Numbers alternate between themes."""
     drawn = cache(partial(numbered, seed, number, _FAMILIES))
     return Check(
         f"{GRAPH}/{seed}/{number}",

@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _ACCEPTED = 100  # connections accepted per loop iteration; everything else waits meanwhile
 _BACKLOG = 4096  # connections the system queues until then; it drops further ones, which retry after a second
-_SHARE_CLOSED = 8  # close this fraction once there are too many: searching costs more than closing
+_SHARE_CLOSED = 8  # close 1/8 of the connections once there are too many: searching costs more than closing
 _MARGIN_S = 2.0  # after a deadline of uvicorn or the application, whose answers are more helpful
 
 

@@ -1,4 +1,4 @@
-"""``litecl convert``: converts TensorFlow, Keras and PyTorch models, functions, and ``.tflite`` files to ``.tflite``."""
+"""``litecl convert``: converts TensorFlow, Keras or PyTorch models, functions, or ``.tflite`` files to ``.tflite``."""
 
 import argparse
 import errno
