@@ -1,1 +1,1 @@
-"""Measurements of models, devices and peers: times, memory, operators, tuning. Nothing is printed here."""
+"""Measures models, devices and peers: times, memory, operators, tuning. Prints nothing."""

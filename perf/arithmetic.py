@@ -1,4 +1,4 @@
-"""The multiply-adds of a node, from shapes alone."""
+"""Counts a node's multiply-adds from shapes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
@@ -10,7 +10,7 @@ Specs = Sequence[TensorSpec | None]
 
 
 def multiply_adds(node: Node, tensors: Sequence[TensorSpec]) -> int | None:
-    """Return the multiply-adds of a node, None of an operator that is no product or whose shapes are not known."""
+    """Return a node's multiply-adds, None if it isn't a product or if shapes are unknown."""
     count = _COUNTS.get(node.op.name)
     inputs = [None if t == ABSENT else tensors[t] for t in node.inputs]
     outputs = [tensors[t] for t in node.outputs]
@@ -20,7 +20,7 @@ def multiply_adds(node: Node, tensors: Sequence[TensorSpec]) -> int | None:
 
 
 def _per_output(channels: int) -> Callable[[Specs, Specs, Any], int]:
-    """Return a count: every output takes the weights of its channel. channels: the dimension of the weights."""
+    """Return a counter in which every output uses the weights of its channel. channels: the weights' channel axis."""
 
     def count(inputs: Specs, outputs: Specs, options: Any) -> int:
         weights = _shape(inputs[1])
@@ -39,7 +39,7 @@ def _matmul(inputs: Specs, outputs: Specs, options: Any) -> int:
 
 
 def _recurrent(inputs: Specs, outputs: Specs, options: Any) -> int:
-    """Every step of every sequence takes all matrices once."""
+    """Count all matrices once per step of every sequence."""
     x = _shape(inputs[0])
     matrices = [spec for spec in inputs[1:] if spec is not None and spec.data is not None and len(_shape(spec)) == 2]
     return prod(x[:-1]) * sum(map(_size, matrices))

@@ -1,4 +1,4 @@
-"""The speed of a model: litecl alone or in turns with LiteRT, and where its time goes."""
+"""Measures a model's speed, litecl alone or in turns with LiteRT, and profiles it."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -19,17 +19,17 @@ from litecl.perf.subject import Load, Subject, alone, in_streams
 from litecl.perf.timing import Tick, in_turns, no_tick
 from litecl.perf.trace import HostRow, Trace
 
-_STREAM_S = 2.0  # of each runtime with each number of streams, unless seconds are given
+_STREAM_S = 2.0  # per runtime and number of streams, unless seconds is longer
 
 
 @dataclass(frozen=True)
 class BenchOptions:
     """Options of a measurement.
 
-    delegate: keywords of ``CLDelegate``; litecl chooses num_threads if not among them. cpu: without the delegate.
-    seconds: goes on beyond ``runs`` for so long. against: a name of ``PEERS``, which is measured with one thread and
-    with as many as litecl may take: every core where num_threads is not given. streams: numbers of interpreters whose
-    throughput is measured as well, each in a thread of its own. memory: measure that of the host, in new processes.
+    delegate: keywords of ``CLDelegate``; without num_threads litecl chooses. cpu: without the delegate. seconds:
+    continue beyond ``runs`` for this long. against: a name of ``PEERS``, measured with one thread and with as many as
+    litecl may use: every core if num_threads isn't given. streams: numbers of interpreters to measure throughput with,
+    one thread each. memory: measure host memory, in new processes.
     """
 
     delegate: Mapping[str, Any] = field(default_factory=dict)
@@ -43,16 +43,16 @@ class BenchOptions:
 
     @property
     def num_threads(self) -> int | None:
-        """Return how many threads both may use; None where litecl chooses."""
+        """The number of threads for both; None if litecl chooses."""
         return self.delegate.get("num_threads")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A peer's times over ours, so above 1 means that litecl is faster.
+    """A peer's times over ours: above 1 means that litecl is faster.
 
     median_low, median_high: the 95 % interval of ``median_ratio`` (``perf/intervals.py``). difference, steps: of the
-    outputs, as ``feeds.difference`` and ``feeds.steps`` have them.
+    outputs, as from ``feeds.difference`` and ``feeds.steps``.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class BenchResult:
-    """The subjects, litecl first, and how each peer compares. ``report`` is None where there was no delegate."""
+    """The subjects, litecl first, and each peer's comparison. report: None without a delegate."""
 
     subjects: tuple[Subject, ...]
     comparisons: tuple[Comparison, ...]
@@ -76,7 +76,7 @@ class BenchResult:
 
 @dataclass(frozen=True)
 class KernelTime:
-    """Device time of one launch: the median over the profiled invokes. flops: of all its runs in one, as in a loop.
+    """A launch's median device time over the profiled invokes. flops: of all its runs in an invoke, as in a loop.
     tiled: its tile, if it has one.
     """
 
@@ -92,7 +92,7 @@ class KernelTime:
 
 @dataclass(frozen=True)
 class Profile:
-    """The time of an invoke by launches on the device and nodes on the host (means over ``runs`` invokes)."""
+    """The time of launches on the device, per invoke, and of nodes on the host, summed over ``runs`` invokes."""
 
     runs: int
     kernels: tuple[KernelTime, ...]
@@ -100,9 +100,9 @@ class Profile:
 
 
 def bench(content: bytes, inputs: Mapping[str, Array], options: BenchOptions, tick: Tick = no_tick) -> BenchResult:
-    """Measure a model on given inputs. ``tick`` is called once for each of ``warmup + runs`` rounds.
+    """Measure a model on given inputs. tick: called once for each of ``warmup + runs`` rounds.
 
-    Outputs are compared after the first invoke and after the last, when variable tensors have gone the same way.
+    Compares outputs after the first and the last invoke, after equally many updates of variable tensors.
     """
     ours = partial(litecl, content, options.delegate, cpu=options.cpu)
     contenders = [start("litecl", options.num_threads, ours, inputs), *peers(content, inputs, options)]
@@ -124,7 +124,7 @@ def bench(content: bytes, inputs: Mapping[str, Array], options: BenchOptions, ti
 
 
 def peers(content: bytes, inputs: Mapping[str, Array], options: BenchOptions) -> list[Contender]:
-    """Start the peer with one thread, and with as many as litecl may take. Raises LiteclError where it cannot run."""
+    """Start the peer with one thread and with as many as litecl may use. Raises LiteclError if it can't run."""
     if options.against is None:
         return []
     load = PEERS[options.against]
@@ -135,7 +135,7 @@ def peers(content: bytes, inputs: Mapping[str, Array], options: BenchOptions) ->
 def _streams(
     content: bytes, inputs: Mapping[str, Array], contenders: Sequence[Contender], options: BenchOptions
 ) -> list[Subject]:
-    """Return the throughput of every runtime with every number of streams that was asked for."""
+    """Measure the throughput of every runtime with every requested number of streams."""
     ours: Load = partial(litecl, content, options.delegate, cpu=options.cpu)
     loads: list[Load] = [ours, *(partial(PEERS[c.name], content, c.num_threads or 1) for c in contenders[1:])]
     both, seconds = [*zip(contenders, loads, strict=True)], max(options.seconds, _STREAM_S)
@@ -152,7 +152,7 @@ def _process(content: bytes, inputs: Mapping[str, Array], contender: Contender, 
 def profile(
     content: bytes, inputs: Mapping[str, Array], options: BenchOptions, runs: int = 10, tick: Tick = no_tick
 ) -> Profile:
-    """Take device times from events and host times from a trace, over ``runs`` invokes after one to warm up."""
+    """Take device times from events and host times from a trace, over ``runs`` invokes after a warm-up."""
     trace = Trace()
     runtime = litecl(content, {**options.delegate, "profile": True}, cpu=options.cpu, listeners=[trace])
     prepare(runtime, inputs)
@@ -168,7 +168,7 @@ def profile(
 
 
 def _differences(contenders: Sequence[Contender]) -> list[float]:
-    """Return how far the outputs of litecl are from those of each peer."""
+    """Return the difference of litecl's outputs from each peer's."""
     ours, *theirs = [outputs_of(contender.runtime) for contender in contenders]
     return [difference(ours, expected) for expected in theirs]
 
@@ -191,7 +191,7 @@ def _comparison(ours: Subject, peer: Subject, largest: float, apart: int | None)
 
 
 def _kernels(reports: Sequence[DelegationReport]) -> tuple[KernelTime, ...]:
-    """Medians of launches over reports of one interpreter; launches are matched by their place in the order."""
+    """Return medians of launches over an interpreter's reports, matching launches by position."""
     if not reports:
         return ()
     alike = [report for report in reports if report.partitions == reports[-1].partitions]

@@ -1,4 +1,4 @@
-"""Two benchmarks of a model compared: is the new one slower, or is that chance?"""
+"""Compares two benchmarks of a model: is the new one slower, or is it chance?"""
 
 import math
 from collections import defaultdict
@@ -12,7 +12,7 @@ import numpy as np
 from litecl.interpreter.errors import ModelError
 from litecl.perf.environment import read_results
 
-_CHANCE = 0.01  # a probability below which a difference is none of chance
+_CHANCE = 0.01  # significance level: a less probable difference isn't chance
 _PARTS, _LEAST_IN_A_PART = 12, 4
 _SAME = (("model", "sha256"), ("device", "device"), ("machine", "machine"))
 
@@ -21,9 +21,9 @@ Bench = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Change:
-    """A runtime's medians before and after. chance: the probability that times as different come of chance alone.
+    """A runtime's medians before and after. chance: the probability of such a difference by chance alone.
 
-    verdict: "slower" or "faster" where it is neither chance nor within the tolerance, else "same".
+    verdict: "slower" or "faster" if the difference is significant and beyond the tolerance, else "same".
     """
 
     name: str
@@ -34,12 +34,12 @@ class Change:
 
     @property
     def ratio(self) -> float:
-        """New over old."""
+        """The new time over the old."""
         return self.new_ms / self.old_ms
 
 
 def load(path: Path) -> Bench:
-    """Read what ``litecl bench --json`` printed. Raises ModelError for anything else."""
+    """Read the output of ``litecl bench --json``. Raises ModelError for anything else."""
     found = read_results(path, "litecl bench")
     if "subjects" not in found:
         raise ModelError(f"{path}: expected a benchmark of one model on one device, got one of {len(found['cases'])}")
@@ -47,7 +47,7 @@ def load(path: Path) -> Bench:
 
 
 def changes(old: Bench, new: Bench, tolerance: float) -> list[Change]:
-    """Return what became of each runtime that both have measured. tolerance: as a part of the old time."""
+    """Return the change of each runtime measured in both. tolerance: relative to the old time."""
     before = {_name(subject, old): subject["times_ms"] for subject in old["subjects"]}
     return [
         compared(_name(subject, new), before[_name(subject, new)], subject["times_ms"], tolerance)
@@ -57,7 +57,7 @@ def changes(old: Bench, new: Bench, tolerance: float) -> list[Change]:
 
 
 def _name(subject: Mapping[str, Any], bench: Bench) -> str:
-    """Return a runtime's name, with its threads and streams where it was measured with several numbers of them."""
+    """Return a runtime's name, with threads if it was measured with several numbers, and with streams."""
     alike = [other for other in bench["subjects"] if other["name"] == subject["name"]]
     threads = f", {subject['num_threads']} threads" if len({other.get("num_threads") for other in alike}) > 1 else ""
     streams = subject.get("streams", 1)
@@ -65,7 +65,7 @@ def _name(subject: Mapping[str, Any], bench: Bench) -> str:
 
 
 def compared(name: str, old: Sequence[float], new: Sequence[float], tolerance: float) -> Change:
-    """Return what became of a runtime's times."""
+    """Compare a runtime's times."""
     old_ms, new_ms = float(np.median(old)), float(np.median(new))
     chance = rank_test(_medians(old), _medians(new))
     ratio = new_ms / old_ms
@@ -74,9 +74,9 @@ def compared(name: str, old: Sequence[float], new: Sequence[float], tolerance: f
 
 
 def _medians(times: Sequence[float]) -> Sequence[float]:
-    """Return the medians of consecutive parts of a run; of few times these themselves.
+    """Return the medians of consecutive parts of a run, or the times themselves if there are few.
 
-    A disturbance of the machine lasts for many invokes, so single times are not independent.
+    Disturbances of the machine last for many invokes, so single times aren't independent.
     """
     if len(times) < _PARTS * _LEAST_IN_A_PART:
         return times
@@ -100,7 +100,7 @@ def rank_test(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def operators(old: Bench, new: Bench) -> list[tuple[str, float, float]]:
-    """Return device time by operator before and after in ms, where both have profiles; largest difference first."""
+    """Return operators' device times before and after in ms, if both have profiles; largest difference first."""
     if not (old["profile"] and new["profile"]):
         return []
     before, after = _by_operator(old), _by_operator(new)
@@ -116,7 +116,7 @@ def _by_operator(bench: Bench) -> dict[str, float]:
 
 
 def differences(old: Bench, new: Bench) -> list[str]:
-    """Return what is not the same of model, device and machine, each in a line: it may be what made the difference."""
+    """Describe differences of model, device and machine, which may explain changed times."""
     return [
         f"{name}: {_words(old[key])} before, {_words(new[key])} now"
         for name, key in _SAME
@@ -125,7 +125,7 @@ def differences(old: Bench, new: Bench) -> list[str]:
 
 
 def _words(value: Any) -> str:
-    """Return a value in a line, without what changes from run to run."""
+    """Format a value in a line, without keys that vary from run to run."""
     if not isinstance(value, Mapping):
         return str(value)
     return ", ".join(f"{key} {item}" for key, item in value.items() if key not in ("load", "variables"))

@@ -1,4 +1,4 @@
-"""The runtimes that are measured side by side: litecl, and LiteRT as a peer."""
+"""The runtimes to measure side by side: litecl, and LiteRT as a peer."""
 
 import importlib
 import time
@@ -19,7 +19,7 @@ from litecl.perf.timing import elapsed_ms
 
 @dataclass(frozen=True, eq=False)
 class Contender:
-    """A runtime that is prepared. prepare_ms: loading, delegating and building; first_ms: the first invoke, if any."""
+    """A prepared runtime. prepare_ms: loading, delegating and compiling; first_ms: the first invoke, 0 if none ran."""
 
     name: str
     num_threads: int | None
@@ -31,7 +31,7 @@ class Contender:
 def start(
     name: str, num_threads: int | None, load: Callable[[], Runtime], inputs: Mapping[str, Array], *, run: bool = True
 ) -> Contender:
-    """Load, prepare and run a runtime once. Raises LiteclError where it cannot run the model. run: False leaves it."""
+    """Load, prepare and run a runtime once. run: False skips the run. Raises LiteclError if it can't run the model."""
     start_s = time.perf_counter()
     with typed_errors(name):
         runtime = load()
@@ -42,7 +42,7 @@ def start(
 
 @contextmanager
 def typed_errors(name: str, doing: str = "run") -> Iterator[None]:
-    """Raise a peer's errors as LiteclError, which says who could not do what with the model."""
+    """Raise a peer's errors as LiteclError that names the runtime and the failed action."""
     try:
         yield
     except LiteclError:
@@ -54,8 +54,8 @@ def typed_errors(name: str, doing: str = "run") -> Iterator[None]:
 def litecl(
     content: bytes, delegate: Mapping[str, Any], *, cpu: bool = False, listeners: Sequence[Listener] = ()
 ) -> Interpreter:
-    """Return litecl's interpreter. delegate: keywords of ``CLDelegate``; cpu: without it, with its ``num_threads`` and
-    ``dynamic_range``.
+    """Return litecl's interpreter. delegate: keywords of ``CLDelegate``; cpu: without it, but with ``num_threads`` and
+    ``dynamic_range`` from its keywords.
     """
     if cpu:
         options: Any = {name: delegate.get(name) for name in ("num_threads", "dynamic_range")}
@@ -64,7 +64,7 @@ def litecl(
 
 
 def peer_package() -> Any:
-    """Import the peers' package. Raises LiteclError where it is not installed."""
+    """Import the peers' package. Raises LiteclError if it isn't installed."""
     try:
         return importlib.import_module("ai_edge_litert.interpreter")
     except ModuleNotFoundError as error:
@@ -74,9 +74,9 @@ def peer_package() -> Any:
 def litert(
     content: bytes, num_threads: int | None = None, resolver: str = "AUTO", *, preserve: bool = False
 ) -> Runtime:
-    """Return LiteRT's interpreter. resolver: a name of its OpResolverType. preserve: whether all tensors can be read.
+    """Return LiteRT's interpreter. resolver: a name of its OpResolverType. preserve: keep all tensors readable.
 
-    Raises LiteclError where its package is missing, LiteRT's own errors for a model that it does not load.
+    Raises LiteclError if its package is missing, and LiteRT's own errors for a model that it can't load.
     """
     package = peer_package()
     runtime: Runtime = package.Interpreter(
@@ -90,7 +90,7 @@ def litert(
 
 LITERT, LITERT_REFERENCE = "litert", "litert-reference"
 RESOLVERS = {LITERT: "AUTO", LITERT_REFERENCE: "BUILTIN_REF"}
-"""The names of LiteRT with its default kernels and with its reference kernels; each with its OpResolverType."""
+"""LiteRT with its default and with its reference kernels, by name, with the OpResolverType."""
 
 PEERS: dict[str, Callable[[bytes, int], Runtime]] = {
     name: partial(litert, resolver=resolver) for name, resolver in RESOLVERS.items()
@@ -98,5 +98,5 @@ PEERS: dict[str, Callable[[bytes, int], Runtime]] = {
 
 
 def peer_name(name: str) -> str:
-    """Return a runtime's name: that of LiteRT's reference kernels may be shortened to litert-ref."""
+    """Expand the short name litert-ref of LiteRT's reference kernels; return other names unchanged."""
     return LITERT_REFERENCE if name == "litert-ref" else name

@@ -1,4 +1,4 @@
-"""The OpenCL devices of this machine, described."""
+"""Describes this machine's devices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,16 +13,15 @@ from litecl.interpreter.errors import KernelBuildError
 
 @dataclass(frozen=True)
 class DeviceRow:
-    """A device. ``index`` is what ``CLDelegate(device=...)`` takes; ``vector_width`` counts floats in kernels.
+    """A device. index: for ``CLDelegate(device=...)``. vector_width: floats per vector in kernels.
 
-    processor: what a CPU device of PoCL compiles for, in LLVM's words. float64: whether its kernels compute in it.
-    problem: why it can build no kernel at all, if so; ``vector_width`` is then 0. version, platform_version: of OpenCL,
-        as the device and its platform tell it, often with the compiler's.
-    default_for: the models for which litecl uses it by default: "small models", "large models", and "of integers"
-    where it takes
-        another one for floats. float_speed, integer_speed: operations a second that ``litecl devices --tuning``
-        measured, 0 if it did not.
-    own_memory: of a GPU, whether its memory is not the host's; None of others.
+    processor: the LLVM target of a PoCL CPU device. float64: whether its kernels can compute in it.
+    problem: why it can't compile any kernel, if so; ``vector_width`` is then 0. version, platform_version: of OpenCL,
+        as the device and its platform report it, often with the compiler's.
+    default_for: the models for which litecl uses it by default: "small models", "large models", with "of integers" if
+        another device is used for floats. float_speed, integer_speed: operations per second measured by
+        ``litecl devices --tuning``, 0 if not measured.
+    own_memory: whether a GPU has its own memory; None for other devices.
     """
 
     index: int
@@ -46,7 +45,7 @@ class DeviceRow:
 
 
 def device_rows() -> tuple[DeviceRow, ...]:
-    """Return every device of every platform. Raises DelegateError where there is none."""
+    """Return every device of every platform. Raises DelegateError if there is none."""
     folder = disk.folder("auto")
     tuned = lambda found: load(folder, found.identity)  # noqa: E731
     sizes = {"small models": 0.0, "large models": inf}
@@ -59,14 +58,14 @@ def device_rows() -> tuple[DeviceRow, ...]:
 
 
 def index_of(wanted: str) -> int:
-    """Return the index of a device that a user names, as large models get it. Raises DeviceNotFound."""
+    """Return the index of the device that a user names, as chosen for large models. Raises DeviceNotFound."""
     folder = disk.default_folder()
     found = choose(int(wanted) if wanted.isdecimal() else wanted, flops=inf, directory=folder)
     return next(index for index, device in enumerate(devices(folder)) if device.identity == found.identity)
 
 
 def _told(chosen: Sequence[tuple[str, FoundDevice]], device: FoundDevice) -> tuple[str, ...]:
-    """Return what a device is taken for; integers are named only if floats are another's."""
+    """Return the models for which a device is chosen. Integers are listed only if floats go to another device."""
     names = [name for name, found in chosen if found.identity == device.identity]
     return tuple(name for name in names if name.removesuffix(" of integers") not in names or " of " not in name)
 

@@ -1,4 +1,4 @@
-"""Warnings that make measured times doubtful: a busy machine, outliers, a drift."""
+"""Warnings that cast doubt on measured times: a busy machine, outliers, drift."""
 
 import os
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import numpy as np
 from litecl.perf.environment import cores
 from litecl.perf.timing import Stats
 
-_BUSY = 0.25  # of the cores, by the load average before anything was measured
+_BUSY = 0.25  # of the cores, by the load average before measuring
 _MANY_OUTLIERS = 0.1
 _DRIFT = 0.15
 _LEAST_RUNS = 12  # fewer show no drift
@@ -16,25 +16,25 @@ _FENCE = 3.0  # interquartile ranges above the upper quartile
 
 
 def load() -> float | None:
-    """Return the load average of the last minute, where the system tells it."""
+    """Return the load average of the last minute, None if the system doesn't provide it."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
 def busy(load_before: float | None) -> tuple[str, ...]:
-    """Return a warning where other processes kept the machine busy before anything was measured."""
+    """Return a warning if other processes kept the machine busy before measuring."""
     if load_before is None or load_before <= _BUSY * cores():
         return ()
     return (f"load was already {load_before:.1f} on {cores()} cores",)
 
 
 def outliers(times_ms: Sequence[float]) -> int:
-    """Return how many runs took far longer than most: more than three interquartile ranges above the upper quartile."""
+    """Count runs more than three interquartile ranges above the upper quartile."""
     lower, upper = np.percentile(times_ms, (25, 75))
     return int(np.count_nonzero(np.asarray(times_ms) > upper + _FENCE * (upper - lower)))
 
 
 def doubts(stats: Stats) -> tuple[str, ...]:
-    """Return warnings of many outliers and of times that drift."""
+    """Return warnings about many outliers and drifting times."""
     times, found = np.asarray(stats.times_ms), outliers(stats.times_ms)
     told = []
     if found > _MANY_OUTLIERS * len(times):

@@ -1,4 +1,4 @@
-"""The machine, its devices, and the versions of everything involved."""
+"""Describes the machine, its devices and versions, and reads results files."""
 
 import json
 import math
@@ -25,7 +25,7 @@ _VARIABLES = ("POCL_", "OCL_", "CL_", "OPENCL_", "PYOPENCL_")
 
 
 def machine() -> dict[str, Any]:
-    """Return the machine and the versions, without a look at OpenCL."""
+    """Describe the machine and versions, without loading OpenCL."""
     return {
         "litecl": litecl.__version__,
         "python": platform.python_version(),
@@ -45,7 +45,7 @@ def cores() -> int:
 
 
 def header(kind: str) -> dict[str, Any]:
-    """Return what every file of results begins with. kind: the command that made it."""
+    """Return the header of every results file. kind: the command that produces it."""
     return {
         "schema": SCHEMA,
         "kind": kind,
@@ -56,16 +56,16 @@ def header(kind: str) -> dict[str, Any]:
 
 
 def read_results(path: Path, kind: str, header: str | None = None) -> dict[str, Any]:
-    """Return what a file of results holds. Raises ModelError for another kind or schema.
+    """Read a results file. Raises ModelError for another kind or schema.
 
-    kind: of ``header``, which are the first keys of a file, or lie within the key that is given.
+    kind: the header's. header: the key that holds the header; by default its fields are at the top level.
     """
     try:
         data = json.loads(path.read_text())
         head = data if header is None else data[header]
         found = head["kind"], head["schema"]
     except (ValueError, KeyError, TypeError) as error:
-        fault = f"{type(error).__name__}: {brief(str(error))}"  # not its repr, which may hold the whole file
+        fault = f"{type(error).__name__}: {brief(str(error))}"  # not its repr, which may include the whole file
         wanted = f"`{kind} --json`" if header is None else f"{kind} as JSON"
         raise ModelError(f"{path}: expected results of {wanted}, got another file ({fault})") from error
     if found != (kind, SCHEMA):
@@ -75,7 +75,7 @@ def read_results(path: Path, kind: str, header: str | None = None) -> dict[str, 
 
 
 def finite(data: Any) -> Any:
-    """Return data that standard JSON can hold: numbers that are not finite become None."""
+    """Convert data for standard JSON: non-finite numbers become None."""
     if isinstance(data, dict):
         return {key: finite(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
@@ -84,15 +84,15 @@ def finite(data: Any) -> Any:
 
 
 def named(device: str) -> dict[str, Any]:
-    """Return the row of ``litecl devices`` of a delegation report's device; its name alone where there is none."""
+    """Return the ``litecl devices`` row for a delegation report's device, or only its name if there is none."""
     return next((asdict(row) for row in device_rows() if row.name == device), {"name": device})
 
 
 def described(devices: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the rows of ``litecl devices`` of those asked for.
+    """Return the ``litecl devices`` rows of the given devices.
 
-    devices: as ``CLDelegate(device=...)`` takes them, or "all"; none means the one that litecl takes for large models.
-    Raises DeviceNotFound for one that does not exist.
+    devices: as ``CLDelegate(device=...)`` takes them, or "all"; none means litecl's default for large models. Raises
+    DeviceNotFound for one that doesn't exist.
     """
     rows = device_rows()
     if "all" in devices:
@@ -110,7 +110,7 @@ def _version(package: str) -> str | None:
 
 
 def _processor() -> str:
-    """Return the processor's name as Linux tells it, or else what Python knows."""
+    """Return the processor's name from Linux, or else from Python."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

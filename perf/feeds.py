@@ -1,4 +1,4 @@
-"""Inputs and outputs of a model, through the interface that TFLite's interpreter and ours share."""
+"""Feeds and compares models through the interface shared by TFLite's interpreter and ours."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,19 +16,19 @@ Details = Mapping[str, Any]
 
 
 class Runtime(Protocol):
-    """An interpreter: ours, or TFLite's."""
+    """An interpreter, ours or TFLite's."""
 
     def allocate_tensors(self) -> None:
-        """Prepares the model for the shapes of its inputs."""
+        """Prepare the model for the shapes of its inputs."""
 
     def get_input_details(self) -> Sequence[Details]:
-        """Name, index, shape and dtype of every input."""
+        """Return name, index, shape and dtype of every input."""
 
     def get_output_details(self) -> Sequence[Details]:
         """Return the same for every output."""
 
     def resize_tensor_input(self, input_index: int, tensor_size: npt.ArrayLike, /) -> None:
-        """Give an input another shape."""
+        """Resize an input."""
 
     def set_tensor(self, tensor_index: int, value: Array, /) -> None:
         """Set an input."""
@@ -41,7 +41,7 @@ class Runtime(Protocol):
 
 
 def random_inputs(details: Sequence[Details], seed: int) -> dict[str, Array]:
-    """Return a value for every input by its label, the same for the same seed.
+    """Return a value for every input by label, reproducible by seed.
 
     Floats are standard normal; 8- and 16-bit integers use their whole range, as quantized values do; wider integers
     are 0 or 1, so that they may serve as indices; strings are empty.
@@ -53,9 +53,7 @@ def random_inputs(details: Sequence[Details], seed: int) -> dict[str, Array]:
 
 
 def named_inputs(details: Sequence[Details], inputs: Mapping[str, Array], seed: int) -> dict[str, Array]:
-    """Return a value for every input by its label: those given, and random ones. Raises ModelError for a name that no
-    input has.
-    """
+    """Return a value for every input by label, filling in random ones. Raises ModelError for an unknown name."""
     names = labels(details)
     if unknown := {*inputs} - {*names}:
         raise ModelError(f"inputs: there is no input {', '.join(map(repr, sorted(unknown)))}; the model has {names}")
@@ -77,16 +75,16 @@ def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[An
 
 
 def _is_float(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind == "f" or dtype.name == "bfloat16"  # of no kind that numpy knows
+    return dtype.kind == "f" or dtype.name == "bfloat16"  # its numpy kind is "V"
 
 
 def labels(details: Sequence[Details]) -> list[str]:
-    """Return names that tell tensors apart: their own, with "#" and their position where several have one."""
+    """Return unique names of tensors: their own, with "#" and their position if repeated."""
     return told_apart([str(d["name"]) for d in details])
 
 
 def prepare(runtime: Runtime, inputs: Mapping[str, Array]) -> None:
-    """Give the inputs their shapes and values, by label; inputs that are not named keep theirs."""
+    """Set input shapes and values by label; other inputs keep theirs."""
     details = runtime.get_input_details()
     given = [(d, inputs[label]) for label, d in zip(labels(details), details, strict=True) if label in inputs]
     for detail, value in given:
@@ -103,7 +101,7 @@ def outputs_of(runtime: Runtime) -> list[Array]:
 
 
 def run_on(runtime: Runtime, values: Sequence[Array]) -> list[Array]:
-    """Run a model on the values of its inputs, and return those of its outputs, both in the model's order."""
+    """Run a model on input values and return its outputs, both in the model's order."""
     prepare(runtime, dict(zip(labels(runtime.get_input_details()), values, strict=True)))
     runtime.invoke()
     return outputs_of(runtime)
@@ -112,14 +110,14 @@ def run_on(runtime: Runtime, values: Sequence[Array]) -> list[Array]:
 def difference(got: Sequence[Array], expected: Sequence[Array]) -> float:
     """Return the largest difference of any element, relative to the largest magnitude in its expected tensor.
 
-    Infinite where shapes differ, where an integer-like tensor that is not numeric differs, or where one of the two is
-    not finite and the other is something else.
+    Infinite if shapes differ, if non-numeric tensors differ, or if only one of two elements is finite or they are
+    different non-finite values.
     """
     return max((_difference(a, b) for a, b in zip(got, expected, strict=True)), default=0.0)
 
 
 def steps(details: Sequence[Mapping[str, Any]], got: Sequence[Array], expected: Sequence[Array]) -> int | None:
-    """Return by how many quantization steps any element differs at most; None where no output is quantized."""
+    """Return the largest difference of any element in quantization steps; None if no output is quantized."""
     apart = [
         int(np.abs(a.astype(np.int64) - b.astype(np.int64)).max(initial=0))
         for detail, a, b in zip(details, got, expected, strict=True)
@@ -145,7 +143,7 @@ def _difference(got: Array, expected: Array) -> float:
 
 
 def save_outputs(outputs: Sequence[Details], values: Sequence[Array], folder: Path) -> list[Path]:
-    """Write values of outputs as .npy files named after these, and return the paths."""
+    """Write output values as .npy files named after the outputs; return the paths. Raises LiteclError for strings."""
     folder.mkdir(parents=True, exist_ok=True)
     paths: list[Path] = []
     for position, (details, value) in enumerate(zip(outputs, values, strict=True)):

@@ -1,4 +1,4 @@
-"""How fast a language model reads a prompt and generates: litecl, alone or in turns with LiteRT, on the same tokens."""
+"""Measures a language model's prefill and decode speed, litecl alone or in turns with LiteRT, on the same tokens."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -25,10 +25,10 @@ from litecl.perf.timing import PAUSE_S, Stats, Tick, no_tick
 
 @dataclass(frozen=True)
 class GenerationOptions:
-    """prompt: how many random tokens are read. count: how many are generated after them. rounds: how often.
+    """prompt: number of random tokens to read. count: number of tokens to generate. rounds: how often.
 
-    delegate: keywords of ``CLDelegate``; cpu: without it, with its ``dynamic_range``. against: a name of ``PEERS``,
-    measured with one thread, and with as many as litecl may take.
+    delegate: keywords of ``CLDelegate``; cpu: without it, but with its ``dynamic_range``. against: a name of ``PEERS``,
+    measured with one thread and with as many as litecl may use.
     """
 
     prompt: int = 64
@@ -41,7 +41,7 @@ class GenerationOptions:
 
 @dataclass(frozen=True)
 class Speed:
-    """The times of a runtime: of reading the whole prompt, and of every step of decode."""
+    """A runtime's times for reading the whole prompt, and for every decode step."""
 
     name: str
     num_threads: int | None
@@ -59,9 +59,9 @@ class Speed:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A peer's times over ours, medians and minima, so above 1 means that litecl is faster.
+    """A peer's times over ours, medians and minima: above 1 means that litecl is faster.
 
-    difference: the largest of all logits, relative to the largest logit.
+    difference: the largest difference of logits, relative to the largest logit.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class GenerationResult:
-    """The runtimes, litecl first. report: where its nodes run, None without a delegate."""
+    """The runtimes, litecl first. report: litecl's delegation report, None without a delegate."""
 
     speeds: tuple[Speed, ...]
     comparisons: tuple[Comparison, ...]
@@ -83,7 +83,7 @@ class GenerationResult:
 
 
 def measure(path: Path, options: GenerationOptions, tick: Tick = no_tick) -> GenerationResult:
-    """Measure a ``.litertlm``, ``.task`` or ``.tflite`` file. Raises ModelError where tokens do not fit its context."""
+    """Measure a ``.litertlm``, ``.task`` or ``.tflite`` file. Raises ModelError if the tokens don't fit its context."""
     found = parts.read(path)
     delegate = None if options.cpu else CLDelegate(**options.delegate)
     interpreter, ours = _ours(found, delegate, options.delegate.get("dynamic_range"))
@@ -98,7 +98,7 @@ def measure(path: Path, options: GenerationOptions, tick: Tick = no_tick) -> Gen
         for number in sorted({1, threads or cores()}):
             models[options.against, number] = _peer(found, options.against, number)
     timed = _Timed(models, options)
-    for _ in range(options.rounds + 1):  # the first is not counted: drivers finish programs, and caches fill
+    for _ in range(options.rounds + 1):  # the first round warms up: drivers finish compiling, and caches fill
         timed.round()
         tick()
     report = None if delegate is None else DelegationReport.of(interpreter)
@@ -106,7 +106,7 @@ def measure(path: Path, options: GenerationOptions, tick: Tick = no_tick) -> Gen
 
 
 class _Timed:
-    """Models on the same tokens, in turns: of a prompt's pieces, and of steps of decode."""
+    """Times models in turns on the same tokens, for prompts and for decode steps."""
 
     def __init__(self, models: Mapping[tuple[str, int | None], LanguageModel], options: GenerationOptions) -> None:
         self._models = models
@@ -119,11 +119,11 @@ class _Timed:
         self._rounds = 0
 
     def round(self) -> None:
-        """Read the prompt and generate once, each token for all models before the next."""
+        """Read the prompt and generate once. All models compute a token before the next."""
         caches = {key: model.caches() for key, model in self._models.items()}
         counted = self._rounds > 0
         for key, model in self._models.items():
-            time.sleep(PAUSE_S)  # threads of the one before that spin
+            time.sleep(PAUSE_S)  # the previous model's threads may still spin
             seconds = _read(model, self._prompt[:-1], caches[key])
             self._prefill[key] += [seconds * 1e3] * counted
         tokens = [*self._prompt]
@@ -166,7 +166,7 @@ class _Timed:
 
 
 def _read(model: LanguageModel, prompt: Sequence[int], caches: Caches) -> float:
-    """Return how many seconds a model takes to read a prompt."""
+    """Read a prompt; return the seconds it took."""
     pieces = model.pieces(len(prompt), 0)
     start_s, done = time.perf_counter(), 0
     for count in pieces:
@@ -176,7 +176,7 @@ def _read(model: LanguageModel, prompt: Sequence[int], caches: Caches) -> float:
 
 
 def _step(model: LanguageModel, tokens: Sequence[int], caches: Caches) -> tuple[Array, float]:
-    """Return the logits after tokens, of which the caches hold all but the last, and the seconds that took."""
+    """Run a decode step on the last token; return the logits and the seconds it took. The caches hold the others."""
     start_s = time.perf_counter()
     logits = model.run(tokens[-1:], len(tokens) - 1, caches)
     assert logits is not None
@@ -186,7 +186,7 @@ def _step(model: LanguageModel, tokens: Sequence[int], caches: Caches) -> tuple[
 def _ours(
     found: parts.Parts, delegate: CLDelegate | None, dynamic_range: DynamicRange | None
 ) -> tuple[Interpreter, LanguageModel]:
-    """Return litecl's interpreter of a file's signatures, and the model."""
+    """Return litecl's interpreter and language model for a file."""
     delegates = [] if delegate is None else [delegate]
     interpret = partial(Interpreter, delegates=delegates, dynamic_range=dynamic_range)
     interpreters = {"": interpret(read(found.model.content, found.model.find))}
@@ -204,7 +204,7 @@ def _model(found: parts.Parts, interpreters: Mapping[str, Interpreter], **run: A
 
 
 def _peer(found: parts.Parts, name: str, num_threads: int) -> LanguageModel:
-    """Return the same model, run by a peer; litecl reads its signatures. Raises LiteclError where it cannot run it."""
+    """Return the model run by a peer; litecl reads its signatures. Raises LiteclError if the peer can't run it."""
     files = {"": found.model, **found.embedders}
     interpreters = {key: Interpreter(read(file.content, file.find)) for key, file in files.items()}
     contents = {id(interpreters[key]): bytes(file.content) for key, file in files.items()}

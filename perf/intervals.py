@@ -1,4 +1,4 @@
-"""How far a ratio of medians may be off: by how much it changes when parts of the run are drawn again."""
+"""Estimates confidence intervals for ratios of medians by resampling parts of a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ import numpy as np
 
 from litecl.interpreter.graph import Array
 
-_PARTS = 12  # of consecutive rounds: a disturbance of the machine lasts for many
+_PARTS = 12  # blocks of consecutive rounds: disturbances of the machine last for many
 _DRAWN = 1000
-_MOST = 2000  # rounds that are drawn from: of more every n-th
+_MOST = 2000  # rounds to draw from; longer runs are thinned to every n-th
 _PERCENT = (2.5, 97.5)
 
 
@@ -23,10 +23,10 @@ class Ratio:
 
 
 def ratio(above: Sequence[float], below: Sequence[float]) -> Ratio:
-    """Return the ratio of the medians of times that were taken in turns, round by round.
+    """Return the ratio of the medians of times measured in turns, round by round.
 
-    The interval is that of a block bootstrap from a fixed seed, which draws parts of consecutive rounds (Efron and
-    Tibshirani, An Introduction to the Bootstrap, 1993, section 8.6). It always holds the ratio itself.
+    The interval comes from a block bootstrap with a fixed seed, which draws blocks of consecutive rounds (Efron and
+    Tibshirani, An Introduction to the Bootstrap, 1993, section 8.6). It always contains the ratio itself.
     """
     both = np.array([above, below], np.float64)
     value, kept = _of_medians(both), both[:, :: -(-both.shape[1] // _MOST)]

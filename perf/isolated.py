@@ -1,4 +1,4 @@
-"""Calls in processes of their own: one after another where a death costs one of them, or a new process for each."""
+"""Calls in separate processes: in one that is replaced when it dies, or in a new one for each call."""
 
 import json
 import os
@@ -16,7 +16,7 @@ _TIMEOUT_S = 600
 
 
 def isolated(calls: Iterable[Callable[[], T]]) -> Iterator[T | None]:
-    """Yield the result of each call; None where the process died, whose place another takes. Calls are pickled."""
+    """Yield each call's result, None if the process died. A new process then takes its place. Calls are pickled."""
     pool = _pool()
     try:
         for call in calls:
@@ -35,10 +35,10 @@ def _pool() -> ProcessPoolExecutor:
 
 
 def answered(function: str, request: bytes, what: str, environment: Mapping[str, str] | None = None) -> Any:
-    """Return what a function prints last, as JSON, in a new process, in which it reads the request from stdin.
+    """Run a function in a new process, with the request on stdin; return its last printed line, decoded from JSON.
 
-    function: its module and name. environment: variables in addition. Raises LiteclError, which begins with ``what``,
-    where the process fails or does not end.
+    function: its module and name. environment: additional variables. Raises LiteclError, which begins with ``what``, if
+    the process fails or doesn't end.
     """
     module, _, name = function.rpartition(".")
     command, env = (

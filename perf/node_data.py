@@ -1,6 +1,6 @@
-"""Where nodes run, and how long they take, as Model Explorer's node data: files that it lays over a model's graph.
+"""Exports where nodes run and their times as Model Explorer node data, which it overlays on a model's graph.
 
-Its graphs are named like subgraphs, or else their signatures or by number, and a node's identifier is its position.
+Graphs are named after subgraphs, or else their signatures or numbers; a node's identifier is its position.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,11 +11,11 @@ from litecl.interpreter.graph import Model
 
 _DEVICE, _CPU, _SLOW = "#a5d6a7", "#ffcc80", "#ef5350"  # backgrounds, under black text
 
-GraphData = dict[str, Any]  # what Model Explorer calls GraphNodeData
+GraphData = dict[str, Any]  # Model Explorer's GraphNodeData
 
 
 def places(model: Model, report: DelegationReport) -> dict[str, GraphData]:
-    """Return the region of every node, or the reason why the CPU runs it, by the graph's name."""
+    """Return every node's region, or the reason why the CPU runs it, by graph name."""
     values = {(row.subgraph, row.node): _place(row) for row in report.nodes}
     return _by_graph(model, values, {"name": f"litecl: {report.device}"})
 
@@ -27,7 +27,7 @@ def _place(row: NodeRow) -> dict[str, Any]:
 
 
 def times(model: Model, report: DelegationReport) -> dict[str, GraphData]:
-    """Return the milliseconds that the device took for every node, in a run with ``profile=True``."""
+    """Return every node's device time in milliseconds, by graph name. The run needs ``profile=True``."""
     values: dict[tuple[int, int], dict[str, Any]] = {}
     for row in report.kernels:
         value = values.setdefault((row.subgraph, row.node), {"value": 0.0})

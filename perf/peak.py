@@ -1,4 +1,4 @@
-"""The measured peaks of a device: multiply-adds of floats and integers, and memory bandwidth."""
+"""Measures a device's peaks: multiply-adds of floats and integers, and memory bandwidth."""
 
 import time
 from collections.abc import Hashable
@@ -19,25 +19,25 @@ from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.schema import TensorType
 
 READ_BYTES = (256 << 10, 4 << 20, 256 << 20)
-"""Sizes of memory whose bandwidth is measured: in caches near a core, in those that cores share, and beyond."""
+"""Memory sizes for measuring bandwidth: within a core's caches, within shared caches, and beyond."""
 INTEGERS = {"int8": 4, "int16": 2}
-"""Kinds of integer products that kernels add up, with how many of them an element of a vector holds."""
+"""Kinds of integer products that kernels sum, with the number per vector element."""
 _STEPS = 20_000
 _RUNS = 12
-_READ_AT_ONCE = 32 << 20  # bytes a launch, at least: smaller memory is read several times over
+_READ_AT_ONCE = 32 << 20  # least bytes per launch: smaller memory is read repeatedly
 _FLOAT_BYTES = 4
 
 
 def flops(device: Device) -> float:
-    """Return the most float32 operations a second of a device, an addition and a product each."""
+    """Return a device's peak float32 operations per second. A multiply-add counts as two."""
     launch = _multiply(device.target)
     return launch.flops / _least_s(device, launch)
 
 
 def operations(device: Device, kind: str) -> float:
-    """Return the most operations a second of a device, in which a product and its addition are two.
+    """Return a device's peak operations per second. A multiply-add counts as two.
 
-    kind: "float32", or one of ``INTEGERS`` in the way in which the device's kernels multiply them.
+    kind: "float32", or one of ``INTEGERS``, multiplied as the device's kernels do.
     """
     if kind == "float32":
         return flops(device)
@@ -46,7 +46,7 @@ def operations(device: Device, kind: str) -> float:
 
 
 def bandwidth(device: Device, size_bytes: int) -> float:
-    """Return the most bytes a second that a device reads from memory of a size, by all of its compute units."""
+    """Return a device's peak read bandwidth in bytes per second, for memory of a size, with all compute units."""
     launch, read = _read(device.target, size_bytes)
     return read / _least_s(device, launch)
 
@@ -54,7 +54,7 @@ def bandwidth(device: Device, size_bytes: int) -> float:
 def _least_s(device: Device, launch: Launch) -> float:
     plan = _plan(launch, device.alignment)
     execution = device.bind(plan, CLOptions())
-    for operand in plan.inputs:  # memory that nobody has written may all be one page
+    for operand in plan.inputs:  # unwritten memory may all map to one page
         _fill(execution.memory, operand)
     execution.finish()
     times_s = []
@@ -89,7 +89,9 @@ def _multiply_integers(target: Target, kind: str) -> Launch:
 
 
 class _Items(NamedTuple):
-    """Work-items of each compute unit, that multiply, each so many steps; and that read, side by side or apart."""
+    """Work-items per compute unit. multiply: for arithmetic, with ``steps`` each. read: for bandwidth. side_by_side:
+    whether neighbours read adjacent memory.
+    """
 
     multiply: int
     steps: int
@@ -102,13 +104,13 @@ def _items(target: Target) -> _Items:
 
 
 def _work(target: Target) -> tuple[int, int]:
-    """Return how many work-items multiply, and how often each."""
+    """Return the number of work-items that multiply, and the steps of each."""
     items = _items(target)
     return target.compute_units * items.multiply, items.steps
 
 
 def _read(target: Target, size_bytes: int) -> tuple[Launch, int]:
-    """Return a launch that reads memory of a size, and how many bytes it reads; on a GPU neighbours read neighbours."""
+    """Return a launch that reads memory of a size, and its total bytes. On a GPU, neighbours read adjacent memory."""
     of_unit = _items(target)
     items = target.compute_units * of_unit.read
     vector_bytes = _FLOAT_BYTES * target.vector_width
@@ -122,7 +124,7 @@ def _read(target: Target, size_bytes: int) -> tuple[Launch, int]:
 
 
 def _plan(launch: Launch, alignment: int) -> Plan:
-    """Return a plan of one launch, whose operands are inputs and whose other memory is scratch."""
+    """Return a plan of one launch. Its operands are inputs, its other memory is scratch."""
     work, end = Work(0, launch), 0
     inputs = tuple(arg for arg in launch.args if isinstance(arg, Operand))
     scratch = tuple(arg for arg in launch.args if isinstance(arg, Scratch))

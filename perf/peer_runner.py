@@ -1,4 +1,4 @@
-"""The signatures of a language model in another runtime, to be measured beside litecl's."""
+"""Runs a language model's signatures in another runtime, for comparison with litecl."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from litecl.perf.contenders import PEERS, typed_errors
 
 
 class PeerRunner:
-    """Runs signatures of a file by a peer's signature runners; see ``Runner``. They copy inputs and outputs."""
+    """Runs a file's signatures with a peer's signature runners; see ``Runner``. They copy inputs and outputs."""
 
     delegations: Sequence[Delegation] = ()
 
@@ -22,11 +22,11 @@ class PeerRunner:
             self._runners = {key: made.get_signature_runner(key) for key in made.get_signature_list()}
 
     def caches(self, values: Mapping[str, Array]) -> Caches:
-        """Return caches that hold values."""
+        """Return caches with the given values."""
         return Caches({name: value.copy() for name, value in values.items()})
 
     def values(self, caches: Caches) -> dict[str, Array]:
-        """Return copies of what caches hold."""
+        """Return copies of the caches' values."""
         return {name: value.copy() for name, value in caches.items()}
 
     def run(self, step: Step, given: Mapping[str, Array], caches: Caches) -> dict[str, Array]:
@@ -37,5 +37,5 @@ class PeerRunner:
         return {name: value for name, value in results.items() if name not in caches}
 
     def close(self) -> None:
-        """Let go of the model."""
+        """Release the model."""
         self._runners = {}

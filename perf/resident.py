@@ -1,4 +1,4 @@
-"""The host memory of a model, in its own process (Linux)."""
+"""Measures a model's host memory in a separate process (Linux)."""
 
 import json
 import pickle
@@ -22,22 +22,22 @@ _CLEAR_PEAK = "5"
 
 @dataclass(frozen=True)
 class Usage:
-    """Bytes of resident memory above what the process had before: at the peak, and at the end."""
+    """Growth of resident memory in bytes, at the peak and at the end."""
 
     peak: int
     end: int
 
 
 def usage(run: Callable[[], object]) -> Usage:
-    """Return how far a call raises this process's resident memory; what it returns lives until it is measured.
+    """Return how much a call raises this process's resident memory. Its result stays alive until measured.
 
-    Pages of files count as long as they are in memory.
+    File pages count while they are in memory.
     """
     _CLEAR.write_text(_CLEAR_PEAK)
     before = resident_bytes()
     kept = run()
     end = resident_bytes() - before
-    found = Usage(max(end, resident_bytes("VmHWM") - before), end)  # threads tell of their memory with some delay
+    found = Usage(max(end, resident_bytes("VmHWM") - before), end)  # threads' memory is accounted with some delay
     del kept
     return found
 
@@ -51,11 +51,10 @@ def usage_of(
     *,
     cpu: bool = False,
 ) -> Usage:
-    """Return what loading a model, preparing it and running it twice takes, in a new process.
+    """Return the memory for loading, preparing and twice running a model, measured in a new process.
 
-    name: "litecl" or one of ``PEERS``; the latter takes the threads, the former the keywords of ``CLDelegate``. The
-    content counts; what is imported and the devices' own runtime do not. Raises LiteclError where that fails, and off
-    Linux.
+    name: "litecl" or one of ``PEERS``; the latter uses ``num_threads``, the former the keywords of ``CLDelegate``. The
+    file's content counts; imports and the devices' runtime don't. Raises LiteclError if that fails, and off Linux.
     """
     if not _CLEAR.exists():
         raise LiteclError("process memory is measured only on Linux")
@@ -67,7 +66,7 @@ def usage_of(
 
 
 def child() -> None:
-    """Run the model on stdin; print the bytes at the peak and at the end as JSON."""
+    """Run the request from stdin; print the bytes at the peak and at the end as JSON."""
     model, inputs, name, num_threads, delegate, cpu = pickle.load(sys.stdin.buffer)
     ours = name == "litecl"
     if ours and not cpu:
@@ -88,7 +87,7 @@ def child() -> None:
 
 
 def resident_bytes(field: str = "VmRSS") -> int:
-    """Return the memory that this process holds now; VmHWM: the most that it held. 0 where Linux does not tell it."""
+    """Return this process's resident memory in bytes; VmHWM: its peak. 0 off Linux."""
     try:
         line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(field))
     except OSError:

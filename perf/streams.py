@@ -1,4 +1,4 @@
-"""Throughput: several interpreters of one model, each in its own thread."""
+"""Measures the throughput of several interpreters of one model, each in its own thread."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ Invoke = Callable[[], object]
 
 
 def all_at_once(invokes: Sequence[Invoke]) -> None:
-    """Call each once, in a thread of its own, all at the same time. Raises what one of them raises."""
+    """Call each once in its own thread, all at the same time. Raises their errors."""
     together = threading.Barrier(len(invokes))
 
     def run(invoke: Invoke) -> None:
@@ -23,9 +23,9 @@ def all_at_once(invokes: Sequence[Invoke]) -> None:
 
 
 def throughput(invokes: Sequence[Invoke], seconds: float) -> tuple[float, Stats]:
-    """Call each again and again in a thread of its own; return calls a second in all, and the time of each.
+    """Call each repeatedly in its own thread; return total calls per second, and the time of each call.
 
-    seconds: after which no call begins, but each is called at least once. Raises what one of them raises.
+    seconds: after which no call starts, except that each is called at least once. Raises their errors.
     """
     together, stop = threading.Barrier(len(invokes) + 1), threading.Event()
 
@@ -40,7 +40,7 @@ def throughput(invokes: Sequence[Invoke], seconds: float) -> tuple[float, Stats]
                 taken.append((after_s - before_s) * 1e3)
                 before_s = after_s
         finally:
-            stop.set()  # of all, if one raises
+            stop.set()  # stops all if one raises
         return taken
 
     with ThreadPoolExecutor(len(invokes)) as pool:
@@ -49,7 +49,7 @@ def throughput(invokes: Sequence[Invoke], seconds: float) -> tuple[float, Stats]
         start_s = time.perf_counter()
         try:
             stop.wait(seconds)
-        finally:  # of Ctrl-C too
+        finally:  # also on Ctrl-C
             stop.set()
         times = tuple(ms for one in streams for ms in one.result())
         elapsed_s = time.perf_counter() - start_s

@@ -1,4 +1,4 @@
-"""A runtime's figures in a benchmark: of one interpreter alone, or of several in threads of their own."""
+"""A runtime's figures in a benchmark, for a single interpreter or several in parallel threads."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from litecl.perf.streams import all_at_once, throughput
 from litecl.perf.timing import Stats, elapsed_ms
 
 Load = Callable[[], Runtime]
-_ROUNDS = 3  # of streams, in turns with those of peers
+_ROUNDS = 3  # per runtime, in turns with the others
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One runtime's figures: getting ready (loading, delegating, building), the first invoke, and the timed ones.
+    """A runtime's figures: preparation (loading, delegating, compiling), the first invoke, and the timed ones.
 
-    num_threads: of each interpreter; None where litecl chose. memory_bytes: of litecl's on the device. process: of the
-    host's, where it was measured. streams: how many interpreters ran at once; prepare_ms is then of all of them,
-    first_ms of their first invokes at once, and differs is how far the outputs of these are apart. per_second: invokes.
+    num_threads: of each interpreter; None if litecl chose. memory_bytes: litecl's device memory. process: host memory,
+    if measured. streams: how many interpreters ran at once; prepare_ms is then the sum over all, first_ms the time of
+    their simultaneous first invokes, and differs the largest difference of their outputs. per_second: invokes.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Subject:
     differs: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures under their names."""
+        """Return the figures by name."""
         return {
             "name": self.name,
             "num_threads": self.num_threads,
@@ -54,14 +54,14 @@ class Subject:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings that make the figures doubtful."""
+        """Warnings that cast doubt on the figures."""
         if self.streams == 1:
             return doubts(self.stats)
         return (f"outputs of the streams differ, by {self.differs:.1e} of their magnitude",) if self.differs else ()
 
 
 def alone(contender: Contender, stats: Stats, memory_bytes: int | None, process: Usage | None) -> Subject:
-    """Return the figures of an interpreter that ran alone; invokes a second are by the median."""
+    """Return the figures of an interpreter that ran alone. Invokes per second follow from the median."""
     rate = 1e3 / stats.median_ms
     return Subject(
         contender.name,
@@ -77,7 +77,7 @@ def alone(contender: Contender, stats: Stats, memory_bytes: int | None, process:
 
 @dataclass(frozen=True)
 class _Several:
-    """Interpreters of one runtime that have run once, at the same time."""
+    """Interpreters of one runtime after a simultaneous first run."""
 
     first: Contender
     invokes: tuple[Callable[[], object], ...]
@@ -92,9 +92,9 @@ def in_streams(
     inputs: Mapping[str, Array],
     seconds: float,
 ) -> list[Subject]:
-    """Measure ``count`` interpreters of each runtime, in as many threads, in turns with those of the others.
+    """Measure ``count`` interpreters of each runtime in as many threads, taking turns with the other runtimes.
 
-    contenders: each with what loads another one. seconds: of each runtime.
+    contenders: each with a function that loads another instance. seconds: per runtime.
     """
     several = [_several(contender, load, count, inputs) for contender, load in contenders]
     rounds = [[throughput(one.invokes, seconds / _ROUNDS) for one in several] for _ in range(_ROUNDS)]

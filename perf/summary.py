@@ -1,4 +1,4 @@
-"""The contents of a model, counted."""
+"""Summarizes a model's contents."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from litecl.perf.arithmetic import multiply_adds
 
 @dataclass(frozen=True)
 class TensorLine:
-    """A tensor as a reader of the model wants to see it; ``shape`` has -1 where a caller may resize."""
+    """A tensor's short description. shape: -1 for open dimensions."""
 
     name: str
     type: str
@@ -25,10 +25,10 @@ class TensorLine:
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """A tensor in full. size_bytes: of its elements as a file holds them, where that is known.
+    """A tensor's full description. size_bytes: of its elements as stored in a file, if known.
 
-    scale, zero_point: the least and the largest of all of a quantized tensor, and how many there are; along which
-    dimension, where it is more than one.
+    scale, zero_point: minimum and maximum, if quantized. scales: the number of scales. dimension: their axis if there
+    is more than one.
     """
 
     subgraph: int
@@ -46,10 +46,10 @@ class StoredTensor:
 
 @dataclass(frozen=True)
 class NodeLine:
-    """A node with its tensors in words and those of its options that differ from the schema's defaults.
+    """A node with its tensors as text and its options that differ from the schema's defaults.
 
-    composite: what a STABLEHLO_COMPOSITE is called, and its attributes; None of other operators. multiply_adds: of
-    products; None of other operators, and where shapes are not known.
+    composite: a STABLEHLO_COMPOSITE's name and attributes; None for other operators. multiply_adds: of products; None
+    for other operators and unknown shapes.
     """
 
     subgraph: int
@@ -65,7 +65,7 @@ class NodeLine:
 
 @dataclass(frozen=True)
 class CompositeLine:
-    """The name, version and attributes of a composite. attributes: None where they cannot be read."""
+    """A composite's name, version and attributes. attributes: None if they can't be read."""
 
     name: str
     version: int
@@ -74,7 +74,7 @@ class CompositeLine:
 
 @dataclass(frozen=True)
 class GraphSummary:
-    """One subgraph: its interface, its operators, its composites by name, and its tensors by type."""
+    """A subgraph: its interface, and counts of operators, composites by name, and tensors by type."""
 
     name: str
     inputs: tuple[TensorLine, ...]
@@ -96,9 +96,9 @@ class SignatureSummary:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """A whole model. ``constant_bytes`` counts shared buffers once, as they are held in memory.
+    """A whole model. constant_bytes: size in memory, counting shared buffers once.
 
-    multiply_adds: of all products whose shapes are known, those in loops once.
+    multiply_adds: of all products with known shapes, counting loop bodies once.
     """
 
     description: str
@@ -111,7 +111,7 @@ class ModelSummary:
 
 
 def summarize(model: Model) -> ModelSummary:
-    """Counts what is in a model."""
+    """Summarize a model."""
     constants = {id(t.data): t.data for g in model.subgraphs for t in g.tensors if t.data is not None}
     return ModelSummary(
         description=model.description,
@@ -167,7 +167,7 @@ def _stored(subgraph: int, index: int, spec: TensorSpec) -> StoredTensor:
 
 
 def describe(index: int, spec: TensorSpec) -> str:
-    """Return a tensor in a few characters: ``7:FLOAT32[1,8,8,16]``, with ``=`` after a constant's index."""
+    """Describe a tensor briefly: ``7:FLOAT32[1,8,8,16]``, with ``=`` after a constant's index."""
     shape = "?" if spec.shape is None else ",".join(map(str, spec.shape))
     return f"{index}{'=' if spec.data is not None else ':'}{spec.type.name}[{shape}]"
 
@@ -188,7 +188,7 @@ def _tensor(spec: TensorSpec) -> TensorLine:
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:
-    """Names with their counts, the commonest first."""
+    """Count names, most common first."""
     return dict(sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -203,7 +203,7 @@ def _composite(options: object) -> CompositeLine | None:
 
 
 def _value(value: object) -> Any:
-    """Return an attribute's value, a float32 as short as it is written."""
+    """Return an attribute's value for display, shortening float32 values."""
     if isinstance(value, float) and abs(value) < 1e38 and float(np.float32(value)) == value:
         return float(str(np.float32(value)))
     return bytes(value).hex() if isinstance(value, bytes | bytearray) else value
@@ -225,7 +225,7 @@ def _options(options: object) -> str:
 
 
 def _called(line: CompositeLine) -> str:
-    """Return a composite in words: ``odml.rms_norm(epsilon=1e-06)``."""
+    """Describe a composite: ``odml.rms_norm(epsilon=1e-06)``."""
     if line.attributes is None:
         told = "attributes that are no map"
     else:

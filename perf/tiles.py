@@ -1,8 +1,7 @@
-"""Measures the tiles in which a GPU computes the products of a model: ``litecl tune``.
+"""Measures tiles for a model's products on a GPU: ``litecl tune``.
 
-Each of the few candidates of a product (``delegate/gpu/candidates.py``) runs in its place in the model, beside the tile
-of the estimate, in turns, with the device's own clock. A tile that is not clearly faster than the estimate is no
-reason to leave it.
+Each candidate for a product (``delegate/gpu/candidates.py``) runs inside the model, in turns with the estimated tile,
+timed by the device's clock. A tile replaces the estimate only if it is clearly faster.
 """
 
 from collections import Counter, defaultdict
@@ -32,16 +31,15 @@ _CLEARLY = 0.95  # of the estimate's time
 _MOST_DIFFERENCE = 1e-3  # relative to the largest output
 
 Times = Mapping[str, float]
-"""The times of an invoke's launches, in ms, by their products."""
+"""An invoke's launch times in ms, by product."""
 Timer = Callable[[Sequence[Interpreter], Tick], Sequence[Times]]
 
 
 @dataclass(frozen=True)
 class TunedProducts:
-    """Products of a model, how many launches compute them, and the times of their tiles, in ms for all launches.
+    """Products of a model, the number of launches that compute them, and their times in ms for all launches.
 
-    usual: the tile of the estimate. ratios: the time of every other one that was measured, over that of the usual one
-    in the same turns.
+    usual: the estimated tile. ratios: the time of each other measured tile over the usual one's in the same turns.
     """
 
     products: Products
@@ -51,23 +49,23 @@ class TunedProducts:
     ratios: Mapping[GroupTile, float] = field(default_factory=dict)
 
     def beside(self, tile: GroupTile, usual_ms: float, ms: float) -> "TunedProducts":
-        """Return the same with the times of the usual tile and of another one in the same turns."""
+        """Add a measurement of another tile in turns with the usual one."""
         ratios = {**self.ratios, tile: ms / usual_ms if usual_ms else 1.0}
         return replace(self, usual_ms=min(usual_ms, self.usual_ms or usual_ms), ratios=ratios)
 
     @property
     def tile(self) -> GroupTile:
-        """Return the tile to take from now on."""
+        """The tile to use from now on."""
         best = min(self.ratios, key=self.ratios.__getitem__, default=self.usual)
         return best if self.ratios.get(best, 1.0) < _CLEARLY else self.usual
 
     @property
     def ms(self) -> float:
-        """Return the time of that tile."""
+        """That tile's time."""
         return self.usual_ms * self.ratios.get(self.tile, 1.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything under its name, tiles as text."""
+        """Return all fields by name, tiles as text."""
         ratios = {str(tile): ratio for tile, ratio in self.ratios.items()}
         kept = {"products": str(self.products), "launches": self.launches, "usual": str(self.usual)}
         return {**kept, "usual_ms": self.usual_ms, "ratios": ratios, "tile": str(self.tile), "ms": self.ms}
@@ -75,7 +73,7 @@ class TunedProducts:
 
 @dataclass(frozen=True)
 class TunedModel:
-    """The measurements of a model's products. problems: reasons for skipped candidates, a line each."""
+    """The measurements of a model's products. problems: reasons for skipped candidates, one per line."""
 
     device: FoundDevice
     products: Sequence[TunedProducts]
@@ -83,7 +81,7 @@ class TunedModel:
 
 
 def gpu(options: CLOptions, directory: Path) -> FoundDevice:
-    """Return the GPU that is meant. directory: the cache folder. Raises DelegateError for any other device."""
+    """Return the GPU that the options choose. directory: the cache folder. Raises DelegateError for other devices."""
     found = choose(options.device, flops=inf)
     _target_of(found, directory)
     return found
@@ -97,7 +95,7 @@ def _target_of(found: FoundDevice, directory: Path) -> GpuTarget:
 
 
 def launch_times(interpreters: Sequence[Interpreter], tick: Tick = no_tick) -> Sequence[Times]:
-    """Return the least times of models that run in turns."""
+    """Run models in turns; return each one's shortest launch times."""
     best: list[dict[str, float]] = [{} for _ in interpreters]
     for turn in range(_WARM_UP + _ROUNDS):
         for interpreter, had in zip(interpreters, best, strict=True):
@@ -118,10 +116,10 @@ def tuned_model(
     timer: Timer = launch_times,
     tick: Tick = no_tick,
 ) -> TunedModel:
-    """Measure the products of a model on a GPU that have not been measured there, and keep their tiles.
+    """Measure a model's products not yet measured on this GPU, and save their tiles.
 
-    options: of the delegate. directory: the cache folder. again: measure all. Candidates with which the device fails,
-    or computes anything else than with the usual tiles, are left out. Raises DelegateError if it fails with the latter.
+    options: of the delegate. directory: the cache folder. again: measure all. Skips candidates that fail or change the
+    outputs. Raises DelegateError if the model fails with the usual tiles.
     """
     given = CLOptions(**options)
     device = gpu(given, directory)
@@ -139,7 +137,7 @@ def tuned_model(
             problems.append(f"left out: {', '.join(map(str, dict.fromkeys(tiles.values())))}: {summary(error)}")
             continue
         for products, tile in tiles.items():
-            if (name := str(products)) in ours and name in theirs:  # not in a branch that was left out this time
+            if (name := str(products)) in ours and name in theirs:  # else it is in a branch that wasn't taken
                 found[products] = found[products].beside(tile, ours[name], theirs[name])
     chosen = {str(one.products): one.tile for one in found.values() if one.ratios}
     save_tiles(directory, device.identity, device.name, chosen)
@@ -147,23 +145,23 @@ def tuned_model(
 
 
 class _Bench:
-    """A model in the usual tiles, beside which it is timed in others. prepared: returns it with a tuning."""
+    """Times a model with other tiles beside the usual ones. prepared: returns the model with a tuning."""
 
     def __init__(self, prepared: Callable[[Tuning], Interpreter], usual: Tuning, timer: Timer, tick: Tick) -> None:
         self._prepared, self._usual, self._timer, self._tick = prepared, usual, timer, tick
         self._base = prepared(usual)
-        self._expected = outputs_of(self._base)  # of the first invoke: states change what later ones compute
+        self._expected = outputs_of(self._base)  # of the first invoke: states change later results
 
     @property
     def products(self) -> list[TunedProducts]:
-        """Return its products, in the order of their first launches, with the tiles of these."""
+        """The model's products in the order of their first launches, with their tiles."""
         rows = [row.tiled for row in DelegationReport.of(self._base).kernels if row.tiled is not None]
         counts, tiles = Counter(row.products for row in rows), {row.products: row.tile for row in rows}
         return [TunedProducts(products, counts[products], tile) for products, tile in tiles.items()]
 
     def times(self, tiles: Mapping[Products, GroupTile]) -> Sequence[Times]:
-        """Return the times in the usual tiles, and in others. Raises DelegateError where the device fails with these,
-        or outputs differ by more than the order of sums explains.
+        """Return the times with the usual tiles and with others. Raises DelegateError if the device fails with these,
+        or if outputs differ by more than the order of summation explains.
         """
         other = self._prepared(replace(self._usual, tiles={str(products): tile for products, tile in tiles.items()}))
         found = difference(outputs_of(other), self._expected)
@@ -173,7 +171,7 @@ class _Bench:
 
 
 def _prepared(model: Any, inputs: Mapping[str, Array], options: Mapping[str, Any], tuning: Tuning) -> Interpreter:
-    """Return a model after an invoke."""
+    """Return a model after one invoke."""
     interpreter = Interpreter(model, delegates=[CLDelegate(**{**options, "tuning": tuning})])
     prepare(interpreter, inputs)
     interpreter.invoke()
@@ -181,13 +179,13 @@ def _prepared(model: Any, inputs: Mapping[str, Array], options: Mapping[str, Any
 
 
 def _rounds(lists: Mapping[Products, Sequence[GroupTile]]) -> Iterator[Mapping[Products, GroupTile]]:
-    """Yield the first of every list, then the second, until all lists have ended."""
+    """Yield the first tile of every list, then the second, until all lists are exhausted."""
     for turn in range(max(map(len, lists.values()), default=0)):
         yield {products: tiles[turn] for products, tiles in lists.items() if turn < len(tiles)}
 
 
 def _sums(interpreter: Interpreter) -> dict[str, float]:
-    """Return the device time of the last invoke by the products of launches."""
+    """Return the last invoke's device time by product."""
     sums: dict[str, float] = defaultdict(float)
     for row in DelegationReport.of(interpreter).kernels:
         if row.tiled is not None:

@@ -1,4 +1,4 @@
-"""A timeline of nodes and launches, in the format of chrome://tracing and Perfetto."""
+"""Traces nodes and launches in the format of chrome://tracing and Perfetto."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,23 +15,23 @@ _AS_IT_RUNS, _PROFILED = 1, 2  # process numbers
 
 
 class Timeline:
-    """Keeps when every node ran: pass it as ``Interpreter(model, listeners=[timeline])``, read ``spans``."""
+    """Records when every node runs: pass it as ``Interpreter(model, listeners=[timeline])`` and read ``spans``."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
 
     def ran(self, subgraph: int, node: int, op: str, start_s: float, end_s: float) -> None:
-        """Called by the executor; nodes of a called subgraph come before their caller."""
+        """Record a node; the executor calls this. Nodes of a called subgraph come before their caller."""
         self.spans.append(Span(subgraph, node, op, start_s, end_s))
 
     def clear(self) -> None:
-        """Forget what has run."""
+        """Clear the record."""
         self.spans.clear()
 
     def trace(self, interpreter: Interpreter) -> dict[str, Any]:
-        """Return a trace of what has run since ``clear``, which is to be one invoke of this interpreter.
+        """Return a trace of one invoke of this interpreter, the only one since ``clear``.
 
-        Its launches are there with ``CLDelegate(profile=True)``.
+        Includes launches with ``CLDelegate(profile=True)``.
         """
         report = DelegationReport.of(interpreter)
         return _document(events_of(_AS_IT_RUNS, "as it runs", [(self.spans, report)]), report)
@@ -40,11 +40,11 @@ class Timeline:
 def trace(
     content: bytes, inputs: Mapping[str, Array], delegate: Mapping[str, Any], runs: int = 5, tick: Tick = no_tick
 ) -> dict[str, Any]:
-    """Return a trace of ``runs`` invokes with times of launches.
+    """Return a trace of ``runs`` invokes with launch times.
 
-    Where these are of another program, with launches queued one by one that are one kernel otherwise, it is a process
-    of its own in the trace, beside one of as many invokes without times. delegate: keywords of ``CLDelegate``. Raises
-    ModelError and DelegateError.
+    If profiling changes the program, queueing launches one by one that otherwise form one kernel, the trace has two
+    processes: one for the profiled invokes, and one for as many without launch times. delegate: keywords of
+    ``CLDelegate``. Raises ModelError and DelegateError.
     """
     timed = _traced(content, inputs, {**delegate, "profile": True}, runs, tick)
     (_, report), *_ = timed
@@ -64,7 +64,7 @@ def _document(events: list[Event], report: DelegationReport) -> dict[str, Any]:
 def _traced(
     content: bytes, inputs: Mapping[str, Array], delegate: Mapping[str, Any], runs: int, tick: Tick
 ) -> list[tuple[list[Span], DelegationReport]]:
-    """Return the spans and the report of each of some invokes, after one that builds and warms up."""
+    """Return the spans and report of each invoke, after one that compiles and warms up."""
     timeline, traced = Timeline(), []
     interpreter = Interpreter(content, delegates=[CLDelegate(**delegate)], listeners=[timeline])
     prepare(interpreter, inputs)

@@ -1,4 +1,4 @@
-"""Timing things side by side, in one process, in turns."""
+"""Times functions side by side, in turns, in one process."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-# XNNPACK's and OpenBLAS's threads spin for a while after a call and slow down whatever is timed next.
+# XNNPACK's and OpenBLAS's threads spin for a while after a call and slow down the next measurement.
 PAUSE_S = 0.02
 _KEPT = 2000
 
@@ -15,41 +15,41 @@ Tick = Callable[[], None]
 
 
 def no_tick() -> None:
-    """Progress for those who do not watch."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)
 class Stats:
-    """The times of repeated runs, in milliseconds, in the order in which they were taken."""
+    """Times of repeated runs in milliseconds, in measured order."""
 
     times_ms: tuple[float, ...]
 
     @property
     def min_ms(self) -> float:
-        """The shortest: what the code takes when nothing disturbs it."""
+        """The shortest time: without disturbances."""
         return min(self.times_ms)
 
     @property
     def median_ms(self) -> float:
-        """Half of the runs took no longer."""
+        """The median."""
         return self.percentile_ms(50)
 
     @property
     def p10_ms(self) -> float:
-        """A tenth of the runs took no longer."""
+        """The 10th percentile."""
         return self.percentile_ms(10)
 
     @property
     def p90_ms(self) -> float:
-        """Nine tenths of the runs took no longer."""
+        """The 90th percentile."""
         return self.percentile_ms(90)
 
     def percentile_ms(self, percent: float) -> float:
-        """Return the time that ``percent`` per cent of the runs did not exceed, interpolated."""
+        """Return a percentile of the times, interpolated."""
         return float(np.percentile(self.times_ms, percent))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures under their names; of many times every n-th, so that there are some thousand of them."""
+        """Return the figures by name. Of many times only every n-th is included, at most 2000."""
         return {
             "runs": len(self.times_ms),
             "median_ms": self.median_ms,
@@ -63,7 +63,7 @@ class Stats:
 
 
 def elapsed_ms(run: Callable[[], object]) -> float:
-    """Return how long one call takes."""
+    """Return the milliseconds that one call takes."""
     start_s = time.perf_counter()
     run()
     return (time.perf_counter() - start_s) * 1e3
@@ -77,11 +77,11 @@ def in_turns(
     pause_s: float | None = None,
     tick: Tick = no_tick,
 ) -> list[Stats]:
-    """Times each of ``runs`` once a round, so that whatever disturbs the machine disturbs all of them alike.
+    """Time each of ``runs`` once per round, so that disturbances of the machine affect all alike.
 
-    least_s: goes on beyond ``rounds`` until so many seconds have passed. pause_s: rest before every timed call; None
-    rests for ``PAUSE_S`` where there is more than one, else not at all. After a rest comes a call that is not timed:
-    the others have filled the caches.
+    least_s: continue beyond ``rounds`` until this many seconds have passed. pause_s: rest before every timed call; None
+    rests for ``PAUSE_S`` if there are several runs. After a rest comes an untimed call, because the other runs have
+    filled the caches.
     """
     end_s = time.perf_counter() + least_s
     rest_s = (PAUSE_S if len(runs) > 1 else 0.0) if pause_s is None else pause_s

@@ -1,4 +1,4 @@
-"""A listener that adds up what each node costs on the host."""
+"""A listener that sums each node's time on the host."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class HostRow:
-    """Host time of one node over all that was traced, without what the subgraphs that it called took.
+    """A node's host time over the whole trace, excluding subgraphs that it called.
 
-    A region on the device is one node, ``CL_REGION``, whose time includes copying and waiting for the device.
-    ``node`` counts in the subgraph as rewritten by delegates; -1 for nodes of a region that fell back to the CPU.
+    A device region is one node, ``CL_REGION``; its time includes copying and waiting for the device. node: the position
+    in the subgraph as rewritten by delegates; -1 for nodes of a region that fell back to the CPU.
     """
 
     subgraph: int
@@ -25,10 +25,10 @@ class Trace:
     def __init__(self) -> None:
         self._calls: dict[tuple[int, int, str], int] = defaultdict(int)
         self._total_s: dict[tuple[int, int, str], float] = defaultdict(float)
-        self._finished: list[tuple[float, float]] = []  # start and duration of what may lie inside a later caller
+        self._finished: list[tuple[float, float]] = []  # start and duration of spans that a later caller may enclose
 
     def ran(self, subgraph: int, node: int, op: str, start_s: float, end_s: float) -> None:
-        """Called by the executor; nodes of a called subgraph come before their caller."""
+        """Record a node; the executor calls this. Nodes of a called subgraph come before their caller."""
         inside_s = 0.0
         while self._finished and self._finished[-1][0] >= start_s:
             inside_s += self._finished.pop()[1]
@@ -38,13 +38,13 @@ class Trace:
         self._total_s[key] += end_s - start_s - inside_s
 
     def clear(self) -> None:
-        """Forgets everything traced so far."""
+        """Clear the trace."""
         self._calls.clear()
         self._total_s.clear()
         self._finished.clear()
 
     @property
     def rows(self) -> tuple[HostRow, ...]:
-        """One row a node that ran, the costliest first."""
+        """One row per node that ran, costliest first."""
         rows = [HostRow(*key, calls, self._total_s[key] * 1e3) for key, calls in self._calls.items()]
         return tuple(sorted(rows, key=lambda row: -row.total_ms))

@@ -1,4 +1,4 @@
-"""Spans and launches as events of chrome://tracing and Perfetto.
+"""Converts spans and launches to events of chrome://tracing and Perfetto.
 
 The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
@@ -13,14 +13,14 @@ from litecl.delegate.report_details import kernel_name
 
 _HOST, _DEVICE, _COPIES = 1, 2, 3  # thread numbers
 _REGION = "CL_REGION"
-_ID_BITS = 32  # for numbers of arrows within a process
+_ID_BITS = 32  # for arrow IDs within a process
 
 Event = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Span:
-    """A node that has run on the host; times in seconds of ``time.perf_counter``."""
+    """A node's run on the host; times in seconds of ``time.perf_counter``."""
 
     subgraph: int
     node: int
@@ -30,11 +30,11 @@ class Span:
 
 
 Invoke = tuple[Sequence[Span], DelegationReport]
-"""When an invoke's nodes ran, and the report after it, with the times of its launches."""
+"""The spans of an invoke's nodes, and the report after it, with launch times."""
 
 
 def events_of(process: int, name: str, invokes: Sequence[Invoke]) -> list[Event]:
-    """Return the events of some invokes, as those of a process with a name."""
+    """Return the events of invokes as a named process."""
     ids = count(process << _ID_BITS)
     made = (_invoke(process, number, spans, report, ids) for number, (spans, report) in enumerate(invokes))
     events = [event for events in made for event in events]
@@ -52,7 +52,7 @@ def _names(process: int, name: str) -> list[Event]:
 def _invoke(
     process: int, number: int, spans: Sequence[Span], report: DelegationReport, ids: Iterator[int]
 ) -> list[Event]:
-    """Return the events of one invoke: itself, its nodes, launches within regions, and counters."""
+    """Return an invoke's events: itself, its nodes, launches within regions, and counters."""
     if not spans:
         return []
     start_s, end_s = min(s.start_s for s in spans), max(s.end_s for s in spans)
@@ -88,10 +88,10 @@ def _region(
     rows: Mapping[tuple[int, int], NodeRow],
     ids: Iterator[int],
 ) -> list[Event]:
-    """Return the copies and launches of a region, and how many launches were queued and not yet done.
+    """Return a region's copies and launches, and a counter of launches queued but not yet done.
 
-    The device has a clock of its own: its first launch counts as queued when the inputs have been copied.
-    A launch that ran several times, in turns with others, is one span as long as all its runs, after its predecessor.
+    The device has its own clock: its first launch counts as queued when the inputs have been copied. A launch that ran
+    several times, in turns with others, becomes one span as long as all its runs, after its predecessor.
     """
     copies = [row for row in report.copies if row.partition == partition]
     events, queued_s = [], region.start_s
@@ -112,7 +112,7 @@ def _region(
 
 
 def _queue(process: int, changes: Sequence[tuple[float, int]]) -> list[Event]:
-    """Return a counter that begins at zero and changes at times in seconds."""
+    """Return a counter's events. changes: times in seconds with increments from zero."""
     steps = [(at_s, sum(n for _, n in group)) for at_s, group in groupby(sorted(changes), lambda change: change[0])]
     depths = accumulate(change for _, change in steps)
     return [
@@ -129,15 +129,15 @@ def _ns(at_s: float) -> int:
 
 
 def _us(at_s: float) -> float:
-    """Return microseconds that are the same whole nanosecond whether a reader rounds or truncates them.
+    """Convert to microseconds that a reader may round or truncate to the same nanosecond.
 
-    If it were another one, spans that touch would overlap, and Perfetto drops those.
+    Otherwise adjacent spans could overlap, and Perfetto drops overlapping spans.
     """
     return (_ns(at_s) + 0.25) / 1e3
 
 
 def _regions(spans: Sequence[Span], report: DelegationReport) -> dict[tuple[int, int], int]:
-    """Return which of the report's regions each CL_REGION is: those of a subgraph are numbered as they run."""
+    """Map each CL_REGION to its position among the report's regions, which a subgraph numbers in order."""
     found: dict[tuple[int, int], int] = {}
     for subgraph in {span.subgraph for span in spans}:
         places = sorted({(s.subgraph, s.node) for s in spans if s.op == _REGION and s.subgraph == subgraph})
@@ -149,7 +149,7 @@ def _regions(spans: Sequence[Span], report: DelegationReport) -> dict[tuple[int,
 def _launch(
     process: int, flow: int, queued_s: float, start_s: float, kernel: KernelRow, row: NodeRow | None
 ) -> list[Event]:
-    """Return a launch on the device, and an arrow to it from where it was queued."""
+    """Return a launch on the device, and an arrow to it from the point of queueing."""
     told: dict[str, Any] = {
         "subgraph": kernel.subgraph,
         "node": kernel.node,

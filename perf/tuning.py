@@ -1,7 +1,7 @@
-"""Measures a device's settings (``delegate/tuning.py``): ``litecl devices --tuning``. It takes some seconds.
+"""Measures a device's settings (``delegate/tuning.py``): ``litecl devices --tuning``. Takes a few seconds.
 
-Candidates run side by side, in turns. Where one of two ways pays from some size on, the choice is the least of the
-measured sizes from which on it is the faster. Measure on an idle machine: with a busy core, threads do not pay.
+Candidates run in turns. If one of two methods is faster from some size on, the choice is the smallest such size
+measured. Measure on an idle machine: with a busy core, threads don't pay.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,22 +23,22 @@ from litecl.perf.models import layers
 from litecl.perf.timing import Tick, in_turns, no_tick
 
 _ROUNDS = 15
-_CLEARLY = 0.9  # of the default's time: what is closer may be noise, and is no reason to leave it
+_CLEARLY = 0.9  # of the default's time: a smaller gain may be noise
 _CHANNELS = (8, 16, 32, 64, 128)
 _CONVOLUTION_SIDE = 28
 _PRODUCTS = (56, 128, 3)  # side, channels and number of 1x1 convolutions
 _MODEL_SIDES = (8, 11, 16, 23, 32, 45, 64)
 _MODEL_CHANNELS, _MODEL_LAYERS = 64, 4
 
-Subject = tuple[str, bytes]  # a model by its name
-Candidates = Mapping[str, tuple[FoundDevice, Tuning]]  # a device and a tuning by their name
+Subject = tuple[str, bytes]  # a model's name and content
+Candidates = Mapping[str, tuple[FoundDevice, Tuning]]  # a device and a tuning by name
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """A device by its index and name, what litecl is tuned to there and why, and the file that says so.
+    """A device's tuning with the timings behind it and the file that stores it.
 
-    choices: value and default of everything that was timed, by its name in ``timings``.
+    choices: value and default of every timed choice, by its name in ``timings``.
     """
 
     index: int
@@ -49,20 +49,20 @@ class Tuned:
     choices: Mapping[str, tuple[float, float]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything under its name, with the defaults."""
+        """Return all fields by name, with the defaults."""
         return {**asdict(self), "file": str(self.file), "defaults": asdict(Tuning())}
 
 
 def tuned(directory: Path, *, again: bool = False, tick: Tick = no_tick) -> list[Tuned]:
-    """Return the tuning of every device, measured and kept where that has not been done.
+    """Return every device's tuning, measuring and saving it if needed.
 
-    directory: the cache folder. again: measured for all. tick: called once for each round of timings.
+    directory: the cache folder. again: measure all. tick: called once per round of timings.
     """
     rows = []
     for index, device in enumerate(devices(directory)):
         kept = measurement(directory, device.identity)
         found = None if again else kept
-        if found is None or not found.timings:  # tiles alone are those of `litecl tune`
+        if found is None or not found.timings:  # `litecl tune` saves only tiles
             tiles = {} if kept is None else kept.tuning.tiles
             found = measure(device, directory, tick)
             found = replace(found, tuning=replace(found.tuning, tiles=tiles))
@@ -75,10 +75,7 @@ def tuned(directory: Path, *, again: bool = False, tick: Tick = no_tick) -> list
 
 
 def measure(device: FoundDevice, directory: Path, tick: Tick = no_tick) -> Measurement:
-    """Times the candidates of every choice that there is on a device.
-
-    directory: where programs are kept.
-    """
+    """Time the candidates of every choice on a device. directory: the cache folder for programs."""
     target, bench = device.target(), _Bench(directory, tick)
     trials, settings_of = target.either((_CPU_TRIALS, _settings), (_GPU_TRIALS, _no_settings))
     found = {trial.kernel: _schedule(trial, device, target, bench) for trial in trials}
@@ -88,7 +85,7 @@ def measure(device: FoundDevice, directory: Path, tick: Tick = no_tick) -> Measu
 
 
 def _settings(device: FoundDevice, target: Target, bench: "_Bench") -> Mapping[str, Any]:
-    """Return what is chosen on a CPU besides schedules."""
+    """Measure a CPU's settings other than schedules."""
     found = _winograd_channels(device, target.vector_width, bench) | _speeds(device, bench)
     single, default = choose(), choose(flops=inf)
     return found | _small_flops(device, single, bench) if device == default != single else found
@@ -99,14 +96,14 @@ def _no_settings(device: FoundDevice, target: Target, bench: "_Bench") -> Mappin
 
 
 class _Bench:
-    """Times candidates and keeps what it has found."""
+    """Times candidates and records the timings."""
 
     def __init__(self, directory: Path, tick: Tick) -> None:
         self._directory, self._tick = directory, tick
         self.timings: list[Timing] = []
 
     def times(self, choice: str, subject: Subject, candidates: Candidates) -> list[float]:
-        """Return the best time of each candidate in milliseconds: other programs may want the cores too."""
+        """Return each candidate's best time in milliseconds: other programs may disturb the rest."""
         name, content = subject
         invokes = [self._ready(content, *candidate).invoke for candidate in candidates.values()]
         best = [stats.min_ms for stats in in_turns(invokes, _ROUNDS, tick=self._tick)]
@@ -133,7 +130,7 @@ def _winograd_channels(device: FoundDevice, vector_width: int, bench: _Bench) ->
 
 
 def _speeds(device: FoundDevice, bench: _Bench) -> dict[str, float]:
-    """Return operations a second in products of floats and in products of int8, by which runtimes are chosen."""
+    """Return operations per second in float and int8 products, by which devices are chosen."""
     side, channels, count = _PRODUCTS
     name, content = _products(*_PRODUCTS)
     work = count * flops(side, side, channels, channels)
@@ -143,7 +140,7 @@ def _speeds(device: FoundDevice, bench: _Bench) -> dict[str, float]:
 
 
 def _in_int8(content: bytes) -> bytes:
-    """Return a model on integers."""
+    """Return a model quantized to int8."""
     interpreter = Interpreter(content)
     data = random_inputs(interpreter.get_input_details(), seed=0)
     return Converter.from_tflite(content, quantize=Quantization(activations="int8", data=data)).convert()
@@ -167,7 +164,7 @@ def _products(side: int, channels: int, count: int) -> Subject:
 
 @dataclass(frozen=True)
 class _Trial:
-    """Values of one field of a kernel's schedule."""
+    """Candidate values for one field of a kernel's schedule."""
 
     kernel: str
     field: str
@@ -178,7 +175,7 @@ class _Trial:
         return f"{self.kernel}.{self.field}"
 
 
-_NEVER = 1e15  # channels from which on a convolution is Winograd's, where another kernel is timed
+_NEVER = 1e15  # winograd_channels that rule out Winograd while another kernel is timed
 _FLOPS = (250_000, 500_000, 1_000_000, 2_000_000, 4_000_000)
 _SUBJECTS: Mapping[str, Callable[[], Subject]] = {
     "gemm": lambda: _products(*_PRODUCTS),
@@ -198,7 +195,7 @@ _GPU_TRIALS = (
 
 
 def _schedule(trial: _Trial, device: FoundDevice, target: Target, bench: _Bench) -> Schedule | None:
-    """Return the schedule with the best value, None where the default is as good."""
+    """Return the schedule with the best value, None if the default is as good."""
     default = target.schedule(trial.kernel)
     values = dict.fromkeys((getattr(default, trial.field), *trial.values))
     schedules = {f"{value:,.0f}": replace(default, **{trial.field: value}) for value in values}
@@ -212,7 +209,7 @@ def _schedule(trial: _Trial, device: FoundDevice, target: Target, bench: _Bench)
 
 
 def _values(choice: str, tuning: Tuning, target: Target) -> tuple[float, float]:
-    """Return the value of a choice and its default."""
+    """Return a choice's value and default."""
     kernel, _, field = choice.rpartition(".")
     if not kernel:
         return getattr(tuning, field), getattr(Tuning(), field)
@@ -221,7 +218,7 @@ def _values(choice: str, tuning: Tuning, target: Target) -> tuple[float, float]:
 
 
 def crossover(sizes: Sequence[int], times: Sequence[Sequence[float]], never: float) -> float:
-    """Return the least of rising sizes from which on the second of two times is the shorter, or ``never``."""
+    """Return the smallest of rising sizes from which on the second of two times is shorter, or ``never``."""
     found = never
     for size, (first, second) in zip(reversed(sizes), reversed(times), strict=True):
         if second >= first:

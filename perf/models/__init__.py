@@ -1,1 +1,1 @@
-"""Models that are made by code: how to write one, and well-known networks with random weights."""
+"""Builds models in code, including well-known networks with random weights."""

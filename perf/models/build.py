@@ -1,4 +1,4 @@
-"""Builds models tensor by tensor and node by node: for benchmarks and tests."""
+"""Builds models tensor by tensor and node by node, for benchmarks and tests."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,23 +24,23 @@ class Graph:
         return len(self.tensors) - 1
 
     def input(self, shape: Shape, type_: TensorType = TensorType.FLOAT32, signature: Shape | None = None) -> int:
-        """Return an input of the subgraph."""
+        """Add an input."""
         index = self._add(TensorSpec(type_, shape, f"{self.name}_in{len(self.inputs)}", shape_signature=signature))
         self.inputs.append(index)
         return index
 
     def const(self, value: Any, scale: float | None = None) -> int:
-        """Return a constant; integers with a ``scale`` represent real numbers."""
+        """Add a constant; integers with a ``scale`` represent real numbers."""
         array = np.asarray(value)
         by = None if scale is None else Quantization(np.full(1, scale, np.float32), np.zeros(1, np.int64))
         return self._add(TensorSpec(TensorType.of(array.dtype), array.shape, f"const{len(self.tensors)}", array, by))
 
     def variable(self, shape: Shape) -> int:
-        """Return a float32 variable tensor."""
+        """Add a float32 variable tensor."""
         return self._add(TensorSpec(TensorType.FLOAT32, shape, f"var{len(self.tensors)}", is_variable=True))
 
     def op(self, op: Op, inputs: Sequence[int | None], options: Any) -> int:
-        """Return a node; its first output. Shapes come from the operator's inference, [] where they are not known."""
+        """Add a node; return its first output. Shapes come from the operator's inference, [] if unknown."""
         indices = tuple(ABSENT if i is None else i for i in inputs)
         specs = [None if i == ABSENT else self.tensors[i] for i in indices]
         unknown = any(s is not None and s.shape is None for s in specs)
@@ -48,7 +48,7 @@ class Graph:
         return self.node(op, indices, outputs, options)[0]
 
     def node(self, op: Op | ControlOp, inputs: Sequence[int], outputs: Sequence[TensorSpec], options: Any) -> list[int]:
-        """Return a node with outputs of given specs; all of them."""
+        """Add a node with outputs of given specs; return all of them."""
         indices = [
             self._add(TensorSpec(s.type, () if s.shape is None else s.shape, f"{op.name}_{len(self.tensors)}"))
             for s in outputs
@@ -62,10 +62,10 @@ class Graph:
 
 
 def model(*subgraphs: Subgraph, signatures: Sequence[Signature] = ()) -> Model:
-    """Return a model of subgraphs."""
+    """Return a model with these subgraphs."""
     return Model(subgraphs, tuple(signatures))
 
 
 def randn(rng: np.random.Generator, *shape: int, scale: float = 1.0) -> Array:
-    """Normal float32 numbers."""
+    """Return normally distributed float32 numbers."""
     return (rng.standard_normal(shape) * scale).astype(np.float32)

@@ -19,14 +19,14 @@ Part = Callable[[Graph, Sequence[int]], Any]
 
 
 def subgraph(name: str, state: State, part: Part) -> Subgraph:
-    """Return a subgraph over loop variables, whose outputs ``part`` returns."""
+    """Return a subgraph over loop variables. ``part`` adds its nodes and returns its outputs."""
     g = Graph(name)
     found = part(g, [g.input(shape, type_) for shape, type_ in state])
     return g.build(*([found] if isinstance(found, int) else found))
 
 
 def while_model(state: State, condition: Part, body: Part, *more: Subgraph) -> Model:
-    """Return a model that is one WHILE: subgraph 1 is its condition, 2 its body, and ``more`` come after."""
+    """Return a model with a single WHILE: subgraph 1 is its condition, 2 its body, and ``more`` follow."""
     return model(
         subgraph("main", state, lambda g, x: while_node(g, x, 1, 2)),
         subgraph("cond", state, condition),
@@ -41,7 +41,7 @@ def while_node(g: Graph, x: Sequence[int], condition: int, body: int) -> list[in
 
 
 def if_node(g: Graph, x: Sequence[int], then: int, otherwise: int, *results: int) -> list[int]:
-    """Add an IF on the first of these tensors, with the others as operands; its results are like ``results``."""
+    """Add an IF on the first tensor, with the others as operands. Its results have the specs of ``results``."""
     return g.node(IF, x, [g.tensors[t] for t in results], IfOptions(then, otherwise))
 
 
@@ -66,5 +66,5 @@ def times(g: Graph, a: int, b: int) -> int:
 
 
 def next_(g: Graph, i: int) -> int:
-    """Add what counts one up."""
+    """Add an increment by one."""
     return plus(g, i, g.const(int32(1)))

@@ -1,4 +1,4 @@
-"""Layers with random weights, and models of one kind of them."""
+"""Layers with random weights, and models of a single kind of layer."""
 
 import numpy as np
 
@@ -31,7 +31,7 @@ MOBILENET_V2 = (
 
 
 class Layers:
-    """A graph to which whole layers are added; weights keep activations of order one."""
+    """Adds whole layers to a graph, with weights that keep activations of order one."""
 
     def __init__(self, seed: int = 0) -> None:
         self.graph = Graph()
@@ -50,14 +50,14 @@ class Layers:
     def conv(
         self, x: int, channels: int, size: int = 1, stride: int = 1, activation: ActivationFunctionType = _NONE
     ) -> int:
-        """Return a convolution with bias."""
+        """Add a convolution with bias."""
         depth = self.channels(x)
         filter_ = self._weights(channels, size, size, depth, fan_in=size * size * depth)
         options = Conv2DOptions(stride_w=stride, stride_h=stride, fused_activation_function=activation)
         return self.graph.op(CONV_2D, (x, filter_, self._bias(channels)), options)
 
     def depthwise(self, x: int, stride: int = 1, activation: ActivationFunctionType = _RELU6, size: int = 3) -> int:
-        """Return a depthwise convolution with bias."""
+        """Add a depthwise convolution with bias."""
         channels = self.channels(x)
         options = DepthwiseConv2DOptions(
             stride_w=stride, stride_h=stride, depth_multiplier=1, fused_activation_function=activation
@@ -66,22 +66,22 @@ class Layers:
         return self.graph.op(DEPTHWISE_CONV_2D, (x, filter_, self._bias(channels)), options)
 
     def dense(self, x: int, units: int) -> int:
-        """Return a fully connected layer with bias."""
+        """Add a fully connected layer with bias."""
         depth = self.channels(x)
         return self.graph.op(
             FULLY_CONNECTED, (x, self._weights(units, depth, fan_in=depth), self._bias(units)), FullyConnectedOptions()
         )
 
     def add(self, a: int, b: int, activation: ActivationFunctionType = _NONE) -> int:
-        """Return the sum of two tensors."""
+        """Add the sum of two tensors."""
         return self.graph.op(ADD, (a, b), AddOptions(activation))
 
     def mean(self, x: int) -> int:
-        """Return the mean over an image."""
+        """Add the mean over an image."""
         return self.graph.op(MEAN, (x, self.graph.const(np.array([1, 2], np.int32))), ReducerOptions())
 
     def lstm(self, x: int, units: int) -> int:
-        """Return a fused LSTM, batch first, without peepholes or projection."""
+        """Add a fused LSTM, batch first, without peepholes or projection."""
         depth = self.channels(x)
         gates = [self._weights(units, depth, fan_in=2 * depth) for _ in range(4)]
         gates += [self._weights(units, units, fan_in=2 * units) for _ in range(4)]
@@ -92,18 +92,18 @@ class Layers:
         return self.graph.op(UNIDIRECTIONAL_SEQUENCE_LSTM, (*inputs, None, None, None, None), options)
 
     def file(self, *outputs: int) -> bytes:
-        """Return the model that computes these tensors."""
+        """Return the model file that computes these tensors."""
         return write(model(self.graph.build(*outputs)))
 
 
 def convolution(side: int, channels: int) -> bytes:
-    """One 3x3 convolution of stride 1."""
+    """Return a model of one 3x3 convolution with stride 1."""
     layers = Layers()
     return layers.file(layers.conv(layers.graph.input((1, side, side, channels)), channels, 3))
 
 
 def products(side: int, channels: int, count: int) -> bytes:
-    """1x1 convolutions one after another."""
+    """Return a model of consecutive 1x1 convolutions."""
     layers = Layers()
     x = layers.graph.input((1, side, side, channels))
     for _ in range(count):
@@ -112,7 +112,7 @@ def products(side: int, channels: int, count: int) -> bytes:
 
 
 def depthwise_set() -> bytes:
-    """MobileNetV2 224's depthwise convolutions, those of stride 1 four times in a row; their means are the outputs."""
+    """Return MobileNetV2 224's depthwise convolutions, four in a row for stride 1; their means are the outputs."""
     layers = Layers()
     outputs = []
     for side, channels, stride in _widths():
@@ -124,7 +124,7 @@ def depthwise_set() -> bytes:
 
 
 def _widths() -> list[tuple[int, int, int]]:
-    """Side of the image, channels and stride of MobileNetV2's depthwise convolutions."""
+    """Return image side, channels and stride of MobileNetV2's depthwise convolutions."""
     side, channels, found = 112, 32, []
     for expansion, out, repeats, first_stride in MOBILENET_V2:
         for stride in (first_stride, *(1,) * (repeats - 1)):
@@ -134,12 +134,12 @@ def _widths() -> list[tuple[int, int, int]]:
 
 
 def dense(depth: int, units: int, batch: int = 1) -> bytes:
-    """One fully connected layer on one row, or a few."""
+    """Return a model of one fully connected layer on ``batch`` rows."""
     layers = Layers()
     return layers.file(layers.dense(layers.graph.input((batch, depth)), units))
 
 
 def lstm(steps: int, units: int, batch: int = 1) -> bytes:
-    """One LSTM whose input is as wide as its output."""
+    """Return a model of one LSTM whose input is as wide as its output."""
     layers = Layers()
     return layers.file(layers.lstm(layers.graph.input((batch, steps, units)), units))

@@ -26,7 +26,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> _Any:
-    """Import a name when it is asked for, so that ``import litecl`` is quick."""
+    """Import a name on first use, to keep ``import litecl`` fast."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(_import_module(_MODULES[name]), name)
@@ -35,13 +35,13 @@ def __getattr__(name: str) -> _Any:
 def install_as(package: str = "ai_edge_litert", **options: _Any) -> _ExitStack:
     """Make litecl replace a package: "ai_edge_litert", "tflite_runtime" or "tensorflow" (its ``lite``).
 
-    Later imports from there get litecl's: ``interpreter``, and of ai_edge_litert also ``compiled_model``
-    and its parts. Everything else still comes from the package, if it is installed. An interpreter without a
-    delegate gets ``CLDelegate(**options)``, as TFLite's gets XNNPACK, unless its resolver is BUILTIN_REF or
-    BUILTIN_WITHOUT_DEFAULT_DELEGATES; ``cpu=True`` adds none, and heeds ``dynamic_range`` alone; ``always=True`` adds
-    one in any case.
+    Later imports of its ``interpreter`` (for ai_edge_litert also ``compiled_model`` and its parts) get litecl's.
+    Everything else still comes from the package, if it is installed. An interpreter without a delegate gets
+    ``CLDelegate(**options)``, as TFLite adds XNNPACK, unless its resolver is BUILTIN_REF or
+    BUILTIN_WITHOUT_DEFAULT_DELEGATES. ``always=True`` adds it in any case; ``cpu=True`` never adds it, and uses only
+    the option ``dynamic_range``.
 
-    Returns an object that undoes it, at the end of ``with litecl.install_as(...):`` or by ``close()``.
+    Returns an object that undoes the replacement at the end of ``with litecl.install_as(...):`` or by ``close()``.
     """
     from litecl.drop_in import install
 

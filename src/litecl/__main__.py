@@ -1,4 +1,4 @@
-"""``python -m litecl`` is the command ``litecl``."""
+"""Runs the ``litecl`` command as ``python -m litecl``."""
 
 import sys
 

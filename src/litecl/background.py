@@ -1,4 +1,4 @@
-"""Calls in threads, as by ``ThreadPoolExecutor``, which an interrupt in ``submit`` or ``result`` may leave locked."""
+"""A thread pool that survives interrupts: one in ``submit`` or ``result`` may leave ``ThreadPoolExecutor`` locked."""
 
 import weakref
 from _thread import start_new_thread
@@ -11,13 +11,14 @@ from typing import Any
 
 from litecl.interpreter.errors import ModelError
 
-_PATIENCE_S = 0.05  # of a thread that waits for a result which another thread may have been told of in its place
+_PATIENCE_S = 0.05  # between polls for a result: another waiting thread may have consumed the wake-up
 
 
 class Background:
-    """Threads, which are started with the first calls.
+    """A thread pool that starts its threads with the first calls.
 
-    A thread works while it has one of as many permits: how many have begun would be wrong after an interrupt.
+    A thread works while it holds a permit, of which there is one per thread: a counter of started threads could be
+    wrong after an interrupt.
     """
 
     def __init__(self, threads: int) -> None:
@@ -29,30 +30,30 @@ class Background:
         self._finish = weakref.finalize(self, _finish, self._tasks, self._permits, threads, self._workers)
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
-        """Begin a call and return at once. Raises ModelError after ``close``."""
+        """Start a call and return at once. Raises ModelError after ``close``."""
         if not self._finish.alive:
             raise ModelError("submit: this predictor is closed")
         task = Task(function, arguments)
         for _ in range(self._permits.qsize()):
-            # In one call of C's: an interrupt in Thread.start may leave the thread blocked, or become another error.
+            # A single C call: an interrupt in Thread.start may leave the thread blocked, or turn into another error.
             start_new_thread(_work, (self._tasks, self._permits, self._workers))
         self._tasks.put(task)
         return task
 
     def close(self) -> None:
-        """Wait for what was begun; at the end of the process this comes by itself."""
+        """Wait for the calls under way. Happens by itself when the process exits."""
         self._finish()
 
 
 class _Condition(Condition):
-    """A condition that ``with`` locks in one call of C's: an interrupt comes before it, or within the block."""
+    """A condition that ``with`` locks in a single C call: an interrupt comes before it or inside the block."""
 
     __enter__ = property(attrgetter("_lock.__enter__"))
     __exit__ = property(attrgetter("_lock.__exit__"))
 
 
 class Task(Future[Any]):
-    """A call, and what came of it."""
+    """A call and its result or error."""
 
     def __init__(self, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
         super().__init__()
@@ -62,7 +63,7 @@ class Task(Future[Any]):
         self._word.acquire()
 
     def run(self) -> None:
-        """Call, unless it was cancelled."""
+        """Make the call, unless it was cancelled."""
         assert self._call is not None
         (function, arguments), self._call = self._call, None
         try:
@@ -79,12 +80,12 @@ class Task(Future[Any]):
         return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait, and return the error, None for a result. Raises TimeoutError and CancelledError."""
+        """Wait for the call and return its error, None if it has a result. Raises TimeoutError and CancelledError."""
         self._wait(timeout)
         return super().exception(0)
 
     def _wait(self, timeout: float | None) -> None:
-        """Wait without the condition, whose ``wait`` an interrupt may leave unlocked."""
+        """Wait without using the condition: an interrupt in its ``wait`` may leave it unlocked."""
         left = timeout
         while not self.done() and (left is None or left > 0):
             self._word.acquire(timeout=_PATIENCE_S if left is None else min(left, _PATIENCE_S))
@@ -92,15 +93,15 @@ class Task(Future[Any]):
 
 
 def _work(tasks: "SimpleQueue[Task | None]", permits: "SimpleQueue[None]", workers: set[int]) -> None:
-    """Run tasks until there is None, if there is a permit."""
+    """Take a permit, if any is left, and run tasks until None arrives."""
     held: list[None] = []
     try:
         held.extend(map(SimpleQueue.get_nowait, (permits,)))
         workers.add(get_ident())
         for task in iter(tasks.get, None):
             task.run()
-            del task  # or else it, and the arrays that it returns, would live until the next one
-        tasks.put(None)  # for the other threads, and those that are about to begin
+            del task  # else it and its result arrays would live until the next task
+        tasks.put(None)  # for the other threads, including those about to start
     except Empty:
         return
     finally:
@@ -110,8 +111,8 @@ def _work(tasks: "SimpleQueue[Task | None]", permits: "SimpleQueue[None]", worke
 
 
 def _finish(tasks: "SimpleQueue[Task | None]", permits: "SimpleQueue[None]", count: int, workers: set[int]) -> None:
-    """Let threads end once they have done what was begun, and wait for them unless this is one, which drops the last
-    reference to them.
+    """Let the threads end once the queue is done, and wait for them. One of them may drop the last reference and call
+    this; it doesn't wait.
     """
     tasks.put(None)
     if get_ident() not in workers:

@@ -1,4 +1,4 @@
-"""LiteRT's newer API: a model is compiled once and runs on buffers."""
+"""LiteRT's ``CompiledModel`` API: compiles a model once and runs it on buffers."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -28,21 +28,21 @@ __all__ = [
     "TensorBuffer",
 ]
 
-_HOST_MEMORY = 1  # LiteRT's number for buffers in the host's memory
+_HOST_MEMORY = 1  # LiteRT's number for host memory buffers
 
 
 class CompiledModel:
     """A model compiled for a device, with LiteRT's methods and any number of buffers.
 
-    The first input buffers alias the device's memory, and output buffers the memory of the latest run: with one set of
-    buffers nothing is copied.
+    The first input buffers alias device memory, and output buffers alias the memory of the latest run: a single set of
+    buffers runs without copies.
     """
 
     def __init__(self, interpreter: Interpreter, environment: Environment) -> None:
         self._interpreter = interpreter
         self._environment = environment
         self._entries = entries(interpreter.model)
-        self._lock = threading.RLock()  # a signal handler gets an error rather than wait for what it has interrupted
+        self._lock = threading.RLock()  # reentrant: a signal handler gets an error, not a deadlock
         self._worker: ThreadPoolExecutor | None = None
         self._exchange = Exchange(interpreter)
         interpreter.allocate_tensors()
@@ -86,14 +86,14 @@ class CompiledModel:
         return model
 
     def _require_acceleration(self) -> None:
-        """Raise DelegateError where a node is left to the CPU, with the reasons."""
+        """Raise DelegateError if any node is left to the CPU, with the reasons."""
         left = {f"{row.op}: {row.reason}" for row in self._interpreter.delegation_report().nodes if not row.claimed}
         if left:
             raise DelegateError(f"some operators need the CPU: {'; '.join(sorted(left))}")
 
     @property
     def environment(self) -> Environment:
-        """The options that it was made with."""
+        """The environment that the model was compiled in."""
         return self._environment
 
     def close(self) -> None:
@@ -120,12 +120,12 @@ class CompiledModel:
         return {entry.key: {"inputs": listed(entry.inputs), "outputs": listed(entry.outputs)} for entry in self._open()}
 
     def get_signature_by_index(self, index: int) -> dict[str, Any]:
-        """Return "key", "inputs" and "outputs" of a signature. Raises ModelError where there is none."""
+        """Return "key", "inputs" and "outputs" of a signature. Raises ModelError if there is none at the index."""
         entry = self._entry(index)
         return {"key": entry.key, "inputs": listed(entry.inputs), "outputs": listed(entry.outputs)}
 
     def get_signature_index(self, key: str) -> int:
-        """Return the index of a signature, -1 where there is none of this key."""
+        """Return the index of a signature, -1 if no signature has this key."""
         keys = [entry.key for entry in self._open()]
         return keys.index(key) if isinstance(key, str) and key in keys else -1
 
@@ -135,22 +135,22 @@ class CompiledModel:
         return {name: self._tensor_details(entry, tensor) for name, tensor in entry.inputs}
 
     def get_output_tensor_details(self, signature_key: str) -> dict[str, Any]:
-        """Return the same of every output."""
+        """Return "name", "index", "dtype" and "shape" of every output, by its name in the signature."""
         entry = self._entry(signature_key)
         return {name: self._tensor_details(entry, tensor) for name, tensor in entry.outputs}
 
     def get_input_buffer_requirements(self, input_index: int, signature_index: int = 0) -> dict[str, Any]:
-        """Return "buffer_size" in bytes and "supported_types", host memory (1)."""
+        """Return an input's "buffer_size" in bytes and "supported_types": host memory (1)."""
         entry = self._entry(signature_index)
         return self._requirements(entry, at("input", input_index, entry.inputs))
 
     def get_output_buffer_requirements(self, output_index: int, signature_index: int = 0) -> dict[str, Any]:
-        """Return the same of an output."""
+        """Return an output's "buffer_size" in bytes and "supported_types": host memory (1)."""
         entry = self._entry(signature_index)
         return self._requirements(entry, at("output", output_index, entry.outputs))
 
     def is_fully_accelerated(self) -> bool:
-        """Return whether a device runs every operator; False on numpy."""
+        """Return whether a device runs every operator. False on numpy."""
         self._open()
         try:
             report = self._interpreter.delegation_report()
@@ -159,7 +159,7 @@ class CompiledModel:
         return all(row.claimed for row in report.nodes)
 
     def delegation_report(self) -> Any:
-        """Return where each node ran, and why: see ``Interpreter.delegation_report``."""
+        """Return where each node runs, and why: see ``Interpreter.delegation_report``."""
         self._open()
         return self._interpreter.delegation_report()
 
@@ -168,7 +168,7 @@ class CompiledModel:
     def create_input_buffers(self, signature_index: int) -> list[TensorBuffer]:
         """Return a buffer for every input of a signature, with the input's current shape."""
         entry = self._entry(signature_index)
-        with self._lock:  # no run is using the memory that a buffer may get
+        with self._lock:  # a buffer may alias memory that a run is using
             return [self._exchange.input_buffer(entry.subgraph, tensor) for _, tensor in entry.inputs]
 
     def create_output_buffers(self, signature_index: int) -> list[TensorBuffer]:
@@ -193,7 +193,7 @@ class CompiledModel:
     def resize_input_tensor(
         self, input_index: int, dims: Sequence[int], signature_index: int = 0, strict: bool = True
     ) -> None:
-        """Give an input another shape; strict: only where its signature has open dimensions. Make new buffers then."""
+        """Resize an input; strict: only dimensions that its signature leaves open. Create new buffers afterwards."""
         entry = self._entry(signature_index)
         tensor = at("input", input_index, entry.inputs)
         with self._lock:
@@ -203,7 +203,7 @@ class CompiledModel:
     def resize_input_tensor_by_name(
         self, signature_key: str, input_name: str, dims: Sequence[int], strict: bool = True
     ) -> None:
-        """Give an input another shape by its name."""
+        """Resize an input by name; see ``resize_input_tensor``."""
         entry = self._entry(signature_key)
         index = called("input", input_name, entry.inputs)
         self.resize_input_tensor(index, dims, self._open().index(entry), strict)
@@ -213,7 +213,7 @@ class CompiledModel:
     def run_by_index(
         self, signature_index: int, input_buffers: Sequence[TensorBuffer], output_buffers: Sequence[TensorBuffer]
     ) -> None:
-        """Run a signature on buffers in its order. Raises ModelError where there are too few or they do not fit."""
+        """Run a signature on buffers in its order. Raises ModelError if there are too few or they don't fit."""
         entry = self._entry(signature_index)
         inputs = paired("input", entry.inputs, input_buffers)
         outputs = paired("output", entry.outputs, output_buffers)
@@ -223,7 +223,7 @@ class CompiledModel:
     def run_by_name(
         self, signature_key: str, input_map: Mapping[str, TensorBuffer], output_map: Mapping[str, TensorBuffer]
     ) -> None:
-        """Run a signature on buffers by name, of which every input and output needs one."""
+        """Run a signature on buffers by name. Every input and output needs one."""
         entry = self._entry(signature_key)
         inputs = paired("input", entry.inputs, by_name("input", entry.inputs, input_map))
         outputs = paired("output", entry.outputs, by_name("output", entry.outputs, output_map))
@@ -233,9 +233,9 @@ class CompiledModel:
     def run_async(
         self, signature_index: int, input_buffers: Sequence[TensorBuffer], output_buffers: Sequence[TensorBuffer]
     ) -> Future[None]:
-        """Start ``run_by_index`` in a thread and return at once; ``result()`` waits for the end and raises its error.
+        """Start ``run_by_index`` in a thread and return at once; ``result()`` waits for it and raises its error.
 
-        Runs are executed one after another, in order. Do not touch a run's buffers until it is done.
+        Runs execute one after another, in order. Don't touch a run's buffers until it is done.
         """
         self._entry(signature_index)
         if self._worker is None:
@@ -250,7 +250,7 @@ class CompiledModel:
         return self._entries
 
     def _entry(self, which: int | str) -> Entry:
-        """Return a signature by index or key. Raises ModelError where there is none."""
+        """Return a signature by index or key. Raises ModelError if there is none."""
         entries = self._open()
         index = self.get_signature_index(which) if isinstance(which, str) else which
         if not isinstance(index, int) or not 0 <= index < len(entries):

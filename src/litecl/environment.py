@@ -1,4 +1,4 @@
-"""LiteRT's environment, which several models may share. litecl's devices and programs are shared in any case."""
+"""LiteRT's environment, which models may share. litecl shares devices and programs even without it."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -8,10 +8,10 @@ from litecl.interpreter.errors import ModelError
 
 @dataclass(frozen=True)
 class EnvironmentOptions:
-    """Where LiteRT would find libraries, of which litecl has none.
+    """LiteRT's library paths, which litecl doesn't use, and litecl's own option.
 
-    cl_context: litecl's own: a pyopencl Context of one device in which models run, so that they read and write your
-    buffers (``TensorBuffer.from_cl_mem``) without a copy.
+    cl_context: a pyopencl Context of one device. Models run in it, so they read and write your buffers
+    (``TensorBuffer.from_cl_mem``) without a copy.
     """
 
     runtime_path: str | None = None
@@ -21,7 +21,7 @@ class EnvironmentOptions:
 
 
 class Environment:
-    """Options that models of one process share."""
+    """Options that the models of a process share."""
 
     def __init__(self, options: EnvironmentOptions | None = None) -> None:
         self._options = options or EnvironmentOptions()
@@ -35,7 +35,7 @@ class Environment:
         compiler_plugin_path: str = "",
         dispatch_library_path: str = "",
     ) -> Self:
-        """Return an environment. Raises ModelError where options are given twice."""
+        """Return an environment. Raises ModelError if options are given twice."""
         if isinstance(options, str):
             if runtime_path is not None:
                 raise ModelError("runtime_path was provided twice.")
@@ -46,11 +46,11 @@ class Environment:
 
     @property
     def options(self) -> EnvironmentOptions:
-        """The options that it was made with."""
+        """The options given on creation."""
         return self._options
 
     def close(self) -> None:
-        """Do nothing: models keep what they need."""
+        """Do nothing: models hold their own resources."""
 
     def __enter__(self) -> Self:
         return self

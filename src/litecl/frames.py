@@ -1,4 +1,4 @@
-"""Batches from data frames of pandas or polars, and results as data frames."""
+"""Batches from pandas or polars data frames, and results as data frames."""
 
 from collections.abc import Mapping
 from math import prod
@@ -12,13 +12,13 @@ from litecl.interpreter.graph import Array, Shape
 
 
 class Results(dict[str, Any]):
-    """The outputs of a batch by name, and the columns that are kept with them: a dictionary."""
+    """A dictionary of a batch's outputs and kept columns by name."""
 
     def frame(self, library: Library | None = None) -> Any:
         """Return a data frame with a row for each row of the batch and a column for each output.
 
-        A row of one value is that value; a longer one is an array in pandas, and a list in polars. library: by default
-        pandas, or polars if only that is installed. Raises ShapeError for outputs of different row counts, and
+        A cell holds a row's single value, or a longer row as an array in pandas and a list in polars. library: by
+        default pandas, or polars if only that is installed. Raises ShapeError for outputs of different row counts, and
         MissingExtra if neither is installed.
         """
         arrays = {name: np.asarray(value) for name, value in self.items()}
@@ -29,7 +29,7 @@ class Results(dict[str, Any]):
 
 
 def _column(value: Array) -> Any:
-    """Return values that a data frame takes as a column, one for each row."""
+    """Return an output as a data frame column, one value per row."""
     if prod(value.shape[1:]) == 1:
         return value.reshape(len(value))
     return [*value] if value.ndim == 2 else [row.tolist() for row in value]

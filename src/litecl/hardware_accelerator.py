@@ -1,13 +1,13 @@
-"""LiteRT's names for what a model may run on."""
+"""LiteRT's names for the devices that a model may run on."""
 
 import enum
 
 
 class HardwareAccelerator(enum.IntFlag):
-    """The devices that a ``CompiledModel`` may use; join flags by ``|``.
+    """The devices that a ``CompiledModel`` may use; join flags with ``|``.
 
-    CPU: an OpenCL device of the CPU, and numpy for what it does not take. GPU: an OpenCL GPU; alone, it must take every
-    operator. NPU: none, litecl drives no NPU.
+    CPU: an OpenCL CPU device, and numpy for operators that it doesn't take. GPU: an OpenCL GPU; alone, it must take
+    every operator. NPU: none, litecl drives no NPU.
     """
 
     CPU = 1

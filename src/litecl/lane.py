@@ -1,4 +1,4 @@
-"""One interpreter of a ``Predictor``: it runs a batch in as many invokes as it takes."""
+"""One interpreter of a ``Predictor``, which splits a batch into the invokes it needs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,9 +23,9 @@ class _Input:
         self.quantization = details["quantization"]
 
     def rows_at_once(self, name: str, value: Array) -> int | None:
-        """Return how many rows of a value a run takes: 0 for one without its dimension, None for all of them.
+        """Return how many rows of a value one invoke takes: None for all, 0 for one row without the batch dimension.
 
-        Raises ShapeError for a value that does not fit.
+        Raises ShapeError for a value that doesn't fit.
         """
         if fits(value.shape, self.shape):
             return None
@@ -37,7 +37,7 @@ class _Input:
 
 
 class Lane:
-    """One interpreter, with memory of its own. dynamic_range: as for ``Interpreter``."""
+    """One interpreter with its own memory. dynamic_range: as for ``Interpreter``."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Lane:
         self.device = "none" if not delegates else self.interpreter.delegation_report().device
 
     def run(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """Run a batch, in as many invokes as it takes."""
+        """Run a batch in as many invokes as needed. Raises ModelError and ShapeError."""
         if batch.keys() != self.inputs.keys():
             raise ModelError(f"expected a batch of {sorted(self.inputs)}, got {sorted(batch)}")
         values = {name: self._checked(name, value) for name, value in batch.items()}
@@ -83,7 +83,7 @@ class Lane:
         (total,) = rows
         if not total:
             raise ShapeError("expected at least one row, got none")
-        if self.keeps_states and step and total % step:  # copies would change the states of the rows that lack
+        if self.keeps_states and step and total % step:  # padding would change the missing rows' states
             raise ShapeError(f"a model of {step} rows, which keeps states: expected a multiple of them, got {total}")
         parts = [self._rows(values, start, step) for start in range(0, total, step or 1)]
         return {name: (np.concatenate if step else np.stack)([part[name] for part in parts]) for name in self.outputs}
@@ -97,7 +97,7 @@ class Lane:
         return array
 
     def _rows(self, values: Mapping[str, Array], start: int, step: int) -> dict[str, Any]:
-        """Run the rows from one on; the last ones are followed by copies of the last, as many as the model is for."""
+        """Run ``step`` rows from ``start``, padding a short tail with copies of its last row; 0 runs a single row."""
         if not step:
             return self._invoke({name: value[start] for name, value in values.items()})
         parts = {name: value[start : start + step] for name, value in values.items()}
@@ -122,5 +122,5 @@ class Lane:
 
 
 def _shape(details: Mapping[str, Any]) -> Shape:
-    """Return a tensor's shape, with -1 for dimensions that are open."""
+    """Return a tensor's shape, with -1 for open dimensions."""
     return tuple(int(n) for n in details["shape_signature"]) or tuple(int(n) for n in details["shape"])

@@ -1,4 +1,4 @@
-"""LiteRT's options for a ``CompiledModel``. Options without a meaning here are accepted and ignored."""
+"""LiteRT's options for a ``CompiledModel``. Options that mean nothing here are accepted and ignored."""
 
 import enum
 from dataclasses import dataclass, field
@@ -7,20 +7,19 @@ from litecl.hardware_accelerator import HardwareAccelerator
 
 
 class CpuKernelMode(enum.IntEnum):
-    """Which kernels run on the CPU: OpenCL's (DELEGATE, XNNPACK), or those of the numpy interpreter."""
+    """Which kernels run on the CPU: OpenCL's (DELEGATE, XNNPACK) or the numpy interpreter's."""
 
     DELEGATE = 0
-    XNNPACK = 0  # the same under LiteRT's older name
+    XNNPACK = 0  # LiteRT's older name
     REFERENCE = 1
     BUILTIN = 2
 
 
 @dataclass
 class CpuOptions:
-    """Options for the CPU.
+    """Options for the CPU. XNNPACK and YNNPACK options are ignored.
 
-    num_threads: of the OpenCL device and of numpy; 0 lets litecl decide. kernel_mode: None is DELEGATE. Options of
-    XNNPACK and YNNPACK are ignored.
+    num_threads: for the OpenCL device and numpy; 0 lets litecl decide. kernel_mode: None is DELEGATE.
     """
 
     num_threads: int = 0
@@ -32,7 +31,7 @@ class CpuOptions:
 
 @dataclass
 class GpuOptions:
-    """Options for the GPU, none of which has a meaning here: litecl computes in float32 as with ``enforce_f32``."""
+    """Options for the GPU. All are ignored: litecl computes in float32 as with ``enforce_f32``."""
 
     enforce_f32: bool = False
     constant_tensor_sharing: bool = False
@@ -44,7 +43,7 @@ class GpuOptions:
 
 @dataclass
 class Options:
-    """The options of a ``CompiledModel``. Options of vendors' NPUs do not exist."""
+    """The options of a ``CompiledModel``, without LiteRT's options for vendors' NPUs."""
 
     hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU
     cpu_options: CpuOptions = field(default_factory=CpuOptions)

@@ -1,7 +1,7 @@
-"""Lanes that threads share: an interrupt (Ctrl-C, or one that a thread raises in another) loses none.
+"""Lanes that threads share. An interrupt (Ctrl-C, or one that another thread raises) loses none.
 
-CPython looks for signals where functions begin, behind calls and where loops turn, never within a call of C's. So a
-lane goes from the pool to a thread in one such call, and back in another: it is always in one of two collections.
+CPython checks for signals at function starts, after calls and where loops jump back, never inside a C call. So a single
+C call moves a lane from the pool to a thread, and another moves it back: it is always in one of the two collections.
 """
 
 import sys
@@ -15,21 +15,21 @@ from typing import TypeVar
 from litecl.lane import Lane
 
 _Result = TypeVar("_Result")
-_PATIENCE_S = 0.05  # until a thread looks again: an interrupt may lose the word that a lane is free
+_PATIENCE_S = 0.05  # between polls for a free lane: an interrupt may lose the wake-up
 
 
 class Pool:
-    """Lanes, of which each is used by one thread at a time; the one used last comes first. spare: makes another one."""
+    """Lanes, each used by one thread at a time; the most recently used is next. spare: creates another one."""
 
     def __init__(self, lanes: Iterable[Lane], spare: Callable[[], Lane]) -> None:
         self._free, self._spare = deque(lanes), spare
         self._count = len(self._free)
-        self._word: SimpleQueue[None] = SimpleQueue()  # to threads that wait: try again
+        self._word: SimpleQueue[None] = SimpleQueue()  # wakes up a waiting thread
 
     def run(self, function: Callable[[Lane], _Result]) -> _Result:
         """Call a function with a lane, once one is free; return its result.
 
-        A signal handler that has interrupted such a call, which cannot go on meanwhile, gets a lane made for it.
+        A signal handler that interrupted such a call gets a new lane: the interrupted one can't become free.
         """
         held: list[Lane] = []
         try:
@@ -43,7 +43,7 @@ class Pool:
                     self._word.get(timeout=_PATIENCE_S)
             return function(held[0])
         finally:
-            self._free.extendleft(held)  # first: before this call, and within it, no interrupt is heard
+            self._free.extendleft(held)  # first: no interrupt can come before or inside this call
             if self._word.qsize() < self._count:
                 self._word.put(None)
 
@@ -58,7 +58,7 @@ class Pool:
 def is_within(owner: object, methods: Collection[CodeType]) -> bool:
     """Return whether this thread is in one of an object's methods further out than the caller's own frame.
 
-    The frames tell it: what a method notes down itself may be wrong after an interrupt.
+    Walks the frames: a flag that the methods set could be wrong after an interrupt.
     """
     frame: FrameType | None = sys._getframe(1).f_back
     while frame is not None:

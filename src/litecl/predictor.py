@@ -1,4 +1,4 @@
-"""A model as a function of batches: dictionaries of arrays in and out, on one device or several."""
+"""Runs a model as a function of batches, dictionaries of arrays in and out, on one or more devices."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,21 +28,21 @@ Batch = Mapping[str, Any] | Array | Sequence[Any]
 class Predictor:
     """Runs one signature of a model on batches, from any number of threads. It can be pickled.
 
-    A signal handler may call it too, and gets its own memory and variables if it has interrupted a call.
+    A signal handler may call it too; if it interrupted a call, it gets its own memory and variables.
 
     model: the path or the bytes of a file; a pickled predictor reads the path again.
-    signature: the key of a signature; None is the only one, or the model under the names of its tensors.
-    device: as for ``CLDelegate``; a list, or "all", alternates between several. cpu: run on numpy, which of the options
-    of ``CLDelegate`` heeds ``dynamic_range`` alone, by default "reference".
+    signature: the key of a signature; None is the only one, or the whole model by tensor names.
+    device: as for ``CLDelegate``; a list, or "all", alternates between several. cpu: run on numpy, which uses only the
+    option ``dynamic_range``, by default "reference".
     require_device: raise DelegateError unless each device runs every node.
-    buffers: sets of memory per device: with two, the next batch is written while one is computed.
-    keep: columns of a batch to pass on with the results, such as an id. options: those of ``CLDelegate``.
+    buffers: sets of memory per device; with two, the next batch is written while one computes.
+    keep: columns of a batch to pass through to the results, such as an id. options: those of ``CLDelegate``.
 
-    A batch has an array per input by name, with any number of rows; for a model of one input it may be the array alone.
-    Values are those of the model's tensors: none is normalized by the file's metadata.
-    It may be a data frame of pandas or polars with a column per input; ``results.frame()`` makes one of the results.
-    A model with an open first dimension takes all rows at once; a model with a fixed batch size runs as often as
-    needed, and one without a batch dimension once per row.
+    A batch maps input names to arrays with any number of rows; a model with one input also takes the bare array.
+    Values are those of the model's tensors: the file's metadata doesn't normalize them.
+    A batch may also be a pandas or polars data frame with a column per input; ``results.frame()`` returns the results
+    as one. A model with an open first dimension takes all rows at once; a model with a fixed batch size runs as often
+    as needed, and one without a batch dimension once per row.
 
     The constructor loads, compiles and runs the model once. Raises ModelError and DelegateError.
     """
@@ -75,7 +75,7 @@ class Predictor:
 
     @property
     def inputs(self) -> dict[str, tuple[Shape, np.dtype[Any]]]:
-        """Shape, with -1 for what is open, and type of every input by name."""
+        """Shape, with -1 for open dimensions, and type of every input by name."""
         return {name: (details.shape, details.dtype) for name, details in self._lanes[0].inputs.items()}
 
     @property
@@ -85,7 +85,7 @@ class Predictor:
 
     @property
     def results(self) -> dict[str, tuple[Shape, np.dtype[Any]]]:
-        """Shape, as the model states it, and type of every output by name."""
+        """Shape, with -1 for open dimensions, and type of every output by name."""
         return dict(self._lanes[0].results)
 
     @property
@@ -95,16 +95,16 @@ class Predictor:
 
     @property
     def devices(self) -> list[str]:
-        """Names of the devices that batches are run on; "none" for numpy."""
+        """Names of the devices that run the batches; "none" for numpy."""
         return [*dict.fromkeys(lane.device for lane in self._lanes)]
 
     @property
     def at_once(self) -> int:
-        """The number of batches that it computes at once."""
+        """The number of batches that can run at once."""
         return len(self._lanes)
 
     def __call__(self, batch: Batch) -> Results:
-        """Return the outputs of a batch by name, in the rows of its inputs. Raises ModelError and ShapeError."""
+        """Return the outputs of a batch by name, row by row with its inputs. Raises ModelError and ShapeError."""
         named = self._named(batch)
         kept = {name: value for name, value in named.items() if name in self._keep}
         given = {name: x for name, x in named.items() if name not in self._keep}
@@ -115,12 +115,12 @@ class Predictor:
         return f"<Predictor: {inputs} -> {', '.join(self.outputs)}; on {', '.join(self.devices)}>"
 
     def prepare(self, batch: Batch) -> None:
-        """Run a batch in all memory that there is, so that no later one of its shape has to be prepared for."""
+        """Run a batch on every lane, so that later batches of its shape start without preparation."""
         for lane in self._lanes:
             lane.run(self._named(batch))
 
     def _repr_html_(self) -> str:
-        """Return inputs and outputs as HTML, which notebooks show."""
+        """Return inputs and outputs as HTML for notebooks."""
         rows = [
             (kind, name, dtype, f"[{','.join(map(str, shape))}]")
             for kind, tensors in (("input", self.inputs), ("output", self.results))
@@ -130,16 +130,16 @@ class Predictor:
         return block(told, table(("", "name", "type", "shape"), rows))
 
     def submit(self, batch: Batch) -> "Future[Results]":
-        """Begin a batch in a thread and return at once; ``result()`` waits. Leave its arrays alone until then.
+        """Start a batch in a thread and return at once; ``result()`` waits. Leave its arrays alone until then.
 
-        A signal handler that has interrupted a call runs it itself: threads may wait for what it has interrupted.
+        A signal handler that interrupted a call runs the batch itself: threads may wait for the interrupted call.
         """
         if is_within(self, (Predictor.submit.__code__, Predictor.__call__.__code__)):
             return _ran(self, batch)
         return self._background.submit(self, batch)
 
     def map(self, batches: Iterable[Batch]) -> Iterator[Results]:
-        """Yield the results of batches in their order, while others are computed and the next ones are fetched."""
+        """Yield the results of batches in order, while later batches are fetched and computed."""
         under_way: deque[Future[Results]] = deque()
         for batch in batches:
             under_way.append(self.submit(batch))
@@ -149,7 +149,7 @@ class Predictor:
             yield under_way.popleft().result()
 
     def close(self) -> None:
-        """Wait for what was begun, and let go of the model."""
+        """Wait for the batches under way and release the model."""
         self._background.close()
         for lane in self._lanes:
             lane.interpreter.close()
@@ -164,7 +164,7 @@ class Predictor:
         return _made_again, self._made_from
 
     def _named(self, batch: Batch) -> Mapping[str, Any]:
-        """Return a batch by name. Raises ModelError for an array where there are several inputs."""
+        """Return a batch by name. Raises ModelError for a bare array if the model has several inputs."""
         if is_frame(batch):
             return from_frame(batch, {name: shape for name, (shape, _) in self.inputs.items()})
         if hasattr(batch, "keys"):
@@ -176,13 +176,13 @@ class Predictor:
 
 
 def _run_once(source: Any, signature: str | None, delegates: Sequence[CLDelegate]) -> DelegationReport | None:
-    """Run the model on zeros, with variables of its own: drivers finish programs when they first run. Return what runs
-    where, or None without delegates.
+    """Run the model on zeros, with separate variables: drivers finish compiling on the first run. Return the delegation
+    report, or None without delegates.
     """
     if not delegates:
         return None
     lane = Lane(source, signature, delegates)
-    with suppress(LiteclError):  # zeros may be no values for it
+    with suppress(LiteclError):  # the model may reject zeros
         lane.interpreter._invoke(lane.subgraph)
     report = DelegationReport.of(lane.interpreter)
     lane.interpreter.close()
@@ -190,7 +190,7 @@ def _run_once(source: Any, signature: str | None, delegates: Sequence[CLDelegate
 
 
 def _ran(predictor: Predictor, batch: Batch) -> "Future[Results]":
-    """Run a batch; return what has its results, or its error."""
+    """Run a batch; return a done future with its results or error."""
     future: Future[Results] = Future()
     try:
         future.set_result(predictor(batch))
@@ -200,7 +200,7 @@ def _ran(predictor: Predictor, batch: Batch) -> "Future[Results]":
 
 
 def _places(device: Any, cpu: bool) -> list[Any]:
-    """Return the devices that a caller means. "all" are all GPUs, and of those for the processor the preferred one."""
+    """Return the devices that a caller asks for. "all" means every GPU and the preferred CPU device."""
     if cpu or not (device == "all" or isinstance(device, list | tuple)):
         return [None if cpu else device]
     if device != "all":

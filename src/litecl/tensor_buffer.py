@@ -18,21 +18,21 @@ Guard = AbstractContextManager[Any]
 
 
 class TensorBuffer:
-    """Host memory with a type and a shape. Buffers of a ``CompiledModel`` alias the device's memory if possible.
+    """Host memory with a type and a shape. Buffers of a ``CompiledModel`` alias device memory if possible.
 
     array: the memory itself, without a copy; it has the latest run's values only until the next run.
     """
 
     def __init__(self, array: Array, *, is_users: bool = False, guard: Guard | None = None) -> None:
         self._memory: Array | None = array
-        self._guard = nullcontext() if guard is None else guard  # held while memory is exchanged, read and written
-        self.is_users = is_users  # and not to be exchanged for other memory
+        self._guard = nullcontext() if guard is None else guard  # held while memory is exchanged, read or written
+        self.is_users = is_users  # the user's memory is never exchanged
 
     @classmethod
     def create_from_host_memory(cls, data_array: Array) -> Self:
-        """Return a buffer on a numpy array, which runs read inputs from and write outputs to.
+        """Return a buffer on a numpy array, which runs read and write in place.
 
-        Raises ModelError for an array that is not contiguous.
+        Raises ModelError for an array that is not C-contiguous.
         """
         _require_array(data_array)
         if not data_array.flags.c_contiguous:
@@ -43,17 +43,17 @@ class TensorBuffer:
     def from_cl_mem(cls, buffer: Any, shape: Sequence[int], dtype: Any = np.float32) -> "TensorBuffer":
         """Return a buffer on your ``pyopencl.Buffer``, or a part of one, at least as large as the tensor.
 
-        A model compiled for its context (``EnvironmentOptions(cl_context=...)``) reads inputs and writes outputs there,
-        without a copy. Finish your queued work on it before a run; a run returns when its own is done. Raises
-        ArgumentError for another object, and ShapeError for a buffer that is too small.
+        A model compiled for its context (``EnvironmentOptions(cl_context=...)``) reads and writes it without a copy.
+        Finish your queued work on it before a run; a run returns when its own work is done. Raises ArgumentError for
+        another object, and ShapeError for a buffer that is too small.
         """
         return _on_cl_mem(user_buffer(buffer), tuple(int(n) for n in shape), _dtype(dtype))
 
     @classmethod
     def from_device_tensor(cls, tensor: DeviceTensor) -> "TensorBuffer":
-        """Return a buffer that is a ``DeviceTensor``, which signature runners take too.
+        """Return a buffer on a ``DeviceTensor``, which signature runners take too.
 
-        A run reads and writes it where it lies. Raises ArgumentError for another object.
+        A run reads and writes it in place. Raises ArgumentError for another object.
         """
         if not isinstance(tensor, DeviceTensor):
             raise ArgumentError(f"expected a DeviceTensor, got {type(tensor).__name__}")
@@ -61,7 +61,7 @@ class TensorBuffer:
 
     @property
     def on_device(self) -> DeviceTensor | None:
-        """The tensor behind it that stays on a device; None for host memory."""
+        """The ``DeviceTensor`` behind this buffer; None for host memory."""
         return None
 
     @property
@@ -84,19 +84,19 @@ class TensorBuffer:
 
     @property
     def is_destroyed(self) -> bool:
-        """True if it has released its memory."""
+        """True once ``destroy`` has released the memory."""
         return self._memory is None
 
     def holds(self, memory: Array) -> bool:
-        """Return whether its memory is this array."""
+        """Return whether the buffer's memory is this array."""
         return self._memory is memory
 
     def exchange(self, memory: Array) -> None:
-        """Replace its memory: a ``CompiledModel`` passes the memory that it has written."""
+        """Replace the memory by that of a ``CompiledModel``'s latest run."""
         self._memory = memory
 
     def write(self, data_array: Array) -> None:
-        """Copy an array into the buffer. Raises ShapeError unless type and number of elements are the buffer's."""
+        """Copy an array into the buffer. Raises ShapeError unless type and number of elements match."""
         _require_array(data_array)
         if data_array.dtype != self.dtype:
             raise ShapeError(f"write: expected {self.dtype}, got {data_array.dtype}")
@@ -109,7 +109,7 @@ class TensorBuffer:
     def read(self, num_elements: int | None = None, output_dtype: Any = None) -> Array:
         """Return a copy of the first elements, in one dimension; by default all, in the buffer's shape.
 
-        Raises ShapeError for another type than the buffer's, or more elements than it has.
+        Raises ShapeError for a type other than the buffer's, or for more elements than it has.
         """
         size, dtype = math.prod(self.shape), self.dtype if output_dtype is None else _dtype(output_dtype)
         if dtype != self.dtype:
@@ -137,7 +137,7 @@ class TensorBuffer:
 
 
 class _DeviceBuffer(TensorBuffer):
-    """A tensor that stays on a device."""
+    """A buffer on a tensor in device memory."""
 
     def __init__(self, tensor: DeviceTensor) -> None:
         self._tensor: DeviceTensor | None = tensor
@@ -188,12 +188,12 @@ def _on_cl_mem(memory: Buffer, shape: Shape, dtype: np.dtype[Any]) -> _DeviceBuf
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
-    """Return the name of a type in LiteRT's dictionaries."""
+    """Return a type's name in LiteRT's dictionaries."""
     return "string" if dtype == np.object_ else dtype.name
 
 
 def size_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """Return the bytes that a tensor takes; 0 for strings, whose size depends on their values."""
+    """Return a tensor's size in bytes; 0 for strings, whose size depends on their values."""
     return 0 if dtype == np.object_ else math.prod(shape) * dtype.itemsize
 
 

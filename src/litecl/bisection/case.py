@@ -1,4 +1,4 @@
-"""A fault as files: the smallest model that shows it, with its inputs and the right outputs."""
+"""Writes a fault to files: the smallest model that shows it, its inputs and the right outputs."""
 
 import shlex
 from pathlib import Path
@@ -17,7 +17,7 @@ _MODEL, _INPUTS, _EXPECTED = "case.tflite", "inputs.npz", "expected.npz"
 
 
 def write_case(found: Bisection, folder: Path) -> list[Path]:
-    """Write the nodes that are wrong as ``case.tflite``, their inputs and right outputs by name as ``.npz`` files.
+    """Write the wrong nodes as ``case.tflite``, and their inputs and right outputs by name as ``.npz`` files.
 
     Returns the paths. Raises ModelError if no fault was found.
     """
@@ -39,7 +39,7 @@ def write_case(found: Bisection, folder: Path) -> list[Path]:
 
 
 def command(found: Bisection, folder: Path) -> str:
-    """Return the command that shows the fault again, from the files, on the same device with its default options."""
+    """Return a command that reproduces the fault from the files, on the same device with its default options."""
     runtimes = "--suspect", str(found.suspect), "--reference", str(found.reference)
     bounds = "--relative", str(found.tolerance.relative), "--steps", str(found.tolerance.steps)
     files = str(folder / _MODEL), "--input", str(folder / _INPUTS)

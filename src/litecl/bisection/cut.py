@@ -1,4 +1,4 @@
-"""Parts of a model as models of their own."""
+"""Extracts parts of a model as separate models."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ _HANDLES = (TensorType.RESOURCE, TensorType.VARIANT)
 
 @dataclass(frozen=True)
 class Cut:
-    """Nodes of a subgraph as a model. inputs, outputs: its tensors, by their indices in the subgraph."""
+    """Nodes of a subgraph as a model. inputs, outputs: its tensors, as indices in the subgraph."""
 
     model: Model
     inputs: tuple[int, ...]
@@ -20,11 +20,11 @@ class Cut:
 
 
 def cut(model: Model, subgraph: int, nodes: Sequence[int], values: Mapping[int, Array]) -> Cut:
-    """Return the model of some nodes: its inputs are what they read, its outputs what others read of theirs.
+    """Return a model of some nodes. Its inputs are the tensors they read, its outputs the results that others read.
 
-    values: of the tensors that they read, which give these their shapes. Raises ModelError for nodes that cannot be
-    apart from the others, because they share a resource or change one; states that a node of the first subgraph has for
-    itself are as they are at first, in a first invoke.
+    values: of tensors, which give them their shapes. Raises ModelError for nodes that can't run apart from the others
+    because they share or change a resource. Variables private to a node of the first subgraph are allowed, and start
+    from their initial values.
     """
     graph = model.subgraphs[subgraph]
     inner = [graph.nodes[i] for i in nodes]
@@ -40,9 +40,9 @@ def cut(model: Model, subgraph: int, nodes: Sequence[int], values: Mapping[int, 
 
 
 def body(model: Model, subgraph: int, values: Mapping[int, Array]) -> Cut:
-    """Return the model of a whole subgraph, with its own inputs and outputs. Raises ModelError as ``cut`` does."""
+    """Return a model of a whole subgraph, with its own inputs and outputs. Raises ModelError as ``cut`` does."""
     graph = model.subgraphs[subgraph]
-    if subgraph:  # the first one may use resources: it begins when the model does
+    if subgraph:  # the first one may use resources: it starts with the model
         _require_separable(model, graph, graph.nodes, graph.inputs)
     return Cut(
         _model(model, graph, graph.nodes, graph.inputs, graph.outputs, values), tuple(graph.inputs), graph.outputs
@@ -54,7 +54,7 @@ def _is_given(spec: TensorSpec) -> bool:
 
 
 def _has_own_states(graph: Subgraph, node: Node) -> bool:
-    """Return whether a node updates variables that no other node reads, and that are no outputs."""
+    """Return whether a node has results and updates variables that no other node reads and that aren't outputs."""
     states = {*updated_by(node)}
     others = {t for other in graph.nodes if other is not node for t in other.inputs} | {*graph.outputs}
     return bool(states) and bool(node.outputs) and not states & others
@@ -74,7 +74,7 @@ def _model(
     outputs: Sequence[int],
     values: Mapping[int, Array],
 ) -> Model:
-    """Return a model whose first subgraph has these nodes, and the tensors that they need."""
+    """Return a model whose first subgraph has these nodes and the tensors that they need."""
     named = [t for node in nodes for t in (*node.inputs, *node.outputs, *node.intermediates) if t != ABSENT]
     used = sorted({*named, *inputs, *outputs})
     place = {t: position for position, t in enumerate(used)} | {ABSENT: ABSENT}
@@ -86,14 +86,14 @@ def _model(
         "main",
     )
     needed = reached(model, nodes)
-    empty = Subgraph((), (), (), ())  # keeps the numbers of the others
+    empty = Subgraph((), (), (), ())  # a placeholder keeps the other subgraphs' indices
     most = max(needed, default=0)
     others = (model.subgraphs[i] if i in needed else empty for i in range(1, most + 1))
     return Model((first, *others))
 
 
 def _shaped(spec: TensorSpec, value: Array | None) -> TensorSpec:
-    """Return a tensor with the shape of its value, if that is known and the tensor no constant."""
+    """Return a tensor with the shape of its value, unless that is unknown or the tensor is a constant."""
     if spec.data is not None or value is None:
         return spec
     return replace(spec, shape=value.shape, shape_signature=None)

@@ -1,4 +1,4 @@
-"""``litecl.bisect``: the first operator of a model that a runtime computes wrong."""
+"""``litecl.bisect``: finds a model's first operator that a runtime computes wrong."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,17 +22,17 @@ from litecl.perf.feeds import named_inputs
 Verdict = Literal["right", "fault", "rounding"]
 
 _IN_FLOATS, _IN_HALVES = 1e-4, 0.01
-"""How far floats may be off, relative to the largest magnitude in their tensor."""
+"""Default tolerances for floats, relative to the largest magnitude in their tensor."""
 
 
 @dataclass(frozen=True)
 class Bisection:
-    """A model on a suspect and on a reference.
+    """The comparison of a model on a suspect and on a reference runtime.
 
-    verdict: "right" if the outputs are; "fault" if some nodes are wrong although they are given right inputs;
-    "rounding" if every node is right by itself, so that small errors have grown. output: the worst output of the model,
-    None if none is wrong. growth: the error behind more and more nodes, where it is rounding. notes: what could not be
-    looked at, and why. halves: what half precision does to each operator, if that was asked for.
+    verdict: "right" if the outputs are; "fault" if some nodes are wrong given right inputs; "rounding" if every node is
+    right by itself, so small errors have grown. output: the model's worst output, None if none is wrong. growth: for
+    "rounding", the error after more and more nodes. notes: the parts that could not be checked, and why. halves: the
+    effect of half precision on each operator, if requested.
     """
 
     suspect: str
@@ -47,7 +47,7 @@ class Bisection:
     halves: Survey | None = None
 
     def _repr_html_(self) -> str:
-        """Return the verdict as HTML, which notebooks show."""
+        """Return the verdict as HTML for notebooks."""
         fault = () if self.fault is None else zip(self.fault.nodes, self.fault.ops, strict=True)
         growth = ((each.node, each.op, f"{each.size:.3g}") for each in self.growth)
         return block(
@@ -75,15 +75,15 @@ def bisect(
     """Run a model on two runtimes, and find the first operator whose result is wrong given right inputs.
 
     suspect, reference: "device", a device's name, "litert", "litert-reference", "interpreter", or an emulated device
-    with 16-bit floats: "fp16-storage", "fp16-sums" or "fp16-both". inputs: by name; those not given are random, by
-    ``seed``. fp16: suspects that emulation, and surveys all operators: ``halves`` of the result. relative: how far a
-    float may be off, relative to the largest magnitude in its tensor, 1e-4 by default and 0.01 in halves; steps: how
-    many steps an integer may be off, 0 for a device of litecl's and 1 for other suspects by default. tick: is told what
-    is being run. options: of ``CLDelegate``; ``dynamic_range`` is that of all that litecl runs, by default that of the
-    other runtime: "reference" beside litert-reference, else "asymmetric".
+    with 16-bit floats: "fp16-storage", "fp16-sums" or "fp16-both". inputs: by name; the others are random, by ``seed``.
+    fp16: use this emulation as suspect, and survey all operators (the result's ``halves``). relative: tolerance for
+    floats, relative to the largest magnitude in the tensor, by default 1e-4, or 0.01 in halves; steps: tolerance for
+    integers, by default 0 for a litecl device and 1 for other suspects. tick: called with a description of each run.
+    options: of ``CLDelegate``; ``dynamic_range`` applies to everything that litecl runs, by default matching the other
+    runtime: "reference" for litert-reference, else "asymmetric".
 
-    Raises LiteclError where the model runs on neither, ModelError for names that no input has, and for a model in place
-    of a runtime.
+    Raises LiteclError if either runtime can't run the model, ModelError for unknown input names, and for a model in
+    place of a runtime.
     """
     _require_runtimes(model, suspect, reference)
     content = bytes(content_of(model))
@@ -126,7 +126,7 @@ def _require_runtimes(model: Any, *names: str) -> None:
 
 
 def _emulated(fp16: str, suspect: str) -> str:
-    """Return the name of an emulation. Raises ModelError for an unknown mode, or another suspect beside it."""
+    """Return an emulation's name. Raises ModelError for an unknown mode, or if another suspect is given too."""
     name = f"fp16-{fp16}"
     if name not in EMULATED:
         raise ModelError(f"fp16: expected one of {', '.join(EMULATED.values())}, got {fp16!r}")
@@ -136,7 +136,7 @@ def _emulated(fp16: str, suspect: str) -> str:
 
 
 def _with_names(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options whose ``keep_float`` names results, which parts of the model have too."""
+    """Return options with ``keep_float`` by result names, which also hold in parts of the model."""
     if not options.get("keep_float"):
         return {**options}
     places = kept_in_float(model, options["keep_float"])

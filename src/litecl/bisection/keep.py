@@ -1,18 +1,18 @@
-"""The fewest nodes that must stay in float32 for a model to be right in halves."""
+"""Searches for few nodes that must stay in float32 for a model to be right in halves."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 _Node = TypeVar("_Node")
-_MOST_RUNS = 24  # of the model, to leave out what need not be kept
+_MOST_RUNS = 24  # limit for model runs that try to drop nodes
 
 IsRight = Callable[[Sequence[_Node]], bool]
 
 
 def fewest(needed: Sequence[_Node], others: Sequence[_Node], is_right: IsRight[_Node]) -> list[_Node]:
-    """Return nodes with which a model is right: ``needed`` ones, and as few ``others`` as a bounded search finds.
+    """Return nodes to keep for the model to be right: ``needed``, and as few ``others`` as a bounded search finds.
 
-    others: the likeliest first. is_right: whether a model is, with some nodes kept; it is with all of them.
+    others: likeliest first. is_right: whether the model is right with these nodes kept; assumed true for all of them.
     """
     count = 0
     while count < len(others) and not is_right([*needed, *others[:count]]):
@@ -21,7 +21,7 @@ def fewest(needed: Sequence[_Node], others: Sequence[_Node], is_right: IsRight[_
 
 
 def _without_some(kept: list[_Node], is_right: IsRight[_Node]) -> list[_Node]:
-    """Leave out halves, quarters and so on, down to single nodes, as long as the model is right."""
+    """Drop halves, quarters and so on, down to single nodes, while the model stays right."""
     size, runs = len(kept), 0
     while size > 0 and kept:
         start = 0

@@ -1,4 +1,4 @@
-"""The page of a model on a suspect and on a reference."""
+"""The HTML page of a bisection."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ _VERDICTS = {
 
 
 def page(model: str, data: Mapping[str, Any]) -> str:
-    """Return what bisecting found as HTML. data: as the command's JSON has it."""
+    """Return a bisection's result as HTML. data: the command's JSON."""
     growth = [{**point, "name": ""} for point in data["growth"]]
     parts = (
         *_fault(data["fault"]),

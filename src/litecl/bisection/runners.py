@@ -1,4 +1,4 @@
-"""The runtimes that are suspected, and those that they are compared with."""
+"""The runtimes to compare, as suspect or reference."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,16 +17,16 @@ EMULATED: Mapping[str, Mode] = {f"fp16-{mode}": mode for mode in get_args(Mode)}
 """The names of emulated devices with 16-bit floats."""
 
 Run = Callable[[Sequence[Array]], list[Array]]
-"""Runs a model on the values of its inputs, and returns those of its outputs, in the model's order."""
+"""Runs a model on input values and returns its outputs, both in the model's order."""
 
 
 @dataclass(frozen=True)
 class Runner:
-    """A runtime by its name: ``interpreter`` (litecl's, without a device), ``litert``, ``litert-reference`` (LiteRT's
+    """A runtime by name: ``interpreter`` (litecl's, without a device), ``litert``, ``litert-reference`` (LiteRT's
     reference kernels), ``fp16-storage``, ``fp16-sums`` or ``fp16-both`` (an ``Emulation``), ``device`` (the one that
     litecl chooses), or a device's name.
 
-    options: keywords of ``CLDelegate``, for devices. Nodes of ``keep_float`` are named by their results.
+    options: keywords of ``CLDelegate``, for devices. ``keep_float`` names nodes by their results.
     """
 
     name: str
@@ -34,11 +34,11 @@ class Runner:
 
     @property
     def is_device(self) -> bool:
-        """True if it is a device of litecl's."""
+        """True if this is a litecl device."""
         return peer_name(self.name) not in (INTERPRETER, *RESOLVERS, *EMULATED)
 
     def load(self, content: bytes, *, preserve: bool = False) -> Runtime:
-        """Return the runtime for a model. preserve: whether all tensors can be read. Raises LiteclError."""
+        """Load a model. preserve: keep all tensors readable. Raises LiteclError."""
         name = peer_name(self.name)
         if name in RESOLVERS:
             with typed_errors(name, "load"):
@@ -54,17 +54,17 @@ class Runner:
         if self.name in EMULATED:
             return Emulation(EMULATED[self.name], kept)
         device = None if self.name == DEVICE else self.name
-        # Strict: what the CPU has run in a device's place would say nothing.
+        # Strict: nodes that fall back to the CPU would prove nothing about the device.
         return CLDelegate(device=device, **{"strict": True, **self.options, "keep_float": kept})
 
     def prepare(self, content: bytes) -> Run:
-        """Return a function that runs a model whose inputs have the shapes that it declares. Raises LiteclError."""
+        """Return a function that runs a model on inputs of its declared shapes. Raises LiteclError."""
         runtime = self.load(content)
         return lambda values: run(runtime, values, self.name)
 
 
 def _named(content: bytes, kept: Sequence[str]) -> list[str]:
-    """Return those results, of a list, that a model computes: it may be a part of the one that the list is for."""
+    """Filter result names to those that this model computes: it may be a part of the original model."""
     if not kept:
         return []
     graphs = read(content).subgraphs

@@ -1,4 +1,4 @@
-"""The search for nodes that a runtime computes wrong although it is given right inputs."""
+"""Searches for nodes that a runtime computes wrong given right inputs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, callees_of
 
-_MOST_FUSED = 12  # nodes that one kernel computes; where more are needed for an error, it is none of a kernel
+_MOST_FUSED = 12  # nodes that one kernel may fuse; an error that needs more isn't a single kernel's
 _MOST_ITERATIONS = 10_000
-_MOST_POINTS = 40  # at which the growth of errors is measured
+_MOST_POINTS = 40  # sample points for the growth of errors
 
 Values = Mapping[int, Array]
 Tick = Callable[[str], None]
@@ -22,7 +22,7 @@ Tick = Callable[[str], None]
 class Fault:
     """Nodes of a subgraph whose results are wrong.
 
-    iterations: of the loops around them, the outermost first. error: of the worst result, ``tensor``. model, inputs,
+    iterations: of the enclosing loops, outermost first. error: of the worst result, ``tensor``. model, inputs,
     expected: the nodes as a model, its inputs and the right outputs.
     """
 
@@ -39,7 +39,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Growth:
-    """How wrong the results of a node are when all nodes before it have run on the suspect too."""
+    """The error of a node's results after all nodes before it have also run on the suspect."""
 
     node: int
     op: str
@@ -48,7 +48,7 @@ class Growth:
 
 @dataclass
 class Search:
-    """A suspect and a reference. notes: what could not be looked at, and why."""
+    """A search on a suspect and a reference. notes: the parts that could not be checked, and why."""
 
     suspect: Runner
     reference: Runner
@@ -57,11 +57,11 @@ class Search:
     notes: list[str] = field(default_factory=list)
 
     def whole(self, model: Model, given: Sequence[Array]) -> bytes:
-        """Return a model with the shapes of some inputs."""
+        """Return the model as a file, with the shapes of the given inputs."""
         return write(body(model, 0, dict(zip(model.subgraphs[0].inputs, given, strict=True))).model)
 
     def values(self, model: Model, subgraph: int, given: Sequence[Array]) -> Values:
-        """Return the values of all tensors of a subgraph, constants included, by the reference. Raises LiteclError."""
+        """Return the reference's values of all tensors of a subgraph, including constants. Raises LiteclError."""
         return self._values(self.reference, model, subgraph, given)
 
     def _values(self, runner: Runner, model: Model, subgraph: int, given: Sequence[Array]) -> Values:
@@ -78,15 +78,15 @@ class Search:
             elif tensor not in found:
                 try:
                     found[tensor] = runtime.get_tensor(place)
-                except (LiteclError, ValueError):  # nothing that a program may read: a resource, an intermediate
+                except (LiteclError, ValueError):  # not readable: a resource or an intermediate
                     continue
         return found
 
     def fault(self, model: Model, subgraph: int, values: Values, iterations: tuple[int, ...] = ()) -> Fault | None:
-        """Return what is wrong in a subgraph that is wrong as a whole; None where no part is so by itself."""
+        """Return the fault in a subgraph that is wrong as a whole; None if no part is wrong by itself."""
         count = len(model.subgraphs[subgraph].nodes)
         part = self._part(model, subgraph, values, 0, count)
-        most = 1 if self.suspect.name in EMULATED else _MOST_FUSED  # an emulation fuses nothing
+        most = 1 if self.suspect.name in EMULATED else _MOST_FUSED  # emulations don't fuse
         if part is None or len(part) > most or self.wrong(model, subgraph, part, values) is None:
             part = next(([i] for i in range(count) if self.wrong(model, subgraph, [i], values) is not None), None)
         if part is None:
@@ -99,8 +99,8 @@ class Search:
         return self._blamed(model, subgraph, part, values, iterations)
 
     def wrong(self, model: Model, subgraph: int, nodes: Sequence[int], values: Values) -> Error | None:
-        """Return the worst result of nodes that the suspect runs by themselves, given right inputs; None if none is
-        wrong, or they do not run apart.
+        """Run nodes alone on the suspect, given right inputs; return the worst result. None if none is wrong, or if the
+        nodes can't run apart.
         """
         try:
             made = cut(model, subgraph, nodes, values)
@@ -114,7 +114,7 @@ class Search:
         return None
 
     def growth(self, model: Model, subgraph: int, values: Values) -> list[Growth]:
-        """Return how wrong results are behind more and more nodes of a subgraph."""
+        """Return the error after more and more nodes of a subgraph."""
         if self.suspect.name in EMULATED:
             return self._growth_at_once(model, subgraph, values)
         nodes = model.subgraphs[subgraph].nodes
@@ -131,7 +131,7 @@ class Search:
         return found
 
     def _growth_at_once(self, model: Model, subgraph: int, values: Values) -> list[Growth]:
-        """Return the same of a suspect that fuses nothing, so that one run shows the results of all nodes."""
+        """Return the growth from a single run: a suspect that doesn't fuse yields the results of all nodes."""
         graph = model.subgraphs[subgraph]
         got = self._values(self.suspect, model, subgraph, [values[t] for t in graph.inputs])
         found = []
@@ -141,7 +141,7 @@ class Search:
         return found
 
     def _part(self, model: Model, subgraph: int, values: Values, first: int, end: int) -> list[int] | None:
-        """Return the fewest adjacent nodes, of those from first to end that are wrong together, that still are."""
+        """Narrow nodes from first to end, which are wrong together, to the fewest adjacent ones that still are."""
         if end - first < 2:
             return [*range(first, end)] or None
         middle = (first + end) // 2
@@ -151,7 +151,7 @@ class Search:
         return self._around(model, subgraph, values, first, middle, end)
 
     def _around(self, model: Model, subgraph: int, values: Values, first: int, middle: int, end: int) -> list[int]:
-        """Return the fewest nodes around a middle that are wrong together, as where one kernel has both sides."""
+        """Return the fewest nodes around a middle that are wrong together, as when one kernel fuses both sides."""
         for step in _halves(middle - first):
             while first + step < middle and self.wrong(model, subgraph, range(first + step, end), values):
                 first += step
@@ -161,7 +161,7 @@ class Search:
         return [*range(first, end)]
 
     def _within(self, model: Model, node: Node, values: Values, iterations: tuple[int, ...]) -> Fault | None:
-        """Return what is wrong in the subgraphs that a node runs; None where they are right by themselves."""
+        """Return the fault in the subgraphs that a node runs; None if they are right by themselves."""
         callees = callees_of(node)
         if not callees:
             return None
@@ -187,7 +187,7 @@ class Search:
     def _in_loop(
         self, model: Model, callees: Sequence[int], given: Sequence[Array], iterations: tuple[int, ...]
     ) -> Fault | None:
-        """Look for the first iteration that is wrong, each given the right variables."""
+        """Search the first wrong iteration, giving each the right variables."""
         condition, body_ = callees
         goes_on = self._runs(model, condition, given, self.reference)
         suspects = [(callee, self._runs(model, callee, given, self.suspect)) for callee in callees]
@@ -210,7 +210,7 @@ class Search:
         self, model: Model, subgraph: int, nodes: Sequence[int], values: Values, iterations: tuple[int, ...]
     ) -> Fault | None:
         error = self.wrong(model, subgraph, nodes, values)
-        if error is None:  # by chance: it was wrong before
+        if error is None:  # not reproducible: it was wrong before
             return None
         graph, made = model.subgraphs[subgraph], cut(model, subgraph, nodes, values)
         inputs, expected = ([values[t] for t in tensors] for tensors in (made.inputs, made.outputs))
@@ -225,7 +225,7 @@ class Search:
 
 
 def _halves(count: int) -> list[int]:
-    """Return steps from half of a count down to 1."""
+    """Return steps that halve from half of a count down to 1."""
     steps = []
     while count > 1:
         count = (count + 1) // 2

@@ -1,4 +1,4 @@
-"""The effect of half precision on each operator of a model, and the nodes that must stay in float32."""
+"""Surveys the effect of half precision on each operator of a model, and which nodes must stay in float32."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -21,12 +21,11 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Finding:
-    """The effect of halves on a node that is given right inputs, in all of its runs.
+    """The effect of halves on a node given right inputs, over all its runs.
 
-    result, sum, operand: the largest number of its results, of its partial sums and of its operands that a half does
-    not hold (beyond 65504); 0 where there is none. elements: results that are not 0; below: those of them below 6.1e-5,
-    of which halves have fewer digits; vanished: those that become 0. error: the largest error, relative to the
-    largest magnitude of the result.
+    result, sum, operand: the largest result, partial sum and operand that overflow a half (beyond 65504); 0 if none
+    does. elements: number of nonzero results; below: of those below 6.1e-5, where halves lose digits; vanished: of
+    those that become 0. error: the largest error, relative to the largest magnitude of the result.
     """
 
     subgraph: int
@@ -43,16 +42,16 @@ class Finding:
 
     @property
     def place(self) -> Place:
-        """Its subgraph, and its position there."""
+        """The node's subgraph and position there."""
         return self.subgraph, self.node
 
     @property
     def overflows(self) -> bool:
-        """True if a half does not hold a number that it reads, adds up or computes, or its result is not finite."""
+        """True if an operand, partial sum or result overflows a half, or if the error isn't finite."""
         return max(self.result, self.sum, self.operand) > 0 or not np.isfinite(self.error)
 
     def what(self, share: float) -> tuple[str, ...]:
-        """Return what is wrong, in words. share: the error, and the share of numbers that become 0, that are not."""
+        """Describe the problems. share: the tolerated error, and the tolerated share of numbers that become 0."""
         passing = (("a result", self.result), ("a partial sum", self.sum), ("an operand", self.operand))
         said = [f"{what} of {value:,.6g} passes 65,504" for what, value in passing if value]
         if self.vanished > share * self.elements:
@@ -66,12 +65,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Survey:
-    """A model in halves on some inputs.
+    """The result of running a model in halves.
 
-    share: the error, relative to the largest magnitude of a tensor, that is none. findings: of every node of floats, in
-    the order of the file. error: the worst of the model's outputs. keep_float: the nodes that must stay in float32 for
-    the outputs to be right, for ``CLDelegate(keep_float=...)``: none where they are; kept_error: the outputs' error
-    with them. notes: what the emulation leaves out.
+    share: the tolerated error, relative to the largest magnitude of a tensor. findings: for every float node, in file
+    order. error: of the model's worst output. keep_float: the nodes that must stay in float32 for right outputs, for
+    ``CLDelegate(keep_float=...)``; empty if the outputs are right anyway; kept_error: the outputs' error with them.
+    notes: the emulation's omissions.
     """
 
     mode: Mode
@@ -84,8 +83,8 @@ class Survey:
 
     @property
     def named(self) -> tuple[Finding, ...]:
-        """The nodes with which something is wrong: overflows and losses, and where outputs are wrong also nodes of
-        whose results many become 0, which is common and does no harm to probabilities, say.
+        """The nodes with problems: overflows and losses. If outputs are wrong, also nodes with many results that become
+        0, which is common and often harmless, for example in probabilities.
         """
         suspicious = (finding for finding in self.findings if finding.what(self.share))
         return tuple(f for f in suspicious if f.overflows or max(f.error, self.error) > self.share)
@@ -102,9 +101,9 @@ def survey(
 ) -> Survey:
     """Run a model in halves, each node with right inputs and then the whole, and find the nodes to keep in float32.
 
-    content: the file of the model. given: its inputs, by label. tolerance: the error that is none, of floats in all
-    tensors, of integers in the model's outputs. keep_float: nodes that are in float32 already, which are not among
-    those that are found. Raises LiteclError where it does not run.
+    content: the model file. given: inputs by label. tolerance: for floats in all tensors, for integers in the model's
+    outputs. keep_float: nodes that already stay in float32; the result omits them. Raises LiteclError if the model
+    doesn't run.
     """
     share = tolerance.relative
     tick("every node in halves")
@@ -136,7 +135,7 @@ def _run(content: bytes, given: Mapping[str, Array], emulation: Emulation) -> li
 
 
 def _called(model: Model, place: Place) -> KeptNode:
-    """Return how a user names a node: by its first result if only this node has that name, else by its place."""
+    """Return a node's name for ``keep_float``: its first result if that is unique, else its place."""
     subgraph, position = place
     names = Counter(graph.tensors[t].name for graph in model.subgraphs for node in graph.nodes for t in node.outputs)
     node = model.subgraphs[subgraph].nodes[position]
@@ -153,7 +152,7 @@ def _notes(model: Model, mode: Mode) -> tuple[str, ...]:
 
 @dataclass
 class _Seen:
-    """The findings of nodes, of all their runs. is_stored: whether their results are halves."""
+    """Collects findings over all runs of nodes. is_stored: whether results are stored as halves."""
 
     model: Model
     is_stored: bool
@@ -180,7 +179,7 @@ class _Seen:
         )
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return what was found, in the order of the file."""
+        """Return the findings in file order."""
         return tuple(self.found[place] for place in sorted(self.found))
 
 

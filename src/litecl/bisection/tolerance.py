@@ -1,4 +1,4 @@
-"""How far a result may be from the reference's before it is called wrong."""
+"""Compares results with the reference's, within a tolerance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ _QUANTIZED_BYTES = 2
 
 @dataclass(frozen=True)
 class Tolerance:
-    """relative: of floats, to the largest magnitude in the tensor. steps: of integers of 8 and 16 bits, which hold
-    quantized values; wider ones, such as indices, and booleans are exact.
+    """relative: for floats, relative to the largest magnitude in the tensor. steps: for 8- and 16-bit integers, which
+    hold quantized values; wider ones, such as indices, and booleans must be exact.
     """
 
     relative: float = 1e-4
     steps: int = 0
 
     def of(self, dtype: np.dtype[Any]) -> float:
-        """Return the largest error of a type: relative for floats, else in steps."""
+        """Return a type's largest allowed error: relative for floats, else in steps."""
         if dtype.kind not in "iub":
             return self.relative
         return self.steps if dtype.kind in "iu" and dtype.itemsize <= _QUANTIZED_BYTES else 0
@@ -30,9 +30,9 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Error:
-    """The worst element of a result. output: the position of the tensor. relative, or steps of integers: how wrong.
+    """The worst element of a result. output: the tensor's position. size: relative error, or steps for integers.
 
-    said: what no number says, such as another shape.
+    said: a mismatch that isn't a number, such as another shape.
     """
 
     output: int
@@ -51,8 +51,8 @@ class Error:
 
 
 def size_of(got: Array, expected: Array) -> float:
-    """Return how far a tensor is from what it should be: floats relative to the largest magnitude, integers in steps;
-    infinite where they differ in more than numbers.
+    """Return a tensor's error: relative to the largest magnitude for floats, in steps for integers, and infinite if
+    more than values differ.
     """
     found = difference(got, expected)
     if found.wrong:
@@ -61,7 +61,7 @@ def size_of(got: Array, expected: Array) -> float:
 
 
 def worst(got: Sequence[Array], expected: Sequence[Array], tolerance: Tolerance) -> Error | None:
-    """Return the worst element of all results, if it is beyond the tolerance."""
+    """Return the worst element of all results beyond the tolerance, if any."""
     errors = [
         _error(position, a, b)
         for position, (a, b) in enumerate(zip(got, expected, strict=True))

@@ -1,4 +1,4 @@
-"""The command ``litecl``: its arguments, subcommands and output. Nothing is measured here."""
+"""The ``litecl`` command: arguments, subcommands and output. Measures nothing itself."""
 
 from litecl.cli.parser import main
 

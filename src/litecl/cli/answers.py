@@ -1,4 +1,4 @@
-"""Outputs of ``litecl run`` as people read them: flags, and the tables of classes and boxes."""
+"""Interprets outputs of ``litecl run`` for people: flags, and tables of classes and boxes."""
 
 import argparse
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import Details
 
-TOP = 5  # classes, where their names are known
-_MOST_ROWS = 16  # of one output, in a table
+TOP = 5  # classes to show if their names are known
+_MOST_ROWS = 16  # per output, in a table
 
 
 def answer_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def answer_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def refuse_with_many(args: argparse.Namespace) -> None:
-    """Raise ModelError for flags of one run."""
+    """Raise ModelError for flags that only apply to a single run."""
     given = [name for name in ("labels", "top", "draw", "profile_to", "stream", "every_ms") if getattr(args, name)]
     if given:
         raise ModelError(f"--inputs: --{', --'.join(given).replace('_', '-')} have no effect with it")
@@ -46,7 +46,7 @@ def refuse_with_many(args: argparse.Namespace) -> None:
 def answers(
     args: argparse.Namespace, interpreter: Interpreter, results: Sequence[tuple[Details, Array]], data: dict[str, Any]
 ) -> list[RenderableType]:
-    """Add the likeliest classes and the boxes to the data of a run, and return their tables."""
+    """Add the likeliest classes and boxes to a run's data, and return their tables. Raises ModelError."""
     names = labels_of(Path(args.model), args.labels)
     found = detections(interpreter, names, args.least) if args.signature is None else None
     if args.draw is not None:
@@ -69,13 +69,13 @@ def answers(
 
 
 def unfit(names: Labels, results: Sequence[Array]) -> ModelError:
-    """Return the error for names of which there are not as many as an output has classes."""
+    """Return the error for labels whose number fits no output."""
     sizes = ", ".join(str(array.shape[-1] if array.ndim else 0) for array in results)
     return ModelError(f"--labels: {names.source} has {names.count} names, expected as many as an output has: {sizes}")
 
 
 def _image_given(args: argparse.Namespace) -> Path:
-    """Return the one file that is given as an input. Raises ModelError for another number of files."""
+    """Return the only input file. Raises ModelError for any other number of files."""
     files = [Path(argument.rpartition("=")[2]) for argument in args.input]
     if len(files) != 1 or not files[0].is_file():
         raise ModelError("--draw: expected --input with one image")
@@ -83,7 +83,7 @@ def _image_given(args: argparse.Namespace) -> Path:
 
 
 def _classes(name: str, rows: Sequence[Sequence[dict[str, Any]]]) -> RenderableType:
-    """Return the likeliest classes of an output, with a column for the row where it has several."""
+    """Return a table of an output's likeliest classes, with a row column if there are several rows."""
     several = len(rows) > 1
     made = table(*(("row",) if several else ()), "class", "score", "index")
     for number, row in enumerate(rows[:_MOST_ROWS]):

@@ -1,4 +1,4 @@
-"""Benchmarks as one table: on the terminal, as CSV, Markdown or JSON; with warnings."""
+"""Shows benchmarks as one table, on the terminal or as CSV, Markdown or JSON, with warnings."""
 
 import csv
 import io
@@ -15,10 +15,10 @@ from litecl.interpreter.whole_files import put_text
 
 @dataclass(frozen=True)
 class Row:
-    """A runtime's figures of one model. threads: "auto" where litecl chose. streams: interpreters that ran at once.
+    """A runtime's figures for one model. threads: "auto" if litecl chose. streams: interpreters that ran at once.
 
-    per_second: invokes; of one interpreter by the median. memory_bytes: on the device. process_peak_bytes,
-    process_end_bytes: by how much the host's memory rose, None where that was not measured.
+    per_second: invokes; for a single interpreter from the median. memory_bytes: on the device. process_peak_bytes,
+    process_end_bytes: growth of host memory, None if not measured.
     """
 
     model: str
@@ -62,7 +62,7 @@ def _row(case: Mapping[str, Any], subject: Mapping[str, Any]) -> Row:
 
 
 def view(found: Sequence[Row]) -> RenderableType:
-    """Return the table for a terminal. Models, devices and streams are columns where there are several."""
+    """Return the table for a terminal. Models, devices and streams get columns only if there are several."""
     told = {
         "model": len({row.model for row in found}) > 1,
         "runtime": True,
@@ -86,7 +86,7 @@ def view(found: Sequence[Row]) -> RenderableType:
 
 
 def warnings(found: Sequence[Row]) -> list[str]:
-    """Return what makes times doubtful, a line for each row that has anything."""
+    """Return a line for each row with warnings."""
     return [f"{_named(row)}: {row.warnings}" for row in found if row.warnings]
 
 
@@ -96,7 +96,7 @@ def _named(row: Row) -> str:
 
 
 def write(found: Sequence[Row], data: Mapping[str, Any], path: Path) -> None:
-    """Write rows in the format of a file's ending, or all of the data as JSON."""
+    """Write rows in the format of the file's suffix; JSON gets all data."""
     put_text(path, FORMATS[path.suffix.lower()](found, data))
 
 

@@ -1,4 +1,4 @@
-"""The boxes that an object detector finds, and the image with them."""
+"""Object detectors' boxes, and drawing them on the image."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from litecl.interpreter.errors import ModelError
 from litecl.interpreter.whole_files import whole_file
 
 _DETECTOR = "TFLite_Detection_PostProcess"
-_BACKGROUND = ("???", "background")  # names of a first class that boxes are not counted from
+_BACKGROUND = ("???", "background")  # names of a leading background class, which detected classes skip
 _COLOURS = ("#e6194b", "#3cb44b", "#4363d8", "#f58231", "#911eb4", "#008080", "#9a6324", "#808000")
 
 
 @dataclass(frozen=True)
 class Detection:
-    """A box that was found: left, top, right and bottom as shares of the image."""
+    """A detected object. box: left, top, right and bottom as fractions of the image."""
 
     label: str
     index: int
@@ -25,7 +25,7 @@ class Detection:
 
 
 def detections(interpreter: Interpreter, labels: Labels | None, least: float) -> list[Detection] | None:
-    """Return the boxes that a detector has found with at least a score, the best first; None for another model."""
+    """Return a detector's boxes with at least the score ``least``, best first; None for other models."""
     outputs = next((op["outputs"] for op in interpreter._get_ops_details() if op["op_name"] == _DETECTOR), None)
     if outputs is None or not {*map(int, outputs)} <= {detail["index"] for detail in interpreter.get_output_details()}:
         return None
@@ -40,14 +40,14 @@ def detections(interpreter: Interpreter, labels: Labels | None, least: float) ->
 
 
 def _object(labels: Labels | None, index: int) -> str:
-    """Return a detected class's name: they are counted from the first that is no background."""
+    """Return a detected class's name. Classes are numbered from the first after the background."""
     if labels is None:
         return str(index)
     return labels.name(index + (labels.name(0) in _BACKGROUND))
 
 
 def draw(image: Path, found: Sequence[Detection], output: Path) -> None:
-    """Write an image with boxes and names. Raises ModelError without Pillow, or for a file that is no image."""
+    """Write an image with boxes and names. Raises ModelError without Pillow, or for a file that isn't an image."""
     try:
         from PIL import Image, ImageDraw, UnidentifiedImageError
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The likeliest classes of a classifier's outputs, by name."""
+"""Classifiers' likeliest classes, by name."""
 
 import re
 import zipfile
@@ -18,14 +18,14 @@ _NUMBERED = re.compile(r"(\d+)[\s:,]+(.+)")
 
 @dataclass(frozen=True)
 class Labels:
-    """The names of classes, by number, and the file that has them."""
+    """Class names by number. source: the file they come from."""
 
     names: Mapping[int, str]
     source: str
 
     @property
     def count(self) -> int:
-        """Return how many classes the file is for."""
+        """The number of classes, by the largest numbered name."""
         return max(self.names, default=-1) + 1
 
     def name(self, index: int) -> str:
@@ -33,16 +33,16 @@ class Labels:
         return self.names.get(index, str(index))
 
     def shift(self, classes: int) -> int | None:
-        """Return what to add to an output's number for that of its name; None if the file is not for so many classes.
+        """Return the offset from an output's class number to its name's; None if the number of classes doesn't fit.
 
-        One name more or less than classes is that of a background, which comes first.
+        One name more or less than classes means that either includes a background, which comes first.
         """
         difference = self.count - classes
         return difference if abs(difference) <= 1 else None
 
 
 def labels_of(model: Path, given: Path | None) -> Labels | None:
-    """Return the labels of a file, a line each, or "number name" lines; by default those that the model's file carries.
+    """Return the labels in a file, with a name or "number name" per line; by default those attached to the model file.
 
     Raises ModelError for an empty file, and OSError.
     """
@@ -74,7 +74,7 @@ def _names(text: str) -> dict[int, str]:
 def top(
     value: Array, detail: Mapping[str, Any], labels: Labels | None, count: int
 ) -> list[list[dict[str, Any]]] | None:
-    """Return the classes of the largest scores of each row, or None for an output that the labels are not for."""
+    """Return each row's classes with the largest scores, or None for an output that the labels don't fit."""
     classes = value.shape[-1] if value.ndim else 0
     shift = 0 if labels is None else labels.shift(classes)
     if classes < 2 or value.dtype.kind not in "fiu" or shift is None:
@@ -88,7 +88,7 @@ def top(
 
 
 def scores_of(value: Array, detail: Mapping[str, Any]) -> Array:
-    """Return the real numbers that an output's elements stand for."""
+    """Return an output's real values, dequantized if needed."""
     scale, zero = detail["quantization"]
     return real(value, Quantization(np.full(1, scale), np.full(1, zero)) if scale else None)
 

@@ -1,4 +1,4 @@
-"""Parts that subcommands share: their output, common arguments, and progress bars on stderr."""
+"""Parts shared by subcommands: output, common arguments, and progress bars on stderr."""
 
 import argparse
 import math
@@ -30,12 +30,12 @@ from litecl.perf.feeds import Runtime, labels, random_inputs
 
 A_MODEL = "a .tflite file, or hf://OWNER/REPOSITORY/FILE"
 _FLAGS = [option for option in fields(CLOptions) if "flag" in option.metadata]
-_LONG_S = 2.0  # of compiling, of which it is then told
+_LONG_S = 2.0  # report compiling that takes longer
 
 
 @dataclass(frozen=True)
 class Output:
-    """The findings of a command: for programs, and for people."""
+    """A command's output. data: for programs. view: for people."""
 
     data: Any
     view: Sequence[RenderableType]
@@ -43,17 +43,17 @@ class Output:
 
 
 def model_argument(parser: argparse.ArgumentParser) -> None:
-    """Take a model file, as ``args.model``."""
+    """Declare the model file, ``args.model``."""
     parser.add_argument("model", type=model_file, metavar="MODEL", help=A_MODEL)
 
 
 def model_file(text: str) -> Path | str:
-    """Return a path; a name of the Hub's stays text until the command runs (``cli/hub.py``)."""
+    """Return a path; a Hub name stays text until the command runs (``cli/hub.py``)."""
     return text if is_hub(text) else Path(text)
 
 
 def output_file(text: str) -> Path:
-    """Return the path of a file to write, whose folder exists: a long measurement is not to end in its loss."""
+    """Parse the path of an output file. Its folder must exist, so that no long measurement is lost at the end."""
     path = Path(text)
     if not path.parent.is_dir():
         raise argparse.ArgumentTypeError(f"{text}: there is not a folder {path.parent}")
@@ -63,7 +63,7 @@ def output_file(text: str) -> Path:
 
 
 def output_named(*endings: str) -> Callable[[str], Path]:
-    """Return what parses the path of a file to write whose name says its kind."""
+    """Return a parser for paths of output files with one of these suffixes."""
 
     def parse(text: str) -> Path:
         path = output_file(text)
@@ -75,18 +75,18 @@ def output_named(*endings: str) -> Callable[[str], Path]:
 
 
 def folder(text: str) -> Path:
-    """Return the path of a folder, which need not exist; a file of its name is told before the work."""
+    """Parse the path of a folder, which need not exist. A file of that name is an error before any work."""
     if Path(text).exists() and not Path(text).is_dir():
         raise argparse.ArgumentTypeError(f"{text} is a file, expected a folder")
     return Path(text)
 
 
-def _folder_or_auto(text: str) -> str:  # no Path: argparse would make one of the default, "auto"
+def _folder_or_auto(text: str) -> str:  # not a Path: argparse would also convert the default "auto"
     return text if text == "auto" else str(folder(text))
 
 
 def input_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the shapes and values of a model's inputs, for ``inputs``."""
+    """Declare the flags for shapes and values of a model's inputs, for ``inputs``."""
     parser.add_argument(
         "--input",
         action="append",
@@ -116,7 +116,7 @@ def input_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def shape_argument(parser: argparse.ArgumentParser, flag: str) -> None:
-    """Take the shapes of inputs, as pairs of a name and a shape."""
+    """Declare a flag for input shapes, parsed as pairs of name and shape."""
     parser.add_argument(
         flag,
         action="append",
@@ -136,7 +136,7 @@ def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def inputs(args: argparse.Namespace, runtime: Entry | Interpreter) -> dict[str, Array]:
-    """Give inputs the shapes that were asked for, and return the values of all: those given, and random ones."""
+    """Resize inputs as requested, and return all their values: those given, else random ones."""
     resize(runtime, args.shape)
     details = runtime.get_input_details()
     media = media_of(args, runtime)
@@ -144,14 +144,14 @@ def inputs(args: argparse.Namespace, runtime: Entry | Interpreter) -> dict[str, 
 
 
 def media_of(args: argparse.Namespace, runtime: Entry | Interpreter | None = None) -> Media:
-    """Return how files of images and sounds are to be read: as the flags say, or the metadata of a runtime's model."""
+    """Return how to read images and sounds, by the flags or the metadata of the runtime's model."""
     entry = Entry(runtime) if isinstance(runtime, Interpreter) else runtime
     source = (None, 0) if entry is None else (entry.interpreter.model, entry.subgraph)
     return Media(args.mean, args.std, args.rate, args.features, args.hop_ms, *source)
 
 
 def read_view(read: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
-    """Return a line for each image and sound that was read, as ``how_read`` describes them."""
+    """Return a line for each image and sound that was read. read: from ``how_read``."""
     lines = []
     for each in read:
         if "rate" in each:
@@ -166,12 +166,12 @@ def read_view(read: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
 
 
 def _shortest(values: Sequence[float]) -> str:
-    """Return the numbers of channels, or the one that all have."""
+    """Format numbers by channel, or a single one if all are equal."""
     return ", ".join(f"{n:g}" for n in (values[:1] if len({*values}) == 1 else values))
 
 
 def resize(runtime: Runtime, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> None:
-    """Give inputs other shapes by label. Raises ModelError for a name that no input has."""
+    """Resize inputs by label. Raises ModelError for an unknown name."""
     details = runtime.get_input_details()
     known = dict(zip(labels(details), details, strict=True))
     for name, shape in shapes:
@@ -183,10 +183,10 @@ def resize(runtime: Runtime, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> N
 def device_arguments(
     parser: argparse.ArgumentParser, *, cpu: bool = False, several: Collection[str] = (), without: Collection[str] = ()
 ) -> None:
-    """Take the options of the delegate that are declared with a flag.
+    """Declare flags for those delegate options that define one.
 
-    cpu: also ``--cpu``, in place of a device. several: options whose flags may be repeated. without: options that the
-    command does not take.
+    cpu: also ``--cpu``, instead of a device. several: options whose flags may be repeated. without: options that the
+    command doesn't take.
     """
     place = parser.add_mutually_exclusive_group()
     hints = get_type_hints(CLOptions)
@@ -203,12 +203,12 @@ def device_arguments(
 
 
 def device_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the keywords of ``CLDelegate`` that the arguments give."""
+    """Return keywords of ``CLDelegate`` from the arguments."""
     return {field.name: getattr(args, field.name) for field in _FLAGS if hasattr(args, field.name)}
 
 
 def _kind(hint: Any, file: str) -> dict[str, Any]:
-    """Return what argparse needs to know of an option's type. file: what a path is called."""
+    """Return argparse keywords for an option's type. file: the metavar of a path."""
     if hint is bool:
         return {"action": "store_true"}
     if get_origin(hint) is Literal:
@@ -229,7 +229,7 @@ def _device_name(text: str) -> str | int:
 
 
 def positive(text: str) -> int:
-    """Parse a number above 0."""
+    """Parse a whole number above 0."""
     value = count(text)
     if value == 0:
         raise argparse.ArgumentTypeError("expected at least 1, got 0")
@@ -237,7 +237,7 @@ def positive(text: str) -> int:
 
 
 def count(text: str) -> int:
-    """Parse a number that is not negative."""
+    """Parse a non-negative whole number."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
     return int(text)
@@ -284,7 +284,7 @@ def require_device(args: argparse.Namespace, report: DelegationReport | None) ->
 @dataclass(frozen=True)
 class Bar:
     """A progress bar on stderr; calling it advances it by one. ``building`` is the progress callback of a
-    ``CLDelegate``. Where stderr is no terminal, it says once what is being compiled, if that takes long.
+    ``CLDelegate``. If stderr isn't a terminal, it prints one line when compiling takes long.
     """
 
     bar: Progress
@@ -297,15 +297,15 @@ class Bar:
         self.bar.advance(self.task)
 
     def reached(self, done: int, total: int) -> None:
-        """Show how many of some are done."""
+        """Show the completed number out of a total."""
         self.bar.update(self.task, completed=done, total=total)
 
     def now(self, doing: str) -> None:
-        """Say what is being done."""
+        """Show the current activity."""
         self.bar.update(self.task, description=doing)
 
     def building(self, step: BuildStep) -> None:
-        """Show what is being compiled."""
+        """Show the current compilation."""
         going_on = f"compiling {step.what} ({step.done + 1} of {step.total})"
         self.bar.update(self.task, description=self.doing if step.done == step.total else going_on)
         if self.bar.disable and not self.said and time.monotonic() - self.start_s > _LONG_S:
@@ -315,7 +315,7 @@ class Bar:
 
 @contextmanager
 def progress(doing: str, total: int | None) -> Iterator[Bar]:
-    """Show a bar on stderr, if that is a terminal."""
+    """Show a progress bar on stderr, if that is a terminal."""
     console = PlainConsole(stderr=True)
     columns = [TextColumn("{task.description}", markup=False), BarColumn(), *([MofNCompleteColumn()] if total else [])]
     with Progress(

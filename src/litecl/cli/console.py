@@ -1,4 +1,4 @@
-"""Consoles for people."""
+"""Consoles for human-readable output."""
 
 import os
 import re
@@ -10,16 +10,16 @@ from rich.text import Text
 
 from litecl.delegate.report_table import PlainConsole
 
-_PIPED_WIDTH = 160  # characters, if there is no terminal
+_PIPED_WIDTH = 160  # characters, without a terminal
 
 
 def console_of(stream: IO[str]) -> Console:
-    """Return a console as wide as its terminal, or as COLUMNS says."""
+    """Return a console with the width of its terminal or of COLUMNS, else 160."""
     return PlainConsole(file=stream, width=None if _has_width(stream) else _PIPED_WIDTH)
 
 
 def print_text(console: Console, text: Text) -> None:
-    """Print text that wraps between words, so that a path stays whole. In a file or a pipe a line stays one."""
+    """Print text, wrapping between words so that paths stay whole. In a file or pipe, lines aren't wrapped."""
     lines = [*text.split("\n", allow_blank=True)]
     if _has_width(console.file):
         lines = [part for line in lines for part in line.divide(_breaks(line.plain, console.width))]
@@ -30,7 +30,7 @@ def print_text(console: Console, text: Text) -> None:
 
 
 def _breaks(line: str, width: int) -> Iterator[int]:
-    """Yield where the words begin that are the first of another line."""
+    """Yield the positions of words that start a new line."""
     start = 0
     for word in re.finditer(r"\S+", line):
         if word.end() - start > width and line[start : word.start()].strip():

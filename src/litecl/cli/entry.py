@@ -1,4 +1,4 @@
-"""One signature of a model, with the methods of an interpreter."""
+"""A model's signature with an interpreter's methods."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ from litecl.perf.feeds import Details
 
 
 class Entry:
-    """A signature, with its names for inputs and outputs; or subgraph 0 with those of tensors where key is None.
+    """A signature, with its names of inputs and outputs; or subgraph 0 with tensor names if key is None.
 
-    Raises ModelError for a signature that the model does not have.
+    Raises ModelError for an unknown signature.
     """
 
     def __init__(self, interpreter: Interpreter, key: str | None = None) -> None:
@@ -21,7 +21,7 @@ class Entry:
         self.subgraph = 0 if self._runner is None else self._runner._subgraph_index
 
     def get_input_details(self) -> Sequence[Details]:
-        """See ``Runtime``, as for the others."""
+        """Describe the inputs; see ``Runtime``."""
         if self._runner is None:
             return self.interpreter.get_input_details()
         return [{**details, "name": name} for name, details in self._runner.get_input_details().items()]
@@ -33,7 +33,7 @@ class Entry:
         return [{**details, "name": name} for name, details in self._runner.get_output_details().items()]
 
     def resize_tensor_input(self, input_index: int, tensor_size: npt.ArrayLike, /) -> None:
-        """Give an input another shape."""
+        """Resize an input."""
         self.interpreter.resize_tensor_input(input_index, tensor_size, subgraph_index=self.subgraph)
 
     def allocate_tensors(self) -> None:

@@ -1,4 +1,4 @@
-"""Errors as the command tells them: for people on stderr, and with ``--json`` for programs on stdout too."""
+"""Prints the command's errors: for people on stderr, and with ``--json`` also for programs on stdout."""
 
 import json
 import os
@@ -10,11 +10,11 @@ import litecl
 
 FAILED, USAGE = 1, 2  # exit codes
 _SCHEMA = 1
-_MOST, _MOST_NOTE = 4000, 1000  # characters of a message and of a note: somebody's data may be in it
+_MOST, _MOST_NOTE = 4000, 1000  # most characters of a message and of a note, which may contain user data
 
 
 def tell(error: Exception, exit_code: int, *, as_json: bool) -> None:
-    """Tell a failure of the command: its type, its message and its notes."""
+    """Print a failure of the command: type, message and notes."""
     from rich.text import Text
 
     from litecl.cli.console import console_of, print_text
@@ -31,7 +31,7 @@ def tell(error: Exception, exit_code: int, *, as_json: bool) -> None:
 
 
 def refuse(usage: str, command: str, fault: str, *, as_json: bool) -> NoReturn:
-    """Tell wrong usage, and exit."""
+    """Print a usage error and exit."""
     from litecl.interpreter.errors import brief
     from litecl.interpreter.visible import visible_lines
 
@@ -43,7 +43,7 @@ def refuse(usage: str, command: str, fault: str, *, as_json: bool) -> NoReturn:
 
 
 def discard_output() -> None:
-    """Send what stdout still holds nowhere: Python writes it once more at exit, and would fail again."""
+    """Redirect stdout to nowhere: Python flushes it again at exit, which would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -52,5 +52,5 @@ def _print_json(kind: str, message: str, notes: Sequence[str], exit_code: int) -
     head = {"schema": _SCHEMA, "kind": "litecl error", "litecl": litecl.__version__}
     try:
         print(json.dumps(head | {"error": error}, indent=2), flush=True)
-    except OSError:  # stderr has the error
+    except OSError:  # the error is already on stderr
         discard_output()

@@ -1,4 +1,4 @@
-"""TensorFlow functions by name, ``FILE.py:NAME`` or ``PACKAGE.MODULE:NAME``, for the command line."""
+"""Imports TensorFlow functions by name, ``FILE.py:NAME`` or ``PACKAGE.MODULE:NAME``, for the command line."""
 
 import errno
 import importlib
@@ -16,22 +16,22 @@ _NAME = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)
 
 
 def is_function(source: str) -> bool:
-    """Return whether a source is named like a function, and is no file."""
+    """Return whether a source looks like a function's name and isn't a file."""
     return _NAME.fullmatch(source) is not None and not Path(source).exists()
 
 
 def require_file(source: str) -> None:
-    """Raise ConversionError where a function's file does not exist: TensorFlow takes seconds to load."""
+    """Raise ConversionError if a function's file doesn't exist, before TensorFlow takes seconds to load."""
     place = source.rpartition(":")[0]
     if place.endswith(".py") and not Path(place).exists():
         raise ConversionError(f"{place}: {os.strerror(errno.ENOENT)}")
 
 
 def functions(source: str) -> tuple[list[Any], Any]:
-    """Import a function, or a module with functions; return the concrete ones, and what holds their variables.
+    """Import a tf.function, or a tf.Module with one; return its concrete function, and the object with its variables.
 
-    Raises ConversionError where the name is of something else, or of a function without an input signature, and where
-    the module cannot be imported.
+    Raises ConversionError for any other object, for a function without an input signature, and if the module can't be
+    imported.
     """
     found = _NAME.fullmatch(source)
     assert found is not None
@@ -67,7 +67,7 @@ def _imported(place: str) -> Any:
 
 
 def _concrete(source: str, held: Any) -> Any:
-    """Return the concrete function of a tf.function, of a module's ``__call__``, or the one that it already is."""
+    """Return the concrete function of a tf.function or of a module's ``__call__``; a concrete one unchanged."""
     if hasattr(held, "structured_input_signature"):
         return held
     function: Any = held if hasattr(held, "get_concrete_function") else getattr(held, "__call__", None)  # noqa: B004

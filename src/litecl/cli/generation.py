@@ -1,4 +1,4 @@
-"""``litecl bench --generate``: a language model in tokens a second."""
+"""``litecl bench --generate``: measures a language model in tokens per second."""
 
 import argparse
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _ROUNDS = 5
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags of ``litecl bench`` that are for language models."""
+    """Declare the flags of ``litecl bench`` for language models."""
     group = parser.add_argument_group("language models")
     group.add_argument(
         "--generate",
@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def is_asked_for(args: argparse.Namespace) -> bool:
-    """Return whether a generation is to be measured."""
+    """Return whether to measure generation."""
     return args.generate or any(str(model).endswith(BUNDLES) for model in args.model)
 
 
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _one(name: str, value: Any) -> Any:
-    """Return the only value of a flag that may be repeated, None where there is none."""
+    """Return the only value of a repeatable flag, None if there is none. Raises ModelError for several."""
     if not isinstance(value, list):
         return value
     if len(value) > 1:

@@ -1,4 +1,4 @@
-"""The effect of half precision on a model, as a table and as JSON."""
+"""Shows the effect of half precision on a model, as a table and as JSON."""
 
 from dataclasses import asdict
 from typing import Any
@@ -12,13 +12,13 @@ from litecl.delegate.claim.options import KeptNode
 
 
 def halves_data(survey: Survey) -> dict[str, Any]:
-    """Return a survey for programs: every node, and of each what is wrong in words."""
+    """Return a survey as plain data: every node, with its problems as text."""
     findings = [asdict(finding) | {"what": [*finding.what(survey.share)]} for finding in survey.findings]
     return {**asdict(survey), "findings": findings}
 
 
 def halves_view(survey: Survey | None) -> list[RenderableType]:
-    """Return a survey for people: the nodes with which something is wrong, and how to keep them in float32."""
+    """Return a survey for display: nodes with problems, and which ones to keep in float32."""
     if survey is None:
         return []
     view: list[RenderableType] = []
@@ -48,5 +48,5 @@ def _row(finding: Finding) -> tuple[str, ...]:
 
 
 def _text(node: KeptNode) -> str:
-    """Return a node as ``--keep-float`` takes it."""
+    """Format a node for ``--keep-float``."""
     return node if isinstance(node, str) else str(node) if isinstance(node, int) else f"{node[0]}:{node[1]}"

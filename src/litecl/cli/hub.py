@@ -1,4 +1,4 @@
-"""Models of the Hugging Face Hub by name, ``hf://OWNER/REPOSITORY[@REVISION]/FILE``, fetched once into its cache."""
+"""Fetches models from the Hugging Face Hub into its cache, by ``hf://OWNER/REPOSITORY[@REVISION]/FILE``."""
 
 import re
 from pathlib import Path
@@ -9,12 +9,12 @@ _NAME = re.compile(r"hf://(?P<repo_id>[^/@]+/[^/@]+)(?:@(?P<revision>[^/]+))?/(?
 
 
 def is_hub(name: str) -> bool:
-    """Return whether a name is on the Hub, and not a path."""
+    """Return whether a name refers to the Hub, not to a path."""
     return name.startswith("hf:/")
 
 
 def fetched(name: str) -> Path:
-    """Return the local file of a model of the Hub. Raises ModelFileError, which says what is missing."""
+    """Fetch a model from the Hub; return the local file. Raises ModelFileError."""
     found = _NAME.fullmatch(name)
     if found is None:
         raise ModelFileError(f"{name}: expected hf://OWNER/REPOSITORY/FILE.tflite, with @REVISION if need be")
@@ -24,5 +24,5 @@ def fetched(name: str) -> Path:
         raise ModelFileError(f"{name}: pip install 'litecl[hf]'") from error
     try:
         return Path(hf_hub_download(**found.groupdict()))
-    except Exception as error:  # of many kinds, from no network to no such file
+    except Exception as error:  # many kinds, from no network to no such file
         raise ModelFileError(f"{name}: {type(error).__name__}: {str(error).splitlines()[0]}") from error

@@ -1,4 +1,4 @@
-"""Keras models from files. Keras is an optional dependency, imported only when it is needed."""
+"""Loads Keras models from files. Keras is an optional dependency, imported on use."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ from litecl.interpreter.errors import ConversionError
 
 
 def load(path: Path) -> Any:
-    """Return the model in a .keras or .h5 file. Raises ConversionError for a file that Keras does not load."""
+    """Load a .keras or .h5 file. Raises ConversionError for a file that Keras can't load."""
     import keras
 
     try:

@@ -1,4 +1,4 @@
-"""``litecl run --inputs``: a model on batches of inputs, which resumes after an interruption."""
+"""``litecl run --inputs``: runs a model on batches of inputs, and resumes after an interruption."""
 
 import argparse
 import glob
@@ -19,7 +19,7 @@ from litecl.jobs.engines import ENGINES
 from litecl.jobs.given import how_read
 from litecl.jobs.job import Done, Job
 
-_SHOWN = 10  # inputs without a result
+_SHOWN = 10  # most inputs without a result to list
 _DEFAULTS: dict[str, Any] = {"rows": False, "batch": 1, "part": 1024, "devices": None, "engine": "local", "workers": 1}
 
 
@@ -44,13 +44,13 @@ def many_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def require_inputs(args: argparse.Namespace) -> None:
-    """Raise ModelError for a flag that has no effect without ``--inputs``."""
+    """Raise ModelError for flags that have no effect without ``--inputs``."""
     if given := [f"--{name}" for name, default in _DEFAULTS.items() if getattr(args, name) != default]:
         raise ModelError(f"{', '.join(given)}: expected --inputs with it")
 
 
 def many(args: argparse.Namespace) -> Output:
-    """Run what is still to be run. Raises ModelError for flags that have no effect."""
+    """Run the remaining parts. Raises ModelError for flags that have no effect."""
     if args.input or args.shape:
         raise ModelError("--inputs: --input and --shape have no effect with it")
     if args.workers != 1 and args.engine == "local":
@@ -101,16 +101,16 @@ def _job(args: argparse.Namespace) -> Job:
 
 
 def _read(args: argparse.Namespace, job: Job) -> list[dict[str, Any]]:
-    """Describe how the first file becomes the values of inputs, if it is an image or a sound."""
+    """Describe how the first file becomes input values, if it is an image or a sound."""
     entry = Entry(Interpreter(job.model), args.signature)
-    with suppress(ModelError, OSError):  # the job has said it
+    with suppress(ModelError, OSError):  # the job has already reported it
         if not job.rows:
             return how_read(job.files[:1], entry.get_input_details(), media_of(args, entry))
     return []
 
 
 def _files(pattern: str) -> list[str]:
-    """Return the files that a pattern or a folder stands for; else the name itself, which then is not found."""
+    """Expand a pattern or a folder; without a match, return the name itself."""
     folder = Path(pattern).is_dir()
     return sorted(glob.glob(f"{glob.escape(pattern)}/*" if folder else pattern)) or [pattern]  # noqa: PTH207
 
@@ -120,7 +120,7 @@ def _place(word: str) -> str | int:
 
 
 def _workers(done: list[Done]) -> list[dict[str, Any]]:
-    """Return what each process has done."""
+    """Summarize each process's work."""
     return [
         {
             "process": worker,

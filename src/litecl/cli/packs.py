@@ -1,4 +1,4 @@
-"""Packs for machines without a compiler: how ``litecl compile --for`` makes and describes them."""
+"""``litecl compile --for``: makes packs for machines without a compiler."""
 
 import argparse
 import hashlib
@@ -26,12 +26,12 @@ _THREADS = (1, 2, 4, 8)
 
 
 class Machines(argparse.Action):
-    """Takes the names of machines one after another; ``help`` lists their kinds and ends the program."""
+    """Collects machine names; ``help`` lists their kinds and exits."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: Any = None
     ) -> None:
-        """Take a name."""
+        """Add a machine."""
         if values == "help":
             _list_kinds()
             parser.exit()
@@ -51,7 +51,7 @@ def _list_kinds() -> None:
 
 @dataclass(frozen=True)
 class _Work:
-    """A model for a machine, with what was seen when it was planned."""
+    """A model compiled for a machine. report, libraries, size_bytes, s: the outcome."""
 
     model: Path
     machine: Machine
@@ -62,7 +62,7 @@ class _Work:
 
 
 def packed(args: argparse.Namespace) -> Output:
-    """Make a pack of models for machines."""
+    """Make a pack of all models for all machines."""
     folder = disk.folder(args.cache_dir)
     targets = [target(wanted, folder) for wanted in args.machines]
     threads = sorted({1, *(args.num_threads or _THREADS)})
@@ -83,7 +83,7 @@ def _work(args: argparse.Namespace, model: Path, made_for: Target, threads: Sequ
             "device": made_for.device(count),
             "num_threads": count,
             "progress": bar.building,
-            "strict": True,  # a pack that lacks a region would be found out on the board
+            "strict": True,  # an incomplete pack would only fail on the target
         }
         interpreter = Interpreter(model, delegates=[CLDelegate(**options)])
         for key in interpreter.get_signature_list() or [None]:

@@ -1,6 +1,6 @@
-"""The command ``litecl``: finds its subcommands, runs one, and prints what it found.
+"""The ``litecl`` command: finds its subcommands, runs one, and prints its output.
 
-Only the subcommand that is asked for is imported, so that ``--version`` and ``--help`` are quick.
+Imports only the requested subcommand, so that ``--version`` and ``--help`` are fast.
 """
 
 import argparse
@@ -16,13 +16,14 @@ import litecl
 from litecl.cli.errors import FAILED, discard_output, refuse, tell
 
 _COMMANDS = Path(__file__).parent / "commands"
-_INTERRUPTED = 130  # as shells number it: 128 + SIGINT
+_INTERRUPTED = 130  # the shell convention: 128 + SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one subcommand and return the exit code: 0, 1 for an error (told on stderr), 130 when interrupted.
+    """Run a subcommand and return the exit code: its own, its code for an error (usually 1), or 130 if interrupted.
 
-    Raises SystemExit(2) for wrong usage, and SystemExit(0) after help. With ``--json`` errors are JSON on stdout too.
+    Raises SystemExit(2) for wrong usage, and SystemExit(0) after help. Errors go to stderr, and with ``--json`` also to
+    stdout as JSON.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     named = next((word for word in given if not word.startswith("-")), "")
@@ -41,7 +42,7 @@ def _run(args: argparse.Namespace) -> int:
     try:
         _fetch(args)
         output = args.run(args)
-    except BrokenPipeError:  # a command that writes as it goes, and a reader that has enough
+    except BrokenPipeError:  # the reader of a streaming command has closed the pipe
         discard_output()
         return FAILED
     except (LiteclError, OSError) as error:
@@ -51,14 +52,14 @@ def _run(args: argparse.Namespace) -> int:
         _print(output, json=args.json)
     except OSError as error:
         discard_output()
-        if not isinstance(error, BrokenPipeError):  # a reader such as `head` that has enough is no fault
+        if not isinstance(error, BrokenPipeError):  # a reader such as `head` may close the pipe early
             tell(error, FAILED, as_json=False)
         return FAILED
     return int(output.exit_code)
 
 
 def _print(output: Any, *, json: bool) -> None:
-    """Print an ``Output``. Raises OSError where stdout cannot be written."""
+    """Print an ``Output``. Raises OSError if stdout can't be written."""
     from litecl.cli.tables import to_json
 
     if sys.stdout is None:  # closed by the shell
@@ -71,7 +72,7 @@ def _print(output: Any, *, json: bool) -> None:
 
 
 def _fetch(args: argparse.Namespace) -> None:
-    """Put local files in the place of models that are named as on the Hub."""
+    """Fetch models named on the Hub and replace them by local files."""
     from litecl.cli.hub import fetched, is_hub
 
     for name, given in vars(args).items():
@@ -95,7 +96,7 @@ def _show(view: Sequence[Any]) -> None:
 
 
 def helps() -> dict[str, str]:
-    """Return what each subcommand is for, which its file says as ``HELP``, by name."""
+    """Return each subcommand's HELP by name, without importing it."""
     files = {path.stem: path for path in sorted(_COMMANDS.glob("*.py")) if path.stem != "__init__"}
     return {name: _help(path) for name, path in files.items()}
 
@@ -108,18 +109,18 @@ def _help(path: Path) -> str:
 
 
 class _Usage(Exception):
-    """The command is used wrongly. Its arguments are those of ``refuse``."""
+    """Raised for wrong usage. Its arguments are those of ``refuse``."""
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Wraps paragraphs, and leaves lines as they are."""
+    """Wraps paragraphs, but keeps text that has line breaks."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises its errors, for ``main`` to tell them, with a usage of what is required."""
+    """A parser that raises errors for ``main`` to print, with a usage that lists only required arguments."""
 
     def format_usage(self) -> str:
         formatter = self.formatter_class(prog=f"{self.prog} [OPTIONS]")
@@ -132,10 +133,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(commands: Mapping[str, Any]) -> argparse.ArgumentParser:
-    """Return a parser that knows the names of all subcommands, and the arguments of those that have been imported.
+    """Return a parser with the names of all subcommands, and the arguments of the imported ones.
 
-    Each of these has ``EXAMPLES``, a command a line, with which its help ends, and may have ``FAILED``, the exit code
-    of an error.
+    An imported command has ``EXAMPLES``, one per line, which end its help, and may have ``FAILED``, its exit code for
+    errors.
     """
     made = _Parser(
         prog="litecl", description="Convert, inspect, run and measure TensorFlow Lite models on GPUs and processors."

@@ -1,4 +1,4 @@
-"""How other runtimes compare with litecl: a line for each, or a table over models with the slowest first."""
+"""Compares other runtimes with litecl: in a line each, or in a table of models, slowest first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from litecl.cli.tables import table, titled
 
 @dataclass(frozen=True)
 class Peer:
-    """How a peer compares over several models, by its least times over ours: above 1 litecl is faster.
+    """A peer's comparison over several models, by its least times over ours: above 1 litecl is faster.
 
-    num_threads: of the peer; ours: of litecl, None where it chose. tenth: a tenth of the models has a ratio below it.
+    num_threads: of the peer; ours: of litecl, None if it chose. tenth: the 10th percentile of the models' ratios.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Peer:
 
 
 def peers(cases: Sequence[Mapping[str, Any]]) -> list[Peer]:
-    """Return an overview of each peer with each number of threads."""
+    """Summarize each peer with each number of threads."""
     found = []
     for key, rows in _by_peer(cases).items():
         ratios = np.array([compared["min_ratio"] for _, compared in rows])
@@ -53,7 +53,7 @@ def _by_peer(cases: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int, str | N
 
 
 def comparisons(cases: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
-    """Return a line for each peer; of several models a table for each peer, in which the slowest come first."""
+    """Return a line per peer, or for several models a table per peer, slowest first."""
     if len({case["model"] for case in cases}) == 1:
         return [Text(_comparison(compared)) for case in cases for compared in case["comparisons"]]
     views: list[RenderableType] = []

@@ -1,4 +1,4 @@
-"""A profile as tables: device time by operator and by launch, host time by operator."""
+"""Shows a profile as tables: device time by operator and by launch, host time by operator."""
 
 from collections import defaultdict
 
@@ -11,7 +11,7 @@ from litecl.perf.bench import Profile
 
 
 def profile_view(profile: Profile) -> RenderableType:
-    """Show device time by operator and by launch, then host time by node."""
+    """Show device time by operator and by launch, then host time by operator."""
     parts = [_kernels_by_op(profile), _kernels_by_node(profile)] if profile.kernels else []
     return Group(*parts, _host(profile))
 
@@ -51,7 +51,7 @@ def _host(profile: Profile) -> RenderableType:
 
 
 def _tile(tiled: Tiled | None) -> str:
-    """Return the tile of a launch, and where it comes from; "" where it has none."""
+    """Return a launch's tile and its source; "" without a tile."""
     return "" if tiled is None else f"{tiled.tile} ({tiled.source})"
 
 

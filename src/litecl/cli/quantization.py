@@ -1,4 +1,4 @@
-"""The quantization flags of ``litecl convert`` and ``quantize``, each an option of ``Quantization``."""
+"""The quantization flags of ``litecl convert`` and ``litecl quantize``."""
 
 import argparse
 import json
@@ -115,7 +115,7 @@ def _flag(name: str) -> str:
 
 
 def quantization(args: argparse.Namespace) -> Any:
-    """Return the quantization that the flags ask for, or None.
+    """Return the requested quantization, or None.
 
     Raises ConversionError for flags that would have no effect.
     """
@@ -159,7 +159,7 @@ def quantization(args: argparse.Namespace) -> Any:
 
 
 def write_files(args: argparse.Namespace, report: Any) -> None:
-    """Write the report of a quantization, as JSON (.json) or text, and the recipe and the picture of a search."""
+    """Write a quantization's report, as JSON (.json) or text, and a search's recipe and picture, if requested."""
     if report is None:
         return
     if args.quantize_report is not None:
@@ -173,5 +173,5 @@ def write_files(args: argparse.Namespace, report: Any) -> None:
 
 
 def notes_of(report: Any) -> list[Text]:
-    """Return what a recipe asked for in vain, as lines."""
+    """Return the report's notes as lines."""
     return [] if report is None else [line(f"note: {note}") for note in report.notes]

@@ -1,4 +1,4 @@
-"""Loads TensorFlow without the output of its libraries."""
+"""Loads TensorFlow without its libraries' output."""
 
 import os
 import sys
@@ -7,10 +7,10 @@ from importlib import import_module
 
 
 def load_tensorflow() -> None:
-    """Import TensorFlow. Its log below errors is hidden, unless TF_CPP_MIN_LOG_LEVEL is set.
+    """Import TensorFlow, hiding log messages below errors unless TF_CPP_MIN_LOG_LEVEL is set.
 
-    Its libraries write to the process's stderr before they look at that level: so this is put aside, and shown if
-    importing fails.
+    Its libraries write to the process's stderr before they read that level, so stderr is captured, and shown only if
+    the import fails.
     """
     if "tensorflow" in sys.modules or "TF_CPP_MIN_LOG_LEVEL" in os.environ:
         return

@@ -9,16 +9,16 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import random_inputs
 
-# TensorFlow's function, from inputs to results by their names.
+# TensorFlow's function, from inputs to results by name.
 Source = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 
-_RUNS = 3  # states are carried from one to the next
-TOLERANCE = 1e-4  # of the largest magnitude of a result
+_RUNS = 3  # states carry over between runs
+TOLERANCE = 1e-4  # relative to a result's largest magnitude
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a result of a signature is from TensorFlow's, as a part of its largest magnitude, over several runs."""
+    """A result's largest difference from TensorFlow's over several runs, relative to its largest magnitude."""
 
     signature: str
     output: str
@@ -26,12 +26,12 @@ class Difference:
 
     @property
     def small(self) -> bool:
-        """True if arithmetic in another order accounts for it."""
+        """True if another order of arithmetic explains it."""
         return self.largest <= TOLERANCE
 
 
 def differences(content: bytes, sources: Mapping[str, Source], seed: int = 0) -> list[Difference]:
-    """Return a difference for every result of every signature; infinity where a shape is another."""
+    """Return the difference of every result of every signature; infinite if shapes differ."""
     interpreter = Interpreter(model_content=content)
     found: dict[tuple[str, str], float] = {}
     for key, source in sources.items():

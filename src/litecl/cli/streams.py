@@ -1,4 +1,4 @@
-"""``litecl run --stream``: a model on a whole sound, chunk by chunk, and its answers over time."""
+"""``litecl run --stream``: runs a model on a whole sound, chunk by chunk, and shows its answers over time."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -23,8 +23,8 @@ from litecl.jobs.chunks import Chunks, chunks_of, is_sound
 from litecl.jobs.given import load_inputs
 from litecl.perf.feeds import Details, labels, outputs_of, prepare, random_inputs
 
-_WIDEST = 72  # characters of a chart
-_HEIGHTS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"  # the second for terminals without the first
+_WIDEST = 72  # most characters of a chart
+_HEIGHTS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"  # the second for ASCII terminals
 _MOST_ROWS = 24
 
 
@@ -42,7 +42,7 @@ def stream_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def refuse(args: argparse.Namespace) -> None:
-    """Raise ModelError for flags that do not go together."""
+    """Raise ModelError for incompatible flags."""
     if not args.stream:
         if args.every_ms is not None:
             raise ModelError("--every-ms: expected --stream with it")
@@ -53,7 +53,7 @@ def refuse(args: argparse.Namespace) -> None:
 
 
 def begun(args: argparse.Namespace, entry: Entry) -> Chunks:
-    """Prepare a model for the chunks of a sound, and return these. Raises ModelError."""
+    """Prepare a model for the chunks of a sound, and return the chunks. Raises ModelError."""
     resize(entry, args.shape)
     details, media = entry.get_input_details(), media_of(args, entry)
     chunks = chunks_of(args.input, details, media, args.every_ms)
@@ -73,7 +73,7 @@ def keeps_states(interpreter: Interpreter) -> bool:
 
 
 def streamed(entry: Entry, chunks: Chunks) -> list[Array]:
-    """Run a model on chunks, and return its outputs [chunks, ...]. Raises ModelError for one whose shape changes."""
+    """Run a model on chunks; return its outputs [chunks, ...]. Raises ModelError if an output's shape changes."""
     details = entry.get_input_details()
     index = dict(zip(labels(details), details, strict=True))[chunks.label]["index"]
     found: list[list[Array]] = []
@@ -90,10 +90,10 @@ def streamed(entry: Entry, chunks: Chunks) -> list[Array]:
 def over_time(
     args: argparse.Namespace, details: Sequence[Details], results: Sequence[Array], chunks: Chunks, data: dict[str, Any]
 ) -> list[RenderableType]:
-    """Add the answers of all chunks to the data of a run, and return how they change over time.
+    """Add all chunks' answers to a run's data, and return views of them over time.
 
-    That is a chart for an output of one number a chunk, and the likeliest class for one of classes, if they have names
-    or --top is given.
+    An output with one number per chunk becomes a chart. One with classes becomes a table of the likeliest class, if
+    there are labels or --top is given.
     """
     views, told = list[RenderableType](), list[dict[str, Any]]()
     names = labels_of(Path(args.model), args.labels)
@@ -122,7 +122,7 @@ def _highest(name: str, scores: Array, chunks: Chunks) -> str:
 
 
 def _classes(name: str, rows: Sequence[Sequence[dict[str, Any]]], chunks: Chunks) -> RenderableType:
-    """Return the likeliest class over time: a row for chunks that follow each other with the same."""
+    """Return a table of the likeliest class over time, with a row per run of chunks of the same class."""
     made, shown, at = table("from s", "to s", "class", "highest score", "index"), 0, 0
     for _, same in groupby((row[0] for row in rows), lambda likeliest: likeliest["index"]):
         alike = [*same]
@@ -137,13 +137,13 @@ def _classes(name: str, rows: Sequence[Sequence[dict[str, Any]]], chunks: Chunks
 
 @dataclass(frozen=True)
 class Chart:
-    """Numbers over time as a line of characters, from 0 to 1 or, where they leave that range, from least to most."""
+    """Numbers over time as a line of characters, scaled from 0 to 1, or from minimum to maximum beyond that range."""
 
     values: Array
     duration_s: float
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Yield the line, as wide as the terminal allows, and the times of its ends."""
+        """Yield the line, as wide as the terminal allows, and its start and end times."""
         heights = _HEIGHTS[options.ascii_only]
         low, high = min(0.0, float(self.values.min())), max(1.0, float(self.values.max()))
         if low < 0 or high > 1:

@@ -1,4 +1,4 @@
-"""Views of a model's content, shared by several subcommands."""
+"""Views of a model's contents, shared by several subcommands."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from litecl.perf.summary import GraphSummary, ModelSummary, SignatureSummary, St
 
 
 def summary_view(name: str, summary: ModelSummary) -> RenderableType:
-    """Return a model: its interface, and per subgraph its operators and tensors."""
+    """Show a model's interface, and each subgraph's operators and tensors."""
     title = (
         f"{name}: {counted(len(summary.subgraphs), 'subgraph')}, {counted(sum(summary.operators.values()), 'node')}, "
     )
@@ -28,7 +28,7 @@ def summary_view(name: str, summary: ModelSummary) -> RenderableType:
 
 
 def tensors_view(tensors: Sequence[StoredTensor]) -> RenderableType:
-    """Return every tensor with its size and, where it is quantized, its scales and zero points."""
+    """Return a table of tensors with sizes and, if quantized, scales and zero points."""
     made = table("subgraph", "index", "name", "type", "shape", "bytes", "scale", "zero point", "scales")
     for t in tensors:
         scales = "" if t.dimension is None else f"{t.scales} along dimension {t.dimension}"
@@ -39,7 +39,7 @@ def tensors_view(tensors: Sequence[StoredTensor]) -> RenderableType:
 
 
 def _span(ends: tuple[float, float] | None) -> str:
-    """Return the least and the largest, or the only one."""
+    """Format a range, or its only value."""
     if ends is None:
         return ""
     return f"{ends[0]:.6g}" if ends[0] == ends[1] else f"{ends[0]:.6g} to {ends[1]:.6g}"

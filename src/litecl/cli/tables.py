@@ -18,7 +18,7 @@ _FIGURES = ("index", "node", "calls", "launches", "bytes", "multiply-adds")
 
 
 def to_json(data: Any) -> str:
-    """Data as standard JSON: numbers that are not finite become null."""
+    """Return data as standard JSON. Non-finite numbers become null."""
     return json.dumps(finite(data), indent=2)
 
 
@@ -29,7 +29,7 @@ def report_data(report: DelegationReport) -> dict[str, Any]:
 
 
 def table(*columns: str) -> Table:
-    """Return a table without rows; columns of figures are flush right, and rows are lines on a narrow terminal."""
+    """Return an empty table that fits narrow terminals. Columns of figures align right."""
     made = FittingTable(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     for column in columns:
         numeric = column == "%" or column.endswith((" ms", "/s")) or column in _FIGURES
@@ -38,22 +38,22 @@ def table(*columns: str) -> Table:
 
 
 def line(text: str, style: str = "") -> Text:
-    """Return a text that stays one line, whatever names of models are in it."""
+    """Return a text that stays on one line, whatever model names it contains."""
     return Text(visible(text), style)
 
 
 def lines(texts: Iterable[str]) -> Text:
-    """Return texts that are a line each, as a cell."""
+    """Return texts as a cell, one per line."""
     return Text("\n".join(map(visible, texts)))
 
 
 def titled(title: str, content: Table) -> RenderableType:
-    """Return a table under a title, which is not wrapped to a narrow table's width."""
+    """Return a table under a title that doesn't wrap to the table's width."""
     return Group(line(title), content)
 
 
 def size(size_bytes: int) -> str:
-    """Return a size in the largest binary unit that leaves at least one: ``1.5 MiB``."""
+    """Format a size in the largest binary unit with a value of at least one: ``1.5 MiB``."""
     value, units = float(size_bytes), ["B", "KiB", "MiB", "GiB", "TiB"]
     while value >= 1024 and len(units) > 1:
         value /= 1024
@@ -62,16 +62,16 @@ def size(size_bytes: int) -> str:
 
 
 def shape(dimensions: Sequence[int]) -> str:
-    """Return a shape as ``[1,2,3]``."""
+    """Format a shape as ``[1,2,3]``."""
     return f"[{','.join(map(str, dimensions))}]"
 
 
 def placed(claimed: bool, reason: str = "") -> Text:
-    """Return where a node runs, in the colour of the place, and why."""
+    """Return where a node runs, coloured, and why."""
     place = Text("device", "green") if claimed else Text("CPU", "yellow")
     return place.append(f": {visible(reason)}", "default") if reason else place
 
 
 def number(value: Any) -> str:
-    """Return a number with four digits; nothing for None."""
+    """Format a number with four digits; nothing for None."""
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

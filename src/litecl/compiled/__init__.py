@@ -1,1 +1,1 @@
-"""The parts of ``litecl.compiled_model``: signatures, the exchange of memory, the choice of a device."""
+"""The parts of ``litecl.compiled_model``: signatures, buffer exchange, and device selection."""

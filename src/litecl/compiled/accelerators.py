@@ -1,4 +1,4 @@
-"""Which delegate a compiled model gets for what it may run on."""
+"""Chooses a compiled model's delegate by the accelerators that it may use."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from litecl.options import CpuKernelMode, Options
 
 
 def resolved(options: Options | None, accelerators: Any) -> Options:
-    """Return the options for what a caller gave, one of the two. Raises ModelError for both."""
+    """Return the options from either argument. Raises ModelError if both are given."""
     if options is None:
         return Options(HardwareAccelerator.CPU if accelerators is None else _flags(accelerators))
     if accelerators is not None:
@@ -20,9 +20,9 @@ def resolved(options: Options | None, accelerators: Any) -> Options:
 
 
 def delegates(options: Options, context: Any = None) -> list[CLDelegate]:
-    """Return the delegate for what was asked for. Raises DeviceNotFound for a GPU or NPU that does not exist.
+    """Return the delegate for the options, if any. Raises DeviceNotFound for a GPU or NPU that doesn't exist.
 
-    context: the user's, whose device is then the one, whatever it is.
+    context: the user's; its device is then used, whatever its type.
     """
     wanted, threads = _flags(options.hardware_accelerators), options.cpu_options.num_threads or None
     on_device = options.cpu_options.kernel_mode in (None, CpuKernelMode.DELEGATE)
@@ -36,8 +36,8 @@ def delegates(options: Options, context: Any = None) -> list[CLDelegate]:
 
 
 def _on_processor(threads: int | None) -> list[CLDelegate]:
-    """Return the delegate for the processor: the default one where there is no GPU, else its own back end, else OpenCL;
-    none where all devices are GPUs.
+    """Return the CPU's delegate: the default one without a GPU; else the native back end's, or OpenCL's; none if all
+    devices are GPUs.
     """
     if not may_have_gpus() or not gpus():
         return [CLDelegate(num_threads=threads)]
@@ -47,7 +47,7 @@ def _on_processor(threads: int | None) -> list[CLDelegate]:
 
 
 def _flags(given: Any) -> HardwareAccelerator:
-    """Return what a model may run on. Raises ArgumentError for what is no such flag, ModelError for none at all."""
+    """Convert to flags. Raises ArgumentError for anything else, ModelError for no flag at all."""
     try:
         chosen = HardwareAccelerator(int(given))
     except (TypeError, ValueError) as error:

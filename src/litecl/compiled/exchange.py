@@ -1,4 +1,4 @@
-"""How memory changes hands between a model and the buffers of its caller, so that little is copied."""
+"""Exchanges memory between a model and its caller's buffers, to avoid copies."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,28 +19,28 @@ from litecl.interpreter.on_tensors import Tensors
 from litecl.interpreter.ops.variables import READ_VARIABLE
 from litecl.tensor_buffer import TensorBuffer
 
-Buffers = Sequence[tuple[int, TensorBuffer]]  # with the tensors that they hold
+Buffers = Sequence[tuple[int, TensorBuffer]]  # with their tensors
 
 
 class Exchange:
-    """The buffers that alias the interpreter's memory.
+    """Tracks the buffers that alias the interpreter's memory.
 
-    The first buffer that is made for an input is the memory that the model reads. The buffer that got an output of the
-    last run is the memory that it was written to. Either gets a copy of its own before anything else is written there.
+    The first buffer created for an input aliases the memory that the model reads. A buffer that received an output of
+    the last run aliases the memory that the run wrote. Either gets its own copy before anything else is written there.
     """
 
     def __init__(self, interpreter: Interpreter) -> None:
         self._interpreter = interpreter
         self._bound: dict[tuple[int, int], ref[TensorBuffer]] = {}  # inputs, by subgraph and tensor
         self._lent: dict[tuple[int, int], ref[TensorBuffer]] = {}  # outputs
-        self._runs: dict[int, DeviceRun] = {}  # the last runs on tensors that stay on a device, by subgraph
+        self._runs: dict[int, DeviceRun] = {}  # latest runs on device tensors, by subgraph
         self._is_running = False
-        self._guard = RLock()  # another thread does not read or write a buffer while it gets other memory
+        self._guard = RLock()  # keeps other threads from using a buffer while its memory is exchanged
         nodes = [node for graph in interpreter.model.subgraphs for node in graph.nodes]
-        self._keeps_state = any(node.op is READ_VARIABLE for node in nodes)  # whose result is the variable itself
+        self._keeps_state = any(node.op is READ_VARIABLE for node in nodes)  # its result is the variable's own memory
 
     def input_buffer(self, subgraph: int, tensor: int) -> TensorBuffer:
-        """Return a new buffer for an input, of its present shape, filled with zeros."""
+        """Return a new buffer for an input in its current shape; zeros unless it aliases the model's memory."""
         key, memory = (subgraph, tensor), self._memory(subgraph, tensor)
         if self._is_running or _alive(self._bound.get(key)) is not None:
             return TensorBuffer(np.zeros_like(memory), guard=self._guard)
@@ -49,14 +49,14 @@ class Exchange:
         return buffer
 
     def output_buffer(self, subgraph: int, tensor: int) -> TensorBuffer:
-        """Return a new buffer for an output, of its present shape."""
+        """Return a new buffer for an output in its current shape."""
         details = self._interpreter._get_tensor_details(tensor, subgraph)
         return TensorBuffer(np.zeros(details["shape"], np_dtype(details)), guard=self._guard)
 
     def allocate(self) -> None:
-        """Prepare the model for other shapes, after whoever has memory of the present ones got a copy.
+        """Prepare the model for new shapes, first giving copies to buffers that alias the current memory.
 
-        That memory is used again when these shapes come again.
+        The interpreter reuses that memory when these shapes return.
         """
         if self._interpreter.is_allocated:
             return
@@ -68,8 +68,8 @@ class Exchange:
         self._interpreter.allocate_tensors()
 
     def run(self, subgraph: int, inputs: Buffers, outputs: Buffers) -> None:
-        """Run a subgraph on buffers. Raises ShapeError for one that does not fit, and ModelError in a signal handler
-        that has interrupted another run.
+        """Run a subgraph on buffers. Raises ShapeError for one that doesn't fit, and ModelError in a signal handler
+        that interrupted another run.
         """
         if self._is_running:
             raise ModelError("this compiled model is already running: use another one in a signal handler")
@@ -100,7 +100,7 @@ class Exchange:
                     self._collect(subgraph, tensor, buffer, inputs, passed.get(tensor))
 
     def _device_run(self, subgraph: int, inputs: Tensors, outputs: Tensors) -> DeviceRun:
-        """Return runs on tensors that stay on a device: the last ones, which are prepared, if these have the same."""
+        """Return a run on device tensors, reusing the latest, prepared one if the tensors are the same."""
         run = self._runs.get(subgraph)
         if run is None or (run.inputs, run.outputs) != (inputs, outputs):
             run = self._runs[subgraph] = DeviceRun(self._interpreter, subgraph, inputs, outputs)
@@ -110,7 +110,7 @@ class Exchange:
         return self._interpreter.tensor(tensor, subgraph_index=subgraph)()
 
     def _fit(self, subgraph: int, inputs: Buffers) -> list[Array]:
-        """Resize inputs whose buffers have another shape, check their types, and return where the model reads them."""
+        """Check types, resize inputs to their buffers' shapes, and return the memory that the model reads."""
         memories = [self._memory(subgraph, tensor) for tensor, _ in inputs]
         resized = False
         for (tensor, buffer), memory in zip(inputs, memories, strict=True):
@@ -129,14 +129,14 @@ class Exchange:
         return [self._memory(subgraph, tensor) for tensor, _ in inputs]
 
     def _feed(self, subgraph: int, tensor: int, buffer: TensorBuffer, memory: Array) -> None:
-        """Put an input where the model reads it, after whoever has that memory for a buffer got a copy."""
+        """Write an input to the model's memory, first giving a copy to a buffer that aliases it."""
         holder = _alive(self._bound.pop((subgraph, tensor), None))
         if holder is not None and holder.holds(memory):
             holder.exchange(memory.copy())
         self._interpreter._give(tensor, buffer.array.reshape(memory.shape), subgraph)
 
     def _let_go(self, subgraph: int, outputs: Buffers) -> None:
-        """Give a copy to buffers that hold memory which this run is about to write, but are not among its outputs."""
+        """Give copies to buffers that alias memory this run will write, unless they are the same output again."""
         for key, holder in list(self._lent.items()):
             buffer = _alive(holder)
             if key[0] == subgraph and any(tensor == key[1] and buffer is target for tensor, target in outputs):
@@ -146,10 +146,10 @@ class Exchange:
                 buffer.exchange(buffer.array.copy())
 
     def _collect(self, subgraph: int, tensor: int, buffer: TensorBuffer, inputs: Buffers, passed: Array | None) -> None:
-        """Hand an output to its buffer: the memory itself, or a copy if another object holds that too.
+        """Hand an output to its buffer: the memory itself, or a copy if another object shares it.
 
-        This may be an input, a constant, a variable, or another buffer for the same tensor. passed: a copy, of an input
-        that stays on a device.
+        That may be an input, a constant, a variable, or another buffer for the same tensor. passed: a copy of an input
+        on a device that is also this output, if it is one.
         """
         value = self._memory(subgraph, tensor) if passed is None else passed
         if buffer.holds(value) and _alive(self._lent.get((subgraph, tensor))) is buffer:
@@ -166,7 +166,7 @@ class Exchange:
         self._lent[subgraph, tensor] = ref(buffer)
 
     def _is_anothers(self, value: Array, buffer: TensorBuffer, inputs: Buffers) -> bool:
-        """Return whether a value shares memory with an input, or with another output that has been handed out."""
+        """Return whether a value shares memory with an input, or with another output handed out earlier."""
         handed = [other for holder in self._lent.values() if (other := _alive(holder)) is not None]
         others = [other for other in (*handed, *(given for _, given in inputs)) if other is not buffer]
         on_host = [other for other in others if not other.is_destroyed and other.on_device is None]
@@ -174,13 +174,13 @@ class Exchange:
 
 
 def _on_device(buffers: Buffers) -> dict[int, DeviceTensor]:
-    """Return the tensors that stay on a device, by number."""
+    """Return the device tensors, by tensor index."""
     return {tensor: found for tensor, buffer in buffers if (found := buffer.on_device) is not None}
 
 
 def paired(kind: str, names: Names, buffers: Any) -> list[tuple[int, TensorBuffer]]:
-    """Return buffers with their tensors, of a ``DeviceTensor`` a buffer that is it. Raises ModelError where there are
-    too few, ArgumentError for what is none.
+    """Return buffers with their tensors, wrapping each ``DeviceTensor`` in a buffer. Raises ModelError for a wrong
+    number of buffers, ArgumentError for other objects.
     """
     try:
         given = list(buffers)
@@ -196,7 +196,7 @@ def paired(kind: str, names: Names, buffers: Any) -> list[tuple[int, TensorBuffe
 
 
 def by_name(kind: str, names: Names, buffers: Any) -> list[TensorBuffer]:
-    """Return buffers in their order. Raises ModelError unless there is one for every name, and none besides."""
+    """Return buffers in the order of the names. Raises ModelError unless the names match exactly."""
     if not isinstance(buffers, Mapping):
         raise ArgumentError(f"expected {kind} buffers by name, got {type(buffers).__name__}")
     if buffers.keys() != {*listed(names)}:
@@ -205,7 +205,7 @@ def by_name(kind: str, names: Names, buffers: Any) -> list[TensorBuffer]:
 
 
 def np_dtype(details: Mapping[str, Any]) -> np.dtype[Any]:
-    """Return the type of the arrays that hold a tensor, by its dictionary: strings are objects."""
+    """Return the numpy type for a tensor's details: strings are objects."""
     return np.dtype(np.object_ if details["dtype"] is np.bytes_ else details["dtype"])
 
 

@@ -1,4 +1,4 @@
-"""The signatures of a compiled model, and inputs and outputs by position and by name."""
+"""A compiled model's signatures, with inputs and outputs by position and by name."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Model
 
-_UNNAMED = "<placeholder signature>"  # LiteRT's name for what a model without signatures does
+_UNNAMED = "<placeholder signature>"  # LiteRT's key for a model without signatures
 
 
 Names = tuple[tuple[str, int], ...]
@@ -14,7 +14,7 @@ Names = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class Entry:
-    """A way to run the model: names and tensors of a subgraph, in the order of the subgraph's inputs and outputs."""
+    """A signature: names and tensors of a subgraph, in the order of the subgraph's inputs and outputs."""
 
     key: str
     subgraph: int
@@ -23,7 +23,7 @@ class Entry:
 
 
 def entries(model: Model) -> tuple[Entry, ...]:
-    """Return the signatures of a model, or what it does under the names of its tensors, which need not be distinct."""
+    """Return a model's signatures. Without any, return one by tensor names, which may repeat."""
     graphs = model.subgraphs
     if not model.signatures:
         inputs, outputs = (
@@ -42,25 +42,25 @@ def entries(model: Model) -> tuple[Entry, ...]:
 
 
 def _in_order(names: Mapping[str, int], tensors: Sequence[int]) -> Names:
-    """Return names in the order in which a subgraph has their tensors, which is that of LiteRT's buffers."""
+    """Sort names by their tensors' order in the subgraph, which is that of LiteRT's buffers."""
     places = {tensor: place for place, tensor in reversed([*enumerate(tensors)])}
     return tuple(sorted(names.items(), key=lambda item: places.get(item[1], len(tensors))))
 
 
 def at(kind: str, index: int, names: Names) -> int:
-    """Return the tensor of an input or output by position. Raises ModelError where there is none."""
+    """Return an input's or output's tensor by position. Raises ModelError if there is none."""
     if not isinstance(index, int) or not 0 <= index < len(names):
         raise ModelError(f"{kind} {index!r} out of range for {len(names)} {kind}s {listed(names)}")
     return names[index][1]
 
 
 def called(kind: str, name: str, names: Names) -> int:
-    """Return the position of an input or output by name. Raises ModelError where there is none."""
+    """Return an input's or output's position by name. Raises ModelError if there is none."""
     if not isinstance(name, str) or name not in listed(names):
         raise ModelError(f"{kind} {name!r} not found; the signature has {listed(names)}")
     return listed(names).index(name)
 
 
 def listed(names: Names) -> list[str]:
-    """Return the names alone."""
+    """Return the names without tensors."""
     return [name for name, _ in names]

@@ -1,6 +1,6 @@
-"""``litecl verify --runtime``: any runtime for .tflite files against litecl's reference, check by check.
+"""``litecl verify --runtime``: checks any runtime for .tflite files against litecl's reference.
 
-``runtimes`` loads one by its name, and ``program`` one that is a command; ``catalogue`` lists the checks, random graphs
-included. ``judge`` runs a check and ``shrink`` makes one that fails small, both in the processes of ``worker``, which
-may die; ``kit`` starts these. ``known`` has the faults of runtimes that are known, with their versions.
+``runtimes`` loads one by name, and ``program`` wraps a command; ``catalogue`` lists the checks, including random
+graphs. ``judge`` runs a check and ``shrink`` minimizes a failing one, both in ``worker`` processes, which may die;
+``kit`` starts these. ``known`` describes runtimes' known faults, with versions.
 """

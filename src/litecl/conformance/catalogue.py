@@ -1,4 +1,4 @@
-"""All checks of a runtime: the cases of every operator, the known differences, scenarios, and random graphs."""
+"""All checks for a runtime: every operator's cases, known differences, scenarios, and random graphs."""
 
 from collections.abc import Collection
 from functools import cache, partial
@@ -12,24 +12,24 @@ from litecl.verify.check import Check, Labels, Step, of_case
 from litecl.verify.scenarios import SCENARIOS
 
 GRAPH = "graph"
-_FAMILIES = 6  # of a graph
+_FAMILIES = 6  # per graph
 
 
 @cache
 def catalogue() -> dict[str, Check]:
-    """Return all checks by name, but for random graphs; those of an operator stand together."""
+    """Return all checks by name, except random graphs, sorted by operator."""
     found = [of_case(case, name) for name, case in named_cases().items()]
     found += [of_case(case, f"{case.op.name}/known: {case.name}") for case in litert_faults.CASES_OF_FAULTS]
-    found += [check for check in SCENARIOS if not check.options]  # options are of litecl's delegate
+    found += [check for check in SCENARIOS if not check.options]  # options only apply to litecl's delegate
     return {check.name: check for check in sorted(found, key=lambda check: check.op)}
 
 
 def selected(
     ops: Collection[str] = (), *, quick: bool = False, only: str | None = None, graphs: int = 0, seed: int = 0
 ) -> tuple[Check, ...]:
-    """Return the checks of these operators (all, if none is named), or the one of a name. Raises ModelError for none.
+    """Return the checks of these operators (all by default), or the one named ``only``. Raises ModelError if unknown.
 
-    graphs: how many random graphs, of a seed.
+    graphs: how many random graphs to add, by ``seed``.
     """
     drawn = {check.name: check for check in (random_graph(seed, number) for number in range(graphs))}
     if only is not None and (named := named_graph(only)) is not None:
@@ -39,7 +39,7 @@ def selected(
 
 @cache
 def _quick() -> frozenset[str]:
-    """Return the names of some checks of each operator; the first of those that no device runs."""
+    """Return the names of the quick cases, and of the first check of every operator."""
     first: dict[str, str] = {}
     for name, check in catalogue().items():
         first.setdefault(check.op, name)
@@ -47,7 +47,7 @@ def _quick() -> frozenset[str]:
 
 
 def check_of(name: str) -> Check:
-    """Return the check of a name. Raises ModelError for none."""
+    """Return a check by name. Raises ModelError if there is none."""
     found = catalogue().get(name) or named_graph(name)
     if found is None:
         raise ModelError(f"there is no check {name!r}; `litecl verify --runtime litert --list` names them")
@@ -55,7 +55,7 @@ def check_of(name: str) -> Check:
 
 
 def named_graph(name: str) -> Check | None:
-    """Return the random graph of a name, ``graph/SEED/NUMBER``; None for another name."""
+    """Return the random graph for a name ``graph/SEED/NUMBER``; None for other names."""
     kind, *numbers = name.split("/")
     if kind != GRAPH or len(numbers) != 2 or not all(number.isdecimal() for number in numbers):
         return None
@@ -63,7 +63,7 @@ def named_graph(name: str) -> Check | None:
 
 
 def random_graph(seed: int, number: int) -> Check:
-    """Return a check of a random graph, the same for the same numbers; its themes alternate."""
+    """Return a check of a random graph, reproducible by seed and number. Numbers alternate between themes."""
     drawn = cache(partial(numbered, seed, number, _FAMILIES))
     return Check(
         f"{GRAPH}/{seed}/{number}",

@@ -1,4 +1,4 @@
-"""Which known fault a failing check of a runtime shows."""
+"""Attributes failing checks of a runtime to its known faults."""
 
 import math
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ _PACKAGES = {LITERT_PACKAGE: litert_faults, tflite_runtime_faults.PACKAGE: tflit
 
 
 def known_fault(row: Row, model: Model, runtime: Mapping[str, Any], *, is_smallest: bool = True) -> str | None:
-    """Return the known fault of a runtime that a failing check shows, in words; None for a new one.
+    """Describe the runtime's known fault that a failing check shows; None for a new one.
 
-    is_smallest: that nothing in the model is right; else it may show a fault only if its error is small.
+    is_smallest: the model is minimal, without right parts; else only faults by check name or with a bounded error fit.
     """
     table = _PACKAGES.get(runtime["platform"])
     if table is None:

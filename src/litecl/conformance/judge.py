@@ -1,4 +1,4 @@
-"""Runs a check on a runtime, twice, and compares it with litecl's interpreter."""
+"""Runs a check twice on a runtime and compares it with litecl's interpreter."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -24,7 +24,7 @@ Outputs = list[list[Array]]
 
 
 def judge(check: Check, suspect: Suspect) -> Row:
-    """Return what comes of a check. A runtime that raises an error has refused it."""
+    """Run a check. A runtime that raises an error has refused it."""
     row = Row(check.name, **asdict(check.labels), status=PASS, reference=REFERENCE)
     try:
         return _judged(check, row, suspect)
@@ -37,7 +37,7 @@ def judge(check: Check, suspect: Suspect) -> Row:
 def _judged(check: Check, row: Row, suspect: Suspect) -> Row:
     content, steps = write(check.model()), check.steps()
     if suspect.load is None:
-        steps = steps[:1]  # each run of a program begins with the variables as they are at first
+        steps = steps[:1]  # each run of a program starts from initial variables
     expected, refusal = expected_of(content, steps)
     if not expected:
         return replace(row, status=NOT_RUN, reason=f"{REFERENCE} refuses it: {refusal}")
@@ -50,8 +50,8 @@ def _judged(check: Check, row: Row, suspect: Suspect) -> Row:
 
 
 def expected_of(content: bytes, steps: Sequence[Step]) -> tuple[Outputs, str]:
-    """Return the interpreter's outputs, up to the first step that it refuses, and why it does: a random index may be
-    out of range.
+    """Return the interpreter's outputs up to the first step that it refuses, and the reason: a random index may be out
+    of range.
     """
     refusal = ""
     for count in range(len(steps), 0, -1):
@@ -67,7 +67,7 @@ def _play(suspect: Suspect, content: bytes, steps: Sequence[Step]) -> Outputs:
         return [suspect.prepare(content)(steps[0].feeds)]
     try:
         return _on(suspect.load(content), steps)
-    except (ValueError, RuntimeError) as error:  # litecl's errors are these too
+    except (ValueError, RuntimeError) as error:  # litecl's errors derive from these too
         raise LiteclError(first_line(error)) from error
 
 
@@ -93,7 +93,7 @@ def _flat(outputs: Outputs) -> list[Array]:
 
 
 def compared(check: Check, row: Row, got: Outputs, expected: Outputs, steps: int) -> Row:
-    """Return the row with the worst difference. steps: how many steps a quantized integer may be off."""
+    """Compare outputs; return the row with the worst difference. steps: tolerance for quantized integers."""
     for number, (a, b) in enumerate(zip(got, expected, strict=True)):
         if len(a) != len(b):
             return replace(row, status=FAIL, reason=f"invoke {number}: {len(a)} outputs instead of {len(b)}")
@@ -113,5 +113,5 @@ def _words(found: Difference) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error, which is never empty."""
+    """Return an error's first line, or its type if that is empty."""
     return str(error).strip().partition("\n")[0] or type(error).__name__

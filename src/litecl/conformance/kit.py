@@ -1,4 +1,4 @@
-"""Runs checks on runtimes, in workers, and makes small what fails."""
+"""Runs checks on runtimes in workers, and minimizes failures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -13,22 +13,22 @@ from litecl.verify.record import BAD, DeviceResult, Row, row
 from litecl.verify.supervise import Plan, Run, Task, Tick
 
 _MODULE = "litecl.conformance.worker"
-_BATCH = 250  # checks of a worker at least, with all of an operator: which checks run together depends on nothing else
+_BATCH = 250  # least checks per worker, in whole operators: the grouping depends on nothing else
 _DEATHS_OF_AN_OP, _DEATHS = 20, 1000
-_PREPARING = "while preparing: "  # what a worker for devices would do
-_SHRUNK = 10  # checks of a worker
+_PREPARING = "while preparing: "  # true only of workers for devices
+_SHRUNK = 10  # checks to minimize per worker
 
 
 @dataclass(frozen=True)
 class Kit:
-    """A runtime as it is asked for: {"name": NAME} or {"command": COMMAND}. folder: for smallest models."""
+    """A runtime to check. runtime: {"name": NAME} or {"command": COMMAND}. folder: for the smallest models."""
 
     runtime: Mapping[str, str]
     plan: Plan
     folder: Path | None = None
 
     def described(self) -> Mapping[str, Any]:
-        """Return the runtime's name, package and version, found in a worker. Raises LiteclError where it has none."""
+        """Return the runtime's name, package and version, from a worker. Raises LiteclError if it doesn't load."""
         found: list[Message] = []
         end = serve({"runtime": self.runtime}, self.plan.timeout_s, found.append, module=_MODULE)
         told = {key: value for message in found for key, value in message.items()}
@@ -37,7 +37,7 @@ class Kit:
         return dict(told["described"])
 
     def verify(self, checks: Sequence[Check], tick: Tick) -> DeviceResult:
-        """Run checks. Rows have no times, so that the same checks give the same result."""
+        """Run checks. Rows have no times, so that results are reproducible."""
         described = self.described()
         task = Task(lambda names: {"runtime": self.runtime, "checks": names}, {}, _MODULE, _DEATHS_OF_AN_OP, _DEATHS)
         run = Run(task, self.plan, tick)
@@ -46,7 +46,7 @@ class Kit:
         return DeviceResult(described, rows, 0.0, tuple(run.notes))
 
     def _shrink(self, run: Run, checks: Sequence[Check]) -> None:
-        """Replace the rows of what fails by those with its smallest model."""
+        """Minimize failing checks and replace their rows."""
         bad = [run.rows[check.name] for check in checks if run.rows[check.name].status in BAD]
         for start in range(0, len(bad), _SHRUNK):
             self._shrink_some(run, bad[start : start + _SHRUNK])
@@ -65,7 +65,7 @@ class Kit:
             end = serve(request | {"timeout_s": self.plan.timeout_s}, 10 * self.plan.timeout_s, hear, module=_MODULE)
             run.rows.update(heard)
             left = [found for found in left if found.check not in heard]
-            if left:  # it died of the first
+            if left:  # the worker died of the first
                 lost, left = left[0], left[1:]
                 run.rows[lost.check] = replace(lost, reason=f"{lost.reason}; not made smaller: the process {end.how}")
 
@@ -75,7 +75,7 @@ def _timeless(found: Row) -> Row:
 
 
 def _batches(checks: Sequence[Check]) -> list[list[Check]]:
-    """Return checks in parts, in each all of an operator, so that deaths count the same however many run at a time."""
+    """Split checks into batches of whole operators, so that deaths count the same however many workers run."""
     batches: list[list[Check]] = []
     for _, of_op in groupby(checks, key=lambda check: check.op):
         if not batches or len(batches[-1]) >= _BATCH:

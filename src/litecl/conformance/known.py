@@ -1,6 +1,6 @@
-"""A known fault of a runtime, with the versions in which it was seen: it does not count as a failure.
+"""A runtime's known fault, with its versions; it doesn't count as a failure.
 
-It is recognised by the smallest model that a failure was reduced to, or by the name of the check.
+Recognized by the minimized model of a failure, or by the check's name.
 """
 
 import math
@@ -19,11 +19,11 @@ _TITLES = {LITERT_PACKAGE: "LiteRT"}
 
 @dataclass(frozen=True)
 class Known:
-    """A fault. runtimes: on which it was seen; first, last: the versions of their package in which it was; earlier:
-    whether LiteRT's predecessor, the package tflite_runtime, has it too.
+    """A fault. runtimes: that have it; first, last: package versions in which it was seen; earlier: whether the package
+    tflite_runtime, LiteRT's predecessor, has it too.
 
-    checks: patterns of names. shows: of a smallest model, whether it shows the fault. most: the largest error, relative
-    to the largest magnitude, that it explains. ends: whether the process may die of it.
+    checks: patterns of check names. shows: whether a minimized model shows the fault. most: the largest error that it
+    explains, relative to the largest magnitude. ends: whether it may kill the process.
     """
 
     reason: str
@@ -38,25 +38,23 @@ class Known:
     package: str = LITERT_PACKAGE
 
     def explains(self, row: Row, model: Model) -> bool:
-        """Return whether a failure of a model is this fault."""
+        """Return whether this fault explains a failure."""
         named = any(Waiver(pattern, "").covers(row.check) for pattern in self.checks)
         possible = (row.relative or 0.0) <= self.most and (self.ends or row.status != CRASHED)
         return possible and (named or self.shows(model))
 
     def is_in(self, version: str, newest: str) -> bool:
-        """Return whether a version has it: one in which it was seen, one between these, and one that is newer than all
-        that were tried if it was in the newest of them.
-        """
+        """Return whether a version has the fault: from first to last, or later if the newest tried version has it."""
         found, first, last = numbers(version), numbers(self.first), numbers(self.last)
         return first <= found <= last or (found > last and self.last == newest)
 
     @property
     def told(self) -> str:
-        """The fault in words, with the versions."""
+        """The fault's description, with versions."""
         versions = self.first if self.first == self.last else f"{self.first} to {self.last}"
         return f"{self.reason} ({_TITLES.get(self.package, self.package)} {versions})"
 
 
 def numbers(version: str) -> Numbers:
-    """Return the numbers of a version, which compare as versions do."""
+    """Return a version's first three numbers, for comparison."""
     return tuple(map(int, re.findall(r"\d+", version)[:3]))

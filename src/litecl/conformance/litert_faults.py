@@ -1,4 +1,4 @@
-"""The known faults of LiteRT: of its reference kernels, and of its default ones, XNNPACK's and the optimised."""
+"""LiteRT's known faults, in its reference kernels and in its default ones (XNNPACK's and the optimised)."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,7 +15,7 @@ _PRODUCTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED"
 _HYBRID = (*_PRODUCTS, "BATCH_MATMUL")
 _COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
 _RECURRENT = ("LSTM", "RNN", "SVDF")
-_SHARE_OF_8_BITS = 0.02  # of the largest result, that rounding operands to 8 bits in another way makes
+_SHARE_OF_8_BITS = 0.02  # error from rounding operands to 8 bits differently, relative to the largest result
 
 
 def _any(test: Callable[[Subgraph, Node], bool]) -> Callable[[Model], bool]:
@@ -32,14 +32,14 @@ def _ignores_activation(graph: Subgraph, node: Node) -> bool:
 
 
 def _swaps(model: Model) -> bool:
-    """Return whether a loop's body returns a variable, or one that it has changed in place, as another."""
+    """Return whether a loop's body returns one of its inputs at another position."""
     loops = [callees_of(node)[1] for node in model.subgraphs[0].nodes if node.op.name == "WHILE"]
     bodies = [model.subgraphs[i] for i in loops]
     return any(t in body.inputs and body.inputs.index(t) != i for body in bodies for i, t in enumerate(body.outputs))
 
 
 def _reads_wide_biases(graph: Subgraph, node: Node) -> bool:
-    """Return whether a convolution of INT16 has biases of INT32, and options that say another type."""
+    """Return whether an INT16 product has INT32 biases while its options declare another type."""
     specs = [spec for spec in _inputs(graph, node) if spec is not None]
     biases = [spec for spec in specs if spec.type == TensorType.INT32 and spec.quantization is not None]
     wide = any(spec.type == TensorType.INT16 for spec in specs)
@@ -48,7 +48,7 @@ def _reads_wide_biases(graph: Subgraph, node: Node) -> bool:
 
 
 def _has_blocks(graph: Subgraph, node: Node, types: Sequence[TensorType]) -> bool:
-    """Return whether a node has weights of some types with a scale for every block of them."""
+    """Return whether a node has weights of these types with block-wise scales."""
     specs = [spec for spec in _inputs(graph, node) if spec is not None and spec.quantization is not None]
     return any(spec.quantization is not None and spec.quantization.block_size and spec.type in types for spec in specs)
 
@@ -58,7 +58,7 @@ def _broadcasts(graph: Subgraph, node: Node) -> bool:
 
 
 def _two_rnns(model: Model) -> bool:
-    """Return whether a model has nothing else than these, as what a process dies of is reduced to."""
+    """Return whether a model has exactly two BIDIRECTIONAL_SEQUENCE_RNN nodes, as a minimized crash does."""
     nodes = model.subgraphs[0].nodes
     return len(nodes) == 2 and all(node.op.name == "BIDIRECTIONAL_SEQUENCE_RNN" for node in nodes)
 
@@ -90,7 +90,7 @@ def _returns_twice(model: Model) -> bool:
 
 
 def _compares_steps(graph: Subgraph, node: Node) -> bool:
-    """Return whether a node compares 8-bit integers whose steps are 1 or more, or of no known size."""
+    """Return whether a node compares 8-bit integers with a scale of 1 or more, or without one."""
     bytes_ = [x for x in _inputs(graph, node) if x is not None and x.type in (TensorType.INT8, TensorType.UINT8)]
     scales = [0.0 if x.quantization is None else float(x.quantization.scale.max(initial=0)) for x in bytes_]
     return node.op.name in _COMPARISONS and any(scale >= 1 or scale == 0 for scale in scales)
@@ -121,7 +121,7 @@ def _sums_integers(graph: Subgraph, node: Node) -> bool:
 
 
 def _has_idle_nodes(model: Model) -> bool:
-    """Return whether nobody reads the results of some node."""
+    """Return whether the results of any node are unused."""
     for graph in model.subgraphs:
         read = {*graph.outputs, *(t for node in graph.nodes for t in node.inputs)}
         if any(not read.intersection(node.outputs) for node in graph.nodes):
@@ -134,9 +134,9 @@ _REDUCTIONS = ("MEAN/edge*", "SUM/edge*", "SUM/empty", "REDUCE_M*/edge*")
 _has_blocks_of_4_bits = partial(_has_blocks, types=(TensorType.INT4, TensorType.INT2))
 _has_blocks_of_8_bits = partial(_has_blocks, types=(TensorType.INT8,))
 NEWEST = "2.3.0"
-"""The newest version of LiteRT that was tried; 1.4.0 and 2.1.0 were the others."""
+"""The newest LiteRT version tried; the others were 1.4.0 and 2.1.0."""
 
-# The first and the last version with a fault, and whether tflite_runtime has it too.
+# First and last version with a fault, and whether tflite_runtime has it too.
 _EVER, _MENDED = ("1.4.0", NEWEST, True), ("1.4.0", "2.1.0", True)
 _SINCE_1, _SINCE_2 = ("1.4.0", NEWEST, False), ("2.1.0", NEWEST, False)
 _UNTIL_2, _IN_2, _IN_1 = ("1.4.0", "2.1.0", False), ("2.1.0", "2.1.0", True), ("1.4.0", "1.4.0", False)

@@ -1,9 +1,8 @@
-"""A command as a runtime: it is given a model and inputs as files, and writes outputs to another.
+"""Runs a command as a runtime: it reads a model and inputs from files, and writes outputs to another.
 
-``COMMAND MODEL.tflite INPUTS.npz OUTPUTS.npz``: the arrays of ``INPUTS.npz`` are named like the model's inputs (with
-"#" and their position where several have one name), in the model's order. The program writes ``OUTPUTS.npz`` with
-the outputs in the model's order. It ends with 0, or with another code and a reason on stderr where it cannot run the
-model.
+``COMMAND MODEL.tflite INPUTS.npz OUTPUTS.npz``: the arrays of ``INPUTS.npz`` have the names of the model's inputs (with
+"#" and their position for repeated names), in the model's order. The program writes ``OUTPUTS.npz`` with the outputs in
+the model's order. It exits with 0, or with another code and a reason on stderr if it can't run the model.
 """
 
 import shlex
@@ -27,12 +26,12 @@ _MODEL, _INPUTS, _OUTPUTS = "model.tflite", "inputs.npz", "outputs.npz"
 
 
 class Died(LiteclError):
-    """A runtime has ended its process, or did not answer in time."""
+    """Raised when a runtime's process died or did not answer in time."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A command line, to which three paths are added. timeout_s: the longest that a run may take."""
+    """A command. line: three paths are appended to it. timeout_s: the longest that a run may take."""
 
     line: str
     timeout_s: float = 60.0
@@ -43,7 +42,7 @@ class Program:
         return shlex.split(self.line)
 
     def prepare(self, content: bytes) -> Run:
-        """Return a function that runs a model in a process. It raises Died or LiteclError."""
+        """Return a function that runs a model in a process. The function raises Died and LiteclError."""
         return partial(self._run, content)
 
     def _run(self, content: bytes, values: Sequence[Array]) -> list[Array]:

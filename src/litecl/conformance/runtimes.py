@@ -1,4 +1,4 @@
-"""The runtimes that can be checked: by a name, by the path of a module with tf.lite's API, or as a command."""
+"""Loads runtimes to check, by name, by the path of a module with tf.lite's API, or as a command."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -21,9 +21,9 @@ _MODULES = {**dict.fromkeys(PEERS, _LITERT_MODULE), LITECL: "litecl", "tflite_ru
 
 @dataclass(frozen=True)
 class Suspect:
-    """A runtime that can be loaded: ``name`` as on the command line, the package and its version.
+    """A runtime under test: ``name`` as on the command line, the package and its version.
 
-    load: makes an interpreter of a file; None for a program. reference: whether its integers must be exact.
+    load: creates an interpreter from a file's content; None for a program.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Suspect:
 
     @property
     def steps(self) -> int:
-        """How many steps a quantized result may be off: optimised kernels round differently."""
+        """The tolerance of quantized results in steps: optimised kernels round differently."""
         return int(self.name not in (LITERT_REFERENCE, LITECL))
 
     def prepare(self, content: bytes) -> Run:
@@ -47,16 +47,16 @@ class Suspect:
         return lambda values: run(runtime, values, self.name)
 
     def described(self) -> Mapping[str, Any]:
-        """Return the runtime as results name it."""
+        """Return the runtime's description for results."""
         option = f"--command {self.name!r}" if self.program is not None else f"--runtime {self.name}"
         return {"name": self.name, "platform": self.package, "driver": self.version, "version": "", "option": option}
 
 
 def suspect(name: str) -> Suspect:
-    """Return a runtime: ``litert``, ``litert-reference`` (its reference kernels), ``litecl`` (its best device),
-    ``tflite_runtime``, or the path of a module that has a class ``Interpreter`` like tf.lite's.
+    """Return a runtime: ``litert``, ``litert-reference`` (its reference kernels), ``litecl`` (its default device),
+    ``tflite_runtime``, or the path of a module with a class ``Interpreter`` like tf.lite's.
 
-    Raises MissingExtra for a module that is not installed, LiteclError for one without that class.
+    Raises MissingExtra for a module that isn't installed, LiteclError for one without that class.
     """
     name = peer_name(name)
     path = _MODULES.get(name, name)
@@ -85,7 +85,7 @@ def _litecl(content: bytes) -> Runtime:
 
 
 def _version(module: Any, package: str) -> str:
-    """Return a package's version, as it is installed or as it says itself; empty if neither is known."""
+    """Return a package's version from its metadata, else its ``__version__``, else an empty string."""
     try:
         return version(packages_distributions()[package][0])
     except (KeyError, PackageNotFoundError):

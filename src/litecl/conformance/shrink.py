@@ -1,4 +1,4 @@
-"""Makes a check that fails small: the operators that a runtime gets wrong although it is given right inputs."""
+"""Minimizes a failing check to the operators that a runtime computes wrong given right inputs."""
 
 import os
 import pickle
@@ -27,7 +27,7 @@ from litecl.interpreter.graph import Array, Model, Node
 from litecl.verify.check import Check
 from litecl.verify.record import FAIL, PASS, Row
 
-_NOTHING = np.dtype(np.void)  # of results that there are none of
+_NOTHING = np.dtype(np.void)  # marks missing results
 ROUNDING = "no operator is wrong by itself: small errors grow"
 _TOGETHER = "no operator fails by itself"
 _STATES = "right when each invoke is the first"
@@ -35,7 +35,7 @@ _STATES = "right when each invoke is the first"
 
 @dataclass(frozen=True)
 class Guarded(Runner):
-    """A runtime that may end the process: it runs in a child, and what it then returns equals nothing.
+    """A runtime that may kill its process. It runs in a child; if that dies, the results match nothing.
 
     timeout_s: after which a child counts as hung.
     """
@@ -61,7 +61,7 @@ class Guarded(Runner):
 
 
 def _in_child(run: Callable[[], list[Array]], timeout_s: float) -> list[Array] | None:
-    """Return what a forked child computes; None if it dies, or takes too long. Raises LiteclError as the child does."""
+    """Run a call in a forked child; return None if it dies or takes too long. Raises the child's LiteclError."""
     with tempfile.TemporaryFile() as answer:
         child = os.fork()
         if child == 0:
@@ -77,8 +77,8 @@ def _in_child(run: Callable[[], list[Array]], timeout_s: float) -> list[Array] |
 
 
 def _answer(run: Callable[[], list[Array]], file: int, timeout_s: float) -> None:
-    """Write what a call returns, or its error, and end the process."""
-    signal.alarm(max(1, int(timeout_s)))  # whose default is to end the process
+    """Write a call's result or error, and end the process."""
+    signal.alarm(max(1, int(timeout_s)))  # by default this ends the process
     try:
         found: list[Array] | str = run()
     except LiteclError as error:
@@ -91,10 +91,10 @@ def _answer(run: Callable[[], list[Array]], file: int, timeout_s: float) -> None
 
 
 def shrunk(check: Check, row: Row, suspect: Suspect, timeout_s: float, folder: Path | None) -> Row:
-    """Return the row of a check that fails with its smallest model, written to a folder if there is one.
+    """Minimize a failing check; return its row, and write the smallest model to the folder, if given.
 
-    It is one operator, or several whose result is further off than errors of each can make it. Wrong values pass, with
-    a note, where such errors make the whole model as wrong.
+    The smallest model is one operator, or several whose error exceeds the errors of each combined. Wrong values pass,
+    with a note, if such errors explain the whole model's.
     """
     tolerance = Tolerance(check.bound(np.dtype(np.float32))[0], suspect.steps)
     search = Search(Guarded(suspect.name, suspect=suspect, timeout_s=timeout_s), Runner(INTERPRETER), tolerance)
@@ -120,7 +120,7 @@ def shrunk(check: Check, row: Row, suspect: Suspect, timeout_s: float, folder: P
 
 @dataclass(frozen=True)
 class _Whole:
-    """A model, the first inputs that a runtime computes wrong, with variables as they are at first, and the results."""
+    """A model with the first inputs that a runtime computes wrong, starting from initial variables, and the results."""
 
     model: Model
     given: Sequence[Array]
@@ -130,7 +130,7 @@ class _Whole:
 
     @classmethod
     def of(cls, search: Search, check: Check) -> "_Whole | None":
-        """Return None where there are no such inputs. Raises LiteclError."""
+        """Find the first wrong inputs of a check; None if there are none. Raises LiteclError."""
         model = check.model()
         for step in check.steps():
             whole = search.whole(model, step.feeds)
@@ -141,7 +141,7 @@ class _Whole:
         return None
 
     def is_explained(self, tolerance: Tolerance) -> bool | None:
-        """Return whether errors of its operators within the tolerance explain the results; None if nobody knows."""
+        """Return whether operators' errors within the tolerance explain the results; None if unknown."""
         return explains(self.model, self.given, self.expected, self.got, tolerance)
 
 
@@ -150,7 +150,7 @@ def _known(row: Row, model: Model, suspect: Suspect, *, is_smallest: bool = True
 
 
 def _fault(search: Search, found: _Whole) -> Fault | None:
-    """Return the fault of a model whose outputs are wrong: all of it, if it is one operator."""
+    """Return the fault of a model with wrong outputs: the whole model if it is one operator."""
     main = found.model.subgraphs[0]
     if len(main.nodes) == 1 and len(found.model.subgraphs) == 1:
         name = main.tensors[main.outputs[found.error.output]].name
@@ -164,7 +164,7 @@ def _fault(search: Search, found: _Whole) -> Fault | None:
 
 
 def _fatal(search: Search, found: _Whole) -> Fault | None:
-    """Return the fewest outputs, with what they need, that still end the process, where no part does by itself."""
+    """Reduce the model to the fewest outputs that still kill the process, when no part does by itself."""
     model, kept = found.model, None
     for output in reversed(model.subgraphs[0].outputs[1:]):
         smaller = _without(model, output)
@@ -180,7 +180,7 @@ def _fatal(search: Search, found: _Whole) -> Fault | None:
 
 
 def _without(model: Model, output: int) -> Model:
-    """Return a model without one of its outputs, and without the nodes that only it needs."""
+    """Return a model without one of its outputs and the nodes that only it needs."""
     main = model.subgraphs[0]
     outputs = tuple(t for t in main.outputs if t != output)
     needed, nodes = {*outputs}, list[Node]()

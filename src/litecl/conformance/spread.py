@@ -1,4 +1,4 @@
-"""How far the results of a few operators spread where each of them is off by as much as it may be."""
+"""Estimates how far results of a few operators spread if each is off by its tolerance."""
 
 from collections.abc import Sequence
 
@@ -12,14 +12,14 @@ from litecl.interpreter.graph import Array, Model
 from litecl.perf.feeds import run_on
 
 _RUNS = 16
-_MARGIN = 3.0  # of the spread that so few runs show
+_MARGIN = 3.0  # factor, because so few runs underestimate the spread
 
 
 def explains(
     model: Model, given: Sequence[Array], expected: Sequence[Array], got: Sequence[Array], by: Tolerance
 ) -> bool | None:
-    """Return whether results of several operators are no further off than errors of each within a tolerance make them;
-    None where its nodes do not run apart. Errors that are all of one sign are among those tried.
+    """Return whether errors of each operator within the tolerance explain the results; None if its nodes don't run
+    apart. Tries random errors, and errors of only one sign.
     """
     rng = np.random.default_rng(0)
     try:
@@ -42,7 +42,7 @@ def _within(runs: Sequence[Array], expected: Array, got: Array, by: Tolerance) -
 
 
 def _run(model: Model, given: Sequence[Array], by: Tolerance, rng: np.random.Generator, sign: int) -> list[Array]:
-    """Return the outputs of a model, node by node, each result with errors. sign: of all errors; 0 draws them."""
+    """Run a model node by node, adding errors to each result. sign: of all errors; 0 draws random ones."""
     graph = model.subgraphs[0]
     values = {t: spec.data for t, spec in enumerate(graph.tensors) if spec.data is not None}
     values |= dict(zip(graph.inputs, given, strict=True))

@@ -1,4 +1,4 @@
-"""The known faults of tflite_runtime, the package that LiteRT's runtime had before: many of LiteRT's, and its own."""
+"""Known faults of tflite_runtime, LiteRT's predecessor: many of LiteRT's, and its own."""
 
 from dataclasses import replace
 from functools import partial
@@ -10,11 +10,11 @@ from litecl.interpreter.schema import TensorType
 
 PACKAGE = "tflite_runtime"
 NEWEST = "2.14.0"
-"""The only version that was tried, and the last one."""
+"""The only version tried, and the last one."""
 
 
 def _of(model: Model, op: str, position: int, type_: TensorType, *, channels: bool = False) -> bool:
-    """Return whether a node of an operator has an input of a type, with a scale for each channel."""
+    """Return whether a node of an operator has an input of a type. channels: with more than one scale."""
     for graph in model.subgraphs:
         for node in graph.nodes:
             if node.op.name != op or node.inputs[position] == ABSENT:

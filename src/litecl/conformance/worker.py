@@ -1,8 +1,8 @@
-"""A process that runs checks on a runtime, and may die of one: ``python -m litecl.conformance.worker``.
+"""A process that runs checks on a runtime, and may die: ``python -m litecl.conformance.worker``.
 
 It reads a request, a line of JSON, from stdin: {"runtime": {...}} for the runtime's description, or {"runtime": {...},
-"checks": [...]}; with "rows": [...] it makes the checks of these rows small. A runtime is {"name": ...} or {"command":
-...}. On stdout it tells {"described": ...}, and {"begin": CHECK}, {"row": ...} of each, as ``litecl.verify.worker``.
+"checks": [...]}; "rows": [...] asks it to minimize these rows' checks. A runtime is {"name": ...} or {"command": ...}.
+It writes {"described": ...}, or {"begin": CHECK} and {"row": ...} for each, to stdout, like ``litecl.verify.worker``.
 """
 
 import sys
@@ -60,7 +60,7 @@ def _shrink(request: Mapping[str, Any], runtime: Suspect, tell: Tell) -> None:
 
 
 def folder_of(check: str) -> str:
-    """Return the name of a check's folder."""
+    """Return a check's folder name."""
     return "".join(c if c.isalnum() or c in "-_.," else "_" for c in check)
 
 

@@ -1,4 +1,4 @@
-"""Two models side by side: their nodes, their tensors, and what they compute on the same inputs."""
+"""Compares two models: their nodes, tensors, and results on the same inputs."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,9 +23,9 @@ Source = str | PathLike[str] | bytes | Model
 
 @dataclass(frozen=True)
 class Changed:
-    """A node that both models have. a, b: its number in each. what: what differs, each as "field: one -> other".
+    """A node that both models have. a, b: its number in each. what: the differences, each as "field: one -> other".
 
-    subgraphs: of each model, that the node is in.
+    subgraphs: the node's subgraph in each model.
     """
 
     a: int
@@ -38,7 +38,7 @@ class Changed:
 
 @dataclass(frozen=True)
 class Replaced:
-    """Nodes of one model that stand for nodes of the other: fused, split, or computed in another way."""
+    """Nodes of one model that correspond to nodes of the other: fused, split, or computed differently."""
 
     a: tuple[int, ...]
     b: tuple[int, ...]
@@ -49,9 +49,8 @@ class Replaced:
 
 @dataclass(frozen=True)
 class Layer:
-    """Results of a node of both models, with all that is fused into it. relative: the root of the mean square of the
-    difference of its first result, relative to that of the first model's; quantized results are compared as the real
-    numbers that they are.
+    """A node of both models with everything fused into it. relative: the RMS of the difference of its first results,
+    relative to the RMS of the first model's. Quantized results are compared as real numbers.
     """
 
     a: int
@@ -63,10 +62,10 @@ class Layer:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two models. only_a, only_b: nodes that one of them has, as "operator name" by number, which begins with that of a
-    subgraph beyond the first ("1:4"). replaced: nodes that others stand for. counts: of operators of which the models
-    have not equally many. layers: of the first subgraph. outputs: the error of each output, as ``Layer.relative``.
-    ends: what differs of inputs, outputs and signatures.
+    """The comparison of two models. only_a, only_b: nodes that only one of them has, as "operator name" by number, with
+    a prefix in subgraphs after the first ("1:4"). replaced: nodes with different counterparts. counts: of operators
+    whose counts differ. layers: of the first subgraph. outputs: the error of each output, as ``Layer.relative``. ends:
+    differences of inputs, outputs and signatures.
     """
 
     only_a: Mapping[str, str]
@@ -84,15 +83,15 @@ class Difference:
         return not (self.only_a or self.only_b or self.replaced or self.changed or self.ends)
 
     def is_within(self, relative: float) -> bool:
-        """Return whether the structure is the same, and no output differs by more than an error."""
+        """Return whether the structure is the same and no output's error exceeds ``relative``."""
         return self.same_structure and all(error <= relative for error in self.outputs)
 
     def frame(self, rows: Literal["layers", "changed"] = "layers", library: Library | None = None) -> Any:
-        """Return rows as a data frame of pandas or polars (``frames.frame``). Raises MissingExtra without either."""
+        """Return rows as a pandas or polars data frame (``frames.frame``). Raises MissingExtra without either."""
         return frame(getattr(self, rows), library)
 
     def _repr_html_(self) -> str:
-        """Return the comparison as HTML, which notebooks show."""
+        """Return the comparison as HTML for notebooks."""
         ones = [("first", n, name) for n, name in self.only_a.items()]
         ones += [("second", n, name) for n, name in self.only_b.items()]
         return block(
@@ -121,10 +120,10 @@ def diff_models(
 ) -> Difference:
     """Compare two models, node by node, then layer by layer on the same inputs.
 
-    Nodes are matched by what leads to them and what they lead to, then by names. inputs: of the first model, by name,
-    as it takes them; those not given are random, by ``seed``. The second model gets the same real numbers, in the types
-    of its own inputs. dynamic_range: that of both, as for ``Interpreter``. Raises ModelError for files that are no
-    models, and ShapeError where their inputs have other shapes or another number.
+    Matches nodes by the structure before and after them, then by names. inputs: of the first model, by name, as it
+    takes them; the others are random, by ``seed``. The second model gets the same real numbers, in its own input types.
+    dynamic_range: for both, as for ``Interpreter``. Raises ModelError for files that aren't models, and ShapeError if
+    the models' inputs differ in shape or number.
     """
     models = [source if isinstance(source, Model) else read(source) for source in (a, b)]
     runtimes = [
@@ -149,7 +148,7 @@ def diff_models(
 
 
 def _compared(models: Sequence[Model], values: Sequence[Mapping[int, Array]]) -> Iterator["_Graphs"]:
-    """Return the first subgraphs compared, those of signatures, and what nodes that are the same run."""
+    """Compare the first subgraphs, those of shared signatures, and those that matched nodes run."""
     keys = [{s.key: s.subgraph for s in model.signatures} for model in models]
     waiting = [(0, 0), *((keys[0][key], keys[1][key]) for key in keys[0] if key in keys[1])]
     seen: set[Pair] = set()
@@ -163,7 +162,7 @@ def _compared(models: Sequence[Model], values: Sequence[Mapping[int, Array]]) ->
 
 
 class _Graphs:
-    """A subgraph of each model. numbers: theirs. values: of their tensors, as far as they are known."""
+    """A subgraph of each model. numbers: the subgraphs' indices. values: of their tensors, as far as known."""
 
     def __init__(self, models: Sequence[Model], numbers: Pair, values: Sequence[Mapping[int, Array]]) -> None:
         self._numbers = numbers
@@ -175,7 +174,7 @@ class _Graphs:
         return self._of[side].graph.nodes[number]
 
     def called(self) -> list[Pair]:
-        """Return the subgraphs that nodes that are the same run."""
+        """Return the subgraphs that matched nodes run."""
         return [
             callees
             for i, j in self._pairs
@@ -183,7 +182,7 @@ class _Graphs:
         ]
 
     def only(self, side: int) -> Iterator[tuple[str, str]]:
-        """Return the nodes that one side has, with their places."""
+        """Return the nodes that only one side has, with their places."""
         of, prefix = self._of[side], f"{self._numbers[side]}:" if self._numbers[side] else ""
         taken = {pair[side] for pair in self._pairs}
         taken |= {i for whole in self._merged for i in (whole.a, whole.b)[side]}
@@ -192,7 +191,7 @@ class _Graphs:
                 yield f"{prefix}{i}", f"{node.op.name} {of.name(i)}".strip()
 
     def replaced(self) -> Iterator[Replaced]:
-        """Return the nodes that others stand for."""
+        """Return the nodes with different counterparts."""
         for whole in self._merged:
             of_a, of_b = (self._ops(side, own) for side, own in enumerate((whole.a, whole.b)))
             yield Replaced(whole.a, whole.b, of_a, of_b, self._numbers)
@@ -201,7 +200,7 @@ class _Graphs:
         return tuple(self._node(side, i).op.name for i in nodes)
 
     def changed(self) -> Iterator[Changed]:
-        """Return the nodes that are the same, of which something differs."""
+        """Return the matched nodes that differ in something."""
         a, b = (of.graph for of in self._of)
         for i, j in self._pairs:
             what = tuple(of_node(a, a.nodes[i], b, b.nodes[j]))
@@ -209,7 +208,7 @@ class _Graphs:
                 yield Changed(i, j, a.nodes[i].op.name, self._of[0].name(i), what, self._numbers)
 
     def layers(self, values: Sequence[Mapping[int, Array]]) -> Iterator[Layer]:
-        """Return how far results are apart, those of merged nodes in place of the results within."""
+        """Return the errors of results. Merged nodes are compared by their common results."""
         instead = {pair: whole for whole in self._merged for pair in self._pairs if _holds(whole, pair)}
         rows = [*self._pairs, *((w.a[-1], w.b[-1]) for w in self._merged if w not in instead.values())]
         replacing = {(w.a[-1], w.b[-1]): w for w in self._merged}

@@ -1,4 +1,4 @@
-"""Differences of two nodes, or of two tensors, in words."""
+"""Describes the differences of nodes, tensors and signatures."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
@@ -12,7 +12,7 @@ from litecl.interpreter.ops.quantize import real
 
 
 def of_node(a: Subgraph, of_a: Node, b: Subgraph, of_b: Node) -> Iterator[str]:
-    """Tell what differs of two nodes of one operator, each as "field: one -> other"."""
+    """Describe the differences of two nodes of one operator, each as "field: one -> other"."""
     if of_a.version != of_b.version:
         yield f"version: {of_a.version} -> {of_b.version}"
     yield from _of_options(of_a, of_b)
@@ -24,7 +24,7 @@ def of_node(a: Subgraph, of_a: Node, b: Subgraph, of_b: Node) -> Iterator[str]:
 
 
 def _of_operands(a: Subgraph, of_a: Node, b: Subgraph, of_b: Node) -> Iterator[str]:
-    """Tell of constants; of what nodes compute is told with these."""
+    """Describe differing constant operands. Computed ones are described with the nodes that compute them."""
     if len(of_a.inputs) != len(of_b.inputs):
         yield f"operands: {len(of_a.inputs)} -> {len(of_b.inputs)}"
     for position, (s, t) in enumerate(zip(of_a.inputs, of_b.inputs, strict=False)):
@@ -45,7 +45,7 @@ def _of_options(of_a: Node, of_b: Node) -> Iterator[str]:
         if a != b:
             yield f"options: {a} -> {b}"
         return
-    # Of what a node runs the contents are compared, not the numbers.
+    # Subgraphs that a node runs are compared by content, not by number.
     called = ("subgraph_index", "subgraph") if callees_of(of_a) else ()
     for field in fields(a):
         one, other = getattr(a, field.name), getattr(b, field.name)
@@ -58,7 +58,7 @@ def _text(value: Any) -> str:
 
 
 def of_tensor(a: TensorSpec, b: TensorSpec) -> Iterator[str]:
-    """Tell what differs of two tensors: type, shape, quantization, and the elements of constants."""
+    """Describe the differences of two tensors: type, shape, quantization, and elements of constants."""
     if a.type != b.type:
         yield f"{a.type.name} -> {b.type.name}"
     if a.shape != b.shape:
@@ -104,7 +104,7 @@ def _quantized(by: Quantization | None) -> str:
 
 
 def of_ends(a: Subgraph, b: Subgraph) -> Iterator[str]:
-    """Tell what differs of the inputs and outputs of two graphs."""
+    """Describe the differences of two graphs' inputs and outputs."""
     for kind, one, other in (("inputs", a.inputs, b.inputs), ("outputs", a.outputs, b.outputs)):
         if len(one) != len(other):
             yield f"{kind}: {len(one)} -> {len(other)}"
@@ -114,7 +114,7 @@ def of_ends(a: Subgraph, b: Subgraph) -> Iterator[str]:
 
 
 def of_signatures(a: Model, b: Model) -> Iterator[str]:
-    """Tell what differs of the signatures of two models: their keys, and the names of inputs and outputs."""
+    """Describe the differences of two models' signatures: keys, and names of inputs and outputs."""
     of_a, of_b = ({s.key: s for s in model.signatures} for model in (a, b))
     if of_a.keys() != of_b.keys():
         yield f"signatures: {sorted(of_a) or 'none'} -> {sorted(of_b) or 'none'}"

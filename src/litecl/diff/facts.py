@@ -1,4 +1,4 @@
-"""The structure around the nodes of a graph, which tells them apart whatever their numbers and names."""
+"""The structure around a graph's nodes, which identifies them whatever their numbers and names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from litecl.interpreter.ops.quantize import DEQUANTIZE, QUANTIZE
 
 _CHANGES_TYPE = (QUANTIZE, DEQUANTIZE)
 Result = tuple[int, int]
-"""A node, and the position of one of its results."""
+"""A node and the position of one of its results."""
 
 
 def changes_type(node: Node) -> bool:
@@ -20,7 +20,7 @@ def changes_type(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class Facts:
-    """A graph with the structure around its nodes. Nodes that only change the type of numbers are looked through."""
+    """A graph with the structure around its nodes, ignoring nodes that only change the type of numbers."""
 
     graph: Subgraph
     _made: Mapping[int, Result] = field(init=False)
@@ -36,12 +36,12 @@ class Facts:
         return tensor
 
     def producer(self, tensor: int) -> Result | None:
-        """Return the node that computes a tensor's numbers; None for an input or a constant."""
+        """Return the result that holds a tensor's numbers; None for an input or a constant."""
         return self._made.get(self.source(tensor))
 
     @cached_property
     def readers(self) -> Mapping[int, list[Result]]:
-        """By tensor, the nodes that read its numbers, with the position at which they do."""
+        """By tensor, the nodes that read its numbers, and at which operand position."""
         found: dict[int, list[Result]] = {}
         for i, node in enumerate(self.graph.nodes):
             if not changes_type(node):
@@ -51,12 +51,12 @@ class Facts:
 
     @cached_property
     def ends(self) -> Mapping[int, int]:
-        """By tensor, the position of the output of the graph whose numbers it has."""
+        """By tensor, the position of the graph output that has its numbers."""
         return {self.source(t): position for position, t in enumerate(self.graph.outputs)}
 
     @cached_property
     def before(self) -> list[str]:
-        """The structure before each node: operators and operands, from the inputs on."""
+        """Digests of the structure before each node: operators and operands, from the inputs on."""
         inputs = {t: position for position, t in enumerate(self.graph.inputs)}
         found: list[str] = []
 
@@ -73,7 +73,7 @@ class Facts:
 
     @cached_property
     def after(self) -> list[str]:
-        """The structure behind each node: operators that read its results, up to the outputs."""
+        """Digests of the structure after each node: operators that read its results, up to the outputs."""
         found = [""] * len(self.graph.nodes)
         for i in reversed(range(len(found))):
             node, uses = self.graph.nodes[i], []
@@ -85,7 +85,7 @@ class Facts:
 
     @cached_property
     def constants(self) -> list[str]:
-        """The values of each node's constants."""
+        """Digests of each node's constants."""
         return [_digest(*(self._value(t) for t in node.inputs)) for node in self.graph.nodes]
 
     def _value(self, tensor: int) -> str:

@@ -1,4 +1,4 @@
-"""Nodes of one graph that a node of the other computes too: fused, split, or replaced by others."""
+"""Matches nodes that are fused, split or replaced in the other graph."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ Values = Mapping[int, Array]
 
 @dataclass(frozen=True)
 class Merged:
-    """Nodes of both graphs that compute the same together, of which at least one side has several, or others. results:
-    the tensor of each graph that is the same, if there is one.
+    """Groups of nodes of both graphs that compute the same but don't match one to one. results: the tensors of both
+    graphs that correspond, if any.
     """
 
     a: tuple[int, ...]
@@ -24,8 +24,9 @@ class Merged:
 
 @dataclass(frozen=True)
 class _Part:
-    """Nodes next to each other of which the other graph has none. sources, readers: pairs that compute what they read,
-    and read what they compute; ends: outputs of the graph. result: the one tensor that others read.
+    """Connected nodes without a match in the other graph. sources: pairs that compute their operands. readers: pairs
+    that read their results. ends: the graph outputs among their results. result: the tensor that others read, if only
+    one.
     """
 
     nodes: tuple[int, ...]
@@ -36,10 +37,10 @@ class _Part:
 
 
 def merged(a: Facts, b: Facts, found: Sequence[Pair], values: Sequence[Values]) -> list[Merged]:
-    """Return how nodes that are in no pair belong to those of the other graph.
+    """Match nodes without a pair to nodes of the other graph.
 
-    Nodes of both graphs between the same pairs replace each other. Others are a part of the pair before or behind
-    them if its results are then closer to each other: a RELU that is an option of the convolution before it, say.
+    Nodes of both graphs between the same pairs replace each other. Others join the pair before or after them if that
+    brings its results closer together, such as a RELU that the other graph fuses into a convolution.
     """
     parts = [_parts(of, found, side) for side, of in enumerate((a, b))]
     made, left = _replacing(*parts)
@@ -93,7 +94,7 @@ def _part(of: Facts, nodes: tuple[int, ...], pair_of: Mapping[int, Pair]) -> _Pa
 
 
 def _replacing(of_a: Sequence[_Part], of_b: Sequence[_Part]) -> tuple[list[Merged], list[list[_Part]]]:
-    """Return parts of both graphs that lie between the same pairs, and the parts that are left."""
+    """Match parts of both graphs between the same pairs; return those and the parts left over."""
     made, left_a, left_b = [], [], [*of_b]
     for part in of_a:
         other = next((b for b in left_b if _between_the_same(part, b)), None)
@@ -112,7 +113,7 @@ def _between_the_same(a: _Part, b: _Part) -> bool:
 
 
 def _absorbed(graphs: tuple[Facts, Facts], part: _Part, side: int, values: Sequence[Values]) -> Merged | None:
-    """Return a part of one graph with the pair whose node of the other graph does its work; None if there is none."""
+    """Join a part to the pair whose node in the other graph does the part's work too; None if there is none."""
     for pair in part.sources:
         own, other = (graphs[s].graph.nodes[pair[s]].outputs[0] for s in (side, 1 - side))
         if part.result is not None and _apart(part.result, other, side, values) < _apart(own, other, side, values):

@@ -1,15 +1,15 @@
-"""The page of two models side by side."""
+"""The HTML page of a comparison of two models."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from litecl.report.sheet import Part, Sheet, drawn, sheet
 
-_LIMIT = 0.01  # the relative error from which on a layer is red, where no other is allowed
+_LIMIT = 0.01  # the relative error from which a layer is red, unless the data sets one
 
 
 def page(data: Mapping[str, Any]) -> str:
-    """Return a difference as HTML. data: as the command's JSON has it."""
+    """Return a difference as HTML. data: the command's JSON."""
     errors = [{**layer, "node": layer["a"], "error": layer["relative"]} for layer in data["layers"]]
     limit = data["relative"] or _LIMIT
     parts = (
@@ -29,7 +29,7 @@ def page(data: Mapping[str, Any]) -> str:
 
 
 def verdict(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the outcome in phrases: of the structure, and of the outputs."""
+    """Return the outcome as phrases, for the structure and for the outputs."""
     counts = {
         "changed": len(data["changed"]),
         "fused, split or replaced": len(data["replaced"]),
@@ -43,12 +43,12 @@ def verdict(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def error(value: float | None) -> str:
-    """Return a relative error; JSON has none for what is not finite."""
+    """Format a relative error. JSON has None for one that isn't finite."""
     return "not comparable" if value is None or value == float("inf") else f"{value:.4g}"
 
 
 def numbers(nodes: Sequence[int], subgraph: int) -> str:
-    """Return nodes of a subgraph, adjacent ones as a range."""
+    """Format nodes of a subgraph, adjacent ones as a range."""
     prefix = f"{subgraph}:" if subgraph else ""
     adjacent = len(nodes) > 2 and nodes[-1] - nodes[0] == len(nodes) - 1
     return f"{prefix}{nodes[0]} to {nodes[-1]}" if adjacent else ", ".join(f"{prefix}{node}" for node in nodes)

@@ -1,4 +1,4 @@
-"""Which node of one graph is which node of another, whatever their numbers and names."""
+"""Matches the nodes of two graphs, whatever their numbers and names."""
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from difflib import SequenceMatcher
@@ -11,11 +11,11 @@ _Key = Callable[[Facts, int], Hashable]
 
 
 def pairs(a: Facts, b: Facts) -> list[Pair]:
-    """Return the nodes that are the same in both graphs, in the order of the first; of one operator each.
+    """Return matching nodes of both graphs, in the order of the first. A pair has one operator.
 
-    First come nodes with the same structure before and behind them, then on one of these sides, where no other node
-    has it, or the constants or the name tell which is which; then those of a name that no other has; then those that
-    are next to nodes that are the same; and of the rest the longest common sequence of operators and shapes.
+    Matches nodes with the same structure before and after them, told apart by constants and names. Then those with the
+    same structure on one side or the same name, if unique, and neighbours of matched nodes. Of the rest, matching
+    blocks in the sequences of operators and shapes.
     """
     found: list[Pair] = []
     for key in (_whole_and_constants, _whole_and_name, _whole):
@@ -43,14 +43,14 @@ def _by(of: Facts, taken: Collection[int], key: _Key) -> dict[Hashable, list[int
 
 
 def _agreeing(a: Facts, b: Facts, done: Sequence[Pair], key: _Key, most: int | None = None) -> list[Pair]:
-    """Pair the nodes of a key that as many nodes of both graphs have, in order. most: of how many."""
+    """Pair nodes with equal keys in order, if both graphs have the same number of them, at most ``most``."""
     of_a, of_b = (_by(of, {pair[side] for pair in done}, key) for side, of in enumerate((a, b)))
     both = [(nodes, of_b[value]) for value, nodes in of_a.items() if value in of_b]
     return [pair for x, y in both if len(x) == len(y) <= (most or len(x)) for pair in zip(x, y, strict=True)]
 
 
 def _next_to(a: Facts, b: Facts, done: Sequence[Pair]) -> list[Pair]:
-    """Pair nodes of one operator that compute, or are the only ones of theirs to read, what pairs read or compute."""
+    """Pair neighbours of pairs, of the same operator: producers of operands, and readers unique for their operator."""
     found, waiting = [], [*done]
     taken = [{pair[side] for pair in done} for side in range(2)]
     while waiting:

@@ -1,4 +1,4 @@
-"""The real numbers that tensors of a model stand for, and how far two of them are apart."""
+"""The real values of a model's tensors, and the error between two of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ def _is_quantized(spec: TensorSpec) -> bool:
 
 
 def error(a: Array | None, b: Array | None) -> float:
-    """Return the root of the mean square of b - a, relative to that of a; infinite where they cannot be compared."""
+    """Return the RMS of b - a relative to the RMS of a; infinite if they can't be compared."""
     if a is None or b is None or a.shape != b.shape or a.dtype.kind not in "fiub" or b.dtype.kind not in "fiub":
         return 0.0 if a is not None and b is not None and np.array_equal(a, b) else np.inf
     one, other = a.astype(np.float64), b.astype(np.float64)
@@ -35,9 +35,9 @@ def error(a: Array | None, b: Array | None) -> float:
 def real_inputs(
     models: Sequence[Model], runtimes: Sequence[Interpreter], inputs: Mapping[str, Array], seed: int
 ) -> list[list[Array]]:
-    """Return the inputs of two models: the second gets the real numbers of the first's.
+    """Return the inputs of two models. The second gets the same real numbers as the first.
 
-    Raises ModelError for an unknown name, ShapeError where the models' inputs differ in number or shape.
+    Raises ModelError for an unknown name, ShapeError if the models' inputs differ in number or shape.
     """
     details = [runtime.get_input_details() for runtime in runtimes]
     found = named_inputs(details[0], inputs, seed)
@@ -50,7 +50,7 @@ def real_inputs(
 
 
 def _as(value: Array, spec: TensorSpec) -> Array:
-    """Return real numbers as elements of a tensor. Raises ShapeError."""
+    """Convert real numbers to a tensor's type, quantizing if needed. Raises ShapeError."""
     shape = spec.shape_signature or spec.shape
     if shape is not None and not fits(value.shape, shape):
         raise ShapeError(f"input {spec.name!r}: expected {[*value.shape]} as in the other model, got {[*shape]}")
@@ -63,7 +63,7 @@ def _as(value: Array, spec: TensorSpec) -> Array:
 
 
 def values_of(model: Model, runtime: Interpreter, given: Sequence[Array]) -> dict[int, Array]:
-    """Return the real numbers of all tensors that a model computes on some inputs, by index. runtime: keeps them."""
+    """Run a model and return the real values of all computed tensors by index. runtime: preserves all tensors."""
     graph = model.subgraphs[0]
     prepare(runtime, dict(zip(labels(runtime.get_input_details()), given, strict=True)))
     runtime.invoke()
@@ -71,6 +71,6 @@ def values_of(model: Model, runtime: Interpreter, given: Sequence[Array]) -> dic
     for tensor in {*graph.outputs, *(t for node in graph.nodes for t in node.outputs)}:
         try:
             found[tensor] = real(np.asarray(runtime.get_tensor(tensor)), graph.tensors[tensor].quantization)
-        except (LiteclError, ValueError):  # nothing that a program may read, such as a resource
+        except (LiteclError, ValueError):  # not readable, such as a resource
             continue
     return found

@@ -1,4 +1,4 @@
-"""Makes litecl replace other packages that run TensorFlow Lite models, so that programs need no change."""
+"""Makes litecl replace other packages that run TFLite models, so that programs work unchanged."""
 
 import logging
 import sys
@@ -26,12 +26,12 @@ PACKAGES = {
         **dict.fromkeys(("compat.v1.lite", "compat.v2.lite", "lite"), "litecl.drop_in.tensorflow_lite"),
     },
 }
-"""The packages that litecl can stand in for: which of its modules take the place of which of theirs."""
+"""The packages that litecl can stand in for, with litecl's replacement for each of their modules."""
 
 _NOT_OF_A_DELEGATE = ("cpu", "always")
 
 _VERSIONS = {"ai_edge_litert": "2.1.0", "tflite_runtime": "2.14.0", "tensorflow": "2.20.0"}
-"""The versions whose interfaces these modules have, for programs that ask for one where the package is absent."""
+"""The versions whose interfaces these modules provide, reported if the package is absent."""
 
 
 def install(package: str, options: dict[str, Any]) -> ExitStack:
@@ -49,14 +49,14 @@ def install(package: str, options: dict[str, Any]) -> ExitStack:
     undo.callback(interpreter.DEFAULTS.clear)
     interpreter.DEFAULTS.update(options)
     root = _root(package, undo)
-    modules = {name: import_module(ours) for name, ours in PACKAGES[package].items()}  # one looks at what it replaces
+    modules = {name: import_module(ours) for name, ours in PACKAGES[package].items()}  # one inspects what it replaces
     for name, ours in modules.items():
         _replace(root, name, ours, undo)
     return undo
 
 
 def _root(package: str, undo: ExitStack) -> ModuleType:
-    """Return the package itself, so that all that litecl has not is still found there; or an empty one for it."""
+    """Return the package, which still provides everything that litecl lacks, or an empty stand-in if it is absent."""
     try:
         return import_module(package)
     except ImportError:
@@ -69,7 +69,7 @@ def _root(package: str, undo: ExitStack) -> ModuleType:
 
 
 def _replace(root: ModuleType, name: str, ours: ModuleType, undo: ExitStack) -> None:
-    """Make a module of ours the submodule of a package, and remember what was there."""
+    """Put a module of ours in place of a package's submodule. undo: restores the original."""
     *parents, last = name.split(".")
     holder, path = root, root.__name__
     for each in parents:
@@ -83,7 +83,7 @@ def _replace(root: ModuleType, name: str, ours: ModuleType, undo: ExitStack) -> 
 
 
 def _package(holder: ModuleType, name: str, full: str, undo: ExitStack) -> ModuleType:
-    """Return a package within a package; an empty one where there is none."""
+    """Return a subpackage; an empty one if there is none."""
     try:
         return import_module(full)
     except ImportError:

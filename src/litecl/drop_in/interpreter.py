@@ -1,7 +1,7 @@
 """The replacement of another package's ``interpreter``: litecl's, with a delegate by default.
 
-TFLite's interpreter applies a delegate of its own (XNNPACK) unless it is told not to, so that programs which ask for
-none still run fast. Here a ``CLDelegate`` takes that part.
+TFLite's interpreter applies XNNPACK by default, so that programs without a delegate still run fast. Here a
+``CLDelegate`` takes its place.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ __all__ = ["Delegate", "Interpreter", "InterpreterWithCustomOps", "OpResolverTyp
 DEFAULTS: dict[str, Any] = {}
 """Keywords of the ``CLDelegate`` of an interpreter without delegates.
 
-"cpu": True means no delegate; "dynamic_range" holds without one, too. "always": True means one even if the program asks
-for none.
+"cpu": True means no delegate; "dynamic_range" applies without one too. "always": True adds one even if the program's
+resolver excludes delegates.
 """
 
 _WITH_DELEGATE = (OpResolverType.AUTO, OpResolverType.BUILTIN)
 
 
 class Interpreter(plain.Interpreter):
-    """litecl's interpreter, with a CLDelegate where none is asked for and the resolver is AUTO or BUILTIN."""
+    """litecl's interpreter, with a default CLDelegate if the resolver is AUTO or BUILTIN and no delegate is given."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class InterpreterWithCustomOps(Interpreter):
 
 
 def _may_have_delegate(asked: OpResolverType) -> bool:
-    """Return whether a program lets its interpreter have a delegate; if it does not, say once how it gets one."""
+    """Return whether a program's resolver allows a default delegate. If not, warn once how to get one anyway."""
     kind = resolver(asked)
     if kind in _WITH_DELEGATE or DEFAULTS.get("always"):
         return True

@@ -1,4 +1,4 @@
-"""An empty package for one that is not installed, which answers all who look before they import."""
+"""An empty stand-in for a package that isn't installed, visible to import machinery and ``importlib.metadata``."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from types import ModuleType
 
 
 class StandIn(MetaPathFinder, Loader):
-    """Finds and loads a package, and its distribution. version: that of the package whose interface litecl has."""
+    """Finds and loads a package and its distribution. version: the package version whose interface litecl provides."""
 
     def __init__(self, package: str, version: str) -> None:
         self.module = ModuleType(package, "Where litecl stands in for a package that is not installed.")
@@ -25,7 +25,7 @@ class StandIn(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return how the package is loaded, which it is already."""
+        """Return the package's spec. It is already loaded."""
         return self.module.__spec__ if fullname == self._package else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -33,10 +33,10 @@ class StandIn(MetaPathFinder, Loader):
         return self.module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Leave the package as it is, also where it is loaded again."""
+        """Do nothing, even on reload."""
 
     def find_distributions(self, context: DistributionFinder.Context | None = None) -> Iterable[Distribution]:
-        """Return what ``importlib.metadata`` tells of the package."""
+        """Return the package's distribution, for ``importlib.metadata``."""
         name = None if context is None else context.name
         if name is not None and _normal(name) != _normal(self._package):
             return []
@@ -44,13 +44,13 @@ class StandIn(MetaPathFinder, Loader):
 
 
 class _Distribution(Distribution):
-    """The metadata of a package that is not there: its name and version."""
+    """Metadata for an absent package: its name and version."""
 
     def __init__(self, name: str, version: str) -> None:
         self._text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nSummary: litecl stands in for it\n"
 
     def read_text(self, filename: str) -> str | None:
-        """Return the metadata, the only file."""
+        """Return METADATA, the only file."""
         return self._text if filename == "METADATA" else None
 
     def locate_file(self, path: str | PathLike[str]) -> Path:
@@ -59,5 +59,5 @@ class _Distribution(Distribution):
 
 
 def _normal(name: str) -> str:
-    """Return a name of a distribution as all its spellings are compared (PEP 503)."""
+    """Normalize a distribution's name (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,4 +1,4 @@
-"""The replacement of ``tf.lite``: litecl's interpreter; the rest is TensorFlow's, if that is installed."""
+"""The replacement of ``tf.lite``: litecl's interpreter, and TensorFlow for the rest if it is installed."""
 
 import sys
 from types import SimpleNamespace

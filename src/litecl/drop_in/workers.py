@@ -1,4 +1,4 @@
-"""Worker processes of a program that runs under ``litecl.run_as``: they get litecl as their parent has it."""
+"""Installs litecl in the worker processes of a program that runs under ``litecl.run_as``."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from litecl.drop_in import install
 
 @dataclass(frozen=True)
 class Installation:
-    """Packages that litecl stands in for, with its options. To load a pickled one is to install it."""
+    """Packages that litecl stands in for, with its options. Unpickling one installs it."""
 
     packages: Sequence[str]
     options: dict[str, Any]
@@ -20,17 +20,16 @@ class Installation:
 
 
 def installed(packages: Sequence[str], options: dict[str, Any]) -> Installation:
-    """Make litecl stand in for packages in this process."""
+    """Install litecl as these packages in this process."""
     for package in packages:
         install(package, options)
     return Installation(packages, options)
 
 
 def reach_workers(packages: Sequence[str], options: dict[str, Any]) -> None:
-    """Have workers that multiprocessing starts afresh install litecl before they import the program.
+    """Make spawned multiprocessing workers install litecl before they import the program.
 
-    A fork has it already. The data that prepare a worker are the first that it loads, so an ``Installation`` is put
-    among them.
+    Forked ones have it already. A worker unpickles its preparation data first, so this adds an ``Installation`` to it.
     """
     prepared = spawn.get_preparation_data
 

@@ -1,4 +1,4 @@
-"""Text from language models: bundles, tokenizers, samplers and sessions around a file's prefill and decode signatures.
+"""Text generation: bundles, tokenizers, samplers and sessions around a model's prefill and decode signatures.
 
-Kernels and memory are the delegate's and ``compiled_model``'s; nothing here computes a layer.
+The interpreter and its delegate run the layers; nothing here computes one.
 """

@@ -1,4 +1,4 @@
-"""Builds the subgraphs of a loop around a file's own."""
+"""Builds the subgraphs of a loop around a model's own."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from litecl.interpreter.schema import TensorType
 
 
 class Builder:
-    """A subgraph that is being built."""
+    """A subgraph under construction."""
 
     def __init__(self) -> None:
         self.tensors: list[TensorSpec] = []
@@ -36,7 +36,7 @@ class Builder:
         return self.add(TensorSpec(TensorType.of(array.dtype), array.shape, f"generate_{len(self.tensors)}", array))
 
     def op(self, op: Op, inputs: Sequence[int], options: Any = None) -> int:
-        """Add a node of one output; return that."""
+        """Add a node with one output; return the output."""
         (output,) = self.node(op, inputs, options)
         return output
 
@@ -53,7 +53,7 @@ class Builder:
         return self.op(RESHAPE, [x, self.const(shape)], ReshapeOptions(tuple(shape)))
 
     def inlined(self, graph: Subgraph, given: Mapping[int, int]) -> Callable[[int], int]:
-        """Add the nodes of another subgraph, with tensors in place of its inputs; return where its tensors are now."""
+        """Add another subgraph's nodes. given: tensors for its inputs. Return a map from its tensors to new ones."""
         at = dict(given)
         for index, spec in enumerate(graph.tensors):
             if index not in at:

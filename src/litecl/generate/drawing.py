@@ -1,4 +1,4 @@
-"""Draws a token from logits with the operators of a model; see ``sampling``, whose distribution and order it has."""
+"""Draws a token from logits with a model's operators. Distribution and token order match ``sampling``."""
 
 from collections.abc import Mapping
 
@@ -18,22 +18,22 @@ from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import TensorType
 
 MOST = 64
-"""The most of the most likely tokens that one is drawn from."""
+"""The largest ``top_k``: a token is drawn from this many of the most likely ones."""
 
 INPUTS = ("temperature", "top_k", "top_p", "uniforms")
-"""``Sampling``'s, and a number from 0 to 1 for every token."""
+"""The fields of ``Sampling``, and a random number from 0 to 1 for every token."""
 
 _FLOAT, _INT, _BOOL = TensorType.FLOAT32, TensorType.INT32, TensorType.BOOL
 
 
 def inputs(slots: int) -> dict[str, TensorSpec]:
-    """Return the inputs, for at most so many tokens."""
+    """Return the inputs. slots: the most tokens of one generation."""
     shapes = {"temperature": (_FLOAT, ()), "top_k": (_INT, ()), "top_p": (_FLOAT, ()), "uniforms": (_FLOAT, (slots,))}
     return {name: TensorSpec(type_, shape, name) for name, (type_, shape) in shapes.items()}
 
 
 def token(g: Builder, logits: int, x: Mapping[str, int]) -> int:
-    """Return the token that is drawn. logits: [1, vocabulary]. x: the inputs, and how many ``steps`` there were."""
+    """Return the drawn token. logits: [1, vocabulary]. x: the inputs, and ``steps``, the number of steps so far."""
     count = min(MOST, g.tensors[logits].static_shape[-1])
     if g.tensors[logits].type is not _FLOAT:
         logits = g.op(CAST, [logits], CastOptions(g.tensors[logits].type, _FLOAT))

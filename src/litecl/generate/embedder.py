@@ -1,4 +1,4 @@
-"""Tables of embeddings in a file of their own."""
+"""Embedding tables that live in a separate file."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from litecl.interpreter.graph import Array
 
 
 class Embedder:
-    """Looks tokens up. name: of the input that it is for. steps: its signatures, the widest first."""
+    """Looks up tokens' embeddings. name: of the model input that takes them. steps: its signatures, widest first."""
 
     def __init__(self, name: str, runner: Runner, steps: Sequence[Step]) -> None:
         self.runner = runner
@@ -23,7 +23,7 @@ class Embedder:
         self._name = name
 
     def __call__(self, tokens: Array, wanted: Entry) -> Array:
-        """Return the embeddings of tokens, as an input wants them."""
+        """Return the embeddings of tokens in an input's shape. Raises ModelError if they don't fit it."""
         rows = []
         for step, part in self._parts(tokens):
             sized = step.with_sizes(len(part), 0)
@@ -39,7 +39,7 @@ class Embedder:
         return found.reshape(wanted.shape)
 
     def _parts(self, tokens: Array) -> list[tuple[Step, Array]]:
-        """Divide tokens among the signatures: as few runs as a greedy division finds."""
+        """Split tokens among the signatures, widest first. Raises ModelError if some are left."""
         parts: list[tuple[Step, Array]] = []
         for step in self._steps:
             width = step.width or len(tokens)

@@ -1,4 +1,4 @@
-"""A language model's file with a whole generation as one more signature."""
+"""Adds a signature to a language model that runs a whole generation."""
 
 from pathlib import Path
 
@@ -13,10 +13,10 @@ from litecl.interpreter.graph import Model
 
 
 def with_generation(path: Path, most: int) -> Model:
-    """Return the model in a bundle or file, its signatures kept, with "generate"; see ``whole.looped``.
+    """Return the model of a bundle or file with an additional signature "generate"; see ``whole.looped``.
 
-    most: the tokens of one generation. It takes the most likely ones. An embedder's table becomes part of the loop.
-    Raises ModelError for a file that is no language model, or without the embedder that it needs.
+    most: tokens per generation, each the most likely one. An embedder's table becomes part of the loop. Raises
+    ModelError for a file that is not a language model, or that lacks the embedder it needs.
     """
     found = parts.read(path)
     interpreter = Interpreter(read(found.model.content, found.model.find))

@@ -1,4 +1,4 @@
-"""The values of a step's inputs as the exporters define them: positions, masks, and the range of the caches in use."""
+"""Computes a step's input values as the exporters define them: positions, masks, and the range of the caches in use."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,14 +9,14 @@ from litecl.generate.signatures import Entry, Role, Step
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 
-_HIDDEN = 0.7  # of the lowest number: a sum of two masks is still finite
+_HIDDEN = 0.7  # of the float range: a logit added to the mask stays finite
 
 
 def values(step: Step, tokens: Array, start: int, count: int, window: int | None) -> Mapping[str, Array]:
-    """Return the values of a step's inputs but embeddings and caches.
+    """Return the values of a step's inputs, except embeddings and caches.
 
-    tokens: as many as the step takes, of which ``count`` are to be read. start: how many came before. window: how many
-    tokens, the present one included, a layer with a local mask sees.
+    tokens: as many as the step takes; the first ``count`` are real. start: how many came before. window: how many
+    tokens a layer with a local mask sees, including the current one.
     """
     positions = np.arange(start, start + step.width)
     made = {}
@@ -35,9 +35,9 @@ def values(step: Step, tokens: Array, start: int, count: int, window: int | None
 
 
 def _mask(entry: Entry, seen: Array) -> Array:
-    """Return a mask of its input's type: what is seen is True, or 0, and what is not False, or a large negative number.
+    """Return a mask in its input's type: True or 0 for visible slots, False or a large negative number for others.
 
-    seen: by token and slot.
+    seen: by token and slot. Raises ModelError if it doesn't fit the input.
     """
     if seen.size != np.prod(entry.shape):
         raise ModelError(f"input {entry.name!r}: expected a mask by token and slot, got shape {[*entry.shape]}")
@@ -49,27 +49,27 @@ def _mask(entry: Entry, seen: Array) -> Array:
 
 
 def hidden(dtype: np.dtype[Any]) -> Any:
-    """Return what a mask of floats holds for a slot that is not seen."""
+    """Return a float mask's value for a hidden slot."""
     return dtype.type(-_HIDDEN * float(np.finfo(dtype).max))
 
 
 def _in_window(entry: Entry, positions: Array, window: int | None) -> Array:
-    """Return which slots of a ring each token sees. A prefill's mask has the ring as it was before its tokens, and then
-    a slot for each of these; decode's is of the ring with its token.
+    """Return which slots of a ring buffer each token sees. A prefill's mask covers the ring before its tokens, then a
+    slot for each of them; decode's covers the ring with its token.
     """
     if window is None:
         raise ModelError(f"input {entry.name!r}: the file does not say how many tokens are seen: give sliding_window=")
     ring = entry.shape[-1] - (len(positions) if len(positions) > 1 else 0)
-    last = positions[0] - 1 if len(positions) > 1 else positions[0]  # the latest token in the ring
+    last = positions[0] - 1 if len(positions) > 1 else positions[0]  # latest token in the ring
     slots = np.arange(ring)
-    held = last - (last - slots) % ring  # the token that each slot holds; negative: none yet
+    held = last - (last - slots) % ring  # position of the token in each slot; negative: still empty
     if len(positions) > 1:
         held = np.concatenate([held, positions])
     return np.asarray((held >= 0) & (held <= positions[:, None]) & (held > positions[:, None] - window))
 
 
 def _range(entry: Entry, start: int, end: int) -> Array:
-    """Return where tokens are written and how many slots are then in use, as LiteRT-LM's GPU kernels read it."""
+    """Return where tokens are written and how many slots are then in use, in the format of LiteRT-LM's GPU kernels."""
     made = np.zeros(entry.shape, entry.dtype)
     made.reshape(-1)[:3] = start, end, end
     return made

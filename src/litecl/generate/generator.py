@@ -1,4 +1,4 @@
-"""The face: a language model in a file, and texts from it."""
+"""The public API: loads a language model from a file and generates text."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -29,18 +29,17 @@ class Generator:
 
     model: the path of a bundle (``.litertlm``, ``.task``), or of a ``.tflite`` file with signatures ``prefill_N`` and
         ``decode``.
-    tokenizer: the path of a ``tokenizer.json`` or of a model of SentencePiece, or an object with the methods of
-        ``Tokenizer``. None: that of the bundle, or one beside the file. Without any, tokens go in and come out.
-    embedder: the path of the file that computes the input ``embeddings``, where the model takes these. None: that of
-        the bundle, or ``embedder.tflite`` beside the file.
-    device: as for ``CLDelegate``; by default the device that it picks, and numpy runs what a device cannot. cpu: run
-        all on numpy, which of the options heeds ``dynamic_range`` alone, by default "reference". options: those of
-        ``CLDelegate``.
-    context_length: the most tokens of a text: fewer than the caches hold, or any number where the file leaves it open.
-    sliding_window: how many tokens a layer with a mask of its own sees, where the file does not say.
+    tokenizer: the path of a ``tokenizer.json`` or a SentencePiece model, or an object with the methods of
+        ``Tokenizer``. None: the bundle's, or one beside the file. Without one, tokens go in and come out.
+    embedder: the path of the file that computes the input ``embeddings``, if the model takes it. None: the bundle's,
+        or ``embedder.tflite`` beside the file.
+    device: as for ``CLDelegate``, which picks one by default; numpy runs operators that it can't. cpu: run on numpy
+        only, which uses only the option ``dynamic_range``, by default "reference". options: those of ``CLDelegate``.
+    context_length: the most tokens of a text: up to the caches' size, or any number if the file leaves it open.
+    sliding_window: how many tokens a layer with a local mask sees, if the file doesn't say.
 
     Any number of sessions, in any threads, take turns on one generator. Raises ModelError for files that are damaged or
-    no language model, ModelFileNotFound, and DelegateError.
+    not a language model, ModelFileNotFound, and DelegateError.
     """
 
     def __init__(
@@ -74,29 +73,29 @@ class Generator:
         self._defaults: Mapping[str, Any] = said.sampling
 
     def stream(self, prompt: Prompt, **options: Any) -> Iterator[Piece]:
-        """Yield what follows a prompt, token by token, as texts (``Piece``) with more to them.
+        """Yield the continuation of a prompt token by token, as strings with extra fields (``Piece``).
 
-        prompt: a text, or the numbers of tokens. options: those of ``GenerationOptions``. See ``Session.stream``.
+        prompt: a text, or token numbers. options: those of ``GenerationOptions``. See ``Session.stream``.
         """
         return self.session().stream(prompt, **options)
 
     def generate(self, prompt: Prompt, **options: Any) -> Generation:
-        """Return all that follows a prompt; see ``stream``."""
+        """Return the whole continuation of a prompt; see ``stream``."""
         return self.session().generate(prompt, **options)
 
     def session(self) -> Session:
-        """Return a text to add prompts to, which remembers what came before."""
+        """Return a session, which remembers earlier prompts and replies."""
         return Session(self._model, self._lexicon, self._defaults)
 
     def load(self, path: FilePath) -> Session:
-        """Return a session that ``Session.save`` wrote. Raises ModelError for a damaged one, or another model's."""
+        """Load a session that ``Session.save`` wrote. Raises ModelError for a damaged one, or another model's."""
         session = self.session()
         session.restore(path)
         return session
 
     @property
     def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer, None where there is none. Raises MissingExtra where its library is not installed."""
+        """The tokenizer, if there is one. Raises MissingExtra if its library isn't installed."""
         return self._lexicon.tokenizer
 
     @property
@@ -106,25 +105,25 @@ class Generator:
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens there are."""
+        """The number of distinct tokens."""
         return self._model.vocabulary
 
     @property
     def device_bytes(self) -> int:
-        """Bytes of the model on the device, without the caches of sessions."""
+        """Bytes of the model on the device, without sessions' caches."""
         return self._model.device_bytes
 
     @property
     def cache_bytes(self) -> int:
-        """Bytes of the caches of one session."""
+        """Bytes of one session's caches."""
         return self._model.cache_bytes
 
     def report(self) -> DelegationReport | None:
-        """Return where nodes run, None if all do on numpy."""
+        """Return where nodes run, or None if all run on numpy."""
         return None if self._delegate is None else DelegationReport.of(self._interpreter)
 
     def close(self) -> None:
-        """Let go of the model; its sessions can no longer be used."""
+        """Release the model; its sessions can no longer be used."""
         self._model.close()
 
     def __enter__(self) -> Self:
@@ -145,7 +144,7 @@ def _least(*given: int | None) -> int | None:
 def _reading(
     given: FilePath | Tokenizer | None, found: Callable[[], Tokenizer] | None
 ) -> Callable[[], Tokenizer] | None:
-    """Return what makes the tokenizer: a caller's comes first."""
+    """Return a factory for the tokenizer. The caller's overrides the bundle's."""
     if given is None:
         return found
     if isinstance(given, str | PathLike):

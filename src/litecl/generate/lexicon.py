@@ -1,4 +1,4 @@
-"""The meaning of a model's tokens: its tokenizer, and the tokens that begin and end its texts."""
+"""A model's tokenizer, and the tokens that begin and end its texts."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -12,10 +12,10 @@ Named = tuple[int, ...] | str  # tokens by number, or one by its text
 
 
 class Lexicon:
-    """The tokenizer of a model, which is read when a text first needs it.
+    """A model's tokenizer, loaded when a text first needs it.
 
-    read: makes it; None where there is none. start: what begins a text, None: what the tokenizer begins one with.
-    stops: what ends one, besides what ends one by the tokenizer.
+    read: loads it; None if there is none. start: the tokens that begin a text; None: the tokenizer's. stops: the tokens
+    that end a text, in addition to the tokenizer's.
     """
 
     def __init__(self, read: Callable[[], Tokenizer] | None, start: Named | None, stops: Sequence[Named]) -> None:
@@ -25,11 +25,11 @@ class Lexicon:
 
     @cached_property
     def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer, None where there is none. Raises MissingExtra where its library is not installed."""
+        """The tokenizer, if there is one. Raises MissingExtra if its library isn't installed."""
         return None if self._read is None else self._read()
 
     def encode(self, text: str, first: bool) -> list[int]:
-        """Return the tokens of a text. first: whether a context begins with it. Raises ModelError for no tokenizer."""
+        """Return a text's tokens. first: whether it begins a context. Raises ModelError without a tokenizer."""
         tokenizer = self.tokenizer
         if tokenizer is None:
             raise ModelError("a text needs a tokenizer: give numbers of tokens instead, or Generator(tokenizer=...)")
@@ -38,13 +38,13 @@ class Lexicon:
         return tokenizer.encode(text, first)
 
     def stops(self, needs_text: bool) -> list[tuple[int, ...]]:
-        """Return the sequences of tokens that end a text; without a tokenizer those that are known by number."""
+        """Return the token sequences that end a text; without a tokenizer, only those given as numbers."""
         tokenizer = self.usable(needs_text)
         known = [self._numbers(stop) for stop in self._stops if tokenizer is not None or not isinstance(stop, str)]
         return [*known, *([] if tokenizer is None else [(token,) for token in tokenizer.stop_tokens])]
 
     def stream(self, before: Sequence[int], stop: Sequence[str], needs_text: bool) -> TextStream | None:
-        """Return what makes texts of tokens; None without a tokenizer. Raises ModelError where ``stop`` needs one."""
+        """Return a stream that decodes tokens, None without a tokenizer. Raises ModelError if ``stop`` needs one."""
         tokenizer = self.usable(needs_text or bool(stop))
         if tokenizer is None and stop:
             raise ModelError(
@@ -53,7 +53,7 @@ class Lexicon:
         return None if tokenizer is None else TextStream(tokenizer, before, stop)
 
     def usable(self, needed: bool) -> Tokenizer | None:
-        """Return the tokenizer; None where its library is not installed, unless it is needed."""
+        """Return the tokenizer. If its library is missing, return None, or raise MissingExtra if it is needed."""
         if needed:
             return self.tokenizer
         with suppress(MissingExtra):

@@ -1,6 +1,6 @@
-"""``.litertlm`` bundles: a header, a FlatBuffer that lists sections, and the sections.
+"""Reads ``.litertlm`` bundles: a header, a FlatBuffer that lists sections, and the sections.
 
-Read by the rules of the verifier of ``.tflite`` files: every offset and length is checked before it is followed.
+Checks every offset and length before following it, as for ``.tflite`` files.
 Layout: https://github.com/google-ai-edge/LiteRT-LM/blob/main/schema/core/litertlm_header_schema.fbs
 """
 
@@ -15,8 +15,8 @@ from litecl.interpreter.file.tables import schema
 
 MAGIC = b"LITERTLM"
 
-_VERSION = 1  # the major one: others are read differently
-_FIXED = struct.Struct("<8sIIIIQ")  # magic, version, padding, where the list of sections ends
+_VERSION = 1  # major version: others have another layout
+_FIXED = struct.Struct("<8sIIIIQ")  # magic, version, padding, end of the section list
 _MOST_UNPACKED = 1 << 28  # bytes of a tokenizer
 _SCHEMA = schema(
     """
@@ -48,7 +48,7 @@ _KINDS = (
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a bundle. kind: one of those above; type: which of several models it is, or is of ("embedder")."""
+    """A part of a bundle. kind: one of ``_KINDS``. type: of the model that it is or belongs to, such as "embedder"."""
 
     kind: str
     type: str
@@ -56,7 +56,7 @@ class Section:
 
 
 def sections(content: memoryview) -> list[Section]:
-    """Return the sections of a bundle. Raises ModelError for a damaged one, or one of another version."""
+    """Return a bundle's sections. Raises ModelError if it is damaged or of another version."""
     if len(content) < _FIXED.size:
         raise ModelError(f"a bundle of {len(content)} bytes: expected a header of {_FIXED.size}")
     magic, major, minor, patch, _, end = _FIXED.unpack_from(content)
@@ -73,7 +73,7 @@ def sections(content: memoryview) -> list[Section]:
 
 
 def unpacked(content: memoryview) -> bytes:
-    """Return a JSON tokenizer, which is packed with zlib behind its size. Raises ModelError for a damaged one."""
+    """Unpack a JSON tokenizer: its size in 8 bytes, then zlib data. Raises ModelError if it is damaged."""
     size = int.from_bytes(content[:8], "little")
     if len(content) < 8 or size > _MOST_UNPACKED:
         raise ModelError(f"the tokenizer has {size} bytes unpacked: expected at most {_MOST_UNPACKED}")

@@ -17,8 +17,8 @@ from litecl.interpreter.graph import Array, Model
 
 @dataclass(frozen=True)
 class Asked:
-    """The tokens of one invoke: at most ``count`` tokens after ``token``, which is at ``position``, up to one of
-    ``stops``, at most ``STOPS``. uniforms: a random number for each, where they are drawn.
+    """A request to generate at most ``count`` tokens after ``token``, which is at ``position``, up to one of ``stops``.
+    stops: at most ``STOPS`` tokens. uniforms: a random number for each generated token, used if tokens are drawn.
     """
 
     token: int
@@ -30,14 +30,14 @@ class Asked:
 
     @property
     def draws(self) -> bool:
-        """True if tokens are drawn; else they are the most likely ones."""
+        """True if tokens are drawn at random; else they are the most likely ones."""
         return self.sampling.temperature > 0
 
 
 class Loop:
     """A model's decode signature as a loop; see ``whole.looped``.
 
-    interpret: loads a model where the others run. draws: whether tokens are drawn.
+    interpret: loads a model on the same device as the others. draws: whether tokens are drawn at random.
     """
 
     def __init__(
@@ -60,9 +60,9 @@ class Loop:
         self.runner = InterpreterRunner(interpret(looped(model, decode, lookups, length, window, draws=draws)))
 
     def run(self, asked: Asked, caches: Caches) -> list[int] | None:
-        """Return what is generated.
+        """Return the generated tokens. The caches then hold all but the last.
 
-        The caches then hold all but the last. None: a logit was infinite or no number, and the caches are of no use.
+        Returns None if a logit was infinite or NaN: the caches are then unusable.
         """
         given: dict[str, Any] = {
             "count": asked.count,
@@ -81,7 +81,7 @@ class Loop:
 
 
 def _drawn(asked: Asked, length: int) -> dict[str, Any]:
-    """Return the inputs of drawing."""
+    """Return the values of ``drawing.INPUTS``."""
     uniforms = np.zeros(length, np.float32)
     uniforms[: asked.count] = asked.uniforms
     sampling = asked.sampling

@@ -1,4 +1,4 @@
-"""A bundle's description of its model: tokens that begin and end a text, sampling, the length of a context.
+"""Reads a bundle's description of its model: start and stop tokens, sampling, context length.
 
 The messages LlmMetadata and ExecutorMetadata of https://github.com/google-ai-edge/LiteRT-LM/tree/main/runtime/proto.
 """
@@ -10,14 +10,14 @@ from typing import Any
 from litecl.generate.lexicon import Named
 from litecl.generate.protobuf import Message
 
-_TOP_K, _TOP_P, _GREEDY = 1, 2, 3  # types of samplers
+_TOP_K, _TOP_P, _GREEDY = 1, 2, 3  # sampler types
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """start, stops: see ``Lexicon``. sampling: keywords of ``GenerationOptions``, unless a caller says otherwise.
+    """start, stops: see ``Lexicon``. sampling: default keywords of ``GenerationOptions``.
 
-    context_length, sliding_window: None where they are not given.
+    context_length, sliding_window: None if not given.
     """
 
     start: Named | None = None
@@ -28,7 +28,7 @@ class Metadata:
 
 
 def metadata(llm: bytes, executor: bytes = b"") -> Metadata:
-    """Return what the messages say. Raises ModelError for bytes that are none."""
+    """Decode the messages. Raises ModelError for invalid bytes."""
     message, runs = Message(llm), Message(executor).message(1)
     starts = [_token(each) for each in message.messages(1)]
     stops = [_token(each) for each in message.messages(2)]
@@ -46,7 +46,7 @@ def _token(union: Message) -> Named:
 
 
 def _sampling(given: Message) -> dict[str, Any]:
-    """Return the keywords for SamplerParameters. A type that is not given leaves the sampling as it is."""
+    """Return the keywords for SamplerParameters. Without a known type there are none."""
     kind, k, p, temperature = given.integer(1), given.integer(2), given.number(3), given.number(4)
     if kind == _GREEDY:
         return {"temperature": 0.0}

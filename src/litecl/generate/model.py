@@ -1,4 +1,4 @@
-"""A language model on a device: its steps, run on the caches of any session."""
+"""A language model on a device, which runs its steps on the caches of any session."""
 
 import math
 import threading
@@ -18,20 +18,21 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import CONTEXT_LENGTH, Array, Model, Shape
 
-_OPEN_SLOTS = 1024  # of caches whose length a file leaves open
-_WORTH = 8  # how many tokens a prefill reads, at most, in the time in which decode reads one
-_OPEN_WIDTHS = (128, 32, 8)  # of a prefill that takes any number of tokens: each is compiled once
+_OPEN_SLOTS = 1024  # cache length if a file leaves it open
+_WORTH = 8  # assumed number of tokens that a prefill reads in the time of one decode step
+_OPEN_WIDTHS = (128, 32, 8)  # widths for a prefill that takes any number of tokens: each is compiled once
 
 
 class LanguageModel:
     """The prefill and decode signatures of a file, and those of its embedders.
 
-    interpreters: of the file, and of its embedders by the input that each is for. context_length: how many tokens the
-    caches hold; None: as many as the file says. sliding_window: see ``feeding.values``.
-    run: makes what runs an interpreter's model; another runtime is measured beside litecl's. interpret: loads the model
-    of a whole generation.
+    interpreter: of the file. embedders: by the input that each computes. context_length: how many tokens the caches
+    hold; None: as the file says. sliding_window: see ``feeding.values``.
+    run: creates an interpreter's runner; benchmarks pass another runtime's. interpret: loads the model of a whole
+    generation.
 
-    Any number of sessions may run it, in any threads, one at a time. Raises ModelError for a file that is none.
+    Any number of sessions may run it, in any threads, one at a time. Raises ModelError for a file that is not a
+    language model.
     """
 
     def __init__(
@@ -59,14 +60,14 @@ class LanguageModel:
         tables = {name: Lookup.of(given) for name, given in embedders.items()}
         length = self.context_length
         self._looped = partial(Loop, interpret, interpreter.model, self._decode, tables, length, sliding_window)
-        self._loops: dict[bool, Loop] = {}  # one that draws tokens, and one that does not
+        self._loops: dict[bool, Loop] = {}  # by whether tokens are drawn
         wanted = {entry.name for entry in self._decode.of(Role.EMBEDDINGS)}
         if absent := sorted(wanted - {*embedders}):
             raise ModelError(f"the model takes {absent}, which an embedder computes: expected one, got none")
         self._lock = threading.Lock()
 
     def caches(self) -> Caches:
-        """Return caches without a token."""
+        """Return empty caches."""
         return self._runner.caches({name: np.zeros(*spec) for name, spec in self.cache_specs.items()})
 
     @property
@@ -85,18 +86,18 @@ class LanguageModel:
         return sum(each.memory_bytes for runner in self._runners for each in runner.delegations)
 
     def holding(self, values: Mapping[str, Array]) -> Caches:
-        """Return caches that hold values."""
+        """Return caches with the given values."""
         return self._runner.caches(values)
 
     def values(self, caches: Caches) -> dict[str, Array]:
-        """Return copies of what caches hold."""
+        """Return copies of the caches' values."""
         with self._lock:
             return self._runner.values(caches)
 
     def pieces(self, count: int, start: int) -> list[int]:
-        """Return into how many tokens at a time a prompt of so many is divided; 1 is a step of decode.
+        """Split a prompt of ``count`` tokens into steps; return each one's number of tokens. 1 is a decode step.
 
-        start: how many tokens came before. A wider step than there are tokens reads further ones that no token sees.
+        start: how many tokens came before. A step wider than its tokens reads padding, which no token sees.
         """
         made = []
         while count:
@@ -105,10 +106,9 @@ class LanguageModel:
         return made
 
     def run(self, tokens: Sequence[int], start: int, caches: Caches) -> Array | None:
-        """Run a step on the next tokens, one of ``pieces``, and put their keys and values into caches.
+        """Run a step on the next tokens, one of ``pieces``, adding their keys and values to the caches.
 
-        start: how many tokens the caches hold. Returns the logits of the token that follows, of shape [vocabulary], if
-        the step is one of decode.
+        start: how many tokens the caches hold. A decode step returns the next token's logits, of shape [vocabulary].
         """
         step = self._step(len(tokens))
         numbers = np.zeros(step.width, np.int64)
@@ -122,19 +122,19 @@ class LanguageModel:
             return np.array(results[step.logits]).reshape(self.vocabulary)
 
     def prepare_loop(self, draws: bool) -> None:
-        """Prepare what generates in one invoke, unless it is. draws: whether tokens are drawn."""
+        """Load the loop that generates in one invoke, if it isn't yet. draws: whether tokens are drawn."""
         with self._lock:
             if draws not in self._loops:
                 self._loops[draws] = self._looped(draws)
 
     def generate(self, asked: Asked, caches: Caches) -> list[int] | None:
-        """Return what one invoke generates; see ``Loop.run``."""
+        """Generate in one invoke; see ``Loop.run``."""
         self.prepare_loop(asked.draws)
         with self._lock:
             return self._loops[asked.draws].run(asked, caches)
 
     def close(self) -> None:
-        """Let go of the models."""
+        """Release the models."""
         with self._lock:
             for runner in self._runners:
                 runner.close()
@@ -145,8 +145,8 @@ class LanguageModel:
         return [self._runner, *(embedder.runner for embedder in self._embedders.values()), *loops]
 
     def _next(self, count: int, start: int) -> int:
-        """Return how many of the next tokens to read at once: as the widest step takes, or all, by a wider one, if they
-        are most of what that takes, or more than it costs to decode them one by one.
+        """Return how many of the next tokens to read at once: the widest step that they fill, or all of them in a
+        wider, padded step if they fill more than half of it, or if decoding them one by one would cost more.
         """
         exact = next((step.width for step in self._prefills if step.width <= count), 1)
         wider = min((step.width for step in self._prefills if step.width >= count), default=0)
@@ -162,7 +162,7 @@ class LanguageModel:
 
 
 def length_of(decode: Step, given: int | None, model: Model) -> int:
-    """Return how many tokens caches hold. Raises ModelError where nothing says so, or another number is given."""
+    """Return how many tokens to keep in the caches. Raises ModelError if unknown, or if ``given`` doesn't fit."""
     masks: Sequence[Entry] = decode.of(Role.MASK)
     fixed = masks[0].shape[-1] if masks else _declared(model) or -1
     if given is not None and given < 1:
@@ -177,7 +177,7 @@ def length_of(decode: Step, given: int | None, model: Model) -> int:
 
 
 def _declared(model: Model) -> int | None:
-    """Return how many tokens caches hold by a file's metadata, None where it has none."""
+    """Return how many tokens the caches hold by the file's metadata, None if it doesn't say."""
     value = model.metadata.get(CONTEXT_LENGTH)
     if value is not None and not (value.isdigit() and int(value) > 0):
         raise ModelError(f"metadata {CONTEXT_LENGTH!r}: expected a number of tokens, got {value[:20]!r}")
@@ -185,12 +185,12 @@ def _declared(model: Model) -> int | None:
 
 
 def _keep_all(decode: Step, slots: int) -> bool:
-    """Return whether every cache has a slot of its own for every token, of which a mask hides those that are not there
-    yet: then tokens behind the last one change nothing. Rings and the states of convolutions are not so.
+    """Return whether every cache has a slot for every token. The mask hides later slots, so padding behind the last
+    token changes nothing. Ring buffers and convolution states don't.
     """
     return slots > 0 and all(slots in entry.shape for entry in decode.of(Role.CACHE))
 
 
 def requires(interpreter: Interpreter) -> list[str]:
-    """Return the names of the inputs of a model that embedders compute."""
+    """Return the names of the model inputs that embedders compute."""
     return [entry.name for entry in steps(interpreter)[1].of(Role.EMBEDDINGS)]

@@ -19,15 +19,15 @@ class GenerationOptions:
     """The keywords of ``stream`` and ``generate``.
 
     max_tokens: the most tokens to generate; None: until the model ends its text or its context is full.
-    temperature, top_k, top_p, repetition_penalty: see ``Sampling``; the most likely token, unless the file says more.
-    seed: of the random numbers; None goes on with the session's, of which a new one's differ every time.
-    stop: a text, or several, at which to end; it is not part of what is returned.
-    stop_tokens: tokens at which to end, None for those of the file.
+    temperature, top_k, top_p, repetition_penalty: see ``Sampling``; the file may set defaults.
+    seed: of the random numbers; None continues the session's, which start from fresh entropy.
+    stop: one or more texts at which to end; the result doesn't contain them.
+    stop_tokens: tokens at which to end; None for the file's.
     log_probs: return the logarithm of every token's probability (the model's own, before temperature and the rest).
-    whole: generate everything in one invoke, by a loop around the decode signature that litecl makes: several times as
-        fast where steps are short. Tokens are the most likely ones, or drawn from ``top_k`` of at most 64; it ends at
-        ``max_tokens``, ``stop_tokens`` or a full context, and is prepared when first asked for. ``stream`` then yields
-        all tokens at the end.
+    whole: generate everything in one invoke, in a loop that litecl builds around the decode signature: several times as
+        fast if steps are short. Tokens are the most likely ones, or drawn with a ``top_k`` of at most 64. Ends at
+        ``max_tokens``, ``stop_tokens`` or a full context. The first use compiles the loop. ``stream`` then yields all
+        tokens at the end.
     logits: return the logits that every token was chosen from, of shape [vocabulary].
     """
 
@@ -45,7 +45,7 @@ class GenerationOptions:
     sampling: Sampling = field(init=False)
 
     def __post_init__(self) -> None:
-        """Raise ModelError for numbers that make no sense."""
+        """Raise ModelError for invalid or incompatible values."""
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         if not all(stop):
             raise ModelError(f"stop: expected texts of at least one character, got {stop}")
@@ -61,7 +61,7 @@ class GenerationOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
-        """Return the options that keywords give. Raises ArgumentError for one that there is not, or of another type."""
+        """Return options from keywords. Raises ArgumentError for an unknown keyword or a value of the wrong type."""
         known = [each.name for each in fields(cls) if each.init]
         if unknown := [name for name in given if name not in known]:
             raise ArgumentError(f"expected options of {known}, got {unknown}")
@@ -72,9 +72,9 @@ class GenerationOptions:
 
 
 class Piece(str):
-    """The text that one more token makes certain, which may be empty.
+    """The text that a new token completes, which may be empty.
 
-    token: its number. log_prob, logits: as asked for. finish: why it is the last one, empty if it is not.
+    token: its number. log_prob, logits: if requested. finish: why it is the last one, else empty.
     """
 
     token: int
@@ -87,7 +87,7 @@ class Piece(str):
     def __new__(
         cls, text: str, token: int, log_prob: float | None = None, logits: Array | None = None, finish: Finish = ""
     ) -> Self:
-        """Make one of its parts."""
+        """Return a piece with these fields."""
         made = super().__new__(cls, text)
         made.token, made.log_prob, made.logits, made.finish = token, log_prob, logits, finish
         return made
@@ -95,9 +95,9 @@ class Piece(str):
 
 @dataclass(frozen=True)
 class Timing:
-    """How many tokens a prompt had and a model has generated, and the seconds that each took.
+    """Counts of prompt tokens and generated tokens, and the seconds spent on each.
 
-    The step of decode that reads the prompt's last token belongs to what is generated.
+    The decode step that reads the prompt's last token counts as generation.
     """
 
     prefill_tokens: int = 0
@@ -106,21 +106,21 @@ class Timing:
     decode_s: float = 0.0
 
     def __add__(self, more: "Timing") -> "Timing":
-        """Return what was spent in all."""
+        """Return the sum of both."""
         return Timing(**{name: value + getattr(more, name) for name, value in vars(self).items()})
 
     def __sub__(self, before: "Timing") -> "Timing":
-        """Return what was spent since then."""
+        """Return the difference since an earlier timing."""
         return Timing(**{name: value - getattr(before, name) for name, value in vars(self).items()})
 
     @property
     def prefill_tokens_per_s(self) -> float:
-        """Tokens of the prompt a second; 0 where there were none."""
+        """Prompt tokens per second; 0 if there were none."""
         return self.prefill_tokens / self.prefill_s if self.prefill_s else 0.0
 
     @property
     def decode_tokens_per_s(self) -> float:
-        """Generated tokens a second; 0 where there were none."""
+        """Generated tokens per second; 0 if there were none."""
         return self.decode_tokens / self.decode_s if self.decode_s else 0.0
 
 
@@ -128,7 +128,7 @@ class Timing:
 class Generation:
     """The generated text and its tokens; ``str()`` is the text.
 
-    tokens: with the stop token, if one ended it. log_probs, logits: one for each token, if asked for, else None.
+    tokens: including the stop token, if one ended it. log_probs, logits: one per token if requested, else None.
     """
 
     text: str
@@ -140,7 +140,7 @@ class Generation:
 
     @classmethod
     def of(cls, pieces: Sequence[Piece], timing: Timing) -> Self:
-        """Put the pieces of a stream together, of which there is at least one."""
+        """Join the pieces of a stream, at least one."""
         log_probs = [piece.log_prob for piece in pieces if piece.log_prob is not None]
         logits = [piece.logits for piece in pieces if piece.logits is not None]
         return cls(
@@ -153,7 +153,7 @@ class Generation:
         )
 
     def _repr_html_(self) -> str:
-        """Return the text and its speed as HTML, which notebooks show."""
+        """Return the text and its speed as HTML for notebooks."""
         speed = f"{len(self.tokens)} tokens, {self.timing.decode_tokens_per_s:.1f} a second; {self.finish}"
         return block(paragraph(self.text), paragraph(speed))
 

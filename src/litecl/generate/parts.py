@@ -1,4 +1,4 @@
-"""The files that a generator is made of: in a bundle, or side by side."""
+"""Finds the files of a generator, in a bundle or side by side."""
 
 import io
 import struct
@@ -20,7 +20,7 @@ from litecl.interpreter.file.tables import FILE_IDENTIFIER
 _EMBEDDERS = {"embedder": "embeddings", "per_layer_embedder": "per_layer_embeddings"}
 _MODEL = "prefill_decode"
 _ZIP, _TFLITE = b"PK\x03\x04", "TF_LITE_"
-_ZIP_FAULTS = (  # damaged lengths, offsets, methods and names
+_ZIP_FAULTS = (  # raised for damaged lengths, offsets, methods and names
     *(zipfile.BadZipFile, zipfile.LargeZipFile, struct.error),
     *(EOFError, OSError, NotImplementedError, RuntimeError, ValueError),
 )
@@ -28,7 +28,7 @@ _ZIP_FAULTS = (  # damaged lengths, offsets, methods and names
 
 @dataclass(frozen=True)
 class File:
-    """The content of a ``.tflite`` file, and what finds other files in which constants of it lie."""
+    """The content of a ``.tflite`` file. find: finds the other files that hold its constants."""
 
     content: memoryview
     find: Find
@@ -36,9 +36,9 @@ class File:
 
 @dataclass(frozen=True)
 class Parts:
-    """model: the file with the signatures. embedders: those that compute an input of it, by its name.
+    """model: the file with the signatures. embedders: the files that compute its inputs, by input name.
 
-    tokenizer: makes it, None where there is none.
+    tokenizer: loads it; None if there is none.
     """
 
     model: File
@@ -48,9 +48,9 @@ class Parts:
 
 
 def read(path: Path) -> Parts:
-    """Return the parts of a ``.litertlm`` or ``.task`` bundle, or of a ``.tflite`` file and what lies beside it.
+    """Return the parts of a ``.litertlm`` or ``.task`` bundle, or of a ``.tflite`` file and the files beside it.
 
-    Raises ModelError, which names the file, for a damaged one, or without the model, and ModelFileError.
+    Raises ModelError, which names the file, if it is damaged or lacks the model, and ModelFileError.
     """
     content = content_of(path)
     try:
@@ -84,7 +84,7 @@ def _litertlm(content: memoryview) -> Parts:
 
 
 def _task(content: memoryview) -> Parts:
-    """A zip file, whose entries are stored as they are: https://ai.google.dev/edge/mediapipe (model asset bundles)."""
+    """Read a zip file with uncompressed entries: https://ai.google.dev/edge/mediapipe (model asset bundles)."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             held = {entry.filename: _stored(archive, entry) for entry in archive.infolist() if _is_read(entry)}
@@ -106,14 +106,14 @@ def _is_read(entry: zipfile.ZipInfo) -> bool:
 
 
 def _stored(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    """Return an entry. Raises ModelError for one that is compressed: a small file could hold any number of bytes."""
+    """Return an entry. Raises ModelError for a compressed one, which could expand to any size."""
     if entry.compress_type != zipfile.ZIP_STORED:
         raise ModelError(f"{brief(entry.filename)}: expected an entry that is not compressed, as runtimes map it")
     return archive.read(entry)
 
 
 def _llm_metadata(content: bytes) -> Metadata:
-    """Return what older bundles leave to the tokenizer: their metadata is another message, without this start token."""
+    """Decode metadata. Older bundles store another message, without a start token: they get defaults."""
     try:
         found = metadata(content)
     except ModelError:
@@ -129,7 +129,7 @@ def _parts(kind: str, models: Mapping[str, File], tokenizer: Callable[[], Tokeni
 
 
 def file(path: Path) -> File:
-    """Return a ``.tflite`` file by its path."""
+    """Open a ``.tflite`` file."""
     return File(content_of(path), external.beside(path, content_of))
 
 

@@ -1,6 +1,6 @@
-"""The wire format of protocol buffers, as far as the metadata of bundles needs it.
+"""Decodes the protocol buffers wire format, as far as bundle metadata needs it.
 
-https://protobuf.dev/programming-guides/encoding. Every length is checked before it is followed.
+https://protobuf.dev/programming-guides/encoding. Checks every length before following it.
 """
 
 import struct
@@ -17,7 +17,7 @@ _Kind = TypeVar("_Kind", int, bytes)
 
 
 class Message:
-    """The fields of a message by their numbers, undecoded. Raises ModelError for bytes that are none."""
+    """A message's undecoded fields by number. Raises ModelError for invalid bytes."""
 
     def __init__(self, content: bytes) -> None:
         self._fields: dict[int, list[Value]] = {}
@@ -32,16 +32,16 @@ class Message:
         return [Message(value) for value in self._of(number, bytes)]
 
     def message(self, number: int) -> "Message":
-        """Return the last message in a field, an empty one where there is none."""
+        """Return the last message in a field, an empty one if there is none."""
         return (self.messages(number) or [Message(b"")])[-1]
 
     def text(self, number: int) -> str:
-        """Return the text in a field, which may be empty."""
+        """Return the text in a field, empty if there is none."""
         found = self._of(number, bytes)
         return found[-1].decode("utf-8", "replace") if found else ""
 
     def integer(self, number: int) -> int:
-        """Return the int32 in a field, 0 where there is none."""
+        """Return the int32 in a field, 0 if there is none."""
         found = self._of(number, int)
         return _signed(found[-1]) if found else 0
 
@@ -53,14 +53,14 @@ class Message:
         return tuple(map(_signed, found))
 
     def number(self, number: int) -> float:
-        """Return the float in a field, 0 where there is none."""
+        """Return the float in a field, 0 if there is none."""
         found = self._of(number, bytes)
         if found and len(found[-1]) != 4:
             raise ModelError(f"field {number}: expected a float, got {len(found[-1])} bytes")
         return float(struct.unpack("<f", found[-1])[0]) if found else 0.0
 
     def _of(self, number: int, kind: type[_Kind]) -> list[_Kind]:
-        """Return the values of a field. Raises ModelError for one of another kind."""
+        """Return a field's values. Raises ModelError for a value of another kind."""
         found = self._fields.get(number, [])
         kept = [value for value in found if isinstance(value, kind)]
         if len(kept) != len(found):

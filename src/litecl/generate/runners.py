@@ -1,4 +1,4 @@
-"""Runners of the signatures of a file, on the caches of a session."""
+"""Run a file's signatures on a session's caches."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -11,35 +11,35 @@ from litecl.interpreter.graph import Array
 
 
 class Caches(dict[str, Any]):
-    """Keys and values by the names of their inputs, as the runner keeps them that has made them."""
+    """Keys and values by input name, in the representation of the runner that created them."""
 
 
 class Runner(Protocol):
     """Runs the signatures of one file."""
 
     def caches(self, values: Mapping[str, Array]) -> Caches:
-        """Return caches that hold values."""
+        """Return caches with the given values."""
 
     def values(self, caches: Caches) -> dict[str, Array]:
-        """Return copies of what caches hold."""
+        """Return copies of the caches' values."""
 
     def run(self, step: Step, given: Mapping[str, Array], caches: Caches) -> dict[str, Array]:
-        """Run a signature. The caches are its inputs and outputs of those names; the other outputs are returned."""
+        """Run a signature. Caches serve as its inputs and outputs of the same names; return its other outputs."""
 
     @property
     def delegations(self) -> Sequence[Delegation]:
-        """Delegations, for what runs on devices."""
+        """The delegations of nodes that run on devices."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
 
 
 class InterpreterRunner:
-    """litecl's. Caches are tensors that stay on the device, which all signatures and files write in place."""
+    """litecl's runner. Its caches are device tensors, which all signatures update in place."""
 
     def __init__(self, interpreter: Interpreter) -> None:
         self._interpreter = interpreter
-        self._bound: dict[tuple[str, int], _Bound] = {}  # steps by key and width, one of each key
+        self._bound: dict[tuple[str, int], _Bound] = {}  # by key and width, one per key
         interpreter.allocate_tensors()
 
     def caches(self, values: Mapping[str, Array]) -> Caches:
@@ -65,16 +65,16 @@ class InterpreterRunner:
 
     @property
     def delegations(self) -> Sequence[Delegation]:
-        """Delegations, for what runs on devices."""
+        """The delegations of nodes that run on devices."""
         return self._interpreter._delegations
 
     def close(self) -> None:
-        """Let go of the model."""
+        """Release the model."""
         self._bound = {}
         self._interpreter.close()
 
     def _bind(self, step: Step) -> "_Bound":
-        """Prepare a step: the memory of its inputs stays where it is until another step needs other shapes."""
+        """Prepare a step. Its inputs' memory stays in place until another step needs other shapes."""
         interpreter = self._interpreter
         runner = interpreter.get_signature_runner(step.key)
         subgraph, inputs = runner._subgraph_index, dict(runner._signature.inputs)
@@ -90,7 +90,7 @@ class InterpreterRunner:
 
 
 class _Bound:
-    """Where a step's inputs lie, its outputs, and the run on the caches that it had last."""
+    """A step's input memory and outputs, and its run on the latest caches."""
 
     def __init__(
         self, interpreter: Interpreter, subgraph: int, inputs: Mapping[str, int], outputs: Mapping[str, int]
@@ -102,7 +102,7 @@ class _Bound:
         self._twins: list[tuple[DeviceTensor, DeviceTensor]] = []
 
     def run_on(self, caches: Caches) -> DeviceRun:
-        """Return the run on some caches."""
+        """Return the run on these caches."""
         if caches is not self._caches:
             given = {self._inputs[name]: x for name, x in caches.items()}
             taken = dict[int, DeviceTensor]()
@@ -112,6 +112,6 @@ class _Bound:
         return self._run
 
     def end(self) -> None:
-        """Copy outputs that several caches get."""
+        """Copy outputs that several caches share."""
         for cache, first in self._twins:
             cache.write(first.read())

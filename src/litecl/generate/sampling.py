@@ -1,4 +1,4 @@
-"""How the next token is chosen from logits."""
+"""Chooses the next token from logits."""
 
 import math
 from collections.abc import Collection
@@ -12,13 +12,13 @@ from litecl.interpreter.graph import Array
 
 @dataclass(frozen=True)
 class Sampling:
-    """A distribution over tokens, made of logits in this order.
+    """How to turn logits into a distribution over tokens. Applied in this order:
 
-    repetition_penalty: logits of tokens that have come before are divided by it where they are positive, and multiplied
-        where they are negative (https://arxiv.org/abs/1909.05858).
-    temperature: what logits are divided by; 0 takes the most likely token.
-    top_k: only so many of the most likely tokens; None: all. Of equally likely ones those of lower numbers.
-    top_p: of these only the fewest, the most likely first, whose probabilities add up to that much
+    repetition_penalty: divides positive logits of earlier tokens, and multiplies negative ones
+        (https://arxiv.org/abs/1909.05858).
+    temperature: divides the logits; 0 takes the most likely token.
+    top_k: keeps this many of the most likely tokens; None: all. Ties go to lower token numbers.
+    top_p: keeps the fewest of these, most likely first, whose probabilities add up to it
         (https://arxiv.org/abs/1904.09751).
     """
 
@@ -28,7 +28,7 @@ class Sampling:
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
-        """Raise ModelError for numbers that make no distribution."""
+        """Raise ModelError for values out of range."""
         _require("temperature", self.temperature, 0 <= self.temperature < math.inf, "0 or more")
         _require("top_k", self.top_k, self.top_k is None or self.top_k >= 1, "at least 1, or None")
         _require("top_p", self.top_p, 0 < self.top_p <= 1, "more than 0, and at most 1")
@@ -36,7 +36,7 @@ class Sampling:
 
 
 def log_softmax(logits: Array) -> Array:
-    """Return logarithms of probabilities, in float64. Raises ModelError for logits that are not numbers."""
+    """Return log probabilities in float64. Raises ModelError if the largest logit isn't finite."""
     x = np.asarray(logits, np.float64)
     shifted = x - _largest(x)
     return np.asarray(shifted - np.log(np.exp(shifted).sum()))
@@ -45,7 +45,7 @@ def log_softmax(logits: Array) -> Array:
 def probabilities(logits: Array, sampling: Sampling, before: Collection[int] = ()) -> Array:
     """Return the probability of every token, of shape [vocabulary], in float64.
 
-    before: the tokens that have come before. Raises ModelError for logits that are not numbers.
+    before: the earlier tokens. Raises ModelError if the largest logit isn't finite.
     """
     tokens, chances = _distribution(logits, sampling, before)
     made = np.zeros(len(logits))
@@ -54,16 +54,16 @@ def probabilities(logits: Array, sampling: Sampling, before: Collection[int] = (
 
 
 def choose(logits: Array, sampling: Sampling, before: Collection[int], random: np.random.Generator) -> int:
-    """Return a token, drawn with one number of ``random``, or with none where the temperature is 0."""
+    """Return a token, drawn with one number from ``random``, or none if the temperature is 0."""
     tokens, chances = _distribution(logits, sampling, before)
     if sampling.temperature == 0:
         return int(tokens[0])
     drawn = np.searchsorted(np.cumsum(chances), random.random(), side="right")
-    return int(tokens[min(int(drawn), len(tokens) - 1)])  # a sum of probabilities may be a little less than 1
+    return int(tokens[min(int(drawn), len(tokens) - 1)])  # probabilities may sum to slightly less than 1
 
 
 def _distribution(logits: Array, sampling: Sampling, before: Collection[int]) -> tuple[Array, Array]:
-    """Return the tokens that may be chosen, the most likely first, and their probabilities."""
+    """Return the candidate tokens, most likely first, and their probabilities."""
     x = _penalized(np.array(logits, np.float64), before, sampling.repetition_penalty)
     most = _largest(x)
     if sampling.temperature == 0:
@@ -78,7 +78,7 @@ def _distribution(logits: Array, sampling: Sampling, before: Collection[int]) ->
 
 
 def _most_likely(x: Array, count: int | None) -> Array:
-    """Return the tokens of the largest logits, the largest first, of equal ones that of the lowest number."""
+    """Return the tokens of the largest logits in descending order, lower numbers first for ties."""
     tokens = np.arange(len(x))
     if count is not None and count < len(x):
         least = np.partition(x, -count)[-count]

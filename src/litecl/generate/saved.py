@@ -1,4 +1,4 @@
-"""Sessions in files: numpy's ``.npz``, with the caches, the tokens and the state of random numbers."""
+"""Saves sessions to ``.npz`` files with caches, tokens and the random state."""
 
 import hashlib
 import json
@@ -19,9 +19,9 @@ from litecl.interpreter.whole_files import whole_file
 
 _VERSION = 1
 _STATE = "session"
-_ELEMENTS = 4096  # of a constant, that are looked at
-_HEADER_BYTES = 1 << 16  # of a member, at most; and of a session without its tokens
-_TOKEN_BYTES = 32  # of a token in JSON, at most
+_ELEMENTS = 4096  # sampled from a constant
+_HEADER_BYTES = 1 << 16  # upper bound for a member's header, and for a session without its tokens
+_TOKEN_BYTES = 32  # upper bound for a token in JSON
 
 _Natural = Annotated[int, Within(0)]
 _Bits32 = Annotated[int, Within(0, (1 << 32) - 1)]
@@ -46,7 +46,7 @@ class Random:
 
 @dataclass(frozen=True)
 class State:
-    """All of a session but its caches. held: how many of the tokens these hold."""
+    """A session without its caches. held: how many of the tokens the caches hold."""
 
     tokens: Sequence[_Natural]
     held: _Natural
@@ -55,7 +55,7 @@ class State:
 
 @dataclass(frozen=True)
 class Limits:
-    """What fits a model: its fingerprint, how many tokens there are, the most tokens of a session, and its caches."""
+    """What a session must match to fit a model. vocabulary: number of distinct tokens. most_tokens: of a session."""
 
     model: str
     vocabulary: int
@@ -70,7 +70,7 @@ class _File(State):
 
 
 def fingerprint(models: Sequence[Model]) -> str:
-    """Return what tells models apart: a digest of their operators, and of parts of all their constants."""
+    """Return a digest of the models' operators and of samples of all their constants."""
     digest = hashlib.sha256()
     for graph in (graph for model in models for graph in model.subgraphs):
         digest.update(" ".join(node.op.name for node in graph.nodes).encode())
@@ -82,14 +82,14 @@ def fingerprint(models: Sequence[Model]) -> str:
 
 
 def _part(data: Array) -> bytes:
-    """Return some of the elements: all of small constants, of large ones those at equal distances."""
+    """Return a constant's elements as bytes, evenly sampled if it is large."""
     flat = data.reshape(-1)
     some = flat[:: max(flat.size // _ELEMENTS, 1)]
     return repr(some.tolist()).encode() if some.dtype.hasobject else some.tobytes()
 
 
 def write(path: str | PathLike[str], model: str, state: State, caches: Mapping[str, Array]) -> None:
-    """Write a session, or nothing. model: its fingerprint. Raises OSError."""
+    """Write a session atomically. model: its fingerprint. Raises OSError."""
     text = json.dumps({"version": _VERSION, "model": model, **asdict(state)})
     arrays: dict[str, Any] = {_STATE: np.frombuffer(text.encode(), np.uint8), **caches}
     with whole_file(Path(path)) as file:
@@ -97,7 +97,7 @@ def write(path: str | PathLike[str], model: str, state: State, caches: Mapping[s
 
 
 def read(path: str | PathLike[str], limits: Limits) -> tuple[State, dict[str, Array]]:
-    """Return what was written. Raises ModelError for a damaged file, or one that does not fit the model."""
+    """Read a session. Raises ModelError for a damaged file, or one that doesn't fit the model."""
     try:
         with open_regular(path) as opened, np.load(opened, allow_pickle=False) as arrays:
             _check_sizes(arrays, limits)
@@ -106,7 +106,7 @@ def read(path: str | PathLike[str], limits: Limits) -> tuple[State, dict[str, Ar
         file = _file(data)
     except FileNotFoundError:
         raise
-    except Exception as error:  # of damaged bytes: whatever zipfile, zlib, and numpy's parser of headers raise
+    except Exception as error:  # damaged bytes: whatever zipfile, zlib and numpy's header parser raise
         raise ModelError(f"{fspath(path)}: no session that can be read ({type(error).__name__}: {error})") from error
     if fault := _fault(file, caches, limits):
         raise ModelError(f"{fspath(path)}: {fault}")
@@ -114,7 +114,7 @@ def read(path: str | PathLike[str], limits: Limits) -> tuple[State, dict[str, Ar
 
 
 def _check_sizes(arrays: Any, limits: Limits) -> None:
-    """Raise ModelError for members that are larger than those of a session, before they are unpacked."""
+    """Raise ModelError for members larger than a session's, before unpacking them."""
     most = {name: math.prod(shape) * dtype.itemsize for name, (shape, dtype) in limits.caches.items()}
     most[_STATE] = limits.most_tokens * _TOKEN_BYTES
     for member in arrays.zip.infolist():
@@ -125,13 +125,13 @@ def _check_sizes(arrays: Any, limits: Limits) -> None:
 
 def _file(data: Any) -> _File:
     version = data.get("version") if isinstance(data, dict) else None
-    if type(version) is int and version != _VERSION:  # whatever else another version has
+    if type(version) is int and version != _VERSION:  # whatever its other fields are
         raise Misfit(f"a session of version {version}, expected {_VERSION}")
     return record(_File, data)
 
 
 def _fault(file: _File, caches: Mapping[str, Array], limits: Limits) -> str:
-    """Return what does not fit the model, empty if all does."""
+    """Return why a session doesn't fit the model, or an empty string."""
     if file.model != limits.model:
         return "the session of another model"
     if len(file.tokens) > limits.most_tokens:

@@ -1,4 +1,4 @@
-"""One text, or conversation, in a model: its tokens, and the caches that hold what the model has read of them."""
+"""One text or conversation: its tokens, and the caches of those that the model has read."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,12 +24,12 @@ from litecl.interpreter.records import record
 
 Prompt = str | Sequence[int]
 
-_UNCERTAIN = 1 << 62  # more tokens than any session has: of caches that hold nobody knows what
-_NO_LOGITS: Array = np.empty(0)  # of tokens that the device has chosen
+_UNCERTAIN = 1 << 62  # marks caches with unknown content: more tokens than any session has
+_NO_LOGITS: Array = np.empty(0)  # for tokens that the device chose
 
 
 class _Settled(NamedTuple):
-    """A session's number of tokens, random numbers, and the state of these: what an error or interrupt leaves."""
+    """The state to return to after an error or interrupt. length: number of tokens. state: of ``random``."""
 
     length: int
     random: np.random.Generator
@@ -37,11 +37,11 @@ class _Settled(NamedTuple):
 
 
 class Session:
-    """A text that grows: prompts are added, and the model goes on. ``Generator.session`` makes one.
+    """A growing text: you add prompts and the model continues. ``Generator.session`` creates one.
 
-    Sessions of one generator share its weights; each has caches of its own. A session is for one thread at a time.
-    An error or interrupt leaves tokens and random numbers as they were, but for pieces that ``stream`` has yielded; the
-    model then reads again what the caches held.
+    Sessions of one generator share its weights; each has its own caches. Use a session in one thread at a time. After
+    an error or interrupt, tokens and random numbers are as before the call, apart from pieces that ``stream`` has
+    yielded; the model then rereads lost caches.
     """
 
     def __init__(self, model: LanguageModel, lexicon: Lexicon, defaults: Mapping[str, Any]) -> None:
@@ -49,7 +49,7 @@ class Session:
         self._lexicon = lexicon
         self._defaults = defaults
         self._tokens: list[int] = []
-        self._held = 0  # how many of them the caches hold
+        self._held = 0  # how many tokens the caches hold
         self._caches = model.caches()
         self._random = np.random.default_rng()
         self._settled = self._now()
@@ -57,7 +57,7 @@ class Session:
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """All tokens, of prompts and generated ones."""
+        """All tokens, from prompts and generated."""
         return tuple(self._tokens[: self._settled.length])
 
     @property
@@ -66,19 +66,19 @@ class Session:
         return max(self._model.context_length - self._settled.length, 0)
 
     def stream(self, prompt: Prompt = "", **options: Any) -> Iterator[Piece]:
-        """Add a prompt, and yield what follows, token by token.
+        """Add a prompt and yield its continuation, token by token.
 
-        prompt: a text, or the numbers of tokens; an empty one goes on with what was generated. options: those of
-        ``GenerationOptions``. To leave the iterator early is fine: the session holds the prompt and what was yielded;
-        nothing if that was nothing.
+        prompt: a text, or token numbers; an empty one continues the text so far. options: those of
+        ``GenerationOptions``. You may leave the iterator early: the session then holds the prompt and the yielded
+        tokens, or neither if nothing was yielded.
 
-        Raises ModelError for a prompt that is too long or has no tokens, and for numbers that are none of a token;
-        MissingExtra for a text where the tokenizer's library is not installed.
+        Raises ModelError for a prompt that is too long or has no tokens, and for token numbers out of range;
+        MissingExtra for a text if the tokenizer's library isn't installed.
         """
         return self._pieces(prompt, options, piecewise=True)
 
     def _pieces(self, prompt: Prompt, options: Mapping[str, Any], *, piecewise: bool) -> Iterator[Piece]:
-        """Check a prompt and options, and return what yields pieces. piecewise: what was yielded is settled."""
+        """Check a prompt and options; return an iterator of pieces. piecewise: yielded pieces are settled."""
         self._settle()
         asked = GenerationOptions.of({**self._defaults, **options})
         is_text = isinstance(prompt, str)
@@ -90,7 +90,7 @@ class Session:
         return self._generated(tokens, asked, text, ends, piecewise)
 
     def generate(self, prompt: Prompt = "", **options: Any) -> Generation:
-        """Add a prompt, and return all that follows; see ``stream``."""
+        """Add a prompt and return its whole continuation; see ``stream``."""
         before = self.timing
         pieces = [*self._pieces(prompt, options, piecewise=False)]
         generation = Generation.of(pieces, self.timing - before)
@@ -98,10 +98,9 @@ class Session:
         return generation
 
     def score(self, prompt: Prompt) -> tuple[float, ...]:
-        """Add a prompt, and return the logarithm of every token's probability, given those before it.
+        """Add a prompt and return every token's log probability, given those before it.
 
-        It is read step by step. A session's first token has none before it, and no probability. Raises what ``stream``
-        raises.
+        Reads it step by step. A session's first token has no probability. Raises the errors of ``stream``.
         """
         self._settle()
         tokens = self._checked(self._numbers(prompt))
@@ -115,7 +114,7 @@ class Session:
         return scores
 
     def fork(self) -> "Session":
-        """Return another session with the same tokens, caches and random numbers to come; both go on independently."""
+        """Return a copy with the same tokens, caches and upcoming random numbers; both continue independently."""
         self._settle()
         other = Session(self._model, self._lexicon, self._defaults)
         other._tokens, other._held = [*self._tokens], self._held
@@ -125,14 +124,14 @@ class Session:
         return other
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write tokens, caches and random numbers to come to a file, which ``Generator.load`` reads."""
+        """Write tokens, caches and the random state to a file for ``Generator.load``."""
         self._settle()
         random = record(saved.Random, self._random.bit_generator.state)
         state = saved.State([*self._tokens], self._held, random)
         saved.write(path, self._model.fingerprint, state, self._model.values(self._caches))
 
     def restore(self, path: str | PathLike[str]) -> None:
-        """Become what was saved. Raises ModelError for a file of another model, or that is damaged."""
+        """Load a saved session into this one. Raises ModelError for a damaged file, or another model's."""
         model = self._model
         limits = saved.Limits(model.fingerprint, model.vocabulary, model.context_length + 1, model.cache_specs)
         state, values = saved.read(path, limits)
@@ -141,7 +140,7 @@ class Session:
         tokens, caches = [*state.tokens], model.holding(values)
         settled = _Settled(len(tokens), random, random.bit_generator.state)
         self._tokens, self._held, self._random, self._caches = tokens, state.held, random, caches
-        self._settled = settled  # no call since the first store: an interrupt finds all of one session
+        self._settled = settled  # no call since the first store: an interrupt can't mix two sessions
 
     # Parts
 
@@ -151,7 +150,7 @@ class Session:
         return prompt
 
     def _checked(self, tokens: Iterable[int]) -> list[int]:
-        """Return tokens that can be added. Raises ModelError, with the session as it was."""
+        """Return the tokens as ints, if they can be added. Raises ModelError and ArgumentError; changes nothing."""
         try:
             numbers = [index(token) for token in tokens]
         except TypeError as error:
@@ -196,7 +195,7 @@ class Session:
                 return
 
     def _tokens_of(self, asked: GenerationOptions, ends: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, Array]]:
-        """Yield tokens without end, each to be added before the next, with the logits that it is chosen from."""
+        """Yield tokens endlessly, with the logits of each. The caller adds a token before taking the next."""
         if asked.whole:
             for token in self._whole(asked, ends):
                 yield token, _NO_LOGITS
@@ -208,7 +207,7 @@ class Session:
             yield token, logits
 
     def _whole(self, asked: GenerationOptions, ends: Sequence[tuple[int, ...]]) -> list[int]:
-        """Return what one invoke generates; nothing where its logits are no numbers, of which the next step tells."""
+        """Generate in one invoke. Returns no tokens for invalid logits; the next step then raises the error."""
         self._prefill()
         room = self._model.context_length - len(self._tokens) + 1
         count = room if asked.max_tokens is None else min(asked.max_tokens, room)
@@ -227,7 +226,7 @@ class Session:
             return []
         self._held += len(tokens)
         if goal.draws:
-            self._random.random(len(tokens))  # as many as were used
+            self._random.random(len(tokens))  # advance by the numbers used
         self.timing += Timing(decode_tokens=len(tokens), decode_s=time.perf_counter() - start)
         return tokens
 
@@ -239,7 +238,7 @@ class Session:
         return "context" if len(self._tokens) > self._model.context_length else ""
 
     def _read(self) -> Array:
-        """Let the model read the tokens that its caches do not hold, and return the logits of the next one."""
+        """Run the model on the tokens that the caches lack; return the next token's logits."""
         self._prefill()
         start = time.perf_counter()
         logits = self._run(1)
@@ -248,7 +247,7 @@ class Session:
         return logits
 
     def _prefill(self) -> None:
-        """Let the model read all tokens but the last."""
+        """Run the model on all tokens but the last."""
         if self._held > len(self._tokens):
             self._forget()
         self._held = min(self._held, len(self._tokens) - 1)
@@ -272,14 +271,14 @@ class Session:
         return _Settled(len(self._tokens), self._random, self._random.bit_generator.state)
 
     def _settle(self) -> None:
-        """Go back to what is settled, after a call that has not ended: only the next one can be sure to begin."""
+        """Return to the settled state after a call that didn't finish. The next call does this: it surely runs."""
         length, self._random, self._random.bit_generator.state = self._settled
-        if self._held > length:  # what other tokens have left in the caches is not told apart
+        if self._held > length:  # the caches may hold other tokens
             self._held = _UNCERTAIN
         del self._tokens[length:]
         if self._held > length:
             self._forget()
 
     def _forget(self) -> None:
-        """Begin with new caches: what they hold is not certain. The model reads all tokens again."""
+        """Replace the caches by empty ones: the model reads all tokens again."""
         self._caches, self._held = self._model.caches(), 0

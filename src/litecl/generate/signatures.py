@@ -1,4 +1,4 @@
-"""The signatures of a language model: which input is what, as the exporters name them."""
+"""A language model's signatures, with the roles of inputs by the exporters' names."""
 
 import math
 import re
@@ -45,7 +45,7 @@ _ROLES = {
 
 @dataclass(frozen=True)
 class Entry:
-    """An input or output of a signature. Its shape has -1 where a dimension is open."""
+    """An input or output of a signature. shape: -1 for open dimensions."""
 
     name: str
     role: Role | None
@@ -55,9 +55,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Step:
-    """A signature that takes the next ``width`` tokens; of any number where it is 0.
+    """A signature that takes the next ``width`` tokens, or any number if that is 0.
 
-    logits: the name of that output, None where a prefill has none.
+    logits: the name of the logits output; None if a prefill has none.
     """
 
     key: str
@@ -67,20 +67,20 @@ class Step:
     logits: str | None
 
     def of(self, role: Role) -> list[Entry]:
-        """Return its inputs of a role."""
+        """Return the inputs of a role."""
         return [entry for entry in self.inputs if entry.role is role]
 
     def with_sizes(self, width: int, slots: int) -> "Step":
-        """Return the same for so many tokens, and so many slots of the caches where their number is open."""
+        """Return the step with open dimensions set: ``width`` tokens and ``slots`` cache slots."""
         sized = [replace(entry, shape=_sized(entry, width, slots)) for entry in self.inputs]
         return replace(self, width=width, inputs=tuple(sized))
 
 
 def steps(interpreter: Interpreter) -> tuple[list[Step], Step]:
-    """Return a model's prefill steps, the widest first, and its decode step.
+    """Return a model's prefill steps, widest first, and its decode step.
 
-    Raises ModelError for a model without a signature "decode", for inputs of unknown names, and where a prefill's
-    caches are not decode's.
+    Raises ModelError for a model without a signature "decode", for inputs of unknown names, and for a prefill whose
+    caches differ from decode's.
     """
     keys = interpreter.get_signature_list()
     if _DECODE not in keys:
@@ -97,7 +97,7 @@ def steps(interpreter: Interpreter) -> tuple[list[Step], Step]:
 
 
 def lookups(interpreter: Interpreter) -> list[Step]:
-    """Return an embedder's signatures, which take tokens alone, the widest first. Raises ModelError for none."""
+    """Return an embedder's signatures that take only tokens, widest first. Raises ModelError if there are none."""
     found = []
     for key in interpreter.get_signature_list():
         inputs, outputs = _entries(interpreter, key)
@@ -144,7 +144,7 @@ def _entry(name: str, details: Mapping[str, Any]) -> Entry:
 
 
 def _width(key: str, inputs: Sequence[Entry]) -> int:
-    """Return how many tokens a signature takes, by its positions, or else its tokens."""
+    """Return how many tokens a signature takes, judging by its positions or else its tokens."""
     for role in (Role.POSITIONS, Role.TOKENS):
         for entry in inputs:
             if entry.role is role:
@@ -157,7 +157,7 @@ def _width(key: str, inputs: Sequence[Entry]) -> int:
 
 
 def _sized(entry: Entry, width: int, slots: int) -> Shape:
-    """Return an input's shape without open dimensions: the last of a mask, and those of caches, are slots."""
+    """Return an input's shape with open dimensions set. A mask's last dimension and those of caches are slots."""
     shape = list(entry.shape)
     if entry.role is Role.CACHE:
         return tuple(slots if n == -1 else n for n in shape)

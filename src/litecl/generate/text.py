@@ -1,27 +1,27 @@
-"""Tokens to text as they come: held back are parts of characters, and what may be the beginning of a stop sequence."""
+"""Decodes a token stream, holding back incomplete characters and text that may begin a stop sequence."""
 
 from collections.abc import Sequence
 
 from litecl.generate.tokenizers import Tokenizer
 
-_UNFINISHED = "\N{REPLACEMENT CHARACTER}"  # of a character whose other bytes are in the next token
-_CONTEXT = 6  # tokens before, since how a token is written depends on them
+_UNFINISHED = "\N{REPLACEMENT CHARACTER}"  # shown for a character whose other bytes are in the next token
+_CONTEXT = 6  # earlier tokens to decode along: they affect how a token is written
 
 
 class TextStream:
-    """The text of tokens that come one by one. before: tokens that came before. stop: texts that end it."""
+    """Decodes tokens one by one. before: the tokens before the first. stop: texts that end the stream."""
 
     def __init__(self, tokenizer: Tokenizer, before: Sequence[int], stop: Sequence[str]) -> None:
         self._tokenizer = tokenizer
         self._tokens = [*before[-_CONTEXT:]]
-        self._told = len(self._tokens)  # the text of so many is out
-        self._start = 0  # of the tokens that are decoded again
+        self._told = len(self._tokens)  # number of tokens whose text is out
+        self._start = 0  # first token to decode again
         self._stop = stop
         self._held = ""
         self.stopped = False
 
     def push(self, token: int, last: bool = False) -> str:
-        """Return the text that is certain with one more token. last: none follows, so that nothing is held back.
+        """Add a token; return the text that is now certain. last: no token follows, so nothing is held back.
 
         ``stopped`` is True once a stop sequence is complete: the text ends before it.
         """
@@ -29,11 +29,11 @@ class TextStream:
         return self._released(self._written(last), last)
 
     def flush(self) -> str:
-        """Return what was held back."""
+        """Return the text held back."""
         return self._released(self._written(True), True)
 
     def _written(self, last: bool) -> str:
-        """Return the text that tokens add to what is out."""
+        """Return the text that the tokens add."""
         before = self._tokenizer.decode(self._tokens[self._start : self._told])
         now = self._tokenizer.decode(self._tokens[self._start :])
         if len(now) <= len(before) or (now.endswith(_UNFINISHED) and not last):
@@ -53,5 +53,5 @@ class TextStream:
 
 
 def _overlap(text: str, stop: str) -> int:
-    """Return how many of the last characters may be the beginning of a stop sequence."""
+    """Return how many of the last characters may begin a stop sequence."""
     return next((n for n in range(min(len(stop) - 1, len(text)), 0, -1) if text.endswith(stop[:n])), 0)

@@ -1,4 +1,4 @@
-"""Text to tokens and back, by the libraries that are kept for it."""
+"""Tokenizers: text to tokens and back, through ``tokenizers`` or ``sentencepiece``."""
 
 import json
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ _BESIDE = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.m
 
 
 class Tokenizer(Protocol):
-    """Text to tokens and back. One of your own needs these methods. first: whether a context begins with the text."""
+    """Converts text to tokens and back. Your own needs these methods. first: whether the text begins a context."""
 
     def encode(self, text: str, first: bool) -> list[int]:
         """Return the tokens of a text."""
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of tokens, without special ones."""
+        """Return the text of tokens, skipping special ones."""
 
     @property
     def stop_tokens(self) -> Sequence[int]:
@@ -26,7 +26,7 @@ class Tokenizer(Protocol):
 
 
 class _Json:
-    """``tokenizer.json`` of Hugging Face, read by ``tokenizers``. ends: the text of its token at the end of a text."""
+    """Hugging Face's ``tokenizer.json``, read by ``tokenizers``. ends: the text of its end-of-text token."""
 
     def __init__(self, content: bytes, ends: str | None = None) -> None:
         try:
@@ -35,7 +35,7 @@ class _Json:
             raise MissingExtra(f"a tokenizer.json is read by the package tokenizers: {_INSTALL}") from error
         try:
             self._library = Library.from_str(content.decode())
-        except Exception as error:  # the library raises Exception itself
+        except Exception as error:  # the library raises plain Exception
             raise ModelError(f"the tokenizer cannot be read: {error}") from error
         found = None if ends is None else self._library.token_to_id(ends)
         self.stop_tokens: Sequence[int] = () if found is None else (found,)
@@ -48,7 +48,7 @@ class _Json:
 
 
 class _SentencePiece:
-    """A model of SentencePiece, read by ``sentencepiece``."""
+    """A SentencePiece model, read by ``sentencepiece``."""
 
     def __init__(self, content: bytes) -> None:
         try:
@@ -57,7 +57,7 @@ class _SentencePiece:
             raise MissingExtra(
                 f"a tokenizer of SentencePiece is read by the package sentencepiece: {_INSTALL}"
             ) from error
-        if not content:  # of which the library makes one that is not loaded
+        if not content:  # the library would accept it but load nothing
             raise ModelError("the tokenizer cannot be read: it is empty")
         try:
             self._library = SentencePieceProcessor(model_proto=content)
@@ -71,25 +71,25 @@ class _SentencePiece:
         return [*([self._library.bos_id()] if begins else []), *self._library.encode(text)]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        known = len(self._library)  # a model may have more tokens than there are pieces: these have no text
+        known = len(self._library)  # a model may have more tokens than pieces: the rest have no text
         return str(self._library.decode([token for token in tokens if token < known]))
 
 
 def load(content: bytes, ends: str | None = None) -> Tokenizer:
-    """Return a tokenizer by the content of its file, JSON or SentencePiece's.
+    """Return the tokenizer in a file's content, JSON or SentencePiece. ends: as for ``tokenizer.json``.
 
-    Raises MissingExtra where its library is not installed, and ModelError for a file that it cannot read.
+    Raises MissingExtra if its library isn't installed, and ModelError for content that it can't read.
     """
     return _Json(content, ends) if content.lstrip()[:1] == b"{" else _SentencePiece(content)
 
 
 def from_file(path: Path) -> Tokenizer:
-    """Return the tokenizer in a file; of a ``tokenizer.json``, with the end of texts of a ``tokenizer_config.json``."""
+    """Load a tokenizer. A ``tokenizer.json`` takes its end-of-text token from ``tokenizer_config.json`` beside it."""
     return load(path.read_bytes(), _ends(path.with_name("tokenizer_config.json")))
 
 
 def beside(model: Path) -> Path | None:
-    """Return the file of a tokenizer in the folder of a model, None where there is none."""
+    """Return the tokenizer file in a model's folder, None if there is none."""
     return next((path for name in _BESIDE if (path := model.with_name(name)).is_file()), None)
 
 

@@ -1,6 +1,6 @@
-"""A whole generation as one model: a WHILE around the nodes of a decode signature, with the choice of the next token.
+"""Builds a model that runs a whole generation: a WHILE around a decode signature's nodes that also picks each token.
 
-Constants are those of the file: nothing is copied.
+Shares the file's constants without copying.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ from litecl.interpreter.schema import TensorType
 
 KEY = "generate"
 STOPS = 8
-"""How many tokens may end a text; those that are none are -1."""
+"""The number of tokens that may end a text; unused entries are -1."""
 
 _INT, _BOOL = TensorType.INT32, TensorType.BOOL
 
@@ -44,7 +44,7 @@ class Lookup:
 
     @classmethod
     def of(cls, embedder: Interpreter) -> Self:
-        """Return what an embedder computes for one token."""
+        """Return an embedder's lookup for one token."""
         return cls(embedder.model, lookups(embedder)[-1].with_sizes(1, 0))
 
 
@@ -58,15 +58,15 @@ def looped(
     draws: bool = False,
     keep: bool = False,
 ) -> Model:
-    """Return a model with the signature "generate": decode steps, until there are enough or one chooses a stop token.
+    """Return a model with the signature "generate": decode steps until there are enough or one picks a stop token.
 
-    decode: with all sizes known. lookups: by the input that each computes. length: the most tokens. window: see
-    ``feeding.values``. draws: tokens are drawn, and there are the inputs of ``drawing.INPUTS``; else the most likely
-    ones are taken. keep: the model's own signatures stay.
+    decode: with all sizes set. lookups: by the input that each computes. length: the most tokens. window: see
+    ``feeding.values``. draws: draw tokens, with the inputs of ``drawing.INPUTS``; else take the most likely ones. keep:
+    keep the model's own signatures.
 
-    Its inputs are ``count``, the most steps; ``position`` and ``token``, of the token that is read first; ``stops``,
-    ``STOPS`` tokens; and the caches. Its outputs are ``steps``, how many there were; ``text``, the tokens that were
-    chosen; ``finite``, whether all logits were numbers; and the caches.
+    Its inputs are ``count``, the most steps; ``position`` and ``token`` of the first token to read; ``stops``,
+    ``STOPS`` tokens; and the caches. Its outputs are ``steps``, the number of steps; ``text``, the chosen tokens;
+    ``finite``, whether all logits were finite; and the caches.
 
     Raises ModelError for inputs that neither the loop nor a lookup computes, and for a lookup that runs subgraphs.
     """
@@ -87,12 +87,12 @@ def looped(
     return Model(tuple(graphs), (*own, Signature(KEY, given, outputs, place)))
 
 
-_INITIAL = ("steps", "done", "finite", "text")  # whose first values are the same every time
+_INITIAL = ("steps", "done", "finite", "text")  # these always start with the same values
 _UNREAD = ("count", "position", "token", "done", "stops", *drawing.INPUTS)
 
 
 class _Body:
-    """One step: the next token is read, and another one chosen."""
+    """The loop's body: reads a token and chooses the next."""
 
     def __init__(
         self,
@@ -143,14 +143,14 @@ class _Body:
         return g.reshaped(g.op(ARG_MAX, [logits, g.const(1)], ArgMaxOptions(_INT)), ())
 
     def _finite(self, g: Builder, logits: int) -> int:
-        """Return whether no logit is infinite or no number: of others a product with 0 is 0."""
+        """Return whether all logits are finite: only then do their products with 0 sum to 0."""
         dtype = g.tensors[logits].dtype
         zeros = g.op(MUL, [logits, g.const(0, dtype)], MulOptions())
         total = g.op(SUM, [zeros, g.const([0, 1])], ReducerOptions())
         return g.op(EQUAL, [total, g.const(0, dtype)])
 
     def _value(self, g: Builder, entry: Entry, x: Mapping[str, int]) -> int:
-        """Return what ``feeding.values`` computes for an input."""
+        """Return an input's value, as ``feeding.values`` computes it."""
         if entry.role is Role.CACHE:
             return x[entry.name]
         if entry.role is Role.TOKENS:
@@ -180,7 +180,7 @@ class _Body:
             if self._window is None:
                 raise ModelError(f"input {entry.name!r}: the file does not say how many tokens are seen")
             before = g.op(SUB, [position, slots], SubOptions())
-            age = g.op(FLOOR_MOD, [before, g.const(entry.shape[-1])])  # of the token that each slot holds
+            age = g.op(FLOOR_MOD, [before, g.const(entry.shape[-1])])  # of each slot's token
             held = g.op(GREATER_EQUAL, [g.op(SUB, [position, age], SubOptions()), g.const(0)])
             seen = g.op(LOGICAL_AND, [held, g.op(LESS, [age, g.const(self._window)])])
         if entry.dtype == np.bool_:
@@ -209,7 +209,7 @@ def _condition(state: Mapping[str, TensorSpec]) -> Subgraph:
 
 
 def _main(state: Mapping[str, TensorSpec], options: WhileOptions) -> Subgraph:
-    """Return a subgraph that is the loop, from a caller's first values."""
+    """Return a subgraph that runs the loop from the caller's initial values."""
     g = Builder()
     first = {"steps": 0, "done": False, "finite": True, "text": np.zeros(state["text"].static_shape)}
     x = [

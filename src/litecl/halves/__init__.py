@@ -1,4 +1,4 @@
-"""Half precision without a GPU: numpy computes what a device with 16-bit floats does (``Emulation``)."""
+"""Emulates a device with 16-bit floats in numpy (``Emulation``)."""
 
 from litecl.halves.emulation import Emulation as Emulation
 from litecl.halves.emulation import Mode as Mode

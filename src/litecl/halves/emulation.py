@@ -1,4 +1,4 @@
-"""A delegate that emulates a device with 16-bit floats: every operator of floats, of every subgraph."""
+"""A delegate that emulates a device with 16-bit floats, for every float operator of every subgraph."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +22,8 @@ Mode = Literal["storage", "sums", "both"]
 
 @dataclass(frozen=True)
 class Ran:
-    """One run of a node in halves, next to the same in float32. reads: the largest operand that a half does not hold,
-    sums: the largest such partial sum; 0 where there was none.
+    """One run of a node, in halves and in float32. reads: the largest operand that overflows a half; sums: the largest
+    partial sum that does; 0 if there was none.
     """
 
     subgraph: int
@@ -41,15 +41,15 @@ Look = Callable[[Ran], None]
 class Emulation:
     """A delegate that emulates a device with 16-bit floats: ``Interpreter(model, delegates=[Emulation("both")])``.
 
-    mode: "storage" rounds what nodes read and write (activations, weights, inputs and outputs), and computes in
-        float32; "sums" adds up in halves what convolutions, matrix products, poolings, means, softmax and the like add
-        up, of operands that are halves; "both" does both. All else in an operator is one step in float32. Recurrent
-        cells, and products with integer weights, have no sums in halves.
-    keep_float: the nodes that stay in float32, with what they write, as for ``CLDelegate``.
-    block: how many products are added up at once (``Sums``).
-    look: called for each run of a node. The results of float32 are then handed on, so that every node has right inputs.
+    mode: "storage" rounds the values that nodes read and write (activations, weights, inputs and outputs) and computes
+        in float32; "sums" accumulates in halves inside convolutions, matrix products, poolings, means, softmax and the
+        like, with operands rounded to halves; "both" does both. Everything else in an operator is one float32 step.
+        Recurrent cells and products with integer weights don't accumulate in halves.
+    keep_float: nodes that stay in float32, including their results, as for ``CLDelegate``.
+    block: how many products a block accumulates (``Sums``).
+    look: called for each run of a node. Nodes then pass on float32 results, so that every node gets right inputs.
 
-    Raises ModelError for another mode, DelegateError for what names no node.
+    Raises ModelError for another mode, DelegateError for an unknown node in ``keep_float``.
     """
 
     mode: Mode = "both"
@@ -100,7 +100,7 @@ class Emulation:
         return emulated
 
     def _halves(self, node: Node, run: Run, options: Any, inputs: Inputs) -> tuple[list[Array], float, float]:
-        """Return a node's results, and the largest operand and partial sum that were lost."""
+        """Return a node's results, and the largest operand and partial sum that overflowed."""
         kernel = IN_HALVES.get(node.op) if self.mode != "storage" and _are_floats(inputs) else None  # type: ignore[arg-type]
         if kernel is None and self.mode == "sums":
             return run(options, inputs), 0.0, 0.0
@@ -119,13 +119,13 @@ def _has_floats(node: Node, specs: Sequence[TensorSpec]) -> bool:
 
 
 def _are_floats(inputs: Inputs) -> bool:
-    """Return whether operands are floats, but for shapes and axes: not those of integer or mixed arithmetic."""
+    """Return whether all operands are float32, or int32 such as shapes and axes: not integer or mixed arithmetic."""
     return all(x is None or x.dtype in (np.float32, np.int32) for x in inputs)
 
 
 @dataclass(frozen=True)
 class Emulated(OnTheHost):
-    """A model whose nodes compute in halves (``Delegation``)."""
+    """A ``Delegation`` whose nodes compute in halves."""
 
     model: Model
     mode: Mode

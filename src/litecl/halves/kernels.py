@@ -1,4 +1,4 @@
-"""The operators that add up many numbers, with their sums in halves. Operands are halves already, as float32."""
+"""Operators that sum many numbers, accumulating in halves. Operands are already rounded to halves, as float32."""
 
 from collections.abc import Callable, Mapping
 from math import prod
@@ -65,7 +65,7 @@ def _depthwise_conv_2d(options: Any, inputs: Inputs, sums: Sums) -> Array:
 
 
 def _transpose_conv(options: Any, inputs: Inputs, sums: Sums) -> Array:
-    """A convolution, with flipped filters, of the image with zeros between its pixels."""
+    """Convolve the image, spread with zeros between its pixels, with flipped filters."""
     size, filter_, x = require.arrays(inputs, 3)
     output, kernel = tuple(int(n) for n in size), filter_.shape[1:3]
     strides = options.stride_h, options.stride_w
@@ -139,7 +139,7 @@ IN_HALVES: Mapping[Op, Kernel] = {
     SOFTMAX: _softmax,
     L2_NORMALIZATION: _l2_normalization,
 }
-"""By operator, for operands of float32."""
+"""Kernels by operator, for float32 operands."""
 
 WITHOUT: frozenset[Op] = frozenset(
     {
@@ -148,4 +148,4 @@ WITHOUT: frozenset[Op] = frozenset(
         *(LOG_SOFTMAX, CUMSUM, LOCAL_RESPONSE_NORMALIZATION, pool_2d.L2_POOL_2D, CONV_3D_TRANSPOSE),
     }
 )
-"""Operators that add up numbers too, in float32 here."""
+"""Operators that also sum numbers, but in float32 here."""

@@ -1,4 +1,4 @@
-"""Arithmetic in halves: rounding, and sums that are added up in halves."""
+"""Half precision arithmetic: rounding and sums."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ import numpy as np
 from litecl.interpreter.graph import Array
 
 LEAST_NORMAL = float(np.finfo(np.float16).tiny)
-"""The least half with all of its digits, 2**-14."""
+"""The smallest normal half, 2**-14."""
 BLOCK = 8
-"""How many products a block adds, as litecl's kernels in halves do."""
+"""How many products a block accumulates, as in litecl's half precision kernels."""
 
 
 def rounded(x: Array) -> Array:
@@ -21,24 +21,24 @@ def rounded(x: Array) -> Array:
 
 
 def largest_lost(x: Array, halves: Array) -> float:
-    """Return the largest finite magnitude that became infinite when it was rounded; 0 where none did."""
+    """Return the largest finite magnitude that overflowed to infinity when rounded; 0 if none did."""
     lost = np.isinf(halves) & np.isfinite(x)
     return float(np.abs(x[lost]).max()) if lost.any() else 0.0
 
 
 @dataclass
 class Sums:
-    """Sums in halves. block: how many products are added one after the other; then the sums of blocks are added, in
-    halves too. A product is not rounded before it is added, as compilers contract it to a fused multiply-add.
+    """Accumulates in halves. block: how many products are added in sequence; the blocks' sums are then added, in halves
+    too. A product isn't rounded before it is added, as compilers contract both to a fused multiply-add.
 
-    overflow: the largest partial sum that a half does not hold, 0 where there was none.
+    overflow: the largest partial sum that overflowed a half, 0 if none did.
     """
 
     block: int = BLOCK
     overflow: float = 0.0
 
     def of(self, terms: Iterable[Array], like: Array) -> Array:
-        """Return the sum of arrays; zeros of the shape of ``like`` for none."""
+        """Return the sum of arrays; zeros in the shape of ``like`` if there are none."""
         rest, total = iter(terms), np.zeros_like(like)
         while part := list(islice(rest, 1)):
             block = self._rounded(part[0])

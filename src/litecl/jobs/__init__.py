@@ -1,1 +1,1 @@
-"""Batch jobs: a model on files or rows, part by part, by engines of one machine or many. Nothing is printed here."""
+"""Batch jobs: run a model on files or rows, part by part, on engines of one machine or many. Prints nothing."""

@@ -1,4 +1,4 @@
-"""Sounds as values of inputs: samples at a model's rate, or features that another model makes of them."""
+"""Sounds as model inputs: samples at the model's rate, or features that another model computes from them."""
 
 import logging
 import math
@@ -14,17 +14,17 @@ from litecl.interpreter.errors import MissingExtra, ModelError
 from litecl.interpreter.graph import Array
 
 _LOG = logging.getLogger("litecl")
-_EDGE_S = 0.05  # of silence around a sound, so that its two ends do not meet where it is resampled
+_EDGE_S = 0.05  # silence around a sound: resampling is periodic, and its two ends must not meet
 _INT16 = 32768
-_BLOCK = 1 << 16  # frames that are read at once
-_RATES = range(1000, 1_000_001)  # samples a second that files may have
+_BLOCK = 1 << 16  # frames read at once
+_RATES = range(1000, 1_000_001)  # accepted sample rates of files, in Hz
 
 
 def read_sound(path: Path, rate: int) -> Array:
-    """Return the sound in a file as float32 samples of -1 to 1, channels averaged, at a rate.
+    """Return a file's sound as float32 samples of -1 to 1 at the given rate, channels averaged.
 
-    Python reads .wav files of integers (PCM, 8 to 32 bits); soundfile, if it is installed, those of floats, FLAC, MP3
-    and Ogg Vorbis. Raises MissingExtra where a file needs it, and ModelError for a file that is no such sound.
+    Python reads integer .wav files (PCM, 8 to 32 bits); soundfile, if installed, reads float .wav, FLAC, MP3 and Ogg
+    Vorbis. Raises MissingExtra for a file that needs it, and ModelError for a file that is not such a sound.
     """
     try:
         frames, own_rate = _pcm(path) if path.suffix.lower() == ".wav" else _by_soundfile(path)
@@ -39,7 +39,7 @@ def read_sound(path: Path, rate: int) -> Array:
 
 
 def _pcm(path: Path) -> tuple[Array, int]:
-    """Return the samples of a .wav file of integers [frames, channels], and its rate."""
+    """Return the samples [frames, channels] of an integer .wav file, and its rate."""
     with wave.open(str(path), "rb") as file:
         width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
         content = file.readframes(file.getnframes())
@@ -48,16 +48,16 @@ def _pcm(path: Path) -> tuple[Array, int]:
 
 
 def _by_soundfile(path: Path) -> tuple[Array, int]:
-    """Return the samples of a file that soundfile reads [frames, channels], and its rate."""
+    """Return the samples [frames, channels] of a file that soundfile reads, and its rate."""
     try:
         import soundfile
-    except (ModuleNotFoundError, OSError) as error:  # OSError: its library is not there for this machine
+    except (ModuleNotFoundError, OSError) as error:  # OSError: libsndfile is missing on this machine
         remedy = f"pip install 'litecl[audio]', or make a .wav file: `ffmpeg -i {path} -c:a pcm_s16le out.wav`"
         raise MissingExtra(f"{path}: such sounds need soundfile: {remedy}") from error
     try:
         with soundfile.SoundFile(path) as file:
             blocks = [np.zeros((0, file.channels), np.float32)]
-            while True:  # block by block: the length that a file states may be untrue
+            while True:  # block by block: the file's stated length may be wrong
                 blocks.append(file.read(_BLOCK, np.float32, always_2d=True))
                 if not len(blocks[-1]):
                     return np.concatenate(blocks), file.samplerate
@@ -66,7 +66,7 @@ def _by_soundfile(path: Path) -> tuple[Array, int]:
 
 
 def _integers(content: bytes, width: int) -> Array:
-    """Return samples of a width in bytes as float64 of -1 to 1: unsigned ones of 8 bits, else little-endian signed."""
+    """Convert integer samples to float64 of -1 to 1. width: in bytes; 1 is unsigned, others little-endian signed."""
     raw = np.frombuffer(content, np.uint8).reshape(-1, width)
     if width == 1:
         return (raw[:, 0].astype(np.float64) - 128) / 128
@@ -76,12 +76,12 @@ def _integers(content: bytes, width: int) -> Array:
 
 
 def resampled(samples: Array, old: int, new: int) -> Array:
-    """Return samples at another rate, without what lies above half of the lower one (by their Fourier series)."""
+    """Resample by Fourier series, dropping frequencies above half of the lower rate."""
     if old == new or not samples.size:
         return samples
-    unit = old // math.gcd(old, new)  # samples in which there are whole ones of the other rate
+    unit = old // math.gcd(old, new)  # shortest span that is a whole number of samples at both rates
     edge = unit * math.ceil(_EDGE_S * old / unit)
-    padded = np.pad(samples, (edge, edge + -(len(samples) + 2 * edge) % old))  # whole seconds: both sizes are whole
+    padded = np.pad(samples, (edge, edge + -(len(samples) + 2 * edge) % old))  # whole seconds, so both sizes are whole
     count = len(padded) // old * new
     spectrum = np.fft.rfft(padded)[: count // 2 + 1]
     spectrum = np.pad(spectrum, (0, count // 2 + 1 - len(spectrum)))
@@ -91,9 +91,9 @@ def resampled(samples: Array, old: int, new: int) -> Array:
 
 
 def as_input(sound: Array, detail: Mapping[str, Any], rate: int, source: str) -> Array:
-    """Return samples in the shape and type of an input: floats of -1 to 1, or int16.
+    """Return samples in an input's shape and type: floats of -1 to 1, or int16.
 
-    A longer sound is cut, with a warning; a shorter one ends in silence. Raises ModelError for another kind of input.
+    Cuts a longer sound, with a warning, and pads a shorter one with silence. Raises ModelError for other inputs.
     """
     shape, dtype, axis = open_shape(detail), np.dtype(detail["dtype"]), axis_of(detail, source)
     if shape[axis] > 0:
@@ -103,7 +103,7 @@ def as_input(sound: Array, detail: Mapping[str, Any], rate: int, source: str) ->
 
 
 def axis_of(detail: Mapping[str, Any], source: str) -> int:
-    """Return the dimension of an input along which it takes samples. Raises ModelError for another kind of input."""
+    """Return the dimension along which an input takes samples. Raises ModelError for other inputs."""
     shape, dtype = open_shape(detail), np.dtype(detail["dtype"])
     long = [axis for axis, size in enumerate(shape) if size not in (0, 1)]
     if len(long) != 1 or not (dtype.kind == "f" or dtype == np.int16):
@@ -124,15 +124,16 @@ def _fitted(sound: Array, size: int, rate: int, source: str) -> Array:
 
 
 def open_shape(detail: Mapping[str, Any]) -> list[int]:
-    """Return the shape of an input, -1 for dimensions that the model leaves open."""
+    """Return an input's shape, with -1 for dimensions that the model leaves open."""
     signature = [int(n) for n in detail.get("shape_signature", ())]
     return signature or [int(n) for n in detail["shape"]]
 
 
 class Features:
-    """A model that makes features of a window of samples, as the audio front end of TensorFlow Lite Micro does.
+    """A model that computes features of a window of samples, like TensorFlow Lite Micro's audio front end.
 
-    It is run on windows from the start on, hop_ms apart. Its states go on from one to the next; an object has its own.
+    Runs on windows hop_ms apart, from the start of the sound. Its states carry over from window to window; each object
+    has its own.
     """
 
     def __init__(self, model: str, rate: int, hop_ms: float) -> None:
@@ -144,15 +145,15 @@ class Features:
             raise ModelError(f"--hop-ms: expected at least one sample of {rate} a second, got {hop_ms} ms")
 
     def of(self, sound: Array, detail: Mapping[str, Any], source: str) -> Array:
-        """Return the features of a sound in the shape of an input. A longer sound is cut, with a warning; a shorter one
-        ends in silence. Raises ModelError as ``count``.
+        """Return a sound's features in an input's shape. Cuts a longer sound, with a warning, and pads a shorter one
+        with silence. Raises ModelError as ``count``.
         """
         count = self.count(detail)
         fitted = _fitted(sound, (count - 1) * self._hop + self._width, self._rate, source)
         return self.windows(fitted, count).reshape(detail["shape"])
 
     def count(self, detail: Mapping[str, Any]) -> int:
-        """Return how many windows fill an input. Raises ModelError if none do, or their type is another."""
+        """Return how many windows fill an input. Raises ModelError if no number does, or if their type differs."""
         shape, size = [int(n) for n in detail["shape"]], int(np.prod(self._made["shape"]))
         total = int(np.prod(shape))
         if self._made["dtype"] != detail["dtype"] or total % size:
@@ -167,7 +168,7 @@ class Features:
         return max(0, 1 + (len(sound) - self._width) // self._hop)
 
     def windows(self, sound: Array, count: int) -> Array:
-        """Return the features of the first windows of a sound [count, features], which is silent past its end."""
+        """Return the features [count, features] of a sound's first windows, with silence past its end."""
         starts = range(0, count * self._hop, self._hop)
         return np.stack([self._window(sound[at : at + self._width]) for at in starts])
 

@@ -1,4 +1,4 @@
-"""A sound as the values that one input takes one after another, in chunks."""
+"""Splits a sound into chunks, which an input takes one after another."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,8 +16,8 @@ from litecl.perf.feeds import Details, labels
 
 @dataclass(frozen=True)
 class Chunks:
-    """A sound in chunks. label: of the input that takes them. size_s, every_s: a chunk's length, and the time from the
-    start of one to that of the next. at: returns a chunk's value by its number. The last ends in silence.
+    """A sound in chunks. label: of the input that takes them. size_s: a chunk's length. every_s: time from the start of
+    one chunk to the next. at: returns a chunk's value by its number. The last one is padded with silence.
     """
 
     label: str
@@ -28,15 +28,15 @@ class Chunks:
 
 
 def is_sound(argument: str) -> bool:
-    """Return whether an argument NAME=FILE, or FILE, is that of a sound."""
+    """Return whether an argument NAME=FILE, or FILE, names a sound."""
     return Path(argument.rpartition("=")[2]).suffix.lower() in SOUNDS
 
 
 def chunks_of(given: Sequence[str], details: Sequence[Details], media: Media, every_ms: float | None) -> Chunks:
-    """Return the chunks of the one sound that arguments NAME=FILE, or FILE, give.
+    """Return the chunks of the only sound among arguments NAME=FILE, or FILE.
 
-    every_ms: from the start of a chunk to that of the next; without it they do not overlap. Raises ModelError for
-    another number of sounds, and for one that the input cannot take so.
+    every_ms: from the start of one chunk to the next; without it they don't overlap. Raises ModelError for another
+    number of sounds, and for a sound that the input can't take this way.
     """
     sounds = [argument for argument in given if is_sound(argument)]
     by_label = dict(zip(labels(details), details, strict=True))
@@ -85,12 +85,12 @@ def _of_features(sound: Array, label: str, detail: Details, media: Media, every_
 
 
 def _require(every: int, size: int, unit_ms: float) -> None:
-    """Raise ModelError unless chunks begin one after another, without a gap between them."""
+    """Raise ModelError unless each chunk starts after the one before it, without a gap."""
     if not 1 <= every <= size:
         most, got = size * unit_ms, every * unit_ms
         raise ModelError(f"--every-ms: expected at most the {most:g} ms of a chunk, and more than 0, got {got:g}")
 
 
 def _count(units: int, size: int, every: int) -> int:
-    """Return how many chunks reach to the end of a sound."""
+    """Return how many chunks cover a sound."""
     return 1 + max(0, -(-(units - size) // every))

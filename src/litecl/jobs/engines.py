@@ -1,4 +1,4 @@
-"""Engines that run the parts of a job: this process, Ray, or Dask. A part whose worker dies is run by another."""
+"""Engines that run a job's parts: this process, Ray or Dask. If a worker dies, another one runs its part."""
 
 import logging
 import os
@@ -10,30 +10,30 @@ from typing import Any
 from litecl.interpreter.errors import LiteclError
 from litecl.jobs.job import Done, Job, run_part
 
-_STORE_BYTES = 1 << 27  # of Ray's, which only the numbers of parts pass through
-_TRIES = 10  # of a part whose worker died
+_STORE_BYTES = 1 << 27  # Ray's object store, which only holds part numbers
+_TRIES = 10  # for a part whose worker died
 
 Engine = Callable[[Job, Sequence[int], int], Iterator[Done]]
 
 
 class EngineNotFound(LiteclError):
-    """The package of an engine is not installed."""
+    """Raised when an engine's package isn't installed."""
 
 
 def local(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
-    """Yield parts as they are run in this process."""
+    """Run parts in this process, yielding each when done."""
     for number in parts:
         yield run_part(job, number)
 
 
 class RunParts:
-    """The class of Ray Data's actors: runs the parts whose numbers it gets."""
+    """Ray Data's actor class: runs parts by number."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """Run parts, and tell of each; an error is logged too, because Ray would pass on only its text."""
+        """Run parts and return a row for each. A row carries the pickled error: Ray would pass on only its text."""
         rows = [self._row(int(number)) for number in batch["part"]]
         return {name: [row[name] for row in rows] for name in rows[0]}
 
@@ -45,9 +45,9 @@ class RunParts:
 
 
 def on_ray(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
-    """Yield parts as the actors of a Ray cluster have run them: the one that is running, or else one of this machine.
+    """Run parts on a Ray cluster, yielding each when done: on the running one, or else a new one on this machine.
 
-    Ray Data starts another actor for one that dies, and runs its part again.
+    If an actor dies, Ray Data starts another one and runs its part again.
     """
     try:
         import ray
@@ -76,9 +76,9 @@ def _ray_of_this_machine(workers: int) -> dict[str, Any]:
 
 
 def on_dask(job: Job, parts: Sequence[int], workers: int, address: str | None = None) -> Iterator[Done]:
-    """Yield parts as the workers of a Dask cluster have run them: that of an address, or one of this machine.
+    """Run parts on a Dask cluster, yielding each when done: on the one at an address, or a new one on this machine.
 
-    Dask runs the parts of a worker that dies on others, and its nanny starts another worker.
+    If a worker dies, Dask runs its parts on others, and its nanny starts a new worker.
     """
     try:
         import distributed

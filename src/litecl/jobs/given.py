@@ -1,4 +1,4 @@
-"""Values of inputs as a user gives them: arrays in files, raw bytes, images, sounds, and folders of these."""
+"""Loads a user's input values: arrays in files, raw bytes, images, sounds, and folders of these."""
 
 import io
 from collections.abc import Callable, Mapping, Sequence
@@ -17,22 +17,22 @@ from litecl.jobs.metadata import Normalization, normalization, sample_rate
 from litecl.perf.feeds import Details, labels
 
 SOUNDS = (".wav", ".flac", ".mp3", ".ogg")
-_USUAL, _RATE = 127.5, 16000  # where neither flags nor metadata say it
+_USUAL, _RATE = 127.5, 16000  # if neither flags nor metadata give it
 _COLOURS = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's modes, by channels
 
 
 @dataclass(frozen=True)
 class Media:
-    """How images and sounds become values of inputs.
+    """How to convert images and sounds to input values.
 
-    Pixels of 0 to 255 become floats as (pixel - mean) / std, as in TensorFlow Lite's label_image. Where mean or std is
-    None, it is that of the model's metadata (``metadata.Normalization``), else 127.5. Inputs of uint8 get pixels as
-    they are, as in MediaPipe; those of int8 get them less 128, or as the metadata and their scale say, where that
-    differs by more than a step.
+    Pixels of 0 to 255 become floats as (pixel - mean) / std, as in TFLite's label_image. A mean or std of None comes
+    from the model's metadata (``metadata.Normalization``), else it is 127.5. uint8 inputs get pixels unchanged, as in
+    MediaPipe. int8 inputs get pixel - 128, or the value quantized by the metadata and the input's scale if that differs
+    by more than a step.
 
-    rate: the samples a second that the model expects of a sound; None is that of the metadata, else 16000. features: a
-    model's file that makes features of a sound, every hop_ms (``audio.Features``).
-    model, subgraph: whose metadata is read; None is none.
+    rate: the sample rate that the model expects in Hz; None is the metadata's, else 16000. features: the file of a
+    model that computes features of a sound every hop_ms (``audio.Features``).
+    model, subgraph: whose metadata to read; None reads none.
     """
 
     mean: float | None = None
@@ -44,7 +44,7 @@ class Media:
     subgraph: int = 0
 
     def pixels(self, detail: Details, channels: int) -> "Pixels":
-        """Return how pixels become values of an input. Raises ModelError for a type that takes no image."""
+        """Return how pixels become an input's values. Raises ModelError for a type that can't take images."""
         dtype = np.dtype(detail["dtype"])
         if dtype == np.uint8:
             return Pixels("as they are")
@@ -67,7 +67,7 @@ class Media:
         return Pixels(" and ".join(by), given)
 
     def rate_of(self, detail: Details) -> int:
-        """Return the samples a second that an input takes."""
+        """Return the sample rate that an input expects, in Hz."""
         if self.rate is not None:
             return self.rate
         said = None if self.model is None else sample_rate(self.model, self.subgraph, int(detail["index"]))
@@ -76,9 +76,9 @@ class Media:
 
 @dataclass(frozen=True)
 class Pixels:
-    """How pixels become values: ``by`` says it in a word. normalization: None shifts them to the type's range.
+    """How pixels become values. by: where the rule comes from. normalization: None shifts pixels to the type's range.
 
-    scale, zero: by which normalized values are quantized to int8; a scale of 0 leaves floats.
+    scale, zero: quantize normalized values to int8; a scale of 0 leaves floats.
     """
 
     by: str
@@ -88,7 +88,7 @@ class Pixels:
 
     @property
     def shifts(self) -> bool:
-        """True if some pixel is quantized to another value than itself less 128, by more than a step."""
+        """True if quantization maps any pixel more than a step away from pixel - 128."""
         pixels = np.arange(256).reshape(1, 256, 1)
         return bool((np.abs(self.of(pixels, np.dtype(np.int8)).astype(np.int64) - (pixels - 128)) > 1).any())
 
@@ -104,13 +104,13 @@ class Pixels:
         return value.astype(dtype)
 
     def told(self) -> dict[str, Any]:
-        """Return the record of it, as JSON has it."""
+        """Return the conversion as JSON-compatible values."""
         known = self.normalization
         return {"pixels": self.by, "mean": known and [*known.mean], "std": known and [*known.std]}
 
 
 def how_read(given: Sequence[str], details: Sequence[Details], media: Media) -> list[dict[str, Any]]:
-    """Describe how the images and sounds of arguments NAME=FILE, or FILE, become values of inputs.
+    """Describe how the images and sounds of arguments NAME=FILE, or FILE, become input values.
 
     Raises ModelError as ``load_inputs``.
     """
@@ -126,11 +126,11 @@ def how_read(given: Sequence[str], details: Sequence[Details], media: Media) -> 
 
 
 def load_inputs(given: Sequence[str], details: Sequence[Details], media: Media | None = None) -> dict[str, Array]:
-    """Return arrays by label for arguments NAME=FILE; FILE alone where it says which inputs it has, or there is one.
+    """Load arrays by label for arguments NAME=FILE, or FILE alone if it names its inputs or the model has only one.
 
     A file is .npy, .npz (arrays by name), raw bytes (.raw, .bin), a sound (.wav, .flac, .mp3, .ogg) or an image; a
     folder has a file for each input. Raises ModelError for an unknown name or an unreadable file, ShapeError for a
-    shape that does not fit.
+    shape that doesn't fit.
     """
     by_label = dict(zip(labels(details), details, strict=True))
     files = (pair for argument in given for pair in assigned(argument, [*by_label]))
@@ -138,7 +138,7 @@ def load_inputs(given: Sequence[str], details: Sequence[Details], media: Media |
 
 
 def load_all(path: Path, details: Sequence[Details], media: Media) -> dict[str, Array]:
-    """Return the value of every input by label from one file: of several inputs from an .npz file.
+    """Load the value of every input by label from one file; several inputs need an .npz file.
 
     Raises ModelError and ShapeError.
     """
@@ -155,7 +155,7 @@ def load_all(path: Path, details: Sequence[Details], media: Media) -> dict[str, 
 
 
 def _load(path: Path, label: str, detail: Details, media: Media) -> Array:
-    """Return the value of one input from a file. Raises ModelError and ShapeError."""
+    """Load one input's value from a file. Raises ModelError and ShapeError."""
     suffix = path.suffix.lower()
     value = _READERS.get(suffix, _image)(path, label, detail, media)
     _require_shape(value, label, detail)
@@ -163,7 +163,7 @@ def _load(path: Path, label: str, detail: Details, media: Media) -> Array:
 
 
 def assigned(argument: str, known: list[str]) -> list[tuple[str, Path]]:
-    """Return the labels and files that one argument gives, of the labels that the model has. Raises ModelError."""
+    """Return the labels and files that an argument assigns. known: the model's labels. Raises ModelError."""
     name, separator, file = argument.rpartition("=")
     if separator:
         return [(_label(name, known), Path(file))]
@@ -177,7 +177,7 @@ def assigned(argument: str, known: list[str]) -> list[tuple[str, Path]]:
 
 
 def _in_file(path: Path, known: list[str]) -> list[tuple[str, Path]]:
-    """Return the labels of the inputs whose values a file has. Raises ModelError where it does not say."""
+    """Return the labels of the inputs whose values a file holds. Raises ModelError if it can't be known."""
     if len(known) == 1 and path.suffix != ".npz":
         return [(known[0], path)]
     if path.suffix != ".npz":
@@ -190,7 +190,7 @@ def _in_file(path: Path, known: list[str]) -> list[tuple[str, Path]]:
 
 
 def _label(name: str, known: list[str], where: str = "") -> str:
-    """Return the label that a user means by a label or a position. where: the name is, for an error."""
+    """Return the label for a label or a position. where: the name's origin, for an error."""
     if name in known:
         return name
     if name.isdecimal() and int(name) < len(known):
@@ -200,7 +200,7 @@ def _label(name: str, known: list[str], where: str = "") -> str:
 
 
 def _require_shape(value: Array, label: str, detail: Details) -> None:
-    """Raise ShapeError unless a value has the input's shape, but for the dimensions that the model leaves open."""
+    """Raise ShapeError unless a value has the input's shape, apart from open dimensions."""
     shape = tuple(int(n) for n in detail["shape"])
     open_ = tuple(int(n) for n in detail.get("shape_signature", shape)) or shape
     if value.shape != shape and not fits(value.shape, open_):
@@ -232,7 +232,7 @@ def _npz(path: Path, label: str, detail: Details, media: Media) -> Array:
 
 
 def _raw(path: Path, label: str, detail: Details, media: Media) -> Array:
-    """Return bytes as an array of the input's type and shape; one open dimension follows from their number."""
+    """Read bytes as an array of the input's type and shape; a single open dimension follows from their number."""
     content, dtype = path.read_bytes(), np.dtype(detail["dtype"])
     shape = [int(n) for n in detail["shape"]]
     signature = [int(n) for n in detail.get("shape_signature", shape)] or shape
@@ -245,7 +245,7 @@ def _raw(path: Path, label: str, detail: Details, media: Media) -> Array:
 
 
 def _image(path: Path, label: str, detail: Details, media: Media) -> Array:
-    """Return an image with the size and the channels of an input [1, height, width, channels], or channels first."""
+    """Load an image in an input's size and channels: [1, height, width, channels], or channels first."""
     first, size, channels = _image_axes(path, label, detail)
     array = _pixels_of(path, _COLOURS[channels], size)
     value = media.pixels(detail, channels).of(array.reshape(*array.shape[:2], -1), np.dtype(detail["dtype"]))
@@ -253,7 +253,7 @@ def _image(path: Path, label: str, detail: Details, media: Media) -> Array:
 
 
 def _image_axes(path: Path, label: str, detail: Details) -> tuple[bool, tuple[int, int] | None, int]:
-    """Return of an input whether channels are first, the size (width, height) if it is fixed, and the channels."""
+    """Return whether an input's channels are first, its size (width, height) if fixed, and its channels."""
     shape = [int(n) for n in detail["shape"]]
     signature = [int(n) for n in detail.get("shape_signature", shape)] or shape
     first = len(shape) == 4 and shape[3] not in _COLOURS and shape[1] in _COLOURS
@@ -284,7 +284,7 @@ def _pixels_of(path: Path, mode: str, size: tuple[int, int] | None) -> Array:
 def _sound(path: Path, label: str, detail: Details, media: Media) -> Array:
     rate = media.rate_of(detail)
     sound = read_sound(path, rate)
-    if media.features is not None:  # made anew for each sound: a front end has states, such as its estimate of noise
+    if media.features is not None:  # a new one per sound: a front end has states, such as its noise estimate
         return Features(media.features, rate, media.hop_ms).of(sound, detail, str(path))
     return as_input(sound, detail, rate, str(path))
 

@@ -1,4 +1,4 @@
-"""A model on many inputs, cut into parts that can be run anywhere and again: each ends in one file, or in none."""
+"""Runs a model on many inputs, split into parts. Each can run anywhere, and again, and writes a whole file or none."""
 
 import hashlib
 import json
@@ -23,17 +23,17 @@ from litecl.interpreter.whole_files import ENDING, whole_file
 from litecl.jobs.given import Media, load_all
 from litecl.predictor import Predictor
 
-ITEM = "item"  # the array of a part that says which inputs its rows are of
-_HOPELESS = 16  # files of a part that cannot be read, and no other: something else is wrong than files
+ITEM = "item"  # the array of a part that names each row's input
+_HOPELESS = 16  # if this many files are a whole part and all unreadable, the files aren't the problem
 
 
 @dataclass(frozen=True)
 class Job:
     """A job, which goes to every worker.
 
-    model, files, folder: absolute paths. rows: each row of the only file is an input, else each file is one: of a model
-    of several inputs an .npz file.
-    batch: inputs that are run at once. part: inputs whose results lie in one file. options: of ``Predictor``.
+    model, files, folder: absolute paths. rows: each row of the only file is an input; else each file is one, an .npz
+    file if the model has several inputs.
+    batch: inputs to run at once. part: inputs whose results share a file. options: of ``Predictor``.
     """
 
     model: str
@@ -47,7 +47,7 @@ class Job:
 
     @cached_property
     def count(self) -> int:
-        """Number of inputs. Raises ModelError for a file without rows."""
+        """The number of inputs. Raises ModelError for a file without rows."""
         if not self.rows:
             return len(self.files)
         value = _mapped(self.files[0])
@@ -57,7 +57,7 @@ class Job:
 
     @property
     def parts(self) -> int:
-        """Number of parts."""
+        """The number of parts."""
         return math.ceil(self.count / self.part)
 
     def path(self, number: int) -> Path:
@@ -65,12 +65,12 @@ class Job:
         return Path(self.folder) / f"part-{number:06d}.npz"
 
     def missing(self) -> list[int]:
-        """Return the parts that are still to be run."""
+        """Return the parts still to run."""
         there = {path.name for path in Path(self.folder).glob("part-*.npz")}
         return [number for number in range(self.parts) if self.path(number).name not in there]
 
     def begin(self) -> None:
-        """Say in the folder what job it is of. Raises ModelError where it is of another one, or does not say."""
+        """Describe the job in its folder. Raises ModelError if that is another job's or its description is damaged."""
         path = Path(self.folder) / "job.json"
         described = {
             "model": self.model,
@@ -86,18 +86,20 @@ class Job:
         if other := [name for name, value in described.items() if before.get(name) != value]:
             raise ModelError(f"{self.folder}: holds parts of another job ({', '.join(other)} differ): use a new folder")
         Path(self.folder).mkdir(parents=True, exist_ok=True)
-        for half in Path(self.folder).glob(f"*{ENDING}"):  # of workers that died while they wrote
+        for half in Path(self.folder).glob(f"*{ENDING}"):  # left by workers that died while writing
             half.unlink()
         _write(path, lambda file: file.write(json.dumps(described, indent=1).encode()))
 
     @property
     def _mode(self) -> str:
-        """How predictors with these options quantize activations that meet integer weights."""
+        """The dynamic range mode of predictors with these options."""
         usual = "reference" if self.options.get("cpu") else CLOptions().dynamic_range
         return self.options.get("dynamic_range") or usual
 
     def unreadable(self) -> dict[str, str]:
-        """Return the files that no part has results of, with the reason. Raises ModelError for a damaged file."""
+        """Return the unreadable input files of parts that have run, with the reason. Raises ModelError for a damaged
+        record.
+        """
         found = sorted(Path(self.folder).glob("part-*.json"))
         return {name: reason for path in found for name, reason in _object(path).items()}
 
@@ -106,9 +108,7 @@ class Job:
         return range(number * self.part, min(self.count, (number + 1) * self.part))
 
     def named(self, items: Iterable[int]) -> Array:
-        """Return what inputs are called in results: rows by their numbers, files by their paths from the folder that
-        all of them lie in.
-        """
+        """Return the inputs' names in results: numbers of rows, or paths of files relative to their common folder."""
         if self.rows:
             return np.array([*items])
         return np.array([os.path.relpath(self.files[i], self._common) for i in items])
@@ -120,7 +120,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Done:
-    """A part that has been run: seconds on its worker, whose process and devices ("none" is numpy) are named too."""
+    """A part that has run. seconds: on its worker. worker: its process ID. devices: their names; "none" is numpy."""
 
     number: int
     inputs: int
@@ -132,9 +132,9 @@ class Done:
 def run_part(job: Job, number: int) -> Done:
     """Run a part and write its file: outputs by name, and ``item``, the paths of files or the numbers of rows.
 
-    Files that cannot be read, or do not fit, are left out, and named with the reason in a JSON file beside it; where
-    many are, and no other, the first one's error is raised. Nothing is written before all is there, and the same part
-    gives the same file, whoever runs it how often.
+    Leaves out files that can't be read or don't fit, and lists them with the reason in a JSON file beside it. If that
+    leaves none of many files, or of the only part, raises the first one's error. Writes nothing before all results are
+    complete; a part gives the same file wherever and however often it runs.
     """
     start_s = time.perf_counter()
     predictor = _predictor(job.model, tuple(sorted(job.options.items())))
@@ -166,7 +166,7 @@ def run_part(job: Job, number: int) -> Done:
 
 @lru_cache(maxsize=2)
 def _predictor(model: str, options: tuple[tuple[str, Any], ...]) -> Predictor:
-    """Return the predictor of this process: it is made for the first part, and serves the others."""
+    """Return this process's predictor, created for its first part and reused for the others."""
     return Predictor(model, **dict(options))
 
 
@@ -179,7 +179,7 @@ def _mapped(file: str) -> Array:
 
 
 def _batch(job: Job, predictor: Predictor, items: range, faults: dict[int, Exception]) -> dict[str, Array]:
-    """Return some inputs, a row each, but for files that cannot be read, which are added to the faults."""
+    """Load inputs as rows, adding files that can't be read to ``faults``."""
     shapes = predictor.inputs
     if job.rows:
         if len(shapes) != 1:
@@ -210,7 +210,7 @@ def _batch(job: Job, predictor: Predictor, items: range, faults: dict[int, Excep
 
 
 def _together(values: Sequence[Array], shape: Shape) -> Array:
-    """Return the values of an input as rows. Raises ShapeError for values of several shapes."""
+    """Join an input's values as rows. Raises ShapeError if their shapes differ."""
     shapes = sorted({value.shape for value in values})
     if len(shapes) != 1:
         raise ShapeError(
@@ -220,7 +220,7 @@ def _together(values: Sequence[Array], shape: Shape) -> Array:
 
 
 def _object(path: Path) -> dict[str, Any]:
-    """Read an object of JSON. Raises ModelError for any other content."""
+    """Read a JSON object. Raises ModelError for any other content."""
     try:
         found = json.loads(path.read_bytes())
     except ValueError as error:
@@ -231,7 +231,7 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
-    """Write a file under another name first: whoever reads it finds all of it."""
+    """Write a file atomically, under another name first: readers only ever see a whole file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as file:
         write(file)

@@ -1,4 +1,4 @@
-"""What a file's TFLite Metadata says of its inputs: how pixels are normalized, and the rate of a sound.
+"""Reads input properties from TFLite Metadata: pixel normalization and sample rates.
 
 https://github.com/google-ai-edge/mediapipe/blob/master/mediapipe/tasks/metadata/metadata_schema.fbs
 """
@@ -35,16 +35,16 @@ _SCHEMA = schema(
 
 @dataclass(frozen=True)
 class Normalization:
-    """The value of a pixel is (pixel - mean) / std, with a mean and a std for each channel."""
+    """Normalizes a pixel to (pixel - mean) / std, with a mean and std per channel."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
 
 
 def normalization(model: Model, subgraph: int, tensor: int, channels: int) -> Normalization | None:
-    """Return how an image becomes the value of an input, or None if the file does not say.
+    """Return how to normalize an input's images, or None if the file doesn't say.
 
-    Raises ModelError for a mean or a std that is not one number, or one for each channel, and for a std of 0.
+    Raises ModelError unless mean and std have one finite number, or one per channel, and for a std of 0.
     """
     for unit in _value(_input(model, subgraph, tensor), "process_units") or ():
         options = unit.options
@@ -59,13 +59,13 @@ def normalization(model: Model, subgraph: int, tensor: int, channels: int) -> No
 
 
 def sample_rate(model: Model, subgraph: int, tensor: int) -> int | None:
-    """Return the samples a second of the sound that an input takes, or None if the file does not say."""
+    """Return the sample rate that an input expects in Hz, or None if the file doesn't say."""
     properties = _value(_value(_input(model, subgraph, tensor), "content"), "content_properties")
     return int(properties.sample_rate) or None if properties and properties.table == "AudioProperties" else None
 
 
 def _input(model: Model, subgraph: int, tensor: int) -> Record | None:
-    """Return what is said of an input. Inputs are told apart by their order."""
+    """Return an input's metadata, which is listed in the order of the inputs."""
     content = model.metadata.get(_BUFFER)
     graphs = [] if content is None else _decoded(content).subgraph_metadata or []
     described = (graphs[subgraph].input_tensor_metadata or []) if subgraph < len(graphs) else []

@@ -1,1 +1,1 @@
-"""An extension of Model Explorer: ``model-explorer --extensions=litecl.model_explorer MODEL``."""
+"""A Model Explorer extension: ``model-explorer --extensions=litecl.model_explorer MODEL``."""

@@ -1,4 +1,4 @@
-"""Node data of litecl in Model Explorer: where a model's nodes run, and how long they take there."""
+"""litecl's node data for Model Explorer: where a model's nodes run, and how long they take."""
 
 from typing import Any
 
@@ -21,9 +21,9 @@ _FILES = NodeDataProviderFilter(modelFileExts=["tflite"])
 
 
 class LiteclNodeData(NodeDataProvider):  # type: ignore[misc]
-    """Runs a model once on the device that litecl takes, on random inputs."""
+    """Runs a model once with random inputs on the device that litecl chooses."""
 
-    metadata = [  # noqa: RUF012  # as Model Explorer reads it
+    metadata = [  # noqa: RUF012  # Model Explorer expects a list
         NodeDataProviderMetadata("litecl_places", "litecl: where", "Which nodes the device runs", filter=_FILES),
         NodeDataProviderMetadata("litecl_times", "litecl: ms", "How long each node takes on the device", filter=_FILES),
     ]

@@ -1,1 +1,1 @@
-"""Reports of a model on devices: collected as plain data, and drawn as one page. Drawing knows nothing of models."""
+"""Reports of a model on devices: collected as plain data and drawn as one page. Drawing code doesn't touch models."""

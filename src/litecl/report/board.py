@@ -1,4 +1,4 @@
-"""Results of ``litecl verify`` on many devices as one page: a row for each operator, a column for each device."""
+"""Shows results of ``litecl verify`` on many devices as one page, with a row per operator and a column per device."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from litecl.verify.record import BAD, PASS, REFUSED, DeviceResult, Result, Row, 
 
 @dataclass(frozen=True)
 class Cell:
-    """The outcome of an operator's checks on a device. kind: for the style. words: of a row, for the pointer."""
+    """The outcome of an operator's checks on a device. kind: CSS class. words: tooltip."""
 
     kind: str
     shown: str
@@ -19,7 +19,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A device with where and when it was verified."""
+    """A device, and where and when it was verified."""
 
     name: str
     platform: str
@@ -34,7 +34,7 @@ class Column:
 
 
 def board(results: Sequence[Result]) -> str:
-    """Return the page of some results, as HTML that fetches nothing."""
+    """Return a self-contained HTML page for results."""
     pairs = [(result, device) for result in results for device in result.devices]
     ops = sorted({row.op for _, device in pairs for row in device.rows})
     rows = [(op, [cell([row for row in device.rows if row.op == op]) for _, device in pairs]) for op in ops]
@@ -44,7 +44,7 @@ def board(results: Sequence[Result]) -> str:
 
 
 def cell(rows: Sequence[Row]) -> Cell:
-    """Return an operator's cell: the worst that became of any check decides its kind."""
+    """Return an operator's cell. Its kind shows the worst outcome of any check."""
     if not rows:
         return Cell("none", "")
     counts = tally(rows)

@@ -1,4 +1,4 @@
-"""The contents of a report: a model on devices, each with the parts of ``facts``."""
+"""The contents of a report: a model on devices, composed of ``facts``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,10 +24,10 @@ from litecl.report.facts import (
 
 @dataclass(frozen=True)
 class ProfileFacts:
-    """Which program was timed. same: whether it is the one that runs without times.
+    """Which program was timed. same: whether it is the one that runs without launch times.
 
-    invoke_ms: of the median run with times, and what of it the device and nodes on the CPU took; the rest is the
-    host's: copies, queueing, waiting. plain_ms: of one without times, as quick among its like.
+    invoke_ms: the median run with launch times. device_ms, cpu_ms: the device's and CPU nodes' parts of it; rest_ms:
+    the host's copies, queueing and waiting. plain_ms: the corresponding run without launch times.
     """
 
     same: bool
@@ -42,7 +42,7 @@ class ProfileFacts:
 
 @dataclass(frozen=True)
 class Run:
-    """The model on one device. ratios: the medians of peers over its own; none where the machine was busy."""
+    """The model on one device. ratios: the peers' medians over its own; empty if the machine was busy."""
 
     device: dict[str, Any]
     verdict: tuple[str, ...]
@@ -66,10 +66,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Report:
-    """A model on devices, and beside other runtimes. header: that of ``environment.header``.
+    """A model on devices and other runtimes. header: as from ``environment.header``.
 
-    load_after: the load average once all was measured. earlier: what has changed since another report. sources: of the
-    kernels that were launched, by name.
+    load_after: the load average after all measurements. earlier: changes since another report. sources: of the launched
+    kernels, by name.
     """
 
     header: dict[str, Any]

@@ -1,4 +1,4 @@
-"""The parts of a report: frozen records, which become JSON as they are, and of which the page is drawn."""
+"""The parts of a report: frozen records that become JSON directly, from which the page is drawn."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ Place = tuple[int, int]  # a subgraph and a node in it
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor: shape is None where it is known only at run time."""
+    """A tensor. shape: None if known only at run time."""
 
     name: str
     type: str
@@ -28,7 +28,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """The model. operators: their names with counts. inputs: how their values were chosen."""
+    """The model. operators: counts by name. values: describes how input values were chosen."""
 
     name: str
     sha256: str
@@ -46,9 +46,9 @@ class ModelFacts:
 
 @dataclass(frozen=True)
 class Latency:
-    """Times of invokes in the order in which they were taken, and what they come to, in milliseconds.
+    """Times of invokes in measured order, and their statistics, in milliseconds.
 
-    threads: None where litecl chose. warnings: what makes the times doubtful.
+    threads: None if litecl chose. warnings: reasons to doubt the times.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Start:
-    """A start of a new process up to the end of its first invoke. caches: "empty" or "filled"."""
+    """The start of a new process up to the end of its first invoke. caches: "empty" or "filled"."""
 
     caches: str
     phases: tuple[Phase, ...]
@@ -83,36 +83,36 @@ class Start:
 
 @dataclass(frozen=True)
 class Roofs:
-    """The most that a device was seen to do: operations a second, and bytes a second by the size of what is read.
+    """A device's measured peaks: operations per second, and bytes per second by the size of the memory read.
 
-    operations_per_s: by the kind of arithmetic, "float32", and of integer products those that the model has.
+    operations_per_s: by arithmetic: "float32", and the kinds of integer products in the model.
     """
 
     operations_per_s: dict[str, float]
     bytes_per_s: dict[int, float]
 
     def bandwidth(self, size_bytes: int) -> float:
-        """Return the bandwidth measured at the next size that is not smaller."""
+        """Return the bandwidth measured for the next larger or equal size."""
         return next((rate for size, rate in sorted(self.bytes_per_s.items()) if size >= size_bytes), self.slowest)
 
     def or_more(self, other: "Roofs") -> "Roofs":
-        """Return the higher of two measurements of each peak."""
+        """Return the higher of two measurements for each peak."""
         rates = {kind: max(rate, other.operations_per_s[kind]) for kind, rate in self.operations_per_s.items()}
         return Roofs(rates, {size: max(rate, other.bytes_per_s[size]) for size, rate in self.bytes_per_s.items()})
 
     @property
     def slowest(self) -> float:
-        """Return the bandwidth of the largest size."""
+        """The bandwidth of the largest size."""
         return self.bytes_per_s[max(self.bytes_per_s)]
 
 
 @dataclass(frozen=True)
 class Work:
-    """Times of something on the device or the host, and how near it comes to what the device could do.
+    """Time on the device or the host, and how close it comes to the device's peaks.
 
-    size_bytes: of the memory that it is given, each part once. bound: "arithmetic" or "memory", whichever alone would
-    take longer; "" where neither is known. of_bound: that time over the one that it took; above 1 where the device did
-    more than was measured of it before.
+    size_bytes: of its memory arguments, each counted once. bound: "arithmetic" or "memory", whichever alone would take
+    longer; "" if neither is known. of_bound: that time over the actual one; above 1 if the device exceeded its measured
+    peak.
     """
 
     ms: float
@@ -128,9 +128,9 @@ class Work:
 
 @dataclass(frozen=True)
 class LaunchFacts:
-    """A launch: on behalf of which node, how often in an invoke, and its time in all.
+    """A launch: its node, its runs per invoke, and its total time.
 
-    arithmetic: which of the roofs for operations it has; "" for none.
+    arithmetic: which operations peak applies; "" for none.
     """
 
     number: int
@@ -145,7 +145,7 @@ class LaunchFacts:
 
 @dataclass(frozen=True)
 class OperatorFacts:
-    """All nodes of an operator that run at one place, "device" or "CPU"."""
+    """All nodes of an operator in one place. where: "device" or "CPU"."""
 
     op: str
     where: str
@@ -156,9 +156,9 @@ class OperatorFacts:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """A node. where: "device", "CPU", "constant" (computed at preparation) or "nothing" (no launch of its own).
+    """A node. where: "device", "CPU", "constant" (computed at preparation) or "nothing" (without a launch).
 
-    into: the node in whose launch this one is. launched: each launch with its work-items and macros, such as tiles.
+    into: the node whose launch includes this one. launched: each launch with its work-items and macros, such as tiles.
     """
 
     place: Place
@@ -177,7 +177,7 @@ class NodeFacts:
 
 @dataclass(frozen=True)
 class Refused:
-    """The nodes that the CPU runs for one reason, their cost, and how to lift it."""
+    """The nodes that the CPU runs for one reason, their cost, and advice on avoiding it."""
 
     reason: str
     lift: str
@@ -189,7 +189,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Merged:
-    """The nodes that one launch, or the launches of one node, computes; the first gives it its name."""
+    """The nodes computed by the launches of one of them."""
 
     kernel: str
     nodes: tuple[Place, ...]
@@ -198,9 +198,9 @@ class Merged:
 
 @dataclass(frozen=True)
 class Span:
-    """Something that took time in an invoke, from its beginning on. lane: "host", "copies", "queue" or "device".
+    """An activity in an invoke; times are relative to its start. lane: "host", "copies", "queue" or "device".
 
-    op: the operator; of several the first. runs: how many iterations are folded into it.
+    op: the first operator. runs: how many iterations are folded into it.
     """
 
     lane: str
@@ -214,7 +214,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Block:
-    """A part of an arena: where it lies, and from which step to which it is needed."""
+    """A part of an arena. first, last: the steps between which it is in use."""
 
     name: str
     kind: str
@@ -226,7 +226,7 @@ class Block:
 
 @dataclass(frozen=True)
 class RegionFacts:
-    """A region: how it runs, and its memory. constants: by what they are, in bytes. steps: of the plan."""
+    """A region: how it runs, and its memory. constants: bytes by kind. steps: of the plan."""
 
     number: int
     subgraph: int
@@ -243,9 +243,9 @@ class RegionFacts:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a tensor is from a reference. relative: to the largest magnitude of what was expected.
+    """A tensor's difference from a reference. relative: to the largest expected magnitude.
 
-    steps: of its quantization. place: the node that made it.
+    steps: in quantization steps. place: the node that computed it.
     """
 
     tensor: Tensor
@@ -259,7 +259,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Outputs against a reference, and layers where they were asked for. departed: the first layer that departs."""
+    """Outputs compared with a reference, and layers if requested. departed: the first layer that departs."""
 
     reference: str
     tolerance: float
@@ -271,7 +271,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Changed:
-    """A time then and now. chance, verdict: of ``litecl compare``, where single times are known."""
+    """A time then and now. chance, verdict: as from ``litecl compare``, if single times are known."""
 
     name: str
     old_ms: float
@@ -282,7 +282,7 @@ class Changed:
 
 @dataclass(frozen=True)
 class Earlier:
-    """An earlier report of the model: times of invokes and of operators then and now, and what else is not the same."""
+    """An earlier report of the model: times of invokes and operators then and now, and other differences."""
 
     file: str
     date: str

@@ -1,4 +1,4 @@
-"""The page: a report's data through a template, with pictures. One file, which fetches nothing."""
+"""Renders a report's data through a template, with pictures, as one self-contained page."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from litecl.interpreter.visible import visible, visible_lines
 from litecl.report.draw import arena, graph, latency, layers, parts, roofline, timeline, units
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_COLOURS = 6  # operators that get a colour of their own, the costliest
+_COLOURS = 6  # the costliest operators have their own colours
 _UNITS: dict[str, Callable[[float], str]] = {
     "ms": units.ms,
     "seconds": units.seconds,
@@ -31,7 +31,7 @@ _UNITS: dict[str, Callable[[float], str]] = {
 
 
 def page(data: Mapping[str, Any]) -> str:
-    """Return a report as HTML. data: of ``document.Report``, as JSON has it."""
+    """Return a report as HTML. data: ``document.Report`` as JSON."""
     made = environment()
     made.filters["shape"] = units.shape
     made.filters["breaks"] = lambda name: Markup("_<wbr>").join(name.split("_"))
@@ -64,7 +64,7 @@ def page(data: Mapping[str, Any]) -> str:
 
 
 def environment() -> Environment:
-    """Return what renders templates: all text is escaped, and an unknown name is an error."""
+    """Return a template environment that escapes all text and rejects unknown names."""
     return Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -76,7 +76,7 @@ def environment() -> Environment:
 
 
 def _written_out(value: Any) -> Any:
-    """Write out what would hide or reorder text: names come from models. Markup is litecl's own."""
+    """Escape characters that would hide or reorder text: names come from models. Markup is litecl's own."""
     return visible_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -90,12 +90,12 @@ def _template(name: str) -> Markup:
 
 
 def _for_script(data: Any) -> Markup:
-    """Return data as JSON that ends no script it is in."""
+    """Return data as JSON that can't close its script element."""
     return Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))
 
 
 def _graph_data(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what the script of the graph needs of each run, which is also what it compares with another report."""
+    """Return each run's data for the graph's script, which also compares it with another report."""
     return [
         {
             "median": run["latency"]["median_ms"],
@@ -115,7 +115,7 @@ def _graph_data(data: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def figure(data: Mapping[str, Any], path: str, unit: str) -> Markup:
-    """Return the number at a path in the data (keys joined by dots) in a unit, with the number itself for programs."""
+    """Format the number at a path in the data (keys joined by dots), with the raw number for programs."""
     value: Any = data
     for key in path.split("."):
         value = value[int(key)] if isinstance(value, list | tuple) else value[key]
@@ -125,19 +125,19 @@ def figure(data: Mapping[str, Any], path: str, unit: str) -> Markup:
 
 
 def colours(run: Mapping[str, Any]) -> dict[str, str]:
-    """Return a class for each operator of a run: the costliest on the device have colours of their own."""
+    """Return CSS classes for a run's costliest operators on the device."""
     ops = dict.fromkeys(row["op"] for row in run["operators"] if row["where"] == "device")
     return {op: f"c{i + 1}" for i, op in enumerate(ops) if i < _COLOURS}
 
 
 def place(at: Sequence[int]) -> str:
-    """Return a node's position, with its subgraph where that is not the main one."""
+    """Return a node's position, prefixed by its subgraph unless that is the main one."""
     subgraph, position = at
     return f"{subgraph}:{position}" if subgraph else str(position)
 
 
 def sections(data: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the sections to go to, by their names in the page."""
+    """Return the sections for navigation: anchors and titles."""
     run = data["runs"][0]
     rows = (
         ("beside", "Side by side", len(data["runs"]) + len(data["peers"]) > 1),
@@ -160,7 +160,7 @@ def sections(data: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def start_rows(starts: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[int | None]]]:
-    """Return every phase with its position in each start, None where a start has none of it."""
+    """Return every phase with its position in each start, None if a start lacks it."""
     names = [[phase["name"] for phase in start["phases"]] for start in starts]
     every = dict.fromkeys(name for own in names for name in own)
     order = sorted(every, key=lambda name: max(own.index(name) if name in own else 0 for own in names))
@@ -177,7 +177,7 @@ def _constants(run: Mapping[str, Any]) -> int:
 
 
 def _worst(outputs: Sequence[Mapping[str, Any]]) -> int:
-    """Return which output is the furthest off; one whose difference is not finite counts as that."""
+    """Return the output with the largest difference; a non-finite one counts as the largest."""
     far = [math.inf if row["relative"] is None else row["relative"] for row in outputs]
     return far.index(max(far))
 

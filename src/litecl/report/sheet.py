@@ -1,4 +1,4 @@
-"""A page of tables with a verdict, in the look of ``litecl report``: one file, which fetches nothing."""
+"""Renders a self-contained page of tables with a verdict, in the style of ``litecl report``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from litecl.report.page import environment, look
 
 @dataclass(frozen=True)
 class Part:
-    """A section: a table, a picture above it, or both. Lines of a cell are separated by line breaks."""
+    """A section: a table, a picture above it, or both. Cells may have several lines."""
 
     title: str
     columns: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Sheet:
-    """The contents of a page: the command that made it, what it is of, its result in lines, and sections."""
+    """The contents of a page: the command behind it, its title, the verdict in lines, and sections."""
 
     command: str
     title: str
@@ -32,7 +32,7 @@ class Sheet:
 
 
 def sheet(contents: Sheet) -> str:
-    """Return the page as HTML; parts that have nothing to show are left out."""
+    """Return the page as HTML, omitting empty parts."""
     shown = Sheet(contents.command, contents.title, contents.verdict, tuple(filter(_is_filled, contents.parts)))
     return environment().get_template("sheet.html").render(sheet=shown, **look())
 
@@ -42,8 +42,8 @@ def _is_filled(part: Part) -> bool:
 
 
 def drawn(rows: Sequence[Mapping[str, Any]], limit: float) -> Markup:
-    """Return a picture of errors of nodes, in their order. rows: with ``node``, ``op``, ``name`` and ``error``; limit:
-    the error from which on one is red.
+    """Draw errors of nodes in order. rows: with ``node``, ``op``, ``name`` and ``error``; limit: errors above it are
+    red.
     """
     bars = [
         {

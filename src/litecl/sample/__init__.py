@@ -1,4 +1,4 @@
-"""A sample: a small classifier of drawn digits, which litecl trains, and images for it."""
+"""A sample: a small classifier of drawn digits, trained by litecl, with images for it."""
 
 from litecl.sample.folder import Sample, write
 

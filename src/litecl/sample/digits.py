@@ -1,4 +1,4 @@
-"""Images of digits, drawn from a font of 4 by 6 pixels in random places and colours, with noise."""
+"""Images of digits from a 4 by 6 pixel font, in random places and colours, with noise."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from litecl.interpreter.graph import Array
 
 SIDE = 8  # pixels
 _NOISE = 0.08
-_CONTRAST = 0.45  # the least that ink and paper differ in each channel
+_CONTRAST = 0.45  # smallest difference between ink and paper per channel
 _FONT = """
 .##. ..#. .##. ###. #..# #### .##. #### .##. .##.
 #..# .##. #..# ...# #..# #... #... ...# #..# #..#
@@ -20,7 +20,7 @@ _FONT = """
 
 
 class Images(NamedTuple):
-    """Images, float32 [n, 8, 8, 3] of 0 to 1, and the digit of each, int64 [n]."""
+    """Images and their digits. pixels: float32 [n, 8, 8, 3] of 0 to 1. digits: int64 [n]."""
 
     pixels: Array
     digits: Array
@@ -33,7 +33,7 @@ def font() -> Array:
 
 
 def draw(count: int, seed: int) -> Images:
-    """Return so many images, dark ink on bright paper or the other way round."""
+    """Draw ``count`` images, dark ink on bright paper or the other way round."""
     rng, shapes = np.random.default_rng(seed), font()
     digits = rng.integers(0, 10, count)
     paper = rng.uniform(0, 1 - _CONTRAST, (count, 1, 1, 3))

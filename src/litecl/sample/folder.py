@@ -1,4 +1,4 @@
-"""Writes the sample: the model, an image, images with their digits."""
+"""Writes the sample: the model, one image, and images with their digits."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,10 +24,10 @@ _SEEDS = 1, 2, 3
 
 @dataclass(frozen=True)
 class Sample:
-    """The files, and the digit that ``image`` shows.
+    """The sample's files. shown: the digit in ``image``.
 
-    model: "image" float32 [-1, 8, 8, 3] of 0 to 1 to "probabilities" [-1, 10]. image: one, a .npy file. images: those
-    that were not trained on, as "image" of a .npz file; digits: theirs, a line each.
+    model: maps "image", float32 [-1, 8, 8, 3] of 0 to 1, to "probabilities" [-1, 10]. image: one image, a .npy file.
+    images: images not trained on, as "image" of a .npz file; digits: their digits, one per line.
     """
 
     model: Path
@@ -38,9 +38,9 @@ class Sample:
 
 
 def write(folder: Path) -> Sample:
-    """Train the model, which takes a few seconds, and write all files to a folder, which is made if it is missing.
+    """Train the model, in a few seconds, and write all files to a folder, creating it if needed.
 
-    Everything comes from fixed seeds; another version of numpy may round weights differently. Raises OSError.
+    All seeds are fixed; another version of numpy may round weights differently. Raises OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
     unseen = draw(_UNSEEN, _SEEDS[0])

@@ -24,7 +24,7 @@ class Weights:
 
 
 def train(images: Images, seed: int) -> Weights:
-    """Return weights for images of digits; the seed draws their beginnings and the order of images."""
+    """Train on images of digits. seed: for initial weights and the order of images."""
     rng = np.random.default_rng(seed)
     cells, taps = FILTERS * (SIDE // POOL) ** 2, WINDOW * WINDOW * _CHANNELS
     values = [
@@ -45,7 +45,7 @@ def train(images: Images, seed: int) -> Weights:
 
 
 def _windows(pixels: Array) -> Array:
-    """Return what a filter sees at each pixel, [n, 8, 8, 27]: row, column and channel of the window."""
+    """Return the filter window around each pixel, [n, 8, 8, 27], ordered by row, column and channel."""
     edge = WINDOW // 2
     padded = np.pad(pixels, ((0, 0), (edge, edge), (edge, edge), (0, 0)))
     shifted = [padded[:, y : y + SIDE, x : x + SIDE] for y in range(WINDOW) for x in range(WINDOW)]
@@ -69,7 +69,7 @@ def _slopes(windows: Array, digits: Array, filters: Array, bias: Array, dense: A
 
 
 def _follow(value: Array, slope: Array, mean: Array, square: Array, steps: int) -> None:
-    """Take a step of Adam, in place."""
+    """Apply an Adam step in place."""
     mean += (1 - _MOMENTS[0]) * (slope - mean)
     square += (1 - _MOMENTS[1]) * (slope**2 - square)
     corrected = np.sqrt(square / (1 - _MOMENTS[1] ** steps)) + _TINY

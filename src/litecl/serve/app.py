@@ -25,17 +25,17 @@ from litecl.serve.protocol import LENGTH_HEADER, REQUEST_SCHEMA, Interface, answ
 
 T = TypeVar("T")
 _LOG = logging.getLogger("uvicorn.error")
-_READERS = 2  # threads that read requests and write answers
-_HELD_BODIES, _HELD_BYTES = 4, 256 << 20  # of requests under way, the larger of both
-_GONE = 499  # the client has gone: nginx's number, which metrics alone show
+_READERS = 2  # threads that parse requests and serialize answers
+_HELD_BODIES, _HELD_BYTES = 4, 256 << 20  # limit for requests under way: the larger of the two
+_GONE = 499  # nginx's code for a client that disconnected; only metrics show it
 
 
 @dataclass(frozen=True)
 class Serving:
-    """How a model is served. name: in addresses. together: whether requests share batches (``batching.why_apart``).
+    """How to serve a model. name: in URLs. together: whether requests share batches (``batching.why_apart``).
 
-    most_bytes: of a request's body. client_s: to send a request. answer_s: from then to its results.
-    The rest: see ``Batcher``.
+    most_bytes: limit for a request's body. client_s: limit for sending a request. answer_s: limit from then to its
+    answer. The rest: see ``Batcher``.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Serving:
 
 
 class _Routes:
-    """The routes of one server."""
+    """The handlers of one server's routes."""
 
     def __init__(self, predictor: Predictor, serving: Serving) -> None:
         self._predictor, self._serving = predictor, serving
@@ -83,14 +83,14 @@ class _Routes:
             await task
         self._readers.shutdown(wait=False, cancel_futures=True)
 
-    # Coroutines, as FastAPI runs other functions in a pool of threads, which requests may fill.
+    # Coroutines: FastAPI runs plain functions in a thread pool, which requests may fill.
 
     async def live(self) -> dict[str, bool]:
         """Return that the process answers."""
         return {"live": True}
 
     async def ready(self) -> dict[str, bool]:
-        """Return that the model is compiled, which it is before the server starts."""
+        """Return that the model is compiled; it is before the server starts."""
         return {"ready": True}
 
     async def server(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class _Routes:
         return {"name": "litecl", "version": litecl.__version__, "extensions": ["binary_tensor_data"]}
 
     async def model(self, name: str) -> dict[str, Any]:
-        """Return the model's inputs and outputs, and whether requests change the results of later ones."""
+        """Return the model's inputs and outputs, and whether it keeps states from one request to the next."""
         self._require(name)
         return self._described
 
@@ -108,7 +108,7 @@ class _Routes:
         return {"name": name, "ready": True}
 
     async def infer(self, name: str, request: HttpRequest) -> Response:
-        """Run a batch. A wrong one is its client's error (400); with too many waiting ones it is refused (503)."""
+        """Run a batch. An invalid one is the client's error (400); with too many waiting it is refused (503)."""
         start_s, status = time.perf_counter(), 500
         try:
             self._require(name)
@@ -129,7 +129,7 @@ class _Routes:
         return self.metrics.text(0 if self._batcher is None else self._batcher.waiting)
 
     async def _answered(self, request: HttpRequest) -> Response:
-        """Return the answer to a request, whose body counts as held until then: so do the arrays that it becomes."""
+        """Return the answer to a request. Its body counts as held until then, as do the arrays parsed from it."""
         held = [0]
         try:
             return await self._run(request, await self._body(request, held))
@@ -141,7 +141,7 @@ class _Routes:
             raise HTTPException(400, f"{type(error).__name__}: {error}") from error
         except LiteclError as error:
             raise HTTPException(500, f"{type(error).__name__}: {error}") from error
-        except asyncio.CancelledError as error:  # by uvicorn, once it has waited for long enough
+        except asyncio.CancelledError as error:  # uvicorn cancels once its shutdown timeout has passed
             raise _busy("the server is ending") from error
         except (HTTPException, ClientDisconnect):
             raise
@@ -161,7 +161,7 @@ class _Routes:
         return Response(content, headers=headers)
 
     async def _body(self, request: HttpRequest, held: list[int]) -> bytearray:
-        """Return a request's body. held: counts its bytes, as they come."""
+        """Return a request's body. held: counts its bytes as they arrive."""
         size, most = request.headers.get("content-length", "0"), self._serving.most_bytes
         if encoding := request.headers.get("content-encoding"):
             raise HTTPException(415, f"expected a body that is not compressed, got {encoding[:20]!r}")
@@ -173,7 +173,7 @@ class _Routes:
                     raise _too_long(most)
                 async for chunk in request.stream():
                     too_long = too_long or len(body) + len(chunk) > most
-                    if too_long:  # many clients read no answer before they have sent all
+                    if too_long:  # many clients read the answer only after sending everything
                         continue
                     held[0] += len(chunk)
                     self._held_bytes += len(chunk)
@@ -206,7 +206,7 @@ def _too_long(most: int) -> HTTPException:
 
 
 def _described(predictor: Predictor, name: str) -> dict[str, Any]:
-    """Describe a model. Raises ModelError for a type that the protocol lacks."""
+    """Describe a model as the protocol does. Raises ModelError for a type that the protocol lacks."""
     inputs, outputs = (
         [{"name": each, "datatype": name_of(dtype), "shape": [*shape]} for each, (shape, dtype) in tensors.items()]
         for tensors in (predictor.inputs, predictor.results)
@@ -217,13 +217,13 @@ def _described(predictor: Predictor, name: str) -> dict[str, Any]:
 
 
 async def _error(request: HttpRequest, error: Exception) -> Response:
-    """Return an error as the protocol has it."""
+    """Return an error in the protocol's format."""
     assert isinstance(error, HTTPException)
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
 def app(predictor: Predictor, serving: Serving) -> tuple[FastAPI, Metrics]:
-    """Return a server's application, and what it counts. Raises ModelError for a model that cannot be served."""
+    """Return a server's application and its metrics. Raises ModelError for a model that can't be served."""
     routes = _Routes(predictor, serving)
     made = FastAPI(title="litecl", version=litecl.__version__, lifespan=routes.alive)
     made.add_api_route("/v2/health/live", routes.live)

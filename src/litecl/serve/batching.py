@@ -20,12 +20,12 @@ Outputs = dict[str, Any]
 
 
 class Busy(Exception):
-    """As many requests wait as may."""
+    """Raised when the queue of waiting requests is full."""
 
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A request that no batch has taken. kind: requests of one kind may share a batch; None shares with none."""
+    """A queued request. kind: requests of the same kind may share a batch; None never does."""
 
     batch: Batch
     rows: int
@@ -34,10 +34,10 @@ class _Waiting:
 
 
 class Batcher:
-    """Runs requests on a predictor, several at once where ``together`` allows it.
+    """Runs requests on a predictor, in shared batches if ``together`` is set.
 
-    most_rows: of a batch. wait_s: how long the first request of a batch waits for others; 0 takes those that have come
-    while earlier batches ran. most_waiting: requests that may wait; more raise ``Busy``.
+    most_rows: of a shared batch. wait_s: how long the first request of a batch waits for others; 0 takes those that
+    arrived while earlier batches ran. most_waiting: the queue's limit; requests beyond it raise ``Busy``.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """Return how many requests wait."""
+        """The number of queued requests."""
         return len(self._queue)
 
     async def __call__(self, batch: Batch) -> Outputs:
@@ -76,7 +76,7 @@ class Batcher:
         return await request.answer
 
     async def run(self) -> None:
-        """Take requests and run them, until it is cancelled."""
+        """Run queued requests until cancelled."""
         while True:
             await self._arrived.wait()
             await self._free.acquire()
@@ -90,7 +90,7 @@ class Batcher:
                 self._free.release()
 
     def _take(self) -> list[_Waiting]:
-        """Take the first request and, of its kind, those behind it whose rows still fit; drop those given up."""
+        """Dequeue the first request and later ones of its kind whose rows still fit; drop abandoned ones."""
         queue = deque(request for request in self._queue if not request.answer.done())
         taken = [queue.popleft()] if queue else []
         rows, left = sum(request.rows for request in taken), deque[_Waiting]()
@@ -104,7 +104,7 @@ class Batcher:
         return taken
 
     async def _answer(self, requests: Sequence[_Waiting]) -> None:
-        """Run requests as one batch; if that fails, each alone, so that one's fault is not the others'."""
+        """Run requests as one batch. If it fails, requeue each alone, so that a bad one doesn't fail the others."""
         try:
             for request, results in zip(requests, await asyncio.to_thread(self._results, requests), strict=True):
                 _settle(request, results)
@@ -128,7 +128,7 @@ class Batcher:
         return answers
 
     def _joined(self, batches: Sequence[Batch], rows: Sequence[int]) -> list[Outputs]:
-        """Run batches as one, filled up with copies of its last row to a size that the model is prepared for."""
+        """Run batches as one, padded with copies of its last row to a size that the model is prepared for."""
         total = sum(rows)
         more = min((size for size in sizes(self._most_rows) if size >= total), default=total) - total
         joined = {name: np.concatenate([each[name] for each in batches]) for name in batches[0]}
@@ -140,7 +140,7 @@ class Batcher:
 
 
 def _settle(request: _Waiting, answer: Outputs | Exception) -> None:
-    if request.answer.done():  # its client has gone
+    if request.answer.done():  # the client disconnected
         return
     if isinstance(answer, Exception):
         request.answer.set_exception(answer)
@@ -149,20 +149,20 @@ def _settle(request: _Waiting, answer: Outputs | Exception) -> None:
 
 
 def sizes(most_rows: int) -> list[int]:
-    """Return the rows of the batches that are run: few, because a model stays prepared for a few shapes only."""
+    """Return the batch sizes to run, in rows. Few, because a model stays prepared for only a few shapes."""
     return sorted({-(-most_rows // 2**halvings) for halvings in range(_SIZES)})
 
 
-_SIZES = 8  # as many as an interpreter keeps (shapes_kept)
-_CLOSE = 1e-4  # of the largest magnitude: a batch may add up in another order than a row
+_SIZES = 8  # the number that an interpreter keeps (shapes_kept)
+_CLOSE = 1e-4  # relative to the largest magnitude: a batch may sum in another order than a single row
 
 
 def why_apart(predictor: Predictor) -> str | None:
-    """Return why rows of a model cannot share a batch, or None if they can. It runs the model on random rows.
+    """Return why a model's rows can't share a batch, or None if they can. Runs the model on random rows.
 
-    Rows can where the model writes no variables, all inputs have an open first dimension, all results have their rows,
-    a row's result is the same in a batch as alone, and the same a second time (custom operators may keep what they
-    like). The predictor should be one that nobody uses.
+    Rows can if the model writes no variables, all inputs have an open first dimension, all results have a row per input
+    row, and a row's result is the same in a batch as alone and when run again (custom operators may keep state). Pass
+    a predictor that isn't serving yet.
     """
     if predictor.keeps_states:
         return "it keeps states"
@@ -186,7 +186,7 @@ def why_apart(predictor: Predictor) -> str | None:
 
 
 def prepare(predictor: Predictor, most_rows: int) -> None:
-    """Run batches of all sizes, so that the first requests need not wait for it."""
+    """Run batches of all sizes, so that the first requests don't wait for preparation."""
     for rows in sizes(most_rows):
         predictor.prepare(_row(predictor, 1, rows))
 

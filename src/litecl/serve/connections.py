@@ -1,4 +1,4 @@
-"""Uvicorn with bounds on what a client may hold: how many connections, and each for how long."""
+"""Uvicorn with limits on the number of connections and on how long a client may hold one."""
 
 import asyncio
 import os
@@ -15,17 +15,17 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-_ACCEPTED = 100  # connections that a turn of the loop takes, which others wait for
-_BACKLOG = 4096  # connections that the system keeps until then; it drops those beyond, which try again after a second
-_SHARE_CLOSED = 8  # of the connections, once there are too many: to look for them costs more than to close them
-_MARGIN_S = 2.0  # after a deadline of uvicorn's or of the application, which answer more kindly
+_ACCEPTED = 100  # connections accepted per loop iteration; everything else waits meanwhile
+_BACKLOG = 4096  # connections the system queues until then; it drops further ones, which retry after a second
+_SHARE_CLOSED = 8  # close 1/8 of the connections once there are too many: searching costs more than closing
+_MARGIN_S = 2.0  # after a deadline of uvicorn or the application, whose answers are more helpful
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """most: connections; beyond them, those that wait for their clients are closed: first those that have had no answer
-    yet, and of these the oldest. client_s: how long a client may take to send a request, or to read an answer.
-    grace_s: from a signal to the end of the process.
+    """most: connections; beyond that, those waiting for their clients are closed, unanswered ones first, then the
+    oldest. client_s: how long a client may take to send a request or read an answer. grace_s: from a signal to the end
+    of the process.
     """
 
     most: int = 512
@@ -34,16 +34,16 @@ class Bounds:
 
 
 def serve(application: Any, listener: socket.socket, bounds: Bounds) -> None:
-    """Serve until the process is interrupted or ended, then finish the requests that are under way.
+    """Serve until a signal stops the process, then finish the requests under way.
 
     A second signal ends the process at once, and so does the end of ``grace_s``.
     """
-    with suppress(KeyboardInterrupt):  # the way to end it
+    with suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to stop
         server(application, bounds).run(sockets=[listener])
 
 
 def server(application: Any, bounds: Bounds) -> uvicorn.Server:
-    """Return a server of an application. h11 is the parser that bounds addresses and headers."""
+    """Return a server for an application. Uses the h11 parser, which limits URLs and headers."""
 
     class Connection(_Connection):
         most = _most_connections(bounds.most)
@@ -60,7 +60,7 @@ def server(application: Any, bounds: Bounds) -> uvicorn.Server:
 
 
 class _Connection(H11Protocol):  # type: ignore[misc]
-    """A connection. served: has had an answer. since_s: when its state began, by the loop's clock."""
+    """A connection. served: has been answered before. since_s: start of its current state, by the loop's clock."""
 
     most = 0
     served = False
@@ -76,7 +76,7 @@ class _Connection(H11Protocol):  # type: ignore[misc]
                 : self.most // _SHARE_CLOSED or 1
             ]:
                 each.transport.abort()
-                self.connections.discard(each)  # at once, so that those accepted with this one count the others
+                self.connections.discard(each)  # at once: others accepted in this iteration must not count it
 
     def on_response_complete(self) -> None:
         self.served, self.since_s = True, self.loop.time()
@@ -84,12 +84,12 @@ class _Connection(H11Protocol):  # type: ignore[misc]
 
     @property
     def waits_for_client(self) -> bool:
-        """True if the client has not sent all of a request, or not read all of an answer."""
+        """True if the client hasn't sent a whole request or hasn't read a whole answer."""
         whole = self.cycle is not None and not self.cycle.more_body and not self.cycle.response_complete
         return not whole or self.transport.get_write_buffer_size() > 0
 
     def end_if_overdue(self, now_s: float, client_s: float) -> None:
-        """Close the connection if its client has let it wait for too long. A state ends with the next request."""
+        """Close the connection if its client keeps it waiting for too long. A new request restarts the clock."""
         state = None if self.cycle is None else (self.cycle, self.cycle.more_body, self.cycle.response_complete)
         if state != self.state or not self.waits_for_client:
             self.state, self.since_s = state, now_s
@@ -103,7 +103,7 @@ class _Server(uvicorn.Server):  # type: ignore[misc]
         self._bounds = bounds
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, with a longer queue than asyncio's, which is as many as it accepts at once."""
+        """Listen with a longer backlog than asyncio's, which equals the number it accepts at once."""
         await super().startup(sockets)
         for each in sockets or ():
             each.listen(_BACKLOG)
@@ -117,13 +117,13 @@ class _Server(uvicorn.Server):  # type: ignore[misc]
         return bool(await super().on_tick(counter))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finish what is under way; then drop requests and answers whose clients are late."""
+        """Finish the requests under way; after half of ``grace_s`` drop those that wait for their clients."""
         loop = asyncio.get_running_loop()
         loop.call_later(self._bounds.grace_s / 2, self._drop_late)
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End in time on the first signal, at once on the second one."""
+        """Shut down within ``grace_s`` on the first signal, at once on the second."""
         if self.should_exit:
             signal.signal(sig, signal.SIG_DFL)
             signal.raise_signal(sig)
@@ -142,13 +142,13 @@ class _Server(uvicorn.Server):  # type: ignore[misc]
 
 
 def _end(grace_s: float) -> None:
-    """End a process whose batch takes too long: the device cannot be interrupted."""
+    """End a process whose batch takes too long: the device can't be interrupted."""
     print(f"ended with a batch under way, {grace_s:g} s after the signal", file=sys.stderr, flush=True)
     os._exit(1)
 
 
 def _most_connections(most: int) -> int:
-    """Return how many connections the process has file descriptors for. Each may need another one for a moment."""
+    """Return how many connections the file descriptors allow. Each may briefly need a second one."""
     try:
         import resource
     except ModuleNotFoundError:  # Windows

@@ -1,7 +1,7 @@
-"""JSON whose arrays of numbers are numpy arrays, read and written in slices.
+"""Reads and writes JSON in slices, with numpy arrays for arrays of numbers.
 
-Python's ``json`` holds the interpreter's lock for all of a document, and makes an object of each number. Here a thread
-that reads or writes a long array lets the others run after every slice, and the numbers of a slice become an array.
+Python's ``json`` holds the GIL for a whole document and creates an object per number. Here a thread that reads or
+writes a long array lets others run after every slice, and each slice's numbers become an array at once.
 """
 
 import json
@@ -14,30 +14,30 @@ import numpy as np
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 
-_SLICE = 1 << 15  # characters that are read, and numbers that are written, at once
-_MOST_ITEMS = 1 << 16  # of an array, numbers aside
+_SLICE = 1 << 15  # characters read or numbers written at once
+_MOST_ITEMS = 1 << 16  # per array, not counting numbers
 _MOST_DEPTH = 16
 _SPACE = pattern(r"[ \t\n\r]*")
 
 
 def parse(text: str, most_values: int) -> Any:
-    """Return a JSON document. An array of numbers or booleans, or of such arrays of one shape, is a numpy array: of
-    bool, int64, or float64 if a number is real; of objects, if it mixes booleans and numbers, or if int64 is too small.
+    """Parse a JSON document. An array of numbers or booleans, or of such arrays of one shape, becomes a numpy array: of
+    bool, int64, or float64 if a number is real; of objects if it mixes booleans and numbers or exceeds int64.
 
-    most_values: objects, strings, and arrays other than short ones of numbers. Raises ModelError for what is no
-    JSON, NaN and infinity included, and for more values, deeper nesting or longer arrays than are allowed.
+    most_values: limit for objects, strings and arrays, except short arrays of numbers. Raises ModelError for invalid
+    JSON, including NaN and infinity, and for more values, deeper nesting or longer arrays than allowed.
     """
     try:
         return _Reader(text, most_values).document()
-    except (ValueError, OverflowError) as error:  # ValueError: also an integer of thousands of digits
+    except (ValueError, OverflowError) as error:  # ValueError covers integers of thousands of digits too
         message = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise ModelError(f"the request is no JSON that can be read: {message}") from None
 
 
 def pieces(array: Array) -> Iterator[str]:
-    """Yield the elements of an array of numbers or strings (C order) as JSON, which commas are to join.
+    """Yield the elements of an array of numbers or strings (C order) as pieces of JSON, to be joined with commas.
 
-    Numbers that are not finite are null, as JSON has none.
+    Non-finite numbers become null, as JSON lacks them.
     """
     flat = array.reshape(-1)
     for start in range(0, flat.size, _SLICE):
@@ -76,7 +76,7 @@ class _Reader:
             raise ValueError(f"it has more than {self._most} values beside arrays of numbers")
 
     def _short(self, at: int, depth: int) -> tuple[Any, int] | None:
-        """Return an object or array by the decoder in C, or None if it is longer than a slice."""
+        """Decode an object or array with the C decoder. Returns None if it is longer than a slice."""
         text = self._text[at : at + _SLICE]
         try:
             value, size = _JSON.raw_decode(text)
@@ -122,7 +122,7 @@ class _Reader:
         return _stacked(items), at
 
     def _scalars(self, at: int, end: int) -> Array:
-        """Return an array whose items are neither strings nor arrays nor objects."""
+        """Read an array without strings, arrays or objects among its items."""
         parts: list[Array] = []
         while at <= end:
             comma = self._text.find(",", min(at + _SLICE, end), end)
@@ -137,7 +137,7 @@ class _Reader:
         return _joined(parts, np.concatenate)
 
     def _items(self, at: int, end: str, item: Callable[[int], int]) -> int:
-        """Read items with commas between them. Return the position after the end."""
+        """Read comma-separated items. Return the position after the end."""
         at = self._skip(at)
         if self._text[at : at + 1] == end:
             return at + 1
@@ -155,19 +155,19 @@ class _Reader:
 
 
 def _numbers(value: Any, text: str) -> Array | None:
-    """Return an array of numbers alone, or of such arrays of one shape; None for what may be anything else."""
+    """Return a list of numbers, or of such lists of one shape, as an array; None if it may be anything else."""
     if not isinstance(value, list) or any(other in text for other in _OTHERS):
         return None
     try:
         array = np.array(value)
-    except (ValueError, OverflowError):  # rows of several lengths
+    except (ValueError, OverflowError):  # ragged rows
         return None
     real = "." in text or "e" in text or "E" in text
     return array if array.dtype == (np.float64 if real else np.int64) and array.ndim <= _MOST_DEPTH else None
 
 
 def _packed(value: Any, depth: int) -> Any:
-    """Return a decoded value with arrays in place of lists of scalars that are no strings, and of arrays of a shape."""
+    """Replace lists of non-string scalars, and of arrays of one shape, by numpy arrays in a decoded value."""
     if depth > _MOST_DEPTH:
         raise _too_deep()
     if isinstance(value, dict):
@@ -203,7 +203,7 @@ def _array_of(values: Sequence[Any]) -> Array:
 
 
 def _joined(parts: Sequence[Array], join: Callable[[Sequence[Array]], Array]) -> Array:
-    """Join arrays without a change of their values' types: numpy would make numbers of booleans."""
+    """Join arrays, keeping the types of their values: numpy would turn booleans into numbers."""
     types = {part.dtype for part in parts if part.size}
     same = len(types) <= 1 or types == {np.dtype(np.int64), np.dtype(np.float64)}
     return join(parts if same else [part.astype(np.object_) for part in parts])
@@ -213,5 +213,5 @@ def _refuse(constant: str) -> Never:
     raise ValueError(f"JSON has no {constant}")
 
 
-_OTHERS = ('"', "{", "t", "f", "n")  # of strings, objects, true, false and null
+_OTHERS = ('"', "{", "t", "f", "n")  # in strings, objects, true, false and null
 _JSON = json.JSONDecoder(parse_constant=_refuse)

@@ -1,4 +1,4 @@
-"""Counts and times of a server, in the text format of Prometheus."""
+"""A server's counts and times, in the Prometheus text format."""
 
 import bisect
 import threading
@@ -12,7 +12,7 @@ ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 @dataclass
 class Histogram:
-    """How many values were at most each bound, and their sum."""
+    """Counts of values per bucket, and their sum. bounds: upper bounds of the buckets, inclusive."""
 
     bounds: Sequence[float]
     counts: list[int] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Histogram:
         self.total += value
 
     def lines(self, name: str) -> Iterator[str]:
-        """Yield its lines, whose counts are of all values up to a bound."""
+        """Yield the metric's lines, with cumulative counts."""
         below = 0
         for bound, count in zip((*(f"{each:g}" for each in self.bounds), "+Inf"), self.counts, strict=True):
             below += count
@@ -37,7 +37,7 @@ class Histogram:
 
 
 class Metrics:
-    """The record of a server. Threads may share it. facts: labels that never change, such as the device."""
+    """A server's metrics. Threads may share them. facts: labels that never change, such as the device."""
 
     def __init__(self, facts: Mapping[str, str]) -> None:
         self._facts = facts
@@ -46,24 +46,24 @@ class Metrics:
         self._lock = threading.Lock()
 
     def answered(self, code: int, duration_s: float) -> None:
-        """Count a request for a result, from its arrival to its answer."""
+        """Count an inference request. duration_s: from its arrival to its answer."""
         with self._lock:
             self._codes[code] += 1
             self._request_s.add(duration_s)
 
     def invoked(self, rows: int, duration_s: float) -> None:
-        """Count a batch that was run."""
+        """Count a batch that has run."""
         with self._lock:
             self._rows.add(rows)
             self._invoke_s.add(duration_s)
 
     @property
     def requests(self) -> int:
-        """Return how many requests were answered, refusals included."""
+        """The number of requests answered, including refusals."""
         return self._codes.total()
 
     def text(self, waiting: int) -> str:
-        """Return all of it. waiting: requests that no batch has taken yet."""
+        """Return all metrics. waiting: requests that no batch has taken yet."""
         with self._lock:
             return "\n".join(self._lines(waiting)) + "\n"
 

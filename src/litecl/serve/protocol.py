@@ -1,8 +1,8 @@
 """Requests and answers of the Open Inference Protocol (version 2, REST), with its extension for binary tensors.
 
-https://github.com/kserve/open-inference-protocol, and Triton's extension_binary_data.md: after the JSON, whose length
-the header ``Inference-Header-Content-Length`` tells, come the tensors that have ``binary_data_size`` in place of data,
-little-endian, in rows; a string is its length in 4 bytes, and its bytes.
+https://github.com/kserve/open-inference-protocol, and Triton's extension_binary_data.md: the header
+``Inference-Header-Content-Length`` gives the length of the JSON. After it come the tensors that have
+``binary_data_size`` instead of data, little-endian, row-major; a string is its length in 4 bytes, then its bytes.
 """
 
 import json
@@ -38,7 +38,7 @@ REQUEST_SCHEMA = {
         "outputs": {"type": "array", "items": {"type": "object", "required": ["name"], "properties": _NAMED}},
     },
 }
-"""The JSON of a request, for the description of the routes."""
+"""The JSON schema of a request, for the OpenAPI description."""
 
 _DTYPES: Mapping[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
@@ -48,17 +48,17 @@ _DTYPES: Mapping[str, np.dtype[Any]] = {
     "BYTES": np.dtype(np.object_),
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
-_MOST_DIMENSION = 2**31 - 1  # as TensorFlow Lite's
+_MOST_DIMENSION = 2**31 - 1  # TFLite's limit
 _MOST_RANK = 32
 _MOST_ID = 1024
 _LEAST_BODY = 1 << 20
-_NUMBER_BYTES = 32  # at most, of a number in JSON with what is around it
-_SHOWN = 60  # characters of what a client has sent, in an error
+_NUMBER_BYTES = 32  # upper bound for a number in JSON with its separators
+_SHOWN = 60  # characters of client input quoted in an error
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """An output to return. binary: as bytes, not as JSON."""
+    """An output to return. binary: as bytes instead of JSON."""
 
     name: str
     binary: bool
@@ -66,7 +66,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Request:
-    """A batch, by the names of inputs. id: returned with its answer."""
+    """A request. batch: by input name. id: returned with the answer."""
 
     batch: Mapping[str, Array]
     outputs: Sequence[Wanted]
@@ -75,7 +75,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Interface:
-    """What a request may hold: the names of the model's inputs and outputs. most_values: see ``json_arrays.parse``."""
+    """The names of the model's inputs and outputs. most_values: see ``json_arrays.parse``."""
 
     inputs: Sequence[str]
     outputs: Sequence[str]
@@ -83,8 +83,8 @@ class Interface:
 
 
 def name_of(dtype: np.dtype[Any]) -> str:
-    """Return the protocol's name of a type. bfloat16, which it lacks in JSON, is FP32. Raises ModelError for another
-    type that it lacks.
+    """Return the protocol's name of a type. bfloat16 becomes FP32, as the protocol's JSON lacks it. Raises ModelError
+    for other types that the protocol lacks.
     """
     name = "BYTES" if dtype.kind in "OSU" else "FP32" if dtype.name == "bfloat16" else _NAMES.get(dtype)
     if name is None:
@@ -93,9 +93,9 @@ def name_of(dtype: np.dtype[Any]) -> str:
 
 
 def body_limit(inputs: Mapping[str, tuple[Shape, np.dtype[Any]]], rows: int) -> int:
-    """Return a bound for the body of a request of so many rows, in bytes, for inputs as ``Predictor.inputs`` has them.
+    """Return an upper bound for a request's body in bytes. inputs: as in ``Predictor.inputs``.
 
-    Where the size of an input is open, it is 16 MiB; beyond 64 MiB, what one row needs.
+    16 MiB if an input's row size is open. Otherwise room for ``rows`` rows, capped at 64 MiB or one row if larger.
     """
     if any(-1 in shape[1:] or dtype.kind in "OSU" for shape, dtype in inputs.values()):
         return 16 << 20
@@ -104,9 +104,10 @@ def body_limit(inputs: Mapping[str, tuple[Shape, np.dtype[Any]]], rows: int) -> 
 
 
 def request_of(body: bytes | bytearray, length: str | None, interface: Interface) -> Request:
-    """Return the request that a body holds. length: of its JSON, if binary tensors follow (``LENGTH_HEADER``).
+    """Parse a request's body. length: of its JSON, if binary tensors follow (``LENGTH_HEADER``).
 
-    Raises ModelError and ShapeError for what the protocol or the model does not have; their texts quote little of it.
+    Raises ModelError and ShapeError for a request that doesn't fit the protocol or the model; their messages quote
+    little of it.
     """
     end = len(body) if length is None else _length(length, len(body))
     try:
@@ -127,7 +128,7 @@ def request_of(body: bytes | bytearray, length: str | None, interface: Interface
 
 
 def answer_of(model: str, request: Request, results: Mapping[str, Any]) -> tuple[bytes, dict[str, str]]:
-    """Return the body and the headers of an answer. Raises ModelError for a string that JSON cannot hold."""
+    """Return the body and headers of an answer. Raises ModelError for a string that is not UTF-8, which JSON needs."""
     parts, tensors = list[str](), list[bytes]()
     for wanted in request.outputs:
         array = np.asarray(results[wanted.name])
@@ -161,7 +162,7 @@ def _parameters(owner: Mapping[str, Any], whose: str) -> Mapping[str, Any]:
 
 
 def _named(given: Any, known: Sequence[str], kind: str) -> dict[str, dict[str, Any]]:
-    """Return descriptions of tensors by name. Raises ModelError for a name that is unknown or comes twice."""
+    """Return descriptions of tensors by name. Raises ModelError for an unknown or repeated name."""
     if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
         if not (isinstance(given, np.ndarray) and not given.size):
             raise ModelError(f"{kind}: expected an array of objects with names")
@@ -213,7 +214,7 @@ def _shape(given: Any, name: str) -> list[int]:
     shape = given.tolist() if isinstance(given, np.ndarray) and given.ndim == 1 else None
     if shape is None or len(shape) > _MOST_RANK or (shape and given.dtype != np.int64):
         raise ModelError(f"input {name!r}: expected a shape of at most {_MOST_RANK} whole numbers")
-    # The other dimensions of an empty tensor cost its client nothing, and may be those of an output.
+    # The nonzero dimensions of an empty tensor cost the client nothing, and may size an output.
     if any(not 0 <= n <= _MOST_DIMENSION for n in shape) or math.prod(n for n in shape if n) > _MOST_DIMENSION:
         raise ShapeError(f"input {name!r}: expected dimensions of 0 to {_MOST_DIMENSION} together, got {shape}")
     return [int(n) for n in shape]
@@ -227,7 +228,7 @@ def _dtype(given: Any, name: str) -> np.dtype[Any]:
 
 
 def _flat(data: Any, name: str) -> Array:
-    """Return elements in rows, flat. Strings come in lists, as they are no numbers."""
+    """Flatten elements in row-major order. Strings arrive as lists, numbers as arrays."""
     if isinstance(data, np.ndarray):
         return data.reshape(-1)
     if not isinstance(data, list):
@@ -239,7 +240,7 @@ def _flat(data: Any, name: str) -> Array:
 
 
 def _of_type(given: Array, dtype: np.dtype[Any], name: str) -> Array:
-    """Return elements as a type, rounded where it is one of floats. Raises ModelError for what it cannot hold."""
+    """Convert elements to a type, rounding for floats. Raises ModelError for values that it can't hold."""
     kinds = {type(value) for value in given} if given.dtype.kind == "O" else {_KINDS[given.dtype.kind]}
     if given.size and not kinds <= _TYPES[dtype.kind]:
         wrong = ", ".join(sorted(each.__name__ for each in kinds - _TYPES[dtype.kind]))
@@ -266,7 +267,7 @@ _TYPES: Mapping[str, set[type]] = {"b": {bool}, "i": {int}, "u": {int}, "f": {in
 
 
 def _of_bytes(data: memoryview, dtype: np.dtype[Any], count: int, name: str) -> Array:
-    """Return the elements of a binary tensor. Floats may be NaN and infinite."""
+    """Return the elements of a binary tensor. Floats may be NaN or infinite."""
     if dtype.kind == "O":
         return _strings(data, count, name)
     if len(data) != count * dtype.itemsize:
@@ -305,6 +306,6 @@ def _texts(array: Array, name: str) -> Array:
 
 
 def _shown(given: Any) -> str:
-    """Return what a client has sent, cut short."""
+    """Return client input for an error message, cut short."""
     text = ascii(given[:_SHOWN] if isinstance(given, str) else given) if isinstance(given, str | int) else "no string"
     return text if len(text) <= _SHOWN + 2 else f"{text[:_SHOWN]}..."

@@ -12,7 +12,7 @@ from litecl.verify.check import Check, edge_of, of_case, types_of
 
 @cache
 def catalogue() -> dict[str, Check]:
-    """Return all checks by name; scenarios, which take longest, first."""
+    """Return all checks by name, starting with scenarios, which take longest."""
     from litecl.verify.scenarios import SCENARIOS
 
     cases = {name: of_case(case, name) for name, case in named_cases().items() if case.op in CL_OPS}
@@ -20,9 +20,9 @@ def catalogue() -> dict[str, Check]:
 
 
 def selected(ops: Collection[str] = (), *, quick: bool = False, only: str | None = None) -> tuple[Check, ...]:
-    """Return the checks of these operators (all, if none is named), or the one of a name. Raises ModelError for none.
+    """Return the checks of these operators (all by default), or the one named ``only``. Raises ModelError if unknown.
 
-    ops: operators, or kinds of scenarios, in capitals or not.
+    ops: operators or kinds of scenarios, in any case.
     """
     return selected_of(catalogue(), ops, quick_cases() if quick else None, only)
 
@@ -30,7 +30,7 @@ def selected(ops: Collection[str] = (), *, quick: bool = False, only: str | None
 def selected_of(
     checks: Mapping[str, Check], ops: Collection[str], quick: Collection[str] | None, only: str | None
 ) -> tuple[Check, ...]:
-    """Return some of these checks, as ``selected`` does. quick: names of cases of a quick run."""
+    """Filter checks like ``selected``. quick: the names of cases in a quick run."""
     if only is not None:
         if only not in checks:
             raise ModelError(f"there is no check {only!r}; `litecl verify --list` names them")
@@ -48,11 +48,11 @@ def selected_of(
 
 @cache
 def named_cases() -> dict[str, Case]:
-    """Return every case of every operator under a name of its own.
+    """Return every case of every operator under a unique name.
 
-    Cases of one operator that share a name have their table's added, and a number where they share that too.
+    If cases of an operator share a name, their table's name is appended, and apostrophes if they share that too.
     """
-    from litecl.cases.tables import TABLES  # makes arrays for a second
+    from litecl.cases.tables import TABLES  # slow: it creates arrays for a second
 
     cases = [(table.__name__.rpartition(".")[2], case) for table in TABLES for case in table.CASES]
     shared = {name for name, count in Counter(_name(case) for _, case in cases).items() if count > 1}
@@ -71,10 +71,10 @@ def _name(case: Case) -> str:
 
 @cache
 def quick_cases() -> frozenset[str]:
-    """Return the names of the cases of a quick run.
+    """Return the names of the cases in a quick run.
 
-    Of every operator and type the first and the last, and the first of every kind of special sizes and values: cases of
-    one operator and type share programs, which are what takes the time.
+    These are the first and last of every operator and type, and the first for every kind of special size or value.
+    Compiling takes most of the time, and cases of one operator and type share programs.
     """
     kinds: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name, case in named_cases().items():

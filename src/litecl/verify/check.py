@@ -1,4 +1,4 @@
-"""A check: a model, its steps, and the required exactness of its outputs."""
+"""A check: a model, its invokes, and the tolerance of its outputs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from litecl.cases.tolerances import DEVICE
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.kit.require import is_quantized
 
-# Where the type that an operator works on is not that of its first input.
+# The input whose type an operator works on, if that isn't the first.
 _MAIN = {
     "CONV_3D_TRANSPOSE": 2,
     "EMBEDDING_LOOKUP": 1,
@@ -31,7 +31,7 @@ _MAIN = {
 
 @dataclass(frozen=True)
 class Labels:
-    """A check in words: operator and version, element types, shapes of the inputs, and what is special about them."""
+    """Describes a check: operator and version, element types, input shapes, and the edge case that they test."""
 
     op: str
     version: int
@@ -42,9 +42,9 @@ class Labels:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """An invoke: a value for every input of the model, which is resized where need be.
+    """An invoke, with a value for every input of the model. Inputs are resized if needed.
 
-    reset: set variables back first.
+    reset: reset variables first.
     """
 
     feeds: Sequence[Array]
@@ -53,14 +53,13 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """A model and the invokes that are made with it; outputs and variables are compared after each.
+    """A model and its invokes; outputs and variables are compared after each.
 
-    op: the operator that it is about, or a kind of scenario. describe: makes its ``labels``.
+    op: the operator under test, or a kind of scenario. describe: returns its ``labels``.
 
     tolerance: largest difference, relative to the expected output's largest magnitude; None takes the table's.
-    options: of the delegate. rounds: how often all steps are done. threads: how many do them at once, each with an
-    interpreter of its own. wanted: False where nothing says that a device must run it. quick: a scenario of
-    ``--quick``.
+    options: of the delegate. rounds: how often to repeat all steps. threads: how many run them at once, each with its
+    own interpreter. wanted: whether devices are expected to run it. quick: include the scenario in ``--quick``.
     """
 
     name: str
@@ -77,11 +76,11 @@ class Check:
 
     @cached_property
     def labels(self) -> Labels:
-        """The check in words."""
+        """The check's description."""
         return self.describe()
 
     def bound(self, dtype: np.dtype[Any]) -> tuple[float, str]:
-        """Return the largest relative difference of outputs of a type, and where it is written."""
+        """Return the allowed relative difference for outputs of a type, and its source."""
         if self.tolerance is not None:
             return self.tolerance, "the case"
         return (DEVICE[dtype.name], "litecl.cases.tolerances") if dtype.name in DEVICE else (0.0, "exact")
@@ -101,7 +100,7 @@ def of_case(case: Case, name: str) -> Check:
 
 
 def labels_of(case: Case) -> Labels:
-    """Return a case in words."""
+    """Describe a case."""
     shapes = " ".join(
         f"{list(x.shape)}{' constant' if i in case.constants else ''}".replace(", ", ",")
         for i, x in enumerate(case.inputs)
@@ -111,7 +110,7 @@ def labels_of(case: Case) -> Labels:
 
 
 def types_of(case: Case) -> str:
-    """Return the element type that a case is about, and that of its weights where it is another.
+    """Return a case's main element type, and its weights' type if that differs.
 
     A star means integers with a scale.
     """
@@ -129,7 +128,7 @@ def types_of(case: Case) -> str:
 
 
 def main_input(case: Case) -> Array | None:
-    """Return the operand whose element type a case is about, None of a case without operands."""
+    """Return the operand with a case's main element type, None without operands."""
     return case.inputs[_MAIN.get(case.op.name, 0)] if case.inputs else None
 
 
@@ -138,7 +137,7 @@ def _type_name(spec: Any) -> str:
 
 
 def edge_of(inputs: Sequence[Array | None]) -> str:
-    """Return what is special about input values: the first of these that holds of one of them; "plain" if none."""
+    """Return the edge case that inputs test: the first of these kinds that applies, or "plain"."""
     given = [x for x in inputs if x is not None]
     floats = [x for x in given if x.dtype.kind == "f"]
     kinds = {

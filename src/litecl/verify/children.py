@@ -1,4 +1,4 @@
-"""Starts a worker and listens to it, until it has done what it was asked to, dies, or says nothing for too long."""
+"""Starts a worker and listens to it until it finishes, dies, or stays silent for too long."""
 
 import json
 import os
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 _WORKER = "litecl.verify.worker"
-_START_S = 60.0  # of patience in addition, for a worker that imports what it needs
-_TO_PREPARE = 4  # times: compilers take long on busy machines
+_START_S = 60.0  # extra patience while a worker imports
+_TO_PREPARE = 4  # factor for patience: compilers take long on busy machines
 _SLICE_S = 0.5
-_GRACE_S = 30.0  # for a worker that has said all to end: drivers may take long on busy machines
+_GRACE_S = 30.0  # for a worker to exit after its last message: drivers may take long on busy machines
 _STDERR_LINES = 3
 _PYTHONS_OWN = ("Fatal Python error", "File ", "Thread ", "Current thread", "Extension modules")
 
@@ -28,7 +28,7 @@ Message = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class End:
-    """How a worker ended: "" where it came to its end, else in words. timed_out: whether it was ended."""
+    """How a worker ended. how: "" if it exited normally, else a description. timed_out: whether it was killed."""
 
     how: str = ""
     timed_out: bool = False
@@ -43,8 +43,8 @@ def serve(
 ) -> End:
     """Have a worker serve a request.
 
-    timeout_s: how long it may say nothing; longer while it prepares a check, which is when programs are built. hear: is
-    told of its messages. env: variables of its environment, in addition to those of this process. module: that it runs.
+    timeout_s: how long it may stay silent; longer while it prepares a check, which compiles programs. hear: called with
+    each message. env: environment variables in addition to this process's. module: the module that it runs.
     """
     with _worker(request, env, module) as (process, messages, errors):
         patience_s = timeout_s + _START_S
@@ -67,7 +67,7 @@ def serve(
 def _next(messages: "queue.Queue[Message | None]", patience_s: float) -> Message | None:
     """Return the next message, None after the last. Raises queue.Empty.
 
-    Waits in slices: a time in which the whole machine slept, or this process was stopped, counts as one of them.
+    Waits in slices: time during which the machine slept or this process was stopped counts as one slice.
     """
     for _ in range(max(1, round(patience_s / _SLICE_S))):
         with suppress(queue.Empty):
@@ -79,7 +79,7 @@ def _next(messages: "queue.Queue[Message | None]", patience_s: float) -> Message
 def _worker(
     request: Message, env: Mapping[str, str] | None, module: str
 ) -> Iterator[tuple["subprocess.Popen[str]", "queue.Queue[Message | None]", IO[str]]]:
-    """Start a worker, in a session of its own, which is ended with all that it started."""
+    """Start a worker in its own session, and kill the whole session at the end."""
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
         process = subprocess.Popen(
             (sys.executable, "-m", module),
@@ -96,10 +96,10 @@ def _worker(
         listener = threading.Thread(target=_listen, args=(process.stdout, messages), daemon=True)
         listener.start()
         try:
-            with suppress(BrokenPipeError):  # of a worker that has died already
+            with suppress(BrokenPipeError):  # the worker has already died
                 process.stdin.write(json.dumps(request) + "\n")
                 process.stdin.flush()
-            yield process, messages, errors  # its stdin stays open: it ends when this process does
+            yield process, messages, errors  # its stdin stays open: the worker ends with this process
         finally:
             _end(process)
             _LIVE.discard(process)
@@ -113,13 +113,13 @@ def _listen(lines: IO[str], messages: "queue.Queue[Message | None]") -> None:
     for line in lines:
         try:
             messages.put(json.loads(line))
-        except ValueError:  # the last line of a worker that died while it wrote
+        except ValueError:  # an incomplete line: the worker died while writing
             break
     messages.put(None)
 
 
 def _end(process: "subprocess.Popen[str]") -> None:
-    """End a worker, if it has not ended, with its session; a driver may have started processes."""
+    """Kill a worker that still runs, with its session: drivers may have started processes."""
     if process.poll() is None:
         try:
             os.killpg(process.pid, signal.SIGKILL)
@@ -138,7 +138,7 @@ def _died(code: int) -> str:
 
 
 def _last_words(errors: IO[str]) -> str:
-    """Return the last lines of stderr that are not Python's own on the signal and all threads."""
+    """Return the last lines of stderr, skipping Python's dump of the signal and threads."""
     errors.seek(0)
     lines = [line.strip() for line in errors if line.strip()]
     told = [line for line in lines if not line.startswith(_PYTHONS_OWN)]
@@ -147,6 +147,6 @@ def _last_words(errors: IO[str]) -> str:
 
 
 def end_all() -> None:
-    """End all workers, which do not receive Ctrl-C."""
+    """Kill all workers, which don't receive Ctrl-C."""
     for process in list(_LIVE):
         _end(process)

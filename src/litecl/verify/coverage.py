@@ -1,7 +1,7 @@
-"""The operators that litecl runs: docs/operators.md.
+"""Generates docs/operators.md, the operators that litecl runs.
 
-Answered by the records: what claims say of the cases (``litecl.cases``), each of which is compared with LiteRT, what
-the converter's lowerings hold, and results of ``litecl verify``.
+Derived from the cases (``litecl.cases``), which tests compare with LiteRT, the delegate's claims on them, the
+converter's lowerings, and results of ``litecl verify``.
 """
 
 import importlib
@@ -28,17 +28,16 @@ from litecl.verify.record import PASS, REFUSED, Result, labels
 from litecl.verify.refusals import RefusedOption, by_reason, converter_refusals, device_refusal, refused_options
 
 _PLACEHOLDERS = {"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"}
-_OF_ALL = ("input ", "output ", "type ", "quantized")  # reasons that the columns of types tell already
+_OF_ALL = ("input ", "output ", "type ", "quantized")  # reasons that the type columns already show
 
 
 @dataclass(frozen=True)
 class Row:
     """One operator.
 
-    cpu, device: the types of its cases, with a star where they are quantized. cpu_ranks, device_ranks: of the operand
-    that has this type, as in "0-5". refused: why the device leaves some of its cases to the CPU, other than for
-    their types. options: values of its options that are refused. verified: of each device that was verified, how many
-    checks passed of those that it runs.
+    cpu, device: the types of its cases, with a star if quantized. cpu_ranks, device_ranks: of the operand with this
+    type, as in "0-5". refused: why the device leaves some cases to the CPU, other than for their types. options:
+    refused values of its options. verified: by verified device, how many checks passed of those that it runs.
     """
 
     name: str
@@ -57,7 +56,7 @@ class Row:
 
 
 def rows(results: Sequence[Result] = ()) -> list[Row]:
-    """Return every operator that the interpreter runs, in the order of their names."""
+    """Return every operator that the interpreter runs, sorted by name."""
     emitted, claimed, verified = (
         _emitted(),
         {op.name for op in CL_OPS} | {op.name for op in (*CONTROL_OPS, *VARIABLE_OPS)},
@@ -99,7 +98,7 @@ def _row(
 
 
 def _verified(results: Sequence[Result]) -> Mapping[str, Mapping[str, str]]:
-    """Return by operator and device how many checks passed of those that were not refused."""
+    """Return by operator and device how many checks passed of those not refused."""
     counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     devices = [device for result in results for device in result.devices]
     for label, device in zip(labels(results), devices, strict=True):
@@ -116,7 +115,7 @@ def _verified(results: Sequence[Result]) -> Mapping[str, Mapping[str, str]]:
 
 
 def missing() -> list[str]:
-    """Return the builtin operators of the schema, and LiteRT's custom ones, that the interpreter does not run."""
+    """Return the schema's builtin operators and LiteRT's custom ones that the interpreter doesn't run."""
     known = {op.name for op in every_op()} | _PLACEHOLDERS
     return [name for name in (*BUILTIN_OPERATORS, *sorted(CUSTOM_IN_TFLITE)) if name not in known]
 
@@ -125,12 +124,12 @@ COLUMNS = ("operator", "versions", "CPU", "ranks", "device", "ranks", "converter
 
 
 def devices_of(table: Sequence[Row]) -> tuple[str, ...]:
-    """Return the devices that were verified."""
+    """Return the verified devices."""
     return tuple(dict.fromkeys(name for row in table for name in row.verified))
 
 
 def cells(row: Row, devices: Sequence[str]) -> tuple[str, ...]:
-    """Return what stands under ``COLUMNS`` and devices."""
+    """Return a row's cells, for ``COLUMNS`` and devices."""
     return (
         row.name,
         row.versions,
@@ -231,7 +230,7 @@ _NAMED = 8
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return the first of some names, and how many more there are."""
+    """Return names for display; of a long list only the first and the number of others."""
     more = f" and {len(names) - 1} more" if len(names) > _NAMED else ""
     return _names(names[:1] if more else names) + more
 
@@ -256,14 +255,14 @@ def _ranks(cases: Sequence[Case]) -> str:
 
 
 def _emitted() -> set[str]:
-    """Return the operators that the converter's lowerings hold, in their tables too, or name in their functions."""
+    """Return the names of operators in the converter's lowerings: in tables and in functions."""
     infos = pkgutil.iter_modules(litecl.converter.lower.__path__)
     modules = [importlib.import_module(f"litecl.converter.lower.{info.name}") for info in infos]
     return {op.name for module in modules for op in emitted_by(module)}
 
 
 def emitted_by(module: ModuleType) -> Iterator[Op | ControlOp]:
-    """Yield the operators that a module of lowerings names."""
+    """Yield the operators that a lowering module uses."""
     assert module.__spec__ is not None and isinstance(module.__spec__.loader, InspectLoader)
     code = module.__spec__.loader.get_code(module.__name__)
     names = {*_names_in(code)} if code is not None else set()
@@ -274,7 +273,7 @@ def emitted_by(module: ModuleType) -> Iterator[Op | ControlOp]:
 
 
 def _names_in(code: CodeType) -> Iterator[str]:
-    """Yield the names that code uses, that of the functions within it included."""
+    """Yield the names that code uses, including its inner functions."""
     yield from code.co_names
     for inner in code.co_consts:
         if isinstance(inner, CodeType):

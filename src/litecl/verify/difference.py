@@ -1,4 +1,4 @@
-"""How far two arrays are apart: relative to their magnitude, in steps of the element type, and where."""
+"""Measures the difference of two arrays, relative to their magnitude and in units in the last place."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from litecl.interpreter.graph import Array
 
 @dataclass(frozen=True)
 class Difference:
-    """relative: the largest, over the largest magnitude expected. ulp: the largest in units in the last place.
+    """relative: largest difference, over the largest expected magnitude. ulp: largest, in units in the last place.
 
-    wrong: what no number says (another shape or type, a NaN where none is expected), with its place.
+    wrong: a mismatch that isn't a number (another shape or type, an unexpected NaN), with its place.
     """
 
     relative: float = 0.0
@@ -20,12 +20,12 @@ class Difference:
     wrong: str = ""
 
     def exceeds(self, bound: float) -> bool:
-        """Return whether the arrays are further apart than a relative bound allows."""
+        """Return whether the difference exceeds a relative bound."""
         return bool(self.wrong) or not self.relative <= bound
 
 
 def difference(got: Array, expected: Array) -> Difference:
-    """Compare two arrays, of which infinities and NaN must be the same."""
+    """Compare two arrays. Infinities and NaN must match."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return Difference(wrong=f"{_kind(got)} instead of {_kind(expected)}")
     if got.dtype.kind not in "fciub":
@@ -46,7 +46,7 @@ def difference(got: Array, expected: Array) -> Difference:
 
 
 def worst(found: Sequence[Difference]) -> Difference:
-    """Return the worst of several differences in each respect."""
+    """Return the worst of several differences, field by field."""
     return Difference(
         max((d.relative for d in found), default=0.0),
         max((d.ulp for d in found), default=0.0),
@@ -55,7 +55,7 @@ def worst(found: Sequence[Difference]) -> Difference:
 
 
 def same_bits(a: Array, b: Array) -> bool:
-    """Return whether two arrays are the same, bit for bit but for which NaN is which."""
+    """Return whether two arrays are bit-identical, treating all NaN as equal."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if a.dtype.kind == "f":

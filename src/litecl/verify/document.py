@@ -1,4 +1,4 @@
-"""A result as a document: a sentence to paste into a bug report, and parts that every format of page shows."""
+"""Renders a result as a sentence for bug reports, and as tables for every page format."""
 
 import shlex
 from collections import Counter
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from litecl.verify.record import BAD, PASS, REFUSED, STATUSES, DeviceResult, Result, Row, tally
 
-_NAMED = 4  # failures in the sentence, one of an operator
+_NAMED = 4  # failures named in the sentence, one per operator
 
 
 @dataclass(frozen=True)
 class Table:
-    """A heading, the names of columns, and rows of cells. Failed rows are marked."""
+    """A table with a title. marked: the rows that failed."""
 
     title: str
     columns: tuple[str, ...]
@@ -21,7 +21,7 @@ class Table:
 
 
 def sentence(result: Result) -> str:
-    """Return the outcome in a sentence that says what, where and with which versions."""
+    """Return the outcome as a sentence with devices, machine and versions."""
     env = result.environment
     date = f", {result.date}" if result.date else ""
     where = f"{env['system']}, {env['processor']}, {env['cores']} cores, Python {env['python']}, numpy {env['numpy']}"
@@ -30,7 +30,7 @@ def sentence(result: Result) -> str:
 
 
 def tables(result: Result) -> list[Table]:
-    """Return all there is to show: the machine, devices, failures, operators, refusals."""
+    """Return all tables: machine and devices, operators, failures, exactness, refusals."""
     found = [_environment(result)]
     for device in result.devices:
         found += [_problems(device), _exactness(device), _refusals(device)]
@@ -38,7 +38,7 @@ def tables(result: Result) -> list[Table]:
 
 
 def replay(device: DeviceResult, row: Row) -> str:
-    """Return the command that runs a check again."""
+    """Return the command that repeats a check."""
     on = device.device.get("option") or f"--device {device.device['index']}"
     return f"litecl verify {on} --replay {shlex.quote(row.check)}"
 
@@ -91,7 +91,7 @@ def _environment(result: Result) -> Table:
 
 
 def _operators(result: Result) -> Table:
-    """Return operators by devices: how many checks pass, and what became of the others."""
+    """Return a table of operators by device: how many checks pass, and the statuses of the others."""
     ops = sorted({row.op for device in result.devices for row in device.rows})
     rows: list[tuple[str, ...]] = []
     marked: set[int] = set()
@@ -109,7 +109,7 @@ def _cell(rows: Sequence[Row]) -> str:
 
 
 def _differing(result: Result) -> Table:
-    """Return the checks that fail on some of several devices, with their statuses on all."""
+    """Return a table of checks that fail on any of several devices, with their statuses on all."""
     if len(result.devices) < 2:
         return Table("", (), ())
     columns = [{row.check: row for row in device.rows} for device in result.devices]
@@ -137,7 +137,7 @@ def _problems(device: DeviceResult) -> Table:
 
 
 def _exactness(device: DeviceResult) -> Table:
-    """Return the worst error of every operator and type, with its bound."""
+    """Return a table of the worst error per operator and type, with its bound."""
     worst: dict[tuple[str, str], Row] = {}
     for row in device.rows:
         if row.relative is not None and row.bound is not None and row.status == PASS:

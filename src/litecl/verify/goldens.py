@@ -1,7 +1,7 @@
-"""Outputs that LiteRT's reference kernels gave for a core set of cases, kept next to this file.
+"""Outputs of LiteRT's reference kernels for a core set of cases, stored beside this file.
 
-``tests/tools/goldens.py`` writes them. Each belongs to the values, constants and options of its case, by their
-digest: one whose case has changed since counts as none.
+``tests/tools/goldens.py`` writes them. Each carries a digest of its case's values, constants and options: if the case
+has changed since, the golden is ignored.
 """
 
 import hashlib
@@ -22,21 +22,21 @@ FILE = "goldens.npz"
 
 @dataclass(frozen=True, eq=False)
 class Goldens:
-    """Outputs by check, with the digest of what was fed. version: LiteRT's."""
+    """Outputs by check. digests: of their models and inputs. version: LiteRT's."""
 
     version: str = ""
     digests: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, Sequence[Array]] = field(default_factory=dict)
 
     def of(self, check: str, model: Model, steps: Sequence[Step]) -> list[list[Array]] | None:
-        """Return LiteRT's outputs of a check of one step, or None."""
+        """Return LiteRT's outputs for a check with one step, or None."""
         if check not in self.digests or self.digests[check] != digest(model, steps):
             return None
         return [list(self.outputs[check])]
 
 
 def digest(model: Model, steps: Sequence[Step]) -> str:
-    """Return what tells a model of one subgraph, and what it is fed, from others."""
+    """Return a digest of a model with one subgraph and its inputs."""
     (graph,) = model.subgraphs
     found = hashlib.sha256()
     for node in graph.nodes:
@@ -52,13 +52,13 @@ def digest(model: Model, steps: Sequence[Step]) -> str:
 
 @cache
 def load() -> Goldens:
-    """Return those of the package, none where it has none."""
+    """Load the package's goldens; empty if it has none."""
     file = files("litecl.verify") / FILE
     return read(file.read_bytes()) if file.is_file() else Goldens()
 
 
 def read(content: bytes) -> Goldens:
-    """Return what ``tools.goldens`` packed."""
+    """Read goldens as ``tools.goldens`` writes them."""
     with np.load(io.BytesIO(content)) as arrays:
         head = json.loads(str(arrays["head"]))
         outputs = {

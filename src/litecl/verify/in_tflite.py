@@ -1,4 +1,4 @@
-"""Operators that LiteRT's packages run, beyond litecl's records; tests compare them with the package."""
+"""Which operators LiteRT's packages run; tests compare this with the package."""
 
 _NOT_IN_TFLITE = """
     CALL CONCAT_EMBEDDINGS STABLEHLO_LOGISTIC STABLEHLO_DIVIDE STABLEHLO_RESHAPE STABLEHLO_CLAMP STABLEHLO_CONCATENATE
@@ -14,8 +14,8 @@ NOT_IN_TFLITE = frozenset(_NOT_IN_TFLITE.split())
 CUSTOM_IN_TFLITE = frozenset(
     {
         *("TFLite_Detection_PostProcess", "AudioSpectrogram", "Mfcc", "NumericVerify", "aeq.hadamard_rotation"),
-        *("moe", "odml.scaled_dot_product_attention"),  # which XNNPACK runs
-        *("odml.update_kv_cache", "odml.update_external_kv_cache"),  # which a program registers
+        *("moe", "odml.scaled_dot_product_attention"),  # XNNPACK runs these
+        *("odml.update_kv_cache", "odml.update_external_kv_cache"),  # a program registers these
     }
 )
-"""Custom operators that LiteRT's packages have kernels of."""
+"""Custom operators for which LiteRT's packages have kernels."""

@@ -1,4 +1,4 @@
-"""Runs one check: on the interpreter, then on the device, twice, and compares."""
+"""Runs one check on the interpreter and twice on the device, and compares."""
 
 import threading
 import time
@@ -20,15 +20,15 @@ from litecl.verify.goldens import Goldens
 from litecl.verify.record import FAIL, PASS, REFUSED, SLOWER, Row
 
 _TIMED = 5  # invokes
-_GROWTH_BYTES = 32 << 20  # that many rounds may leave behind: allocators keep some
+_GROWTH_BYTES = 32 << 20  # allowed memory growth over many rounds: allocators keep some
 
 Outputs = list[list[Array]]
-"""After each step: the model's outputs, then its variables."""
+"""The model's outputs, then its variables, after each step."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where and how checks run. device: an index into ``devices()``. timed: take times of device and CPU."""
+    """Where and how checks run. device: an index into ``devices()``. timed: measure device and CPU times."""
 
     device: int
     cache_dir: str | None
@@ -36,12 +36,12 @@ class Settings:
 
 
 def judge(check: Check, settings: Settings, goldens: Goldens, prepared: Callable[[Sequence[str]], None]) -> Row:
-    """Return what comes of a check. prepared: is told of the device's kernels before these run."""
+    """Run a check. prepared: called with the device's kernels before they run."""
     start_s = time.perf_counter()
     row = Row(check.name, **asdict(check.labels), status=PASS)
     try:
         row = _judged(check, row, settings, goldens, prepared)
-    except Exception as error:  # whatever a driver or a kernel raises is a row
+    except Exception as error:  # report whatever a driver or kernel raises
         row = replace(row, status=FAIL, reason=_words(error))
     return replace(row, seconds=round(time.perf_counter() - start_s, 3))
 
@@ -92,16 +92,16 @@ def _timed(row: Row, interpreter: Interpreter, cpu: Interpreter) -> Row:
 
 
 def kernels_of(report: DelegationReport) -> tuple[str, ...]:
-    """Return the kernel files and functions that a model launches, each once."""
+    """Return the distinct kernel files and functions that a model launches."""
     return tuple(dict.fromkeys(kernel for row in report.partitions for kernel in row.kernels))
 
 
 class _NotRepeatable(LiteclError):
-    """Runs that are the same differ."""
+    """Raised when identical runs give different results."""
 
 
 def _on_device(check: Check, interpreter: Interpreter, settings: Settings, steps: Sequence[Step]) -> Outputs:
-    """Return what the first round gives. Raises _NotRepeatable if another one gives other bits."""
+    """Return the first round's outputs. Raises _NotRepeatable if another round gives other bits."""
     if check.threads > 1:
         return _in_threads(check, settings, steps)
     first = _play(interpreter, steps)
@@ -116,7 +116,7 @@ def _on_device(check: Check, interpreter: Interpreter, settings: Settings, steps
 
 
 def _in_threads(check: Check, settings: Settings, steps: Sequence[Step]) -> Outputs:
-    """Return what the first of several threads gets, each with an interpreter of its own."""
+    """Run several threads, each with its own interpreter; return one result after comparing all."""
     results: list[Outputs] = []
     errors: list[BaseException] = []
 
@@ -159,7 +159,7 @@ def _allocate(interpreter: Interpreter, step: Step) -> None:
 
 
 def _play(interpreter: Interpreter, steps: Sequence[Step]) -> Outputs:
-    """Do all steps, from variables as they are at first."""
+    """Run all steps, starting from initial variables."""
     found: Outputs = []
     for number, step in enumerate(steps):
         _allocate(interpreter, step)
@@ -183,10 +183,10 @@ class _Comparison:
 
 
 def _compare(check: Check, got: Outputs, wanted: Outputs) -> _Comparison:
-    """Compare everything, against the bound of the output that comes closest to its own or exceeds it."""
+    """Compare all outputs; report the bound of the one that exceeds it or comes closest to it."""
     found = []
     for number, (a, b) in enumerate(zip(got, wanted, strict=True)):
-        for position, (x, y) in enumerate(zip(a, b, strict=False)):  # LiteRT's outputs are not followed by variables
+        for position, (x, y) in enumerate(zip(a, b, strict=False)):  # LiteRT's outputs come without variables
             d, (bound, source) = difference(x, y), check.bound(y.dtype)
             reason = _reason(d, bound) and f"invoke {number}, output {position}: {_reason(d, bound)}"
             found.append(_Comparison(d, bound, source, reason))

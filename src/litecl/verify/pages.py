@@ -1,4 +1,4 @@
-"""A result as a file: JSON, HTML, Markdown, or JUnit's XML, by the file's ending."""
+"""Writes a result as JSON, HTML, Markdown or JUnit XML, by the file's suffix."""
 
 import json
 from collections.abc import Callable
@@ -23,9 +23,9 @@ p.result{font-weight:600}
 
 
 def write(result: Result, path: Path, *, brief: bool = False) -> None:
-    """Write a result in the format of the file's ending. Raises ModelError for another ending than ``FORMATS``.
+    """Write a result in the format of the file's suffix. Raises ModelError for a suffix not in ``FORMATS``.
 
-    brief: write JSON in brief.
+    brief: shorten JSON.
     """
     form = FORMATS.get(path.suffix.lower())
     form = to_brief_json if brief and form is to_json else form
@@ -35,12 +35,12 @@ def write(result: Result, path: Path, *, brief: bool = False) -> None:
 
 
 def to_json(result: Result) -> str:
-    """Return all of a result; numbers that are not finite are null."""
+    """Return a whole result as JSON, with null for non-finite numbers."""
     return json.dumps(finite(result.to_dict()), indent=1) + "\n"
 
 
 def to_brief_json(result: Result) -> str:
-    """Return a result in brief, a row a line: some 30 kB a device, for results that are kept."""
+    """Return a brief result as JSON with one row per line: about 30 kB per device, to be stored."""
     data = finite(result.to_brief())
     lines = [[json.dumps(row, separators=(",", ":")) for row in device.pop("rows")] for device in data["devices"]]
     head = json.dumps({key: value for key, value in data.items() if key != "devices"})[:-1]
@@ -65,7 +65,7 @@ def _line(cells: tuple[str, ...]) -> str:
 
 
 def to_html(result: Result) -> str:
-    """Return one page without scripts, that fetches nothing."""
+    """Return a self-contained page without scripts."""
     body = "".join(map(_html, tables(result)))
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
@@ -85,7 +85,7 @@ def _html(table: Table) -> str:
 
 
 def to_junit(result: Result) -> str:
-    """Return a test suite for every device; what is waived, refused or not run is skipped."""
+    """Return a JUnit test suite per device. Waived, refused and unrun checks count as skipped."""
     root = Xml.Element("testsuites", name="litecl verify")
     for device in result.devices:
         failed, errors = len(device.failures), len(device.notes)

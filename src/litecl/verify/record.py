@@ -1,4 +1,4 @@
-"""The result of verifying: rows, devices and the machine, as kept in a JSON file."""
+"""The result of verification as stored in JSON: rows, devices and the machine."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,13 +21,13 @@ BAD = frozenset({FAIL, CRASHED, TIMEOUT})
 class Row:
     """One check on one device.
 
-    status: one of STATUSES. reason: why it is not "pass". reference: what was expected, the interpreter's outputs or
-    LiteRT's. relative: worst difference, as a part of the expected output's largest magnitude; bound: the most that it
-    may be, and bound_source where that is written. ulp: the worst difference in steps of the element type.
-    kernels: files and functions that the device ran. alone: the status in a process of its own, of what is bad.
-    waived: the reason of the waiver that it falls under. unexpected: of a refusal, that devices usually
-    run it. case: the folder with its smallest model, if one was written. seconds: building included. checks: how many
-    checks the row is of; several in a result in brief.
+    status: one of STATUSES. reason: why it is not "pass". reference: whose outputs were expected, the interpreter's or
+    LiteRT's. relative: worst difference, relative to the expected output's largest magnitude; bound: its limit;
+    bound_source: where the limit is defined. ulp: worst difference in steps of the element type.
+    kernels: files and functions that the device ran. alone: for bad checks, the status when run in a separate process.
+    waived: the reason of the waiver that covers it. unexpected: refused although devices usually run it. case: the
+    folder with its smallest model, if written. seconds: including compilation. checks: how many checks the row
+    summarizes; several in a brief result.
     """
 
     check: str
@@ -60,7 +60,7 @@ class Row:
 
 
 def tally(rows: Iterable[Row]) -> Counter[str]:
-    """Return how many checks have each status."""
+    """Count checks by status."""
     counts: Counter[str] = Counter()
     for row in rows:
         counts[row.status] += row.checks
@@ -69,7 +69,7 @@ def tally(rows: Iterable[Row]) -> Counter[str]:
 
 @dataclass(frozen=True)
 class DeviceResult:
-    """All checks on one device. device: its row of ``litecl devices``; notes: what went wrong with the run itself."""
+    """All checks on one device. device: its row of ``litecl devices``; notes: problems with the run itself."""
 
     device: Mapping[str, Any]
     rows: tuple[Row, ...]
@@ -78,18 +78,18 @@ class DeviceResult:
 
     @property
     def name(self) -> str:
-        """The name of the device."""
+        """The device's name."""
         return str(self.device["name"])
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows have each status, without those that none has."""
+        """The number of checks per status, without zeros."""
         found = tally(self.rows)
         return {status: found[status] for status in STATUSES if found[status]}
 
     @property
     def checks(self) -> int:
-        """How many checks there are."""
+        """The number of checks."""
         return sum(row.checks for row in self.rows)
 
     @property
@@ -100,7 +100,7 @@ class DeviceResult:
 
 @dataclass(frozen=True)
 class Result:
-    """A whole run. environment: machine and versions. command, date: how and when (UTC) it was started."""
+    """A whole run. environment: machine and versions. command, date: how and when (UTC) it started."""
 
     environment: Mapping[str, Any]
     devices: tuple[DeviceResult, ...]
@@ -110,15 +110,15 @@ class Result:
 
     @property
     def failed(self) -> bool:
-        """True if anything failed, or nothing was run at all."""
+        """True if anything failed, or if nothing ran."""
         return bool(self.notes) or not self.devices or any(d.failures or d.notes for d in self.devices)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, with the schema's version."""
+        """Return plain data with the schema's version."""
         return {"schema": SCHEMA, "kind": KIND} | asdict(self)
 
     def to_brief(self) -> dict[str, Any]:
-        """Return the same in brief, without what has its default."""
+        """Return brief plain data, without fields that have their default."""
         data = in_brief(self).to_dict()
         usual = {field.name: field.default for field in fields(Row)}
         for device in data["devices"]:
@@ -127,16 +127,16 @@ class Result:
 
 
 def labels(results: Iterable[Result]) -> list[str]:
-    """Return a name for every device of some results: its own, with its driver where several have the same."""
+    """Return a label for every device: its name, with its driver if several share the name."""
     devices = [device for result in results for device in result.devices]
     alike = Counter(device.name for device in devices)
     return [d.name if alike[d.name] == 1 else f"{d.name}, {d.device.get('driver', '')}" for d in devices]
 
 
 def in_brief(result: Result) -> Result:
-    """Return a result with one row for all checks of an operator and its types that ended alike, with the worst error.
+    """Merge checks of an operator with the same types and outcome into one row, with the worst error.
 
-    Failures keep rows of their own, and all their words.
+    Failures keep their own full rows.
     """
     return replace(result, devices=tuple(replace(device, rows=_merged(device.rows)) for device in result.devices))
 
@@ -171,7 +171,7 @@ def _one(rows: Sequence[Row]) -> Row:
 
 
 def load(path: Path) -> Result:
-    """Read what ``litecl verify -o FILE.json`` wrote. Raises ModelError for anything else."""
+    """Read a file written by ``litecl verify -o FILE.json``. Raises ModelError for anything else."""
     data = read_results(path, KIND)
     try:
         return from_dict(data)
@@ -180,7 +180,7 @@ def load(path: Path) -> Result:
 
 
 def from_dict(data: Mapping[str, Any]) -> Result:
-    """Return the result that ``to_dict`` made into data."""
+    """Return a result from ``to_dict``'s data."""
     devices = tuple(
         DeviceResult(d["device"], tuple(row(r) for r in d["rows"]), d["seconds"], tuple(d["notes"]))
         for d in data["devices"]

@@ -1,7 +1,7 @@
-"""Refused options with reasons, found by trying every value of every option on the records.
+"""Finds refused options, with reasons, by trying every value of every option on the cases.
 
-Options that are a choice (an enumeration, a flag) are tried on cases of the operator, one after another. A value is
-refused if it is on all of them.
+Tries options with a fixed set of values (enumerations, flags) on cases of the operator, one after another. A value is
+refused if all of them refuse it.
 """
 
 import dis
@@ -24,18 +24,18 @@ from litecl.interpreter.run.shapes import propagate
 from litecl.perf.feeds import run_on
 from litecl.verify.check import types_of
 
-_MANY = 10  # values: more are told by those that are taken
-_CASES = 3  # of a type that are tried
+_MANY = 10  # more refused values are shown as all but the accepted ones
+_CASES = 3  # tried per type
 _SAID = {"error": "{}", "known": "its {} must be constant at conversion"}
-"""Methods of the converter's builder that refuse, with what they say around their text."""
+"""The converter builder's methods that refuse, with their message around the given text."""
 _LOWER = lowerings.__name__
 
 
 @dataclass(frozen=True)
 class RefusedOption:
-    """Values of an option that are refused on every case. where: "CPU" or "device". reason: of the first.
+    """Values of an option that every case refuses. where: "CPU" or "device". reason: for the first.
 
-    others: values that are not refused there.
+    others: values not refused there.
     """
 
     option: str
@@ -46,7 +46,7 @@ class RefusedOption:
 
     @property
     def shown(self) -> str:
-        """The values in words."""
+        """The values as text."""
         return f"all but {', '.join(self.others)}" if len(self.values) > _MANY else ", ".join(self.values)
 
 
@@ -58,7 +58,7 @@ def device_refusal(case: Case) -> str | None:
 
 
 def refused_options(cases: Sequence[Case], *, on_device: bool) -> tuple[RefusedOption, ...]:
-    """Return the values of options that the interpreter or the device refuses for one operator. cases: its own."""
+    """Return the option values that the interpreter or the device refuses for an operator. cases: the operator's."""
     found: dict[tuple[str, str], RefusedOption] = {}
     every: dict[str, list[str]] = {}
     choices = [*_values(cases)]
@@ -77,9 +77,9 @@ def refused_options(cases: Sequence[Case], *, on_device: bool) -> tuple[RefusedO
 
 
 def _refusal(cases: Sequence[Case], *, on_device: bool) -> tuple[str, str]:
-    """Return where all of some cases are refused, and why the first is; "" for nowhere."""
+    """Return where all cases are refused, and why the first one is; "" if any is accepted."""
     on_cpu, left = list[str](), list[str]()
-    for case in cases:  # one that is taken decides: most are, so few cases run
+    for case in cases:  # one accepted case decides: most are, so few cases run
         if why := _cpu_refusal(case):
             on_cpu.append(why)
             continue
@@ -91,7 +91,7 @@ def _refusal(cases: Sequence[Case], *, on_device: bool) -> tuple[str, str]:
 
 
 def _values(cases: Sequence[Case]) -> Iterator[tuple[str, Any]]:
-    """Yield every value of every option that is a choice."""
+    """Yield every value of every enumeration and flag."""
     options = cases[0].options if cases else None
     if not is_dataclass(options):
         return
@@ -102,7 +102,7 @@ def _values(cases: Sequence[Case]) -> Iterator[tuple[str, Any]]:
 
 
 def _some(cases: Sequence[Case]) -> list[Case]:
-    """Return some cases of every type."""
+    """Return a few cases of every type."""
     found: dict[str, list[Case]] = {}
     for case in cases:
         found.setdefault(types_of(case), []).append(case)
@@ -110,7 +110,7 @@ def _some(cases: Sequence[Case]) -> list[Case]:
 
 
 def _with(cases: Sequence[Case], some: Sequence[Case], option: str, value: Any) -> list[Case]:
-    """Return cases with an option's value: those that have it, or else some that are given it."""
+    """Return cases with an option's value: those that have it, or else ``some`` with the option set."""
     own = [case for case in cases if getattr(case.options, option, None) == value]
     if own:
         return own[:_CASES]
@@ -127,13 +127,13 @@ def _cpu_refusal(case: Case) -> str | None:
 
 @cache
 def converter_refusals() -> Mapping[str, tuple[str, ...]]:
-    """Return why a lowering of the converter may refuse an operator of TensorFlow, by the operator's name."""
+    """Return why the converter's lowerings may refuse TensorFlow operators, by operator name."""
     found = {name: tuple(dict.fromkeys(_reasons(how, set()))) for name, how in lowerings.LOWERINGS.items()}
     return {name: reasons for name, reasons in sorted(found.items()) if reasons}
 
 
 def _reasons(how: Any, seen: set[int]) -> Iterator[str]:
-    """Yield what a lowering, and the functions of lowerings that it calls, may say of what it refuses."""
+    """Yield the refusal messages of a lowering and of the lowering functions that it calls."""
     if isinstance(how, partial):
         how = how.func
     if not isinstance(how, FunctionType) or id(how) in seen or not how.__module__.startswith(_LOWER):
@@ -155,7 +155,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _said(code: CodeType) -> Iterator[str]:
-    """Yield the texts that code gives to what refuses, "..." where they hold a value."""
+    """Yield the refusal messages in code, with "..." for formatted values."""
     said: str | None = None
     parts: list[str] = []
     lines = list(dis.get_instructions(code))
@@ -175,7 +175,7 @@ def _said(code: CodeType) -> Iterator[str]:
 
 
 def by_reason(refusals: Mapping[str, Iterable[str]]) -> list[tuple[tuple[str, ...], str]]:
-    """Return operators that are refused for the same reasons together, with the reasons in words."""
+    """Group operators by their refusal reasons, joined as text."""
     groups: dict[str, list[str]] = {}
     for name, reasons in refusals.items():
         groups.setdefault("; ".join(reasons), []).append(name)

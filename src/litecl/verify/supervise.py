@@ -15,21 +15,21 @@ from litecl.verify.children import End, Message, end_all, serve
 from litecl.verify.judge import Settings
 from litecl.verify.record import BAD, CRASHED, NOT_RUN, TIMEOUT, DeviceResult, Row, row
 
-_BATCH = 400  # checks of a worker at most: its programs stay in memory
-_BATCHES_OF_A_JOB = 2  # at least, so that all come to their end at about the same time
-_DEATHS_OF_AN_OP = 3  # of workers, before the other checks of an operator are left out
-_DEATHS = 20  # of workers, before all that is left is left out
-_ALONE = 12  # bad checks that are run again in a worker of their own
+_BATCH = 400  # most checks per worker: its programs stay in memory
+_BATCHES_OF_A_JOB = 2  # at least, so that all jobs finish at about the same time
+_DEATHS_OF_AN_OP = 3  # dead workers after which an operator's other checks are skipped
+_DEATHS = 20  # dead workers after which all remaining checks are skipped
+_ALONE = 12  # bad checks to repeat in separate workers
 
 Tick = Callable[[], None]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How checks are run.
+    """How to run checks.
 
-    jobs: workers at a time. timeout_s: the longest that a check may take. timed: take times. keep_cache: use the
-    programs that litecl has kept on this machine, else build all of them anew, in a folder that goes.
+    jobs: workers at a time. timeout_s: the longest that a check may take. timed: measure times. keep_cache: use
+    litecl's program cache on this machine, else compile everything in a temporary folder.
     """
 
     jobs: int = 2
@@ -40,9 +40,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class Task:
-    """The work of workers on checks. module: of the worker. request: of some checks, by their names.
+    """A kind of work for workers. request: returns the request for checks by name. env: environment variables.
 
-    env: variables of its environment. deaths_of_an_op, deaths: of workers, before checks are left out.
+    module: that the worker runs. deaths_of_an_op, deaths: how many workers may die before checks are skipped.
     """
 
     request: Callable[[Sequence[str]], Message]
@@ -53,7 +53,7 @@ class Task:
 
 
 def devices_of(wanted: Sequence[str], timeout_s: float) -> tuple[list[dict[str, Any]], str]:
-    """Return descriptions of devices, found in a worker, and what went wrong there."""
+    """Describe devices in a worker; return the descriptions and an error message, or ""."""
     found: list[dict[str, Any]] = []
     errors: list[str] = []
 
@@ -72,7 +72,7 @@ def verify_device(device: Mapping[str, Any], checks: Sequence[Check], plan: Plan
     start_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="litecl-verify-", ignore_cleanup_errors=True) as folder:
         settings = asdict(Settings(device["index"], "auto" if plan.keep_cache else folder, plan.timed))
-        # PoCL keeps what it compiles too.
+        # PoCL has its own cache.
         env = {} if plan.keep_cache else {"POCL_CACHE_DIR": str(Path(folder) / "pocl")}
         task = Task(lambda names: {"checks": names, "settings": settings}, env)
         size = max(1, min(_BATCH, -(-len(checks) // (plan.jobs * _BATCHES_OF_A_JOB))))
@@ -85,7 +85,7 @@ def verify_device(device: Mapping[str, Any], checks: Sequence[Check], plan: Plan
 
 @dataclass
 class Run:
-    """The results so far of the checks of a task."""
+    """A task's results so far."""
 
     task: Task
     plan: Plan
@@ -97,7 +97,7 @@ class Run:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def all(self, batches: Sequence[Sequence[Check]], then: Callable[[], None]) -> None:
-        """Run batches side by side, then what follows them; end all workers where that is interrupted."""
+        """Run batches in parallel, then call ``then``. Ends all workers if interrupted."""
         try:
             with ThreadPoolExecutor(self.plan.jobs) as pool:
                 for done in [pool.submit(self.batch, batch) for batch in batches]:
@@ -109,7 +109,7 @@ class Run:
             raise
 
     def batch(self, checks: Sequence[Check]) -> None:
-        """Run checks, in another worker where one has died."""
+        """Run checks, starting another worker whenever one dies."""
         left = list(checks)
         while left and not self.stopped:
             left, skipped = self._may_run(left)
@@ -119,14 +119,14 @@ class Run:
                 return
             heard = self._worker(left)
             left = [check for check in left if check.name not in self.rows]
-            if heard.end.how and heard.current is None:  # it died before its first check, or after its last
+            if heard.end.how and heard.current is None:  # died before its first check or after its last
                 self._note(f"a worker {heard.end.how}, outside of any check")
                 for check in left:
                     self._done(_row_of(check, NOT_RUN, heard.end.how))
                 return
 
     def again_alone(self, checks: Sequence[Check]) -> None:
-        """Run what is bad once more, each check in a worker of its own: is it the check, or what ran before it?"""
+        """Repeat bad checks, each in a separate worker, to tell whether earlier checks caused the failure."""
         bad = [check for check in checks if self.rows[check.name].status in BAD]
         for check in bad[:_ALONE]:
             first = self.rows.pop(check.name)
@@ -135,7 +135,7 @@ class Run:
             self.rows[check.name] = replace(first, alone=None if again is None else again.status)
 
     def _worker(self, checks: Sequence[Check], *, quiet: bool = False) -> "_Heard":
-        """Run checks in one worker until it ends; a row is made of the check that it was at when it died."""
+        """Run checks in one worker until it ends. If it dies, the current check gets a row for that."""
         heard = _Heard()
 
         def hear(message: Message) -> None:
@@ -155,7 +155,7 @@ class Run:
         return heard
 
     def _may_run(self, checks: Sequence[Check]) -> tuple[list[Check], list[tuple[Check, str]]]:
-        """Return the checks that are worth a worker, and the others with the reason."""
+        """Return the checks still to run, and the skipped ones with the reason."""
         with self._lock:
             if sum(self._deaths.values()) >= self.task.deaths:
                 return [], [(check, f"{self.task.deaths} workers had died") for check in checks]
@@ -176,15 +176,15 @@ class Run:
 
 @dataclass
 class _Heard:
-    """The messages of a worker. current: the check that it is at. kernels: those that it is about to run, once it
-    is."""
+    """A worker's messages. current: its current check. kernels: those that the check is about to run, None before
+    that."""
 
     current: str | None = None
     kernels: tuple[str, ...] | None = None
     end: End = field(default_factory=End)
 
     def take(self, message: Message) -> None:
-        """Take in a message."""
+        """Process a message."""
         if "begin" in message:
             self.current, self.kernels = message["begin"], None
         elif "kernels" in message:
@@ -193,7 +193,7 @@ class _Heard:
             self.current = None
 
     def words(self) -> str:
-        """Return how the worker ended, and while it did what."""
+        """Return how the worker ended, and during which activity."""
         doing = "preparing" if self.kernels is None else f"running {', '.join(self.kernels)}"
         return f"while {doing}: the process {self.end.how}"
 

@@ -1,9 +1,9 @@
-"""Known failures, which do not count: a file with a line for each, a pattern of checks and the reason.
+"""Known failures, which don't count: a file with a line per pattern of checks, with the reason.
 
     CONV_2D/groups *: the driver miscompiles groups, reported as 1234
     # a line for notes
 
-``*`` and ``?`` match any characters and a single one.
+``*`` matches any characters, ``?`` a single one.
 """
 
 import re
@@ -17,13 +17,13 @@ from litecl.verify.record import BAD, Row
 
 @dataclass(frozen=True)
 class Waiver:
-    """A pattern of names of checks, and why their failures do not count."""
+    """A pattern of check names, and why their failures don't count."""
 
     pattern: str
     reason: str
 
     def covers(self, check: str) -> bool:
-        """Return whether the pattern fits a name."""
+        """Return whether the pattern matches a name."""
         escaped = re.escape(self.pattern).replace(r"\*", ".*").replace(r"\?", ".")
         return re.fullmatch(escaped, check) is not None
 
@@ -43,7 +43,7 @@ def load(path: Path) -> tuple[Waiver, ...]:
 
 
 def waived(rows: Sequence[Row], waivers: Sequence[Waiver]) -> tuple[Row, ...]:
-    """Return the rows, the bad ones with the reason of the first waiver that covers them, unless they have one."""
+    """Set the reason of the first matching waiver on bad rows that have none yet."""
 
     def reason(check: str) -> str | None:
         return next((waiver.reason for waiver in waivers if waiver.covers(check)), None)
@@ -52,7 +52,7 @@ def waived(rows: Sequence[Row], waivers: Sequence[Waiver]) -> tuple[Row, ...]:
 
 
 def unused(rows: Sequence[Row], waivers: Sequence[Waiver]) -> tuple[str, ...]:
-    """Return a note for every waiver whose checks were run and are all well: it can go."""
+    """Return a note for every waiver whose checks ran and none of which failed: it can be removed."""
     bad = {row.check for row in rows if row.status in BAD}
     return tuple(
         f"the waiver {waiver.pattern!r} covers no failure: remove it"

@@ -1,8 +1,8 @@
-"""A process that runs checks one after another, and may die of one: ``python -m litecl.verify.worker``.
+"""A process that runs checks one after another, and may die: ``python -m litecl.verify.worker``.
 
-It reads a request, a line of JSON, from stdin: {"devices": [...]} for a description of devices, or {"checks": [...],
-"settings": {...}}. On stdout it tells, each in a line: {"devices": ...}; {"begin": CHECK}, {"kernels": ...} once a
-check is about to run, {"row": ...}. Output of drivers goes to stderr. It ends when stdin does.
+It reads a request, a line of JSON, from stdin: {"devices": [...]} to describe devices, or {"checks": [...],
+"settings": {...}}. It writes lines to stdout: {"devices": ...}; or for each check {"begin": CHECK}, {"kernels": ...}
+before its kernels run, and {"row": ...}. Drivers' output goes to stderr. It ends when stdin closes.
 """
 
 import faulthandler
@@ -31,7 +31,7 @@ def main() -> int:
 
 
 def received() -> Any:
-    """Return the request of the process that started this one, and end with that from now on."""
+    """Return the parent's request. From now on, this process ends with its parent."""
     faulthandler.enable()
     request = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -39,7 +39,7 @@ def received() -> Any:
 
 
 def teller() -> Tell:
-    """Return what writes a line to the stdout of the start; whatever else is printed goes to stderr from now on."""
+    """Return a function that writes messages to stdout. From now on, all other output goes to stderr."""
     out: TextIO = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
@@ -51,8 +51,8 @@ def teller() -> Tell:
 
 
 def _end_with_parent() -> None:
-    """End this process once stdin does, even where a kernel hangs, so that none is left behind."""
-    while os.read(0, 1):  # not sys.stdin, whose lock Python wants when it ends
+    """End this process when stdin closes, even if a kernel hangs."""
+    while os.read(0, 1):  # not sys.stdin: Python needs its lock to exit
         pass
     os._exit(1)
 

@@ -1,1 +1,1 @@
-"""The subcommands, one module each, found by the parser: ``HELP``, ``arguments(parser)`` and ``run(args)``."""
+"""The subcommands, one module each, found by the parser. Each defines HELP, EXAMPLES, ``arguments`` and ``run``."""

@@ -1,4 +1,4 @@
-"""``litecl bench``: how long a model takes, and where the time goes."""
+"""``litecl bench``: measures a model's speed, and profiles it."""
 
 import argparse
 import hashlib
@@ -51,7 +51,7 @@ litecl bench model.tflite --json > new.json                             # for li
 
 _PROFILE_RUNS = 10
 _RUNS, _LEAST_RUNS = 50, 5
-_LEAST_S = 0.5  # unless a number of runs is given: what disturbs a machine for some milliseconds is then a part of it
+_LEAST_S = 0.5  # unless --runs is given: long enough to average over short disturbances
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,9 +95,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Measure every model on every device with every number of threads that was asked for.
+    """Measure every model on every requested device with every requested number of threads.
 
-    Of several models those that cannot be measured are skipped and reported; the exit code is then 1.
+    If there are several models, those that can't be measured are skipped and reported; the exit code is then 1.
     """
     if generation.is_asked_for(args):
         return generation.run(args)
@@ -136,7 +136,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Measured:
-    """The figures of a model on a device, as plain data and as they are shown."""
+    """A model's figures on a device, as plain data and for display."""
 
     case: dict[str, Any]
     profile: Profile | None
@@ -145,7 +145,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A model that could not be measured, and why."""
+    """A model that couldn't be measured, and why."""
 
     model: str
     device: str | int | None
@@ -154,19 +154,19 @@ class LeftOut:
 
     @staticmethod
     def of(choice: Choice, reason: str) -> "LeftOut":
-        """Return why a choice is left out."""
+        """Return the record for a choice that was left out."""
         return LeftOut(str(choice.path), choice.delegate["device"], choice.delegate["num_threads"], reason)
 
     @property
     def told(self) -> str:
-        """A line for people."""
+        """The record as a line of text."""
         place = [f"device {self.device}"] if self.device is not None else []
         place += [f"threads {self.num_threads}"] if self.num_threads is not None else []
         return ", ".join([self.model, *place]) + f": {brief(self.reason)}"
 
 
 def _files(models: Sequence[Path]) -> list[Path]:
-    """Return the models that are named, and those in folders that are. Raises ModelError for a folder without any."""
+    """Return the given files and those in given folders. Raises ModelError for a folder without models."""
     found: list[Path] = []
     for path in models:
         inside = sorted(path.rglob("*.tflite")) if path.is_dir() else [path]
@@ -177,13 +177,13 @@ def _files(models: Sequence[Path]) -> list[Path]:
 
 
 def _each(args: argparse.Namespace, choices: Sequence[Choice]) -> Sequence[Measured | LeftOut]:
-    """Measure all in another process; what cannot be measured, or ends that process, is left out."""
+    """Measure all in another process, leaving out models that fail or kill that process."""
     tried = isolated(partial(_tried, args, choice, f"{i} of {len(choices)}") for i, choice in enumerate(choices, 1))
     return [one or LeftOut.of(choice, "the process died") for one, choice in zip(tried, choices, strict=True)]
 
 
 def _tried(args: argparse.Namespace, choice: Choice, number: str) -> Measured | LeftOut:
-    """Measure a model if that is possible."""
+    """Measure a model, or return why that failed."""
     try:
         return _measured(args, choice, f"{number}: {choice.path.name}")
     except (LiteclError, OSError) as error:
@@ -216,7 +216,7 @@ def _views(one: Measured, *, with_report: bool) -> list[RenderableType]:
 
 
 def _data(result: BenchResult, profile: Profile | None) -> dict[str, Any]:
-    """Return every figure of a benchmark as plain data."""
+    """Return all figures of a benchmark as plain data."""
     return {
         "device": None if result.report is None else named(result.report.device),
         "subjects": [subject.to_dict() for subject in result.subjects],

@@ -1,4 +1,4 @@
-"""``litecl bisect``: the first operator of a model that a runtime computes wrong."""
+"""``litecl bisect``: finds a model's first operator that a runtime computes wrong."""
 
 import argparse
 import json
@@ -74,7 +74,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--page", type=output_file, metavar="FILE.html", help="write the result as a page")
     device_arguments(parser)
-    parser.set_defaults(dynamic_range=None)  # as the runtimes that are compared
+    parser.set_defaults(dynamic_range=None)  # by default, bisect chooses it to match the runtimes
 
 
 def run(args: argparse.Namespace) -> Output:
@@ -147,7 +147,7 @@ def _described(value: Array) -> dict[str, Any]:
 
 
 def _view(found: Bisection) -> list[RenderableType]:
-    """Return the verdict in words, and tables."""
+    """Return the verdict as text, and tables."""
     pair = f"{found.suspect} against {found.reference}"
     if found.output is None:
         return [line(f"{pair}: all outputs are right", "green")]

@@ -1,4 +1,4 @@
-"""``litecl cache``: what is kept on the disk, how much it may be, and an end to it."""
+"""``litecl cache``: shows, limits or empties the cache on disk."""
 
 import argparse
 from pathlib import Path
@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Show the folder, after a change if one is asked for."""
+    """Show the folder, after cleaning or limiting it if requested."""
     own = disk.own(args.cache or "auto")
     removed = disk.trim(own, 0) if args.clean else 0
     if args.limit is not None:
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _earlier(args: argparse.Namespace, folder: Path, view: list[Any]) -> dict[str, Any]:
-    """Tell of programs that litecl kept there before it had a folder of its own; remove them with ``--clean``."""
+    """Report programs that earlier versions cached in this folder; remove them with ``--clean``."""
     found = disk.earlier(folder)
     size_bytes = sum(path.stat().st_size for path in found)
     if found:

@@ -1,4 +1,4 @@
-"""``litecl compare``: whether a benchmark has become slower."""
+"""``litecl compare``: checks whether a benchmark has become slower."""
 
 import argparse
 from dataclasses import asdict

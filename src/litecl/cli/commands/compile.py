@@ -1,5 +1,5 @@
-"""``litecl compile``: a model's programs ahead of time, in a folder that goes along with the model, or in a pack for
-machines without a compiler.
+"""``litecl compile``: compiles models ahead of time, into a cache folder to ship with them, or into a pack for machines
+without a compiler.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _compiled_here(args: argparse.Namespace) -> Output:
-    """Compile, and run every signature once: a driver finishes its programs when they first run."""
+    """Compile, and run every signature once: drivers finish compiling on the first run."""
     folder = disk.own(args.cache_dir)
     before = disk.size_bytes(folder)
     with progress("compiling", None) as bar:

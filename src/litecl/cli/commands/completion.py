@@ -1,4 +1,4 @@
-"""``litecl completion``: what makes a shell complete the command's words."""
+"""``litecl completion``: prints shell completion scripts."""
 
 import argparse
 from importlib import import_module
@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Print the script. Values that are no choice of some words are completed as files."""
+    """Print the script. Arguments without fixed choices complete as files."""
     made = parser({name: import_module(f"litecl.cli.commands.{name}") for name in helps()})
     (subparsers,) = (action for action in made._actions if isinstance(action, argparse._SubParsersAction))
     for action in (action for under in subparsers.choices.values() for action in under._actions):

@@ -1,5 +1,4 @@
-"""``litecl convert``: what TensorFlow, Keras and PyTorch write, a function, or a ``.tflite`` file as a ``.tflite``
-file."""
+"""``litecl convert``: converts TensorFlow, Keras or PyTorch models, functions, or ``.tflite`` files to ``.tflite``."""
 
 import argparse
 import errno
@@ -45,7 +44,7 @@ litecl convert language_model.keras -o language_model.tflite --cache-length 256 
 
 _FROZEN, _KERAS = (".pb", ".pbtxt"), (".keras", ".h5", ".hdf5")
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
-_READY = (".tflite", ".pt2")  # TensorFlow is not needed
+_READY = (".tflite", ".pt2")  # these don't need TensorFlow
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +115,7 @@ def _names(text: str) -> list[str]:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Convert, and summarize what was made."""
+    """Convert, and summarize the result."""
     if args.generate is not None:
         return _with_generation(args)
     with _passes() as told:
@@ -140,7 +139,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _with_generation(args: argparse.Namespace) -> Output:
-    """Add a signature to a language model. Raises ConversionError where anything else is asked for."""
+    """Add the signature generate to a language model. Raises ConversionError for flags that have no effect."""
     others = (
         *("quantize", "recipe", "fp16_safe", "input_shape", "signature", "inputs", "outputs"),
         *("verify", "dump_passes", "cache_length"),
@@ -161,9 +160,9 @@ def _differences_view(found: Sequence[Difference]) -> Table:
 
 
 def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[bytes, Any, list[Difference]]:
-    """Return the .tflite file of a source, what converting did, and if asked for how far its results are off.
+    """Convert a source; return the .tflite content, the conversion report, and with --verify the differences.
 
-    Raises ConversionError where there is no TensorFlow.
+    Raises ConversionError if TensorFlow is missing.
     """
     from litecl.converter import ConversionWarning
     from litecl.converter.dump import Dump
@@ -192,7 +191,7 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
 
 
 def _require_source(args: argparse.Namespace) -> None:
-    """Raise where there is no such file, or one of no such kind, or flags have no effect on it."""
+    """Raise ModelFileNotFound for a missing file, ConversionError for an unknown kind or flags without effect on it."""
     source = args.source
     if args.cache_length is not None:
         _require_causal_lm(args)
@@ -214,7 +213,7 @@ def _require_source(args: argparse.Namespace) -> None:
 
 
 def _require_causal_lm(args: argparse.Namespace) -> None:
-    """Raise where a source has no caches to give, or flags have no effect on a model that is given some."""
+    """Raise ConversionError if a source can't be given caches, or for flags without effect on such a model."""
     if args.source.suffix not in _KERAS:
         raise ConversionError(f"--cache-length: expected a .keras or .h5 file, got {args.source}")
     if ignored := [f"--{name.replace('_', '-')}" for name in ("input_shape", "verify") if getattr(args, name)]:
@@ -249,10 +248,10 @@ def _converter(args: argparse.Namespace, options: dict[str, Any]) -> Any:
 
 @contextmanager
 def _passes() -> Iterator[Callable[[str], None]]:
-    """Show a bar on stderr with the pass that has run; yield the function to call after each."""
+    """Show a progress bar on stderr; yield a function that reports the current pass."""
     columns = [TextColumn("converting"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
     with (
-        os.fdopen(os.dup(2), "w") as stderr,  # load_tensorflow puts the first one aside
+        os.fdopen(os.dup(2), "w") as stderr,  # load_tensorflow redirects stderr
         Progress(*columns, console=PlainConsole(file=stderr), transient=True, disable=not stderr.isatty()) as progress,
     ):
         task = progress.add_task("loading", total=None)

@@ -1,4 +1,4 @@
-"""``litecl coverage``: the operators, and what runs them with which types."""
+"""``litecl coverage``: lists operators and where they run with which types."""
 
 import argparse
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _operators(rows: Sequence[coverage.Row]) -> RenderableType:
-    """Return the operators, and what runs them with which types."""
+    """Return a table of operators and where they run with which types."""
     devices = coverage.devices_of(rows)
     made = table(*coverage.COLUMNS, *devices)
     for row in rows:

@@ -1,4 +1,4 @@
-"""``litecl devices``: the OpenCL devices, and litecl's tuning for each."""
+"""``litecl devices``: lists the devices, and litecl's tuning for each."""
 
 import argparse
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """List the devices, and measure them if asked to."""
+    """List the devices, and measure them if requested."""
     rows = device_rows()
     data: dict[str, Any] = {"devices": [asdict(row) for row in rows]}
     view: list[RenderableType] = [_devices(rows), *_why(rows)]
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
-    """Return the devices, and what each is the default for."""
+    """Return a table of devices, with the models that each is the default for."""
     made = table("index", "name", "type", "units", "memory", "default for")
     for row in rows:
         measured = list[str]()
@@ -68,7 +68,7 @@ def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
 
 
 def _why(rows: Sequence[DeviceRow]) -> list[RenderableType]:
-    """Return why one of several devices is the default, or one of several runtimes for the processor."""
+    """Explain the default choice among several devices, or among several runtimes for a CPU."""
     if len(rows) > 1 and any(row.type == "GPU" for row in rows):
         return [Text("litecl prefers a GPU, discrete over integrated")]
     if len(rows) > 1 and any(row.name == "native" for row in rows):
@@ -83,7 +83,7 @@ def _why(rows: Sequence[DeviceRow]) -> list[RenderableType]:
 
 
 def _tuning(row: Tuned) -> list[RenderableType]:
-    """Return what litecl is tuned to on a device, beside the defaults and the times that tell why."""
+    """Return a device's tuned settings with their defaults and the times behind them."""
     title = f"tuning of device {row.index}, {row.name}: "
     if not row.timings:
         return [Text(title + "no settings to choose")]

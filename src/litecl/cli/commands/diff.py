@@ -1,4 +1,4 @@
-"""``litecl diff``: the differences of two models."""
+"""``litecl diff``: compares two models."""
 
 import argparse
 import json
@@ -26,7 +26,7 @@ litecl diff float.tflite int8.tflite -o diff.html   # a page
 litecl diff a.tflite b.tflite --input image=photo.jpg
 litecl diff a.tflite b.tflite --shape x=8,4 --random 7 --json
 """
-FAILED = 2  # the exit code of an error: 1 says that the models differ
+FAILED = 2  # exit code for errors, as 1 means that the models differ
 _ENDINGS = (".html", ".json")
 
 
@@ -60,8 +60,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Compare two models. The exit code is 0 if they are the same, 1 if their structure differs or an output by more
-    than ``--relative``, and 2 if they cannot be compared.
+    """Compare two models. The exit code is 0 if they match, 1 if their structure differs or an output exceeds
+    ``--relative``, and 2 if they can't be compared.
     """
     a, b = read(args.a), read(args.b)
     found = diff_models(a, b, inputs(args, Interpreter(a)), dynamic_range=args.dynamic_range)
@@ -115,5 +115,5 @@ def _layer(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _short(name: str) -> str:
-    """Return a name without those that a converter has merged into it."""
+    """Return the first of the names that a converter has merged."""
     return name.partition(";")[0]

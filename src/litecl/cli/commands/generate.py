@@ -1,4 +1,4 @@
-"""``litecl generate``: text from a language model, as it comes."""
+"""``litecl generate``: streams text from a language model."""
 
 import argparse
 import sys
@@ -75,7 +75,7 @@ _SAMPLING = (
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Stream to stdout, unless all is wanted as JSON; then say how fast it was, and where it ran."""
+    """Stream text to stdout and figures to stderr; with ``--json``, return everything at the end."""
     with progress("preparing", None) as bar:
         generator = _generator(args, bar.building)
     with generator:
@@ -109,7 +109,7 @@ def _prompt(args: argparse.Namespace) -> Any:
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return what was given: for the rest the file's own settings apply."""
+    """Return the given options; the file's settings apply to the rest."""
     names = [flag.removeprefix("--").replace("-", "_") for flag, *_ in _SAMPLING]
     given = {name: value for name in names if (value := getattr(args, name)) is not None}
     return given | {"max_tokens": args.max_tokens, "stop": args.stop, "log_probs": args.log_probs, "whole": args.whole}
@@ -122,9 +122,9 @@ def _has_text(generator: Generator) -> bool:
 
 
 def _shown(pieces: Iterator[Piece], as_text: bool) -> Iterator[Piece]:
-    """Write to stdout as they come: texts, or the numbers of tokens where there is no tokenizer."""
+    """Write pieces to stdout as they arrive: text, or token numbers without a tokenizer."""
     for piece in pieces:
-        text = visible_lines(piece) if sys.stdout.isatty() else piece  # a file gets it as it is
+        text = visible_lines(piece) if sys.stdout.isatty() else piece  # files get the raw text
         sys.stdout.write(text if as_text else f"{piece.token} ")
         sys.stdout.flush()
         yield piece
@@ -173,7 +173,7 @@ def _lines(data: Mapping[str, Any], generator: Generator) -> list[str]:
 
 
 def _peak_resident_bytes() -> int | None:
-    """Return the most memory that this process has had; None where the system does not say."""
+    """Return this process's peak resident memory; None if the system doesn't report it."""
     if sys.platform == "win32":
         return None
     import resource

@@ -1,4 +1,4 @@
-"""``litecl inspect``: what a model contains, and which parts the device runs."""
+"""``litecl inspect``: shows a model's contents, and which parts the device runs."""
 
 import argparse
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Summarize a model, and, if asked, how the delegate would run it."""
+    """Summarize a model and, if requested, how the delegate would run it."""
     model = read(args.model)
     summary = summarize(model)
     data: dict[str, Any] = {"model": str(args.model), **asdict(summary)}
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _nodes(nodes: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> RenderableType:
-    """Return every node, with the place where it runs if a delegate was asked."""
+    """Return a table of nodes, including where they run if ``rows`` are given."""
     by_place = {(row.subgraph, row.node): row for row in rows}
     made = table("subgraph", "node", "operator", "tensors and options", "multiply-adds", *(("where",) if rows else ()))
     for node in nodes:

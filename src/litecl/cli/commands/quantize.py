@@ -1,4 +1,4 @@
-"""``litecl quantize``: a float ``.tflite`` file in fewer bits."""
+"""``litecl quantize``: quantizes a float ``.tflite`` file."""
 
 import argparse
 from collections.abc import Sequence
@@ -40,14 +40,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Quantize, and say what was stored in fewer bits."""
+    """Quantize, and show the stored weights."""
     from litecl.converter import Converter
 
     how = quantization.quantization(args)
     if how is None:
         raise ConversionError("expected --recipe, --quantize, --budget or --min-sqnr")
     before = len(content_of(args.model))
-    converter = Converter.from_tflite(args.model, how, roll_up=False)  # recipes name the nodes of the file
+    converter = Converter.from_tflite(args.model, how, roll_up=False)  # recipes refer to the file's own nodes
     searches = args.budget is not None or args.min_sqnr_db is not None
     with progress("measuring layers" if searches else "quantizing", None) as bar:
         content = converter.convert(progress=bar.reached)

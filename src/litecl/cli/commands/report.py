@@ -1,4 +1,4 @@
-"""``litecl report``: all about a model on devices, as one page."""
+"""``litecl report``: profiles a model on devices, as one page."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""``litecl run``: run a model once, and show its outputs."""
+"""``litecl run``: runs a model once and shows its outputs, or runs it on many inputs."""
 
 import argparse
 from collections.abc import Sequence
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _value(name: str, value: Array) -> dict[str, Any]:
-    """Return a tensor's name, type, shape, range and first elements."""
+    """Describe a tensor: name, type, shape, range, mean and first elements."""
     numeric = value.dtype.kind in "fiu" and value.size > 0
     return {
         "name": name,
@@ -136,7 +136,7 @@ def _value(name: str, value: Array) -> dict[str, Any]:
 
 
 def _values(title: str, values: Sequence[dict[str, Any]]) -> RenderableType:
-    """Tensors as ``_value`` describes them."""
+    """Return a table of tensors described by ``_value``."""
     made = table("name", "type", "shape", "min", "max", "mean", "first")
     for value in values:
         made.add_row(
@@ -152,5 +152,5 @@ def _values(title: str, values: Sequence[dict[str, Any]]) -> RenderableType:
 
 
 def _plain(value: Any) -> Any:
-    """Return an element that JSON can hold."""
+    """Convert an element for JSON."""
     return value if isinstance(value, bool | int | float) else str(value)

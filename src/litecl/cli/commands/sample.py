@@ -1,4 +1,4 @@
-"""``litecl sample``: a model to try the other commands with."""
+"""``litecl sample``: writes a model to try the other commands with."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""``litecl serve``: serve a model over HTTP."""
+"""``litecl serve``: serves a model over HTTP."""
 
 import argparse
 import socket
@@ -69,7 +69,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Load and compile the model, then serve it until the process is interrupted or ended."""
+    """Load and compile the model, then serve it until a signal stops the process."""
     try:
         from litecl.serve.app import Serving, app
         from litecl.serve.connections import Bounds, serve
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _name(text: str) -> str:
-    """Return a model's name, in what characters JSON holds. Raises ModelError for one that addresses cannot have."""
+    """Return a model's name as valid UTF-8. Raises ModelError for one that can't be part of a URL."""
     name = text.encode(errors="replace").decode()
     if name.endswith(("/infer", "/ready")) or {".", ".."} & {*name.split("/")}:
         raise ModelError(
@@ -116,7 +116,7 @@ def _name(text: str) -> str:
 
 
 def _check_states(predictor: Predictor, name: str) -> None:
-    """Warn that clients share states. Raises ModelError where there would be several, for requests to get by chance."""
+    """Warn that clients share states. Raises ModelError if several buffers would each have their own."""
     if predictor.at_once > 1:
         at_once = predictor.at_once
         predictor.close()
@@ -126,7 +126,7 @@ def _check_states(predictor: Predictor, name: str) -> None:
 
 
 def _why_apart(args: argparse.Namespace, options: dict[str, Any]) -> str | None:
-    """Return why each request is a batch of its own; None where requests share batches."""
+    """Return why requests can't share batches; None if they can."""
     if args.batch == 1:
         return "--batch is 1"
     with Predictor(args.model, **options) as tried:
@@ -134,7 +134,7 @@ def _why_apart(args: argparse.Namespace, options: dict[str, Any]) -> str | None:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens. Raises OSError."""
+    """Return a listening socket. Raises OSError."""
     return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
 
 

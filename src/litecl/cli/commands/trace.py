@@ -1,4 +1,4 @@
-"""``litecl trace``: a timeline of a model, for Perfetto and chrome://tracing."""
+"""``litecl trace``: writes a model's timeline for Perfetto and chrome://tracing."""
 
 import argparse
 

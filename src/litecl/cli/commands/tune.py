@@ -1,4 +1,4 @@
-"""``litecl tune``: the tiles in which a GPU computes a model's products, measured once and kept."""
+"""``litecl tune``: measures tiles for a model's products on a GPU once, and saves the fastest."""
 
 import argparse
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Measure the products of every model that have not been measured on the device."""
+    """Measure every model's products not yet measured on the device."""
     folder = disk.own(args.cache_dir)
     data, view = [], []
     for path in args.models:
@@ -62,7 +62,7 @@ def _data(path: Path, found: TunedModel, file: Path) -> dict[str, Any]:
 
 
 def _view(path: Path, found: TunedModel, file: Path) -> list[RenderableType]:
-    """Return what was measured, the most time first."""
+    """Show the measurements, longest time first."""
     title = f"{Path(path).name} on {found.device.name}: "
     if not found.products:
         return [Text(f"{title}all of its products were measured before (--again), or it has none in tiles")]

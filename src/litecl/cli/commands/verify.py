@@ -1,4 +1,4 @@
-"""``litecl verify``: whether a device, or another runtime, computes the same as the reference."""
+"""``litecl verify``: checks a device or another runtime against the reference."""
 
 import argparse
 from collections import Counter
@@ -33,9 +33,9 @@ litecl verify --runtime litert --runtime litert-reference -o runtimes.html --cas
 litecl verify --command 'python run_model.py'
 """
 
-_GRAPHS = (200, 40)  # of a whole and of a quick run
-_MOST_JOBS = 4  # each process holds the programs of its checks in memory
-_SHOWN = "Failures"  # tables shown on a terminal, by the beginning of their titles, and their columns
+_GRAPHS = (200, 40)  # in a full and in a quick run
+_MOST_JOBS = 4  # each process keeps its checks' programs in memory
+_SHOWN = "Failures"  # title prefix and columns of the tables to show on a terminal
 _COLUMNS = ("check", "types", "what", "kernels")
 
 
@@ -106,7 +106,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Verify devices. The exit code is 1 if anything fails that no waiver covers."""
+    """Verify devices or runtimes. The exit code is 1 for any failure that no waiver covers."""
     checks = _checks(args)
     if args.list:
         names = [check.name for check in checks]
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> Output:
     found, problem = _runtimes(args, checks, plan) if _of_runtimes(args) else _devices(args, checks, plan)
     found = [replace(device, rows=waivers.waived(device.rows, known)) for device in found]
     notes = waivers.unused([row for device in found for row in device.rows], known) if found else ()
-    date = "" if _of_runtimes(args) else told["date"]  # the same checks give the same page
+    date = "" if _of_runtimes(args) else told["date"]  # no date, for reproducible pages
     result = Result(machine(), tuple(found), told["command"], date, (problem,) if problem else ())
     for path in args.output:
         pages.write(result, path, brief=args.brief)
@@ -151,7 +151,7 @@ def _runtimes(args: argparse.Namespace, checks: Sequence[Check], plan: Plan) -> 
     kits = [Kit({"name": name}, plan, _folder(args, name)) for name in args.runtime]
     kits += [Kit({"command": line}, plan, _folder(args, line)) for line in args.programs]
     for kit in kits:
-        kit.described()  # which raises for one that does not exist, before the others run for minutes
+        kit.described()  # raises for a missing runtime before the others run for minutes
     with progress("verifying", len(checks) * len(kits)) as tick:
         return [kit.verify(checks, tick) for kit in kits], ""
 
@@ -161,7 +161,7 @@ def _folder(args: argparse.Namespace, runtime: str) -> Path | None:
 
 
 def _summary(device: DeviceResult) -> list[RenderableType]:
-    """Count statuses, in a table and in words."""
+    """Return a title and a table of statuses with counts."""
     made = table("status", "checks", "operators")
     for status, number in device.counts.items():
         ops = Counter(row.op for row in device.rows if row.status == status)

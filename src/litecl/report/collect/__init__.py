@@ -1,4 +1,4 @@
-"""Measures a model for a report. No drawing."""
+"""Measures a model for a report, without drawing."""
 
 from litecl.report.collect.report import Wanted, collect
 

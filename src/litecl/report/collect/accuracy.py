@@ -1,4 +1,4 @@
-"""How far tensors are from a reference: outputs, and every layer's."""
+"""Compares outputs and layers with a reference."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,11 +13,11 @@ from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, steps
 from litecl.report.facts import Accuracy, Difference, Place, Tensor
 
 TOLERANCE = 1e-4
-_ROUNDED_OTHERWISE = 1  # steps by which LiteRT's default kernels may be off
+_ROUNDED_OTHERWISE = 1  # tolerance of LiteRT's default kernels, in steps
 
 
 def outputs_accuracy(name: str, ours: Runtime, theirs: Sequence[Array], allowed_steps: int = 0) -> Accuracy:
-    """Compare the outputs of the last invoke with a reference's."""
+    """Compare the latest invoke's outputs with a reference's."""
     details = ours.get_output_details()
     pairs = zip(details, outputs_of(ours), theirs, strict=True)
     rows = tuple(compared(detail, got, expected, None, "", allowed_steps) for detail, got, expected in pairs)
@@ -25,14 +25,14 @@ def outputs_accuracy(name: str, ours: Runtime, theirs: Sequence[Array], allowed_
 
 
 def peer_steps(name: str) -> int:
-    """Return by how many steps a peer may be off."""
+    """Return a peer's tolerance in steps."""
     return _ROUNDED_OTHERWISE if name.startswith("litert") and "reference" not in name else 0
 
 
 def layers_accuracy(content: bytes, inputs: Mapping[str, Array], delegate: CLDelegate) -> tuple[Difference, ...]:
-    """Compare every tensor that a node of the main subgraph computes with the reference's, in order.
+    """Compare every tensor computed in the main subgraph with the reference's, in order.
 
-    Nodes run by themselves then: a tensor that is kept is not fused away.
+    Nodes run unfused for this: preserved tensors can't be fused away.
     """
     ours, reference = (
         Interpreter(
@@ -52,7 +52,7 @@ def layers_accuracy(content: bytes, inputs: Mapping[str, Array], delegate: CLDel
         for tensor in node.outputs:
             try:
                 got, expected = ours.get_tensor(tensor), reference.get_tensor(tensor)
-            except ValueError:  # a tensor that nobody computes
+            except ValueError:  # the tensor isn't computed
                 continue
             rows.append(compared(details[tensor], got, expected, (0, position), node.op.name, 0))
     return tuple(rows)
@@ -61,7 +61,7 @@ def layers_accuracy(content: bytes, inputs: Mapping[str, Array], delegate: CLDel
 def compared(
     detail: Mapping[str, Any], got: Array, expected: Array, place: Place | None, op: str, allowed_steps: int
 ) -> Difference:
-    """Compare a tensor with what was expected of it."""
+    """Compare a tensor with the expected values."""
     apart, relative = steps([detail], [got], [expected]), difference([got], [expected])
     tensor = Tensor(
         detail["name"], np.dtype(detail["dtype"]).name, tuple(expected.shape), expected.nbytes, False, detail["index"]
@@ -79,5 +79,5 @@ def _largest(got: Array, expected: Array) -> float:
 
 
 def first_departure(layers: Sequence[Difference]) -> int | None:
-    """Return the first layer that departs."""
+    """Return the position of the first layer that departs, None if none does."""
     return next((i for i, row in enumerate(layers) if row.departs), None)

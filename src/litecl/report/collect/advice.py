@@ -1,4 +1,4 @@
-"""How to lift a refusal: a line for every kind of reason that the delegate gives."""
+"""Advice on how to avoid a refusal, for every kind of reason that the delegate gives."""
 
 import re
 
@@ -32,5 +32,5 @@ _OTHERWISE = "see docs/operators.md for supported operators"
 
 
 def lift(reason: str) -> str:
-    """Return how to lift a refusal."""
+    """Return advice on avoiding a refusal."""
     return next((text for pattern, text in _ADVICE if re.search(pattern, reason)), _OTHERWISE)

@@ -1,4 +1,4 @@
-"""A report against an earlier one: what became slower, and whether that is chance."""
+"""Compares a report with an earlier one: which times changed, and whether by chance."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,12 +17,12 @@ Data = Mapping[str, Any]
 
 
 def load(path: Path) -> Data:
-    """Read what ``litecl report -o FILE.json`` wrote. Raises ModelError for anything else."""
+    """Read a file written by ``litecl report -o FILE.json``. Raises ModelError for anything else."""
     return read_results(path, _KIND, "header")
 
 
 def earlier_of(name: str, old: Data, header: Data, model: ModelFacts, runs: Sequence[Run]) -> Earlier:
-    """Return what has changed since a report. name: of its file."""
+    """Return the changes since an earlier report. name: of its file."""
     before = {run["latency"]["name"]: run for run in old["runs"]}
     both = [(before[run.latency.name], run) for run in runs if run.latency.name in before]
     times = tuple(_latency(a["latency"], b.latency) for a, b in both)
@@ -41,7 +41,7 @@ def _latency(old: Data, new: Latency) -> Changed:
 
 
 def _operators(old: Sequence[Data], run: Run) -> list[Changed]:
-    """Return the operators whose time has changed most, in milliseconds."""
+    """Return the operators whose time in milliseconds has changed most."""
     then = {(row["op"], row["where"]): row["work"]["ms"] for row in old}
     now = {(row.op, row.where): row.work.ms for row in run.operators}
     rows = [

@@ -1,4 +1,4 @@
-"""The memory of regions: what lies where in the arena from when to when, and constants."""
+"""Collects regions' memory: the placement and lifetime of arena blocks, and constants."""
 
 from collections.abc import Mapping
 
@@ -46,7 +46,7 @@ def _block(usage: Usage, plan: Plan, ops: Mapping[Place, str]) -> Block:
 
 
 def _needed(blocks: tuple[Block, ...]) -> int:
-    """Return the most bytes that are needed at one step: what no arena can be smaller than."""
+    """Return the most bytes in use at any step, a lower bound for the arena."""
     changes: dict[int, int] = {}
     for block in blocks:
         changes[block.first] = changes.get(block.first, 0) + block.size_bytes

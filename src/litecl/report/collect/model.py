@@ -1,4 +1,4 @@
-"""The facts of a model that any file tells."""
+"""Collects a model's facts from its file."""
 
 import hashlib
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from litecl.report.facts import ModelFacts, Signature, Tensor
 
 
 def model_of(name: str, content: bytes, values: str) -> ModelFacts:
-    """Return a model's facts. values: how its inputs were chosen, in words."""
+    """Return a model's facts. values: describes how its inputs were chosen."""
     model, interpreter = read(content), Interpreter(content)
     summary = summarize(model)
     return ModelFacts(

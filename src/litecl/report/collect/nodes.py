@@ -1,4 +1,4 @@
-"""The model's nodes: where each ran, with whom, why, and what it took."""
+"""Collects the model's nodes: where each ran and why, its launches, and its time."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ _KERNELS = Path(kernels_cl.__file__).parent
 
 
 def on_host(watched: Watched, invokes: Sequence[Sequence[Span]]) -> dict[Place, float]:
-    """Return the median host time in ms of each node on the CPU, over several invokes."""
+    """Return the median host time in ms of each CPU node over several invokes."""
     nodes: dict[Place, list[float]] = {}
     for number, spans in enumerate(invokes):
         trace = Trace()
@@ -42,7 +42,7 @@ def nodes_of(
     total_ms: float,
     plans: Iterable[Plan] = (),
 ) -> tuple[NodeFacts, ...]:
-    """Return every node with its time: of its launches, or on the host. plans: of all regions."""
+    """Return every node with its time, on the device or on the host. plans: of all regions."""
     launched: dict[Place, list[str]] = {}
     for work in (work for plan in plans for work in plan.works):
         launched.setdefault((work.subgraph, work.node), []).append(_launched(work.launch))
@@ -56,14 +56,14 @@ def nodes_of(
 
 
 def sources(runs: Iterable[Run]) -> dict[str, str]:
-    """Return the source of every kernel of litecl's that nodes are launched by, by name."""
+    """Return the sources of litecl's kernels that the nodes launch, by name."""
     names = {name.partition(":")[0] for run in runs for node in run.nodes for name in node.kernels}
     files = {name: _KERNELS / f"{name}.cl" for name in sorted(names)}
     return {name: path.read_text(encoding="utf-8") for name, path in files.items() if path.is_file()}
 
 
 def _launched(launch: Launch) -> str:
-    """Return a launch's kernel, work-items and macros."""
+    """Describe a launch: kernel, work-items and macros."""
     sizes = "x".join(map(str, launch.global_size)), "x".join(map(str, launch.local_size))
     macros = ", ".join(f"{name}={value}" for name, value in launch.defines.items())
     name = kernel_name(launch.kernel, launch.entry)
@@ -113,7 +113,7 @@ def merged_of(nodes: Sequence[NodeFacts]) -> tuple[Merged, ...]:
 
 
 def refused_of(nodes: Sequence[NodeFacts]) -> tuple[Refused, ...]:
-    """Return what the CPU runs by the reason for it, the costliest first."""
+    """Group the CPU's nodes by reason, costliest first."""
     by_reason: dict[str, list[NodeFacts]] = {}
     for node in nodes:
         if node.where == "CPU":

@@ -1,4 +1,4 @@
-"""Collects a report: each device in turns with the others and with peers, then each by itself."""
+"""Collects a report: times all devices and peers in turns, then examines each device by itself."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,8 +32,8 @@ Doing = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Wanted:
-    """The options of a report. delegate: keywords of ``CLDelegate`` but the device. values: how inputs were chosen,
-    in words.
+    """The options of a report. delegate: keywords of ``CLDelegate`` except the device. values: describes how inputs
+    were chosen.
 
     devices: as ``CLDelegate(device=...)``; None is litecl's choice. against: a name of ``PEERS``. cold: measure starts
     of new processes. before: an earlier report, as JSON.
@@ -51,7 +51,7 @@ class Wanted:
 
 
 def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doing = lambda what: None) -> Report:
-    """Measure a model and return all that the report tells. doing: is told what goes on. Raises LiteclError."""
+    """Measure a model and return its report. doing: called with a description of each step. Raises LiteclError."""
     content, load_before, told = bytes(content_of(path)), load(), header("litecl report")
     old = None if wanted.before is None else earlier.load(wanted.before)
     doing("computing the reference")
@@ -84,7 +84,7 @@ def _reference(content: bytes, inputs: Mapping[str, Array], delegate: CLDelegate
 
 
 def _accuracies(one: Prepared, expected: Sequence[Array], theirs: Sequence[Contender]) -> list[Accuracy]:
-    """Compare outputs of the first invokes: later ones may begin from other states."""
+    """Compare the outputs of the first invokes: later ones may start from other states."""
     runtime = one.contender.runtime
     beside = [outputs_accuracy(p.name, runtime, outputs_of(p.runtime), peer_steps(p.name)) for p in theirs[:1]]
     return [outputs_accuracy(_REFERENCE, runtime, expected), *beside]

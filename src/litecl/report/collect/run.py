@@ -1,4 +1,4 @@
-"""A model on one device: as it runs, and as it is timed."""
+"""Examines a model on one device, with launch times and without."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ from litecl.report.document import ProfileFacts, Run
 from litecl.report.draw.units import ms
 from litecl.report.facts import Accuracy, Latency, LaunchFacts, Place, Roofs, Start
 
-_RUNS = 15  # with times, and as many without
+_RUNS = 15  # with launch times, and as many without
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """litecl on one device. delegate: keywords of ``CLDelegate``. contender: what is timed, without any listener."""
+    """litecl on one device. delegate: keywords of ``CLDelegate``. contender: the runtime to time, without listeners."""
 
     delegate: dict[str, Any]
     watched: Watched
@@ -36,12 +36,12 @@ class Prepared:
 
     @property
     def report(self) -> DelegationReport:
-        """Return the delegation report."""
+        """The delegation report."""
         return self.watched.report()
 
 
 def prepared(content: bytes, inputs: Mapping[str, Array], delegate: dict[str, Any]) -> Prepared:
-    """Prepare the model twice: to be looked at, and to be timed."""
+    """Prepare the model twice: to examine it and to time it."""
     watched = Watched(content, CLDelegate(**delegate), inputs)
     name = f"litecl on {watched.report().device}"
     plain = start(name, delegate.get("num_threads"), lambda: litecl(content, delegate), inputs)
@@ -50,9 +50,9 @@ def prepared(content: bytes, inputs: Mapping[str, Array], delegate: dict[str, An
 
 @dataclass(frozen=True)
 class Beside:
-    """Measurements of the model from elsewhere: times, those of peers, compared outputs, starts.
+    """Other measurements of the model: its times, those of peers, compared outputs, and starts.
 
-    busy: whether the machine was, so that times do not compare.
+    busy: whether the machine was busy, so that times aren't comparable.
     """
 
     latency: Latency
@@ -63,7 +63,7 @@ class Beside:
 
 
 def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: Beside) -> Run:
-    """Run the model with launch times and without, and return the measurements."""
+    """Run the model with and without launch times, and return the measurements."""
     timed = Watched(content, CLDelegate(**{**one.delegate, "profile": True}), inputs)
     plain_spans = [spans for spans, _ in _undisturbed([one.watched.invoke() for _ in range(_RUNS)])]
     invokes = _undisturbed([timed.invoke() for _ in range(_RUNS)])
@@ -77,7 +77,7 @@ def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: B
     total_ms = max(invoke_ms, device_ms + cpu_ms)
     roofs = _roofs(one.watched, arithmetic)
     launches = launches_of(kernels, ops, roofs, total_ms, arithmetic)
-    if roofs is not None and _exceeded(launches):  # the device was busy while its peaks were measured
+    if roofs is not None and _exceeded(launches):  # the device was busy when its peaks were measured
         roofs = roofs.or_more(_roofs(one.watched, arithmetic) or roofs)
         launches = launches_of(kernels, ops, roofs, total_ms, arithmetic)
     nodes = nodes_of(report, launches, on_cpu, total_ms, one.watched.delegation.plans.values())
@@ -108,12 +108,12 @@ def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: B
 
 
 def _undisturbed(invokes: list[tuple[list[Span], DelegationReport]]) -> list[tuple[list[Span], DelegationReport]]:
-    """Return the quickest third of invokes, the quickest first: what disturbs the machine is no part of the model."""
+    """Return the fastest third of invokes, fastest first, to exclude disturbances of the machine."""
     return sorted(invokes, key=lambda invoke: _invoke_ms(invoke[0]))[: len(invokes) // 3]
 
 
 def _quick_ms(times_ms: Sequence[float]) -> float:
-    """Return the median of the quickest third, as ``_undisturbed`` has it."""
+    """Return the median of the fastest third, as in ``_undisturbed``."""
     quick = sorted(times_ms)[: max(1, len(times_ms) // 3)]
     return quick[len(quick) // 2]
 
@@ -131,7 +131,7 @@ def _invoke_ms(spans: Sequence[Span]) -> float:
 
 
 def _roofs(watched: Watched, arithmetic: Mapping[Place, str]) -> Roofs | None:
-    """Measure what the device can do; None where there is none, or where it cannot tell. arithmetic: of each node."""
+    """Measure the device's peaks; None without a device, or if measuring fails. arithmetic: of each node."""
     device = watched.delegation.device
     if device is None:
         return None
@@ -151,8 +151,8 @@ def _profile(
     device_ms: float,
     cpu_ms: float,
 ) -> ProfileFacts:
-    """Say which program the times are of, the same where every region runs in the same manner; and the cost of
-    measuring.
+    """Describe which program was timed, and the cost of measuring. It is the one actually used if every region runs in
+    the same manner.
     """
     pairs = zip(plain.partitions, timed.partitions, strict=False)
     others = [(a.manner, b.manner) for a, b in pairs if a.manner.runs != b.manner.runs]
@@ -169,7 +169,7 @@ def _profile(
 
 
 def cost_of_measuring(plain_ms: float, invoke_ms: float, parts_ms: float) -> str:
-    """Return in a sentence what measuring costs, and why parts may come to more than an invoke. All in one unit."""
+    """Describe the cost of measuring, and why parts may add up to more than an invoke, in a single unit."""
     plain, invoke, parts = (ms(each, plain_ms, invoke_ms, parts_ms) for each in (plain_ms, invoke_ms, parts_ms))
     told = f"Without launch times an invoke takes {plain}, with them {invoke}."
     if parts_ms <= plain_ms:

@@ -1,4 +1,4 @@
-"""How long a new process takes from its start to its first answer, and what of it: measured in a process of its own."""
+"""Measures how long a new process takes from its start to its first result, by phase."""
 
 import json
 import pickle
@@ -25,9 +25,9 @@ _PHASES = {
 
 
 def starts(content: bytes, inputs: Mapping[str, Array], delegate: Mapping[str, Any]) -> tuple[Start, ...]:
-    """Return two starts: with empty caches of programs, litecl's and PoCL's, and with those that the first one filled.
+    """Return two starts: with empty program caches (litecl's and PoCL's), and with the caches filled by the first.
 
-    delegate: keywords of ``CLDelegate``. Raises LiteclError where the process fails.
+    delegate: keywords of ``CLDelegate``. Raises LiteclError if the process fails.
     """
     with tempfile.TemporaryDirectory(prefix="litecl_report_") as folder:
         kept = str(Path(folder) / _FOLDERS["cache_dir"])
@@ -47,7 +47,7 @@ def _start(caches: str, request: bytes, environment: Mapping[str, str]) -> Start
 
 
 def child() -> None:
-    """Prepare and run the model on stdin once; print the seconds of each phase as JSON."""
+    """Prepare the model from stdin and run it once; print the seconds of each phase as JSON."""
     from litecl.delegate import CLDelegate, DelegationReport
     from litecl.interpreter import Interpreter
     from litecl.perf.feeds import prepare

@@ -1,4 +1,4 @@
-"""One invoke as spans: what the host did, and the device, with loops folded."""
+"""Turns an invoke into spans of host and device activity, with loops folded."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -13,9 +13,9 @@ from litecl.report.facts import Place, Span
 def timeline_of(
     watched: Watched, ops: Mapping[Place, str], spans: Sequence[HostSpan], report: DelegationReport
 ) -> tuple[Span, ...]:
-    """Return the spans of an invoke, from the beginning of its first node on.
+    """Return an invoke's spans, relative to the start of its first node.
 
-    ops: the operator of each node. report: of the invoke, with times of copies and launches.
+    ops: each node's operator. report: of the invoke, with times of copies and launches.
     """
     if not spans:
         return ()
@@ -42,7 +42,7 @@ def _bytes(copy: CopyRow) -> str:
 
 
 def _outermost(spans: Sequence[HostSpan]) -> list[tuple[HostSpan, int]]:
-    """Return the spans that lie in no other, with how many lie in each: callers come after what they called."""
+    """Return the outermost spans, with the number of spans inside each. Callers come after their callees."""
     found: list[tuple[HostSpan, int]] = []
     for span in spans:
         within = 0
@@ -53,7 +53,7 @@ def _outermost(spans: Sequence[HostSpan]) -> list[tuple[HostSpan, int]]:
 
 
 def _launches(kernels: Sequence[KernelRow], start_ms: float, subgraph: int, ops: Mapping[Place, str]) -> list[Span]:
-    """Return the launches of a region; those of subgraphs that it runs, such as loops, as one span."""
+    """Return a region's launches. Those of subgraphs that it runs, such as loops, become one span."""
     if not kernels:
         return []
     queued = [k.queued_ms for k in kernels]

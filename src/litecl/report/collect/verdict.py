@@ -1,4 +1,4 @@
-"""The outcome in sentences."""
+"""Summarizes the outcome in sentences."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from litecl.report.draw.units import digits
 from litecl.report.draw.units import ms as _ms
 from litecl.report.facts import Accuracy, Latency, NodeFacts, Refused
 
-_ALIKE = 0.03  # times that differ by less count as the same
+_ALIKE = 0.03  # times that differ by less count as equal
 _ROUNDS = ", whose default kernels round differently from its reference kernels (--against litert-reference)."
 _NAMED = 3  # operators in a sentence
 
@@ -24,10 +24,10 @@ def verdict(
     accuracy: Sequence[Accuracy],
     warnings: Sequence[str],
 ) -> tuple[str, ...]:
-    """Return what ran where and what the rest costs; the time beside that of peers; whether outputs are right.
+    """Return sentences on where nodes run and the cost of the CPU's, the time compared with peers, and accuracy.
 
-    threads: of the device. ratios: of the peers' medians to that of latency; none where the machine was busy.
-    warnings: of the delegation report.
+    threads: of the device. ratios: of the peers' medians to ours; empty if the machine was busy. warnings: of the
+    delegation report.
     """
     return (*warnings, _places(nodes, refused), _times(latency, threads, peers, ratios), *map(_outputs, accuracy))
 
@@ -70,7 +70,7 @@ def _times(latency: Latency, threads: int, peers: Sequence[Latency], ratios: Seq
 
 
 def _compared(ratio: Ratio) -> str:
-    """Return how a peer's time over ours reads. No difference is told where the interval of the ratio holds 1."""
+    """Describe a peer's time over ours. If the ratio's interval contains 1, they count as equally fast."""
     if abs(ratio.value - 1) < _ALIKE or ratio.low <= 1 <= ratio.high:
         return "about as fast as"
     if ratio.value > 1:

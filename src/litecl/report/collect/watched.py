@@ -1,4 +1,4 @@
-"""A delegate that remembers what it made of a model, so that a report can look into it."""
+"""A delegate that keeps its delegation, so that a report can examine it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,13 +16,13 @@ from litecl.report.facts import Place
 
 
 class Watched:
-    """An interpreter with one CLDelegate, and when each of its nodes ran."""
+    """An interpreter with one CLDelegate, recording when each of its nodes runs."""
 
     def __init__(self, content: bytes, delegate: CLDelegate, inputs: Any) -> None:
         self._delegate, self._timeline = replace(delegate, warm_up="block"), Timeline()
         self.interpreter = Interpreter(content, delegates=[self], listeners=[self._timeline])
         prepare(self.interpreter, inputs)
-        self.interpreter.invoke()  # the first one builds and warms up
+        self.interpreter.invoke()  # the first invoke compiles and warms up
 
     def apply(
         self, model: Model, specs: Sequence[Sequence[TensorSpec]], *, preserve_all_tensors: bool = False
@@ -34,7 +34,7 @@ class Watched:
         return made
 
     def invoke(self) -> tuple[list[Span], DelegationReport]:
-        """Run the model; return when its nodes ran on the host, and the report, with its launches on the device."""
+        """Run the model; return the spans of its nodes on the host, and the report with its launches."""
         self._timeline.spans.clear()
         self.interpreter.invoke()
         return list(self._timeline.spans), self.report()
@@ -44,7 +44,7 @@ class Watched:
         return DelegationReport.of(self.interpreter)
 
     def region_of(self, span: Span) -> int | None:
-        """Return the number of the region that a span is of; None of a node on the CPU."""
+        """Return a span's region number; None for a CPU node."""
         if span.op != REGION:
             return None
         outputs = self._rewritten(span).outputs
@@ -52,7 +52,7 @@ class Watched:
         return next(n for n, p in plans if p.region.subgraph == span.subgraph and p.region.outputs == outputs)
 
     def place_of(self, span: Span) -> Place | None:
-        """Return which node of the model as loaded a span is of; None of a region, and within one that failed."""
+        """Return a span's node in the original model; None for a region, and for nodes within a failed one."""
         if span.op == REGION or span.node < 0:
             return None
         node = self._rewritten(span)

@@ -1,4 +1,4 @@
-"""Times of launches and nodes, and how near they come to what the device could do."""
+"""Times of launches and operators, compared with the device's peaks."""
 
 import statistics
 from collections import defaultdict
@@ -15,7 +15,7 @@ _ARITHMETIC = {"FLOAT32": "float32", "INT16": "int16", **dict.fromkeys(_BYTES, "
 
 @dataclass(frozen=True)
 class Sum:
-    """The total of several launches. bound_ms: the least that they could, by arithmetic and by memory."""
+    """The total of several launches. arithmetic_ms, memory_ms: lower bounds for their time."""
 
     ms: float = 0.0
     flops: int = 0
@@ -35,10 +35,10 @@ def launches_of(
     total_ms: float,
     arithmetic: Mapping[Place, str] | None = None,
 ) -> tuple[LaunchFacts, ...]:
-    """Return the launches of an invoke with the medians of their times; those of a loop are one.
+    """Return an invoke's launches with their median times; a loop's launches are merged.
 
-    invokes: the launches of each. ops: the operator of each node. total_ms: the time that shares are of. arithmetic:
-    of each node, as ``arithmetic_of`` has it.
+    invokes: the launches of each. ops: each node's operator. total_ms: the base of shares. arithmetic: of each node, as
+    ``arithmetic_of`` returns it.
     """
     alike = [rows for rows in invokes if len(rows) == len(invokes[-1])] if invokes else []
     folded: dict[tuple[int, Place, str, int], list[tuple[KernelRow, float]]] = {}
@@ -57,9 +57,9 @@ def launches_of(
 
 
 def arithmetic_of(row: NodeRow) -> str:
-    """Return the kind of a node's arithmetic: "float32", "int8", "int16", or "" for any other.
+    """Return a node's arithmetic: "float32", "int8", "int16", or "" for any other.
 
-    Floats times constant integers are products of bytes: kernels quantize the floats first.
+    Floats times constant integers count as int8: kernels quantize the floats first.
     """
     types = [_ARITHMETIC.get(tensor.type, "") for tensor in row.outputs[:1]]
     weights = {_ARITHMETIC.get(tensor.type, "") for tensor in row.inputs if tensor.constant}
@@ -77,7 +77,7 @@ def _sum(row: KernelRow, ms: float, roofs: Roofs | None, arithmetic: str) -> Sum
 
 
 def work_of(total: Sum, total_ms: float) -> Work:
-    """Return a sum as a part of a whole, and against its bound."""
+    """Return a total with its share and its bound."""
     bound_ms = max(total.arithmetic_ms, total.memory_ms)
     bound = "" if not bound_ms else "arithmetic" if total.arithmetic_ms >= total.memory_ms else "memory"
     return Work(
@@ -96,7 +96,7 @@ def work_of(total: Sum, total_ms: float) -> Work:
 def operators_of(
     launches: Iterable[LaunchFacts], nodes: Iterable[NodeRow], on_cpu: Mapping[Place, float], total_ms: float
 ) -> tuple[OperatorFacts, ...]:
-    """Return operators by time: those on the device, and those on the CPU, of which only times are known."""
+    """Return operators sorted by time, on the device and on the CPU, where only times are known."""
     sums: dict[tuple[str, str], Sum] = defaultdict(Sum)
     counts: dict[tuple[str, str], int] = defaultdict(int)
     numbers: dict[tuple[str, str], set[Place]] = defaultdict(set)
@@ -120,7 +120,7 @@ def operators_of(
 
 
 def _operator(total: Sum, total_ms: float) -> Work:
-    """Return a sum over launches of which some are bound by arithmetic and some by memory: both bounds add up."""
+    """Return a total of launches with different bounds: their arithmetic and memory bounds add up."""
     work = work_of(total, total_ms)
     bound_ms = total.arithmetic_ms + total.memory_ms
     return replace(work, of_bound=bound_ms / total.ms) if work.bound and total.ms else work

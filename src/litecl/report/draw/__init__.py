@@ -1,1 +1,1 @@
-"""Pictures of numbers as SVG, by functions of data. Colours are classes of the page's style; nothing here measures."""
+"""Draws data as SVG. Colours are CSS classes of the page; nothing here measures."""

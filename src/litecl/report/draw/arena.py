@@ -1,4 +1,4 @@
-"""The arena of a region: what lies where, from which step to which."""
+"""Draws a region's arena: the placement and lifetime of its blocks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 8.0, 10.0, 34.0
 
 
 def arena(region: Mapping[str, Any]) -> str:
-    """Draw the blocks of an arena, addresses upwards and steps to the right."""
+    """Draw an arena's blocks, addresses upwards and steps to the right."""
     blocks = region["blocks"]
     if not blocks:
         return ""
@@ -48,7 +48,7 @@ def arena(region: Mapping[str, Any]) -> str:
 
 
 def _sizes(most: int) -> list[float]:
-    """Return about four sizes that are round in binary units."""
+    """Return about four round sizes in binary units."""
     unit = 1
     while most / unit >= 1024:
         unit *= 1024

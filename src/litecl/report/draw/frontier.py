@@ -1,4 +1,4 @@
-"""The frontier of a search for bits: the ratio of signal to error by the size of the file."""
+"""Draws the frontier of a search for bit widths: signal-to-error ratio by file size."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,9 @@ text { font: 12px sans-serif; fill: #555 } .grid { stroke: #ddd } .curve { fill:
 
 
 def frontier(found: Mapping[str, Any], name: str = "") -> str:
-    """Return a picture, complete as a file, of a ``Frontier`` as plain data. name: of the model.
+    """Draw a ``Frontier``, given as plain data, as a complete SVG file. name: of the model.
 
-    Points whose outputs have no error at all, as the file in float, are drawn at the top.
+    Points without any error, such as the float file, go to the top.
     """
     points: Sequence[Mapping[str, Any]] = sorted(found["points"], key=lambda point: point["size_bytes"])
     chosen = found["chosen"]

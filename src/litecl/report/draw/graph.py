@@ -1,4 +1,4 @@
-"""The graph of a model, its nodes coloured by where they ran or by how long they took: the page's style chooses."""
+"""Draws a model's graph. The page's style colours nodes by where they ran or by their time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from litecl.report.draw.layout import LARGE, Layout, layout
 from litecl.report.draw.svg import number, tag, text, titled
 
 _MARGIN = 6.0
-_MOST_LAUNCHES = 4  # of a node, under a pointer
+_MOST_LAUNCHES = 4  # per tooltip
 _SHORT = {
     "DEPTHWISE_CONV_2D": "DEPTHWISE",
     "FULLY_CONNECTED": "DENSE",
@@ -20,7 +20,7 @@ _SHORT = {
 
 
 def graph(nodes: Sequence[Mapping[str, Any]], most: float) -> str:
-    """Draw one subgraph's nodes. most: the share of the costliest node of all subgraphs."""
+    """Draw a subgraph's nodes. most: the share of the costliest node of all subgraphs."""
     edges = edges_of(nodes)
     places = layout(len(nodes), edges)
     lines = [_line(places, a, b) for a, b in edges]
@@ -35,7 +35,7 @@ def graph(nodes: Sequence[Mapping[str, Any]], most: float) -> str:
 
 
 def edges_of(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
-    """Return which node reads what another makes, by their positions; a tensor that is written anew leads on."""
+    """Return pairs of writer and reader positions. A reader is paired with the latest writer of its tensor."""
     made: dict[int, int] = {}
     edges: dict[tuple[int, int], None] = {}
     for i, node in enumerate(nodes):
@@ -47,7 +47,7 @@ def edges_of(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
 
 
 def _line(places: Layout, a: int, b: int) -> tuple[str, Sequence[tuple[float, float]]]:
-    """Return what kind of an edge leads from a node to another, and its curve: start, two bends, end."""
+    """Return an edge's CSS class and its curve: start, two control points, end."""
     (x1, y1), (x2, y2) = places.corners[a], places.corners[b]
     w, h = places.box.width, places.box.height
     if places.columns[a] != places.columns[b]:
@@ -55,7 +55,7 @@ def _line(places: Layout, a: int, b: int) -> tuple[str, Sequence[tuple[float, fl
         start, end = (x1 + w, y1 + h / 2), (x2, y2 + h / 2)
         bends = (start[0] + turn, start[1]), (end[0] - turn, end[1])
         kind = "edge far"
-    elif x1 == x2 and y2 - y1 > h + places.box.gap_y + 1:  # past the boxes between
+    elif x1 == x2 and y2 - y1 > h + places.box.gap_y + 1:  # around the boxes in between
         turn = min(places.box.gap_x * 0.95 + 4, 6 + (y2 - y1) / 40)
         start, end = (x1 + w, y1 + h * 0.6), (x2 + w, y2 + h * 0.4)
         bends = (start[0] + turn, start[1]), (end[0] + turn, end[1])
@@ -104,7 +104,7 @@ def _fit(words: str) -> str:
 
 
 def tooltip(node: Mapping[str, Any]) -> str:
-    """Return what a pointer over a node shows: place, time, kernels and tensors."""
+    """Return a node's tooltip: place, time, kernels and tensors."""
     subgraph, position = node["place"]
     where = node["where"] if node["region"] is None else f"region {node['region']}"
     lines = [f"{node['op']} (node {position}{f' of subgraph {subgraph}' if subgraph else ''}), {where}"]

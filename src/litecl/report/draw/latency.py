@@ -1,4 +1,4 @@
-"""Times of invokes: as a histogram, one after another, and beside those of other runtimes."""
+"""Draws times of invokes: as a histogram, in order, and beside other runtimes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 12.0, 22.0, 28.0
 
 
 def histogram(latency: Mapping[str, Any]) -> str:
-    """Draw how often an invoke took how long, with the median and the 95th percentile; outliers are one bar."""
+    """Draw a histogram of latencies with the median and the 95th percentile. Outliers share one bar."""
     times = sorted(latency["times_ms"])
     low, high = times[0], _fence(times)
     bins = max(6, min(28, round(2 * math.sqrt(len(times)))))
@@ -42,7 +42,7 @@ def histogram(latency: Mapping[str, Any]) -> str:
 
 
 def _fence(times: Sequence[float]) -> float:
-    """Return where outliers begin: three interquartile ranges above the upper quartile."""
+    """Return the outlier limit: three interquartile ranges above the upper quartile, at most the largest time."""
     lower, upper = times[len(times) // 4], times[(3 * len(times)) // 4]
     return min(times[-1], upper + 3 * max(upper - lower, upper * 0.01))
 
@@ -58,7 +58,7 @@ def _mark(x: float, name: str) -> list[str]:
 
 
 def series(latency: Mapping[str, Any]) -> str:
-    """Draw the times in the order in which they were taken."""
+    """Draw the times in measured order."""
     times = latency["times_ms"]
     high = max(_fence(sorted(times)), max(times) if max(times) < 1.5 * min(times) else 0)
     x = linear((0, max(1, len(times) - 1)), (_LEFT, _WIDTH - _RIGHT))
@@ -89,9 +89,9 @@ def _short(value_ms: float) -> str:
 
 
 def contenders(latencies: Sequence[Mapping[str, Any]], *, narrow: bool = False) -> str:
-    """Draw times side by side: from the 5th to the 95th percentile a line, the middle half a box, the median a bar.
+    """Draw runtimes as box plots: a line from the 5th to the 95th percentile, a box for the quartiles, the median.
 
-    narrow: for a phone, with names above the bars.
+    narrow: for phones, with names above the bars.
     """
     row, left, width = (42.0, 4.0, 380.0) if narrow else (30.0, 230.0, 900.0)
     high = max(one["percentiles_ms"]["95"] for one in latencies) * 1.02

@@ -1,4 +1,4 @@
-"""How far each layer is from the reference."""
+"""Draws each layer's difference from the reference."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ _LEAST = 1e-9
 
 
 def layers(rows: Sequence[Mapping[str, Any]], tolerance: float) -> str:
-    """Draw the relative difference of each layer, in order, against the tolerance."""
+    """Draw each layer's relative difference, in order, with the tolerance."""
     if not rows:
         return ""
     finite = [_value(row) for row in rows]

@@ -1,18 +1,18 @@
-"""Places for the nodes of a graph: rows by depth, folded into columns as text is in a newspaper."""
+"""Lays out a graph's nodes in rows by depth, folded into columns like a newspaper."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-_ASPECT = 2.3  # width over height that a picture should have
-_PAGE = 1040  # what a page is wide: a graph that can does not go beyond
-_MANY = 140  # nodes: more get small boxes
-_WIDEST = 12  # boxes in a row; the rest of a row goes below
+_ASPECT = 2.3  # target width over height
+_PAGE = 1040  # page width, which graphs of large boxes try not to exceed
+_MANY = 140  # above this many nodes, boxes are small
+_WIDEST = 12  # boxes per row; longer rows wrap
 
 
 @dataclass(frozen=True)
 class Box:
-    """The size of a node's box, and what lies between two of them."""
+    """The size of a node's box, and the gaps between boxes."""
 
     width: float
     height: float
@@ -25,7 +25,7 @@ LARGE, SMALL = Box(138, 34, 16, 16), Box(92, 17, 10, 9)
 
 @dataclass(frozen=True)
 class Layout:
-    """Where nodes lie: the upper left corner of each, the column that it is in, and the size of all."""
+    """Placed nodes. corners: their upper left corners. columns: their column numbers. width, height: of everything."""
 
     box: Box
     corners: Mapping[int, tuple[float, float]]
@@ -35,7 +35,7 @@ class Layout:
 
 
 def layout(count: int, edges: Sequence[tuple[int, int]]) -> Layout:
-    """Return places for nodes 0 to count - 1, which edges lead through in that order or another without circles."""
+    """Place nodes 0 to count - 1 of an acyclic graph."""
     box = LARGE if count <= _MANY else SMALL
     rows = _rows(count, edges)
     slots = _slots(rows, edges)
@@ -60,7 +60,7 @@ def layout(count: int, edges: Sequence[tuple[int, int]]) -> Layout:
 
 
 def _rows(count: int, edges: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Return the nodes by depth: each below all that it reads."""
+    """Return the nodes in rows by depth, each below all nodes that it reads."""
     before: dict[int, list[int]] = {}
     after: dict[int, list[int]] = {}
     for a, b in edges:
@@ -83,7 +83,7 @@ def _rows(count: int, edges: Sequence[tuple[int, int]]) -> list[list[int]]:
 
 
 def _slots(rows: Sequence[Sequence[int]], edges: Sequence[tuple[int, int]]) -> dict[int, int]:
-    """Return how far to the right each node lies: near the middle of what it reads, without two at one place."""
+    """Return each node's slot in its row: near the middle of the nodes that it reads, without overlaps."""
     before: dict[int, list[int]] = {}
     for a, b in edges:
         before.setdefault(b, []).append(a)

@@ -1,4 +1,4 @@
-"""Bars that show the parts of a whole."""
+"""Draws stacked bars of parts of a whole."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ _WIDTH, _NARROW, _BAR = 900.0, 360.0, 26.0
 
 
 def stacked(parts: Sequence[tuple[str, float, str]], whole: float, label: str, *, narrow: bool = False) -> str:
-    """Draw parts (name, milliseconds, class) one after another on a bar that is as long as the whole."""
+    """Draw parts (name, milliseconds, class) as a stacked bar. whole: the milliseconds of the full width."""
     x, drawn = 0.0, []
     long = _NARROW if narrow else _WIDTH
     for name, value, kind in parts:

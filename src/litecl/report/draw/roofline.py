@@ -1,4 +1,4 @@
-"""The roofline: what launches reach, below what the device could do."""
+"""Draws a roofline: launches below the device's peaks."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,12 +8,12 @@ from litecl.report.draw import units
 from litecl.report.draw.svg import decades, line, logarithmic, path, picture, tag, text, titled
 
 _WIDTH, _HEIGHT = 900.0, 420.0
-_NEAR = 2.2  # two slopes whose names would touch
+_NEAR = 2.2  # ratio of bandwidths below which two slopes' labels would touch
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 20.0, 24.0, 40.0
 
 
 def roofline(launches: Sequence[Mapping[str, Any]], roofs: Mapping[str, Any], colours: Mapping[str, str]) -> str:
-    """Draw each launch by operations per byte and operations per second. colours: a class for each operator."""
+    """Draw each launch by operations per byte and operations per second. colours: CSS classes by operator."""
     shown = [launch for launch in launches if launch["work"]["flops"] and launch["work"]["flops_per_s"]]
     if not shown:
         return ""
@@ -58,7 +58,7 @@ def roofline(launches: Sequence[Mapping[str, Any]], roofs: Mapping[str, Any], co
 def _roof(
     x: Any, y: Any, corner: tuple[float, float], peak: float, rate: float, name: str, *, below: bool
 ) -> list[str]:
-    """Draw the slope that a bandwidth limits, from the corner of the picture up to the peak. below: its name."""
+    """Draw a bandwidth's slope from the edge of the picture up to the peak. below: put its label below."""
     start = max(corner[0], corner[1] / rate)
     end = peak / rate
     at = start * (end / start) ** 0.04

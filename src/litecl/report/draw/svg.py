@@ -1,4 +1,4 @@
-"""Elements of SVG as text, scales, and ticks at round numbers."""
+"""SVG elements as text, scales, and round ticks."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -10,29 +10,29 @@ Scale = Callable[[float], float]
 
 
 def escape(words: str) -> str:
-    """Return words with the signs of HTML, and what would hide or reorder them, written out."""
+    """Escape HTML, and characters that would hide or reorder text."""
     return escaped_html(visible_lines(words))
 
 
 def tag(name: str, content: str = "", **attributes: object) -> str:
-    """Return an element. attributes: ``class_`` is ``class``, ``stroke_width`` is ``stroke-width``; None leaves out."""
+    """Return an element. attributes: ``class_`` is ``class``, ``stroke_width`` is ``stroke-width``; None is omitted."""
     given = "".join(f' {_key(k)}="{_value(v)}"' for k, v in attributes.items() if v is not None)
     return f"<{name}{given}>{content}</{name}>" if content else f"<{name}{given}/>"
 
 
 def picture(width: float, height: float, parts: Iterable[str], label: str, class_: str = "") -> str:
-    """Return a whole picture. label: for those who do not see it."""
+    """Return a whole picture. label: for screen readers."""
     box = f"0 0 {number(width)} {number(height)}"
     return tag("svg", "".join(parts), viewBox=box, class_=class_ or None, role="img", aria_label=label)
 
 
 def text(x: float, y: float, words: str, class_: str | None = None, anchor: str | None = None) -> str:
-    """Return words."""
+    """Return a text element."""
     return tag("text", escape(words), x=x, y=y, class_=class_, text_anchor=anchor)
 
 
 def rect(x: float, y: float, width: float, height: float, title: str = "", **attributes: object) -> str:
-    """Return a rectangle. title: what a pointer over it shows."""
+    """Return a rectangle. title: its tooltip."""
     return tag("rect", titled(title), x=x, y=y, width=max(0.0, width), height=max(0.0, height), **attributes)
 
 
@@ -48,30 +48,30 @@ def path(points: Sequence[tuple[float, float]], class_: str) -> str:
 
 
 def titled(words: str) -> str:
-    """Return what a pointer shows."""
+    """Return a tooltip element, or nothing for no words."""
     return f"<title>{escape(words)}</title>" if words else ""
 
 
 def number(value: float) -> str:
-    """Return a coordinate with no more digits than can be seen."""
+    """Format a coordinate with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".") if math.isfinite(value) else "0"
 
 
 def linear(domain: tuple[float, float], span: tuple[float, float]) -> Scale:
-    """Return a scale from a domain of numbers to a span of coordinates."""
+    """Return a linear scale from a domain of numbers to a span of coordinates."""
     (a, b), (start, end) = domain, span
     factor = (end - start) / (b - a) if b != a else 0.0
     return lambda value: start + (value - a) * factor
 
 
 def logarithmic(domain: tuple[float, float], span: tuple[float, float]) -> Scale:
-    """Return a scale of orders of magnitude."""
+    """Return a logarithmic scale."""
     inner = linear((math.log10(domain[0]), math.log10(domain[1])), span)
     return lambda value: inner(math.log10(max(value, 1e-300)))
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Return round numbers within a domain, about so many."""
+    """Return round numbers within a domain. about: how many."""
     if high <= low:
         return [low]
     rough = (high - low) / about

@@ -1,4 +1,4 @@
-"""One invoke on a line of time: host, queue, device."""
+"""Draws the timeline of an invoke: host, copies, queue, device."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ _GAP = 7.0
 
 
 def timeline(spans: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> str:
-    """Draw the spans of an invoke. colours: a class for each operator."""
+    """Draw an invoke's spans. colours: CSS classes by operator."""
     if not spans:
         return ""
     end = max(span["start_ms"] + span["ms"] for span in spans)

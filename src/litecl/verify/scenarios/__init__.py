@@ -1,4 +1,4 @@
-"""Checks of more than one operator or of a mode: control flow, recurrent layers, models, ways of use, dynamic range."""
+"""Checks beyond single operators: control flow, recurrent layers, models, usage patterns, dynamic range."""
 
 from litecl.verify.check import Check
 from litecl.verify.scenarios import asymmetric, control, elementwise, images, language, recurrent, use

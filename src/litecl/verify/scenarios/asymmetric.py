@@ -1,4 +1,4 @@
-"""Products of float activations with integer weights in the device's default: rows and images have zero points."""
+"""Products of float activations with integer weights in the device's default mode, with zero points for activations."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ from litecl.cases import hybrid
 from litecl.interpreter.dynamic_range import is_dynamic
 from litecl.verify.check import Check, of_case
 
-_QUICK = 6  # every so many cases
+_QUICK = 6  # every sixth case is in a quick run
 
 CHECKS: tuple[Check, ...] = tuple(
     replace(

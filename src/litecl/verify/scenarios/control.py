@@ -1,4 +1,4 @@
-"""Loops and branches, as one kernel and queued."""
+"""Loops and branches, run as one kernel and queued."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,7 @@ _COUNTED = (((), INT), ((7,), FLOAT))
 
 
 def _counted() -> Model:
-    """Nine times: x becomes tanh(x + 0.3)."""
+    """Return a loop that sets x to tanh(x + 0.3) nine times."""
 
     def body(g: Graph, x: Sequence[int]) -> list[int]:
         return [next_(g, x[0]), g.op(TANH, [plus(g, x[1], g.const(np.float32(0.3)))], NoOptions())]
@@ -41,13 +41,13 @@ def _counted() -> Model:
 
 
 def _swapped() -> Model:
-    """Five times: two variables swap values."""
+    """Return a loop that swaps two variables five times."""
     state = (((), INT), ((7,), FLOAT), ((7,), FLOAT))
     return while_model(state, below(5), lambda g, x: [next_(g, x[0]), x[2], x[1]])
 
 
 def _until() -> Model:
-    """Doubles as long as the sum of squares is below 100."""
+    """Return a loop that doubles x while the sum of squares is below 100."""
 
     def condition(g: Graph, x: Sequence[int]) -> int:
         squares = g.op(SUM, [times(g, x[0], x[0]), g.const(np.array([0], np.int32))], ReducerOptions())
@@ -57,7 +57,7 @@ def _until() -> Model:
 
 
 def _nested() -> Model:
-    """Return a loop of four iterations around one of as many as the outer one has made."""
+    """Return a loop of four iterations around one that runs as often as the outer one has."""
 
     def body(g: Graph, x: Sequence[int]) -> list[int]:
         inner = while_node(g, [g.const(int32(0)), x[0], x[1]], 3, 4)
@@ -94,7 +94,7 @@ def _branching() -> Model:
 
 
 def _branch() -> Model:
-    """One of two branches, by an input, then by a value that is computed."""
+    """Return two IFs in a row, the first on an input, the second on a computed value."""
 
     def main(g: Graph, x: Sequence[int]) -> int:
         (first,) = if_node(g, [x[0], x[1]], 1, 2, x[1])

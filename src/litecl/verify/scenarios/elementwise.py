@@ -1,4 +1,4 @@
-"""Chains of element-wise operators, which run as one launch: special values, odd sizes and high ranks."""
+"""Chains of element-wise operators, which run as one kernel: special values, odd sizes and high ranks."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ _SIZES = ((1,), (3,), (5, 7), (17,), (1, 1, 9), (3, 65), (131,), (2, 1, 2, 1, 3,
 
 
 def _chain(shape: tuple[int, ...]) -> Model:
-    """relu(max(-x, |x| / 2) + x) and tanh of it."""
+    """Return a model of relu(max(-x, |x| / 2) + x) and its tanh."""
     g = Graph()
     x = g.input(shape)
     half = g.op(MUL, [g.op(ABS, [x], _NONE), g.const(np.float32(0.5))], MulOptions())
@@ -29,7 +29,7 @@ def _chain(shape: tuple[int, ...]) -> Model:
 
 
 def _exact(shape: tuple[int, ...]) -> Model:
-    """max(-x, |x|), which is exact."""
+    """Return a model of max(-x, |x|), which is exact."""
     g = Graph()
     x = g.input(shape)
     return model(g.build(g.op(MAXIMUM, [g.op(NEG, [x], _NONE), g.op(ABS, [x], _NONE)], _NONE)))

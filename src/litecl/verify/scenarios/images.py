@@ -1,4 +1,4 @@
-"""Three small whole models, with random weights: a network of images, the same of integers, one of sounds."""
+"""Three small whole models with random weights: an image network, an int8 one, and a sound network."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,11 +21,11 @@ from litecl.verify.check import Check, Step
 from litecl.verify.scenarios.scenario import invokes, scenario
 
 _RELU, _RELU6 = ActivationFunctionType.RELU, ActivationFunctionType.RELU6
-_INT8_DEVIATION = 255 / 12**0.5  # of integers that fill their range evenly
+_INT8_DEVIATION = 255 / 12**0.5  # standard deviation of integers spread evenly over their range
 
 
 def image() -> Model:
-    """Return a convolution, two inverted residual blocks as MobileNetV2's, a pool, a dense layer and a softmax."""
+    """Return a convolution, two inverted residual blocks like MobileNetV2's, a pool, a dense layer and a softmax."""
     layers = Layers(seed=11)
     g = layers.graph
     x = layers.conv(g.input((1, 33, 31, 3)), 16, 3, 2, _RELU6)
@@ -37,7 +37,7 @@ def image() -> Model:
 
 
 def sound() -> Model:
-    """Convolutions over a spectrogram, an LSTM over its frames, a dense layer and a softmax."""
+    """Return convolutions over a spectrogram, an LSTM over its frames, a dense layer and a softmax."""
     layers = Layers(seed=12)
     g = layers.graph
     x = layers.conv(g.input((1, 24, 20, 1)), 8, 3, 2, _RELU)
@@ -47,7 +47,7 @@ def sound() -> Model:
 
 
 class _Integers:
-    """A graph of INT8 layers, whose scales keep results spread over their range."""
+    """Builds INT8 layers whose scales keep results spread over their range."""
 
     def __init__(self, seed: int) -> None:
         self.graph = Graph()
@@ -58,7 +58,7 @@ class _Integers:
         return self._scaled(self.graph.input(shape, TensorType.INT8), scale, zero)
 
     def weighted(self, op: Op, x: int, shape: tuple[int, ...], axis: int, options: Any) -> int:
-        """Add a layer with weights of a shape, one scale for every index along ``axis``, and a bias."""
+        """Add a layer with a bias and weights scaled per channel along ``axis``; FULLY_CONNECTED has a single scale."""
         channels = shape[axis]
         depth = int(np.prod(shape)) // channels if op is not DEPTHWISE_CONV_2D else shape[1] * shape[2]
         scales = self._rng.uniform(0.01, 0.04, channels if op is not FULLY_CONNECTED else 1).astype(np.float32)
@@ -72,17 +72,17 @@ class _Integers:
         return self._scaled(self.graph.op(op, (x, weights, bias), options), step, -3)
 
     def add(self, a: int, b: int) -> int:
-        """Add a sum."""
+        """Add an addition."""
         step = (self._scale(a) ** 2 + self._scale(b) ** 2) ** 0.5
         return self._scaled(self.graph.op(ADD, (a, b), AddOptions()), step, 5)
 
     def pool(self, x: int, size: int) -> int:
-        """Add the means over whole images of a size."""
+        """Add an average over ``size`` by ``size`` pixels."""
         options = Pool2DOptions(stride_w=1, stride_h=1, filter_width=size, filter_height=size)
         return self._set(self.graph.op(AVERAGE_POOL_2D, (x,), options), self.graph.tensors[x].quantization)
 
     def softmax(self, x: int) -> int:
-        """Add a softmax, whose results have the scale that TensorFlow Lite prescribes."""
+        """Add a softmax with the output scale that TFLite prescribes."""
         return self._scaled(self.graph.op(SOFTMAX, (x,), SoftmaxOptions(1.0)), 1 / 256, -128)
 
     def _scale(self, tensor: int) -> float:
@@ -100,7 +100,7 @@ class _Integers:
 
 
 def integer_image() -> Model:
-    """Return a convolution, an inverted residual block, a pool, a dense layer and a softmax, all of INT8."""
+    """Return a convolution, an inverted residual block, a pool, a dense layer and a softmax, all INT8."""
     n = _Integers(seed=13)
     x = n.input((1, 17, 15, 3), 0.02, -7)
     x = n.weighted(CONV_2D, x, (16, 3, 3, 3), 0, Conv2DOptions(stride_w=2, stride_h=2))
@@ -138,7 +138,7 @@ CHECKS: tuple[Check, ...] = (
         image,
         invokes(1, (1, 33, 31, 3)),
         options={"precision": "fp16"},
-        tolerance=2e-3,  # of weights with 11 bits
+        tolerance=2e-3,  # the weights have 11 bits
         quick=False,
     ),
 )

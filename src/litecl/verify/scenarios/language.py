@@ -1,4 +1,4 @@
-"""Parts of language models: attention with masks and lengths, rotated positions, and caches that go round."""
+"""Parts of language models: attention with masks and lengths, rotary embeddings, and ring caches."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ from litecl.perf.models.build import Graph, model, randn
 from litecl.verify.check import Check, Step
 from litecl.verify.scenarios.scenario import scenario
 
-_HEADS, _KEPT, _DEPTH = 4, 9, 8  # heads, places in a cache, numbers of a key
+_HEADS, _KEPT, _DEPTH = 4, 9, 8  # heads, cache slots, key size
 _HIDDEN = np.float32(-0.7 * np.finfo(np.float32).max)  # as exporters write it
 _NONE = NoOptions()
 
@@ -46,20 +46,20 @@ def _attention(g: Graph, queries: int, keys: int, values: int, mask: int) -> int
 
 
 def _mask(g: Graph, length: int) -> int:
-    """Return what hides the places of a cache from a length on."""
+    """Return a mask that hides the cache slots from a length on."""
     known = g.op(LESS, [g.const(np.arange(_KEPT, dtype=np.int32)), length], _NONE)
     return g.op(SELECT_V2, [known, g.const(np.zeros(_KEPT, np.float32)), g.const(_HIDDEN)], _NONE)
 
 
 def _masked() -> Model:
-    """Attention of three queries with a mask that is fed."""
+    """Return attention of three queries with the mask as an input."""
     g = Graph()
     queries, keys, values = (g.input((1, _HEADS, n, _DEPTH)) for n in (3, _KEPT, _KEPT))
     return model(g.build(_attention(g, queries, keys, values, g.input((1, 1, 3, _KEPT)))))
 
 
 def _masks() -> list[Step]:
-    """A causal mask, one that hides all but one key, and one of which a row hides all."""
+    """Return steps with a causal mask, one that hides all but one key, and one with a row that hides all keys."""
     rng, hidden = np.random.default_rng(31), [np.tri(3, _KEPT, k=_KEPT - 3) == 0, np.arange(_KEPT) > 0]
     hidden.append(np.arange(3)[:, None] == np.full(_KEPT, 1))
     fed = [randn(rng, 1, _HEADS, n, _DEPTH) for n in (3, _KEPT, _KEPT)]
@@ -68,7 +68,7 @@ def _masks() -> list[Step]:
 
 
 def _to_a_length() -> Model:
-    """Attention to the first places of a cache, keys shared by all heads."""
+    """Return attention to the first slots of a cache, with keys shared by all heads."""
     g = Graph()
     queries, keys, values = (
         g.input((1, _HEADS, 1, _DEPTH)),
@@ -87,7 +87,7 @@ def _lengths() -> list[Step]:
 
 
 def _written(g: Graph, cache: int, new: int, position: int) -> int:
-    """Return a cache with a new entry at a position, which goes round."""
+    """Write a new entry to a ring cache at a position, which wraps around."""
     place = g.op(binary.FLOOR_MOD, [position, g.const(np.int32(_KEPT))], _NONE)
     zero = g.const(np.int32(0))
     start = g.op(PACK, [zero, zero, place, zero], PackOptions(4, 0))
@@ -95,7 +95,7 @@ def _written(g: Graph, cache: int, new: int, position: int) -> int:
 
 
 def _ring() -> Model:
-    """Attention to a ring cache that is fed and returned, once with the old one."""
+    """Return attention to ring caches that are inputs and outputs. Another output reads an old one."""
     g = Graph()
     queries, keys, values = (g.input((1, _HEADS, 1, _DEPTH)) for _ in range(3))
     old, position = [g.input((1, _HEADS, _KEPT, _DEPTH)) for _ in range(2)], g.input((), TensorType.INT32)
@@ -113,7 +113,7 @@ def _rounds() -> list[Step]:
 
 
 def _kept() -> Model:
-    """A ring cache that a resource variable keeps from invoke to invoke."""
+    """Return attention to a ring cache that a resource variable keeps between invokes."""
     g, shape = Graph(), (1, 1, _KEPT, _DEPTH)
     queries, new = (g.input((1, 1, 1, _DEPTH)) for _ in range(2))
     position = g.input((), TensorType.INT32)
@@ -143,7 +143,7 @@ def _going_on() -> list[Step]:
 
 
 def _rotated() -> Model:
-    """A normalised row (RMS), turned by its position (rotary embedding)."""
+    """Return an RMS-normalised row with a rotary embedding."""
     g = Graph()
     x, position = g.input((1, _HEADS, 1, _DEPTH)), g.input((1,), TensorType.INT32)
     squares = g.op(MEAN, [g.op(binary.MUL, [x, x], binary.MulOptions()), _ints(g, -1)], ReducerOptions(keep_dims=True))

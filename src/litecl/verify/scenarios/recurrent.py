@@ -1,4 +1,4 @@
-"""LSTMs and states: over several invokes, and set back."""
+"""LSTMs and their states, over several invokes and after resets."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ def _lstm(batch: int, steps: int, depth: int, units: int) -> Callable[[], Model]
 
 
 def _two() -> Model:
-    """Two LSTMs one upon the other: two pairs of states in a region."""
+    """Return two stacked LSTMs: two pairs of states in a region."""
     layers = Layers(seed=5)
     x = layers.lstm(layers.graph.input((1, 4, 6)), 9)
     return model(layers.graph.build(layers.lstm(x, 7)))

@@ -1,4 +1,4 @@
-"""Helpers that all scenarios use."""
+"""Helpers for all scenarios."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ def _labels(op: str, fed: Sequence[Step]) -> Labels:
 
 
 def invokes(count: int, *shapes: tuple[int, ...], seed: int = 0) -> Callable[[], list[Step]]:
-    """Return what makes steps with random float inputs of these shapes."""
+    """Return a function that creates steps with random float inputs of these shapes."""
 
     def steps() -> list[Step]:
         rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Ways of use: other shapes, several threads, a thousand invokes."""
+"""Usage patterns: resizing, several threads, a thousand invokes."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from litecl.verify.scenarios.scenario import invokes, scenario
 
 
 def _dense() -> Model:
-    """Three dense layers and a softmax over rows."""
+    """Return three dense layers and a softmax over rows."""
     layers = Layers(seed=21)
     x = layers.graph.input((1, 24), signature=(-1, 24))
     for units in (33, 16, 7):
