@@ -5,7 +5,6 @@ its own user and machine whose file isn't locked: process ids may be reused, and
 may not see each other's locks.
 """
 
-import importlib.util
 import os
 import platform
 import re
@@ -20,10 +19,16 @@ from pathlib import Path
 
 from litecl.interpreter.whole_files import surely
 
+try:
+    import fcntl
+
+    _LOCKS = True
+except ImportError:  # Windows, where folders in use can't be told apart
+    _LOCKS = False
+
 BUILD = "litecl-build-"  # the prefix of folders for compilers, and for libraries while they are loaded
 LOCK = "in_use"  # the name of the locked file
 _NEW_S = 60.0  # a folder this new may not be locked yet
-_LOCKS = importlib.util.find_spec("fcntl") is not None  # False on Windows, where folders in use can't be told apart
 _MOST_NAME = 1024  # bytes
 
 
@@ -90,8 +95,6 @@ def _has_locked(file: int) -> bool:
     """Lock a file; return whether that succeeded. Without locks, it always does."""
     if not _LOCKS:
         return True
-    import fcntl
-
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

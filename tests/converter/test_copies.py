@@ -152,9 +152,9 @@ def test_every_runtime_keeps_the_values(kind: str) -> None:
         if not any(True for _ in handed_on(plain)):
             assert content == write(plain)
             continue
-        if kind != "growing loop":  # where LiteRT may read memory that it has given back
+        if kind in ("loop", "nested"):  # elsewhere LiteRT may read memory that it has given back
             lost += not _equal(oracle.run(write(plain), feeds), expected)
-    assert lost or kind == "growing loop", "LiteRT's behaviour has changed: see docs/differences.md"
+    assert lost or kind in ("branch", "growing loop"), "LiteRT's behaviour has changed: see docs/differences.md"
 
 
 def test_devices_still_take_the_loops() -> None:
