@@ -152,8 +152,8 @@ class CLOptions:
         for name, value in ((item.name, getattr(self, item.name)) for item in fields(self) if item.type in _NUMBERS):
             if value is not None and value < (0 if name.startswith("max_") else 1):
                 raise DelegateError(f"{name}: expected a positive number, got {value}")
-        seconds = self.compile_timeout
-        if seconds is not None and not (isinstance(seconds, Real) and seconds > 0):
+        seconds: Any = self.compile_timeout
+        if seconds is not None and not (isinstance(seconds, Real) and float(seconds) > 0):
             raise DelegateError(f"compile_timeout: expected more than 0 s, got {seconds!r}")
         for name, freeze in _FROZEN.items():
             object.__setattr__(self, name, freeze(getattr(self, name)))
