@@ -31,9 +31,9 @@ class Sensitivity:
 class Frontier:
     """The best choices by size.
 
-    float_bytes: size of the float file. chosen: the choice asked for. points: it and others, by size.
-    sensitivity: every layer in every way. ways: the chosen way of each layer. recipe: the same as entries of a recipe
-    file.
+    float_bytes: size of the float file. chosen: the choice asked for. points: it and others by size, each with a higher
+    SQNR than all smaller ones (the chosen one is always there). sensitivity: every layer in every way. ways: the chosen
+    way of each layer. recipe: the same as entries of a recipe file.
     note: why the file, the most accurate one measured within the size limit, is over a percent smaller than allowed.
     """
 

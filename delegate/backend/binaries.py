@@ -24,7 +24,7 @@ def keep(folder: Path | None, key: str, content: bytes) -> bool:
     if not disk.write_sealed(folder / f"{key}.bin", content):
         warn(
             f"cannot cache compiled programs in {folder}, so every process compiles anew: "
-            "set XDG_CACHE_HOME to a writable folder"
+            "set XDG_CACHE_HOME to a writable folder, or name one (cache_dir=, --cache)"
         )
         return False
     _LOG.info("kept %s.bin (%d bytes) in %s", key, len(content), folder)

@@ -5,6 +5,7 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, field, fields, replace
 from functools import cached_property
+from numbers import Real
 from os import PathLike
 from typing import Any, Literal, TypeVar, get_args
 
@@ -151,8 +152,9 @@ class CLOptions:
         for name, value in ((item.name, getattr(self, item.name)) for item in fields(self) if item.type in _NUMBERS):
             if value is not None and value < (0 if name.startswith("max_") else 1):
                 raise DelegateError(f"{name}: expected a positive number, got {value}")
-        if self.compile_timeout is not None and not self.compile_timeout > 0:
-            raise DelegateError(f"compile_timeout: expected more than 0 s, got {self.compile_timeout}")
+        seconds: Any = self.compile_timeout
+        if seconds is not None and not (isinstance(seconds, Real) and float(seconds) > 0):
+            raise DelegateError(f"compile_timeout: expected more than 0 s, got {seconds!r}")
         for name, freeze in _FROZEN.items():
             object.__setattr__(self, name, freeze(getattr(self, name)))
         for name in ("allow_ops", "deny_ops"):

@@ -134,6 +134,8 @@ def test_the_report() -> None:
     assert alone["float16"].size_bytes > alone["int8"].size_bytes > alone["int4"].size_bytes
     sizes = [point.size_bytes for point in found.points]
     assert sizes == sorted(sizes) and found.chosen in found.points
+    best = [point for point in found.points if point is not found.chosen]
+    assert all(small.sqnr_db < large.sqnr_db for small, large in itertools.pairwise(best))
     assert "(chosen)" in str(report) and report.to_dict()["frontier"]["chosen"]["size_bytes"] == found.chosen.size_bytes
 
 

@@ -198,6 +198,17 @@ def test_wrong_arguments_exit_with_2(arguments: list[str], message: str, capsys:
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("arguments", [["quantize", "--quantize", "int8"], ["convert"], ["trace"], ["compile"]])
+def test_a_model_is_not_written_over(arguments: list[str], path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content, link = path.read_bytes(), path.with_name("link.tflite")
+    link.symlink_to(path)
+    for output in (path, link):
+        with pytest.raises(SystemExit) as caught:
+            main([*arguments, str(path), "-o", str(output)])
+        assert caught.value.code == 2 and "is the model itself" in capsys.readouterr().err
+    assert path.read_bytes() == content
+
+
 @pytest.mark.parametrize("command", [info.name for info in iter_modules(commands.__path__)])
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:

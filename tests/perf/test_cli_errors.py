@@ -82,7 +82,7 @@ def test_wrong_usage_is_told_in_a_few_lines(path: Path, capsys: pytest.CaptureFi
 
 def test_a_device_to_verify_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
     error = _error(capsys, "verify", "--quick", "--device", "no such device")
-    assert error["type"] == "DeviceNotFound" and "no such device" in error["message"]
+    assert error["type"] == "DeviceNotFound" and error["message"].startswith("there is no device 'no such device'")
 
 
 @pytest.mark.parametrize("flag", ["--input", "--calibrate"])

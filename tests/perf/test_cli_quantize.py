@@ -49,6 +49,12 @@ def test_by_a_file_with_a_report(path: Path, capsys: pytest.CaptureFixture[str])
     assert "int4 by GPTQ" in printed and "SQNR" in printed
 
 
+def test_a_file_that_does_not_get_smaller_is_told(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    once, twice = (path.parent / name for name in ("once.tflite", "twice.tflite"))
+    assert "no smaller" not in text(capsys, "quantize", path, "--quantize", "int8", "-o", once)
+    assert "no smaller" in text(capsys, "quantize", once, "--quantize", "int8", "-o", twice)
+
+
 @pytest.mark.parametrize(("flag", "value"), [("--budget", "12kb"), ("--min-sqnr", "20")])
 def test_a_search(flag: str, value: str, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The recipe makes the same file again, and the picture is a picture."""

@@ -1,6 +1,7 @@
 """Many inputs: parts that are there whole or not at all, going on, files and rows, engines."""
 
 import json
+import os
 import pickle
 import sys
 from contextlib import nullcontext
@@ -65,6 +66,26 @@ def test_a_part_is_there_whole_or_not_at_all(rows: Job, monkeypatch: pytest.Monk
         assert run_part(rows, number).inputs == len(rows.items(number))
     assert rows.path(1).read_bytes() == before
     require_right(rows)
+
+
+def test_parts_of_inputs_that_have_changed_are_outdated(rows: Job, tmp_path: Path) -> None:
+    rows.begin()
+    for number in (0, 2):
+        run_part(rows, number)
+    assert rows.outdated() == []
+    later_ns = rows.path(2).stat().st_mtime_ns + 1_000_000_000
+    os.utime(rows.files[0], ns=(later_ns, later_ns))
+    assert rows.outdated() == [0, 2] and rows.missing() == [1, 3]
+    files = [tmp_path / f"{name}.npy" for name in "abcd"]
+    for file in files:
+        np.save(file, randn(RNG, 1, 4))
+    by_file = replace(rows, files=tuple(map(str, files)), rows=False, folder=str(tmp_path / "by_file"), part=2)
+    by_file.begin()
+    for number in (0, 1):
+        run_part(by_file, number)
+    os.utime(files[3], ns=(later_ns, later_ns))
+    files[0].unlink()
+    assert by_file.outdated() == [1]
 
 
 def test_a_folder_of_another_job_is_refused(rows: Job) -> None:

@@ -32,6 +32,8 @@ def test_litert_reads_unseen_digits_with_it(made: sample.Sample) -> None:
     others = draw(300, 99)
     assert (by_litert(made.model, others.pixels).argmax(1) == others.digits).mean() > 0.95
     assert made.model.stat().st_size < 20_000
+    (output,) = LiteRT(str(made.model)).get_output_details()
+    assert output["shape_signature"].tolist() == [-1, 10]
 
 
 def test_its_images_are_samples_for_quantization(made: sample.Sample, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
+from urllib.error import HTTPError
 
 import numpy as np
 import pytest
@@ -141,6 +142,8 @@ def test_what_is_wrong_is_refused_with_its_reason(made: sample.Sample, serving: 
     for body in ({"inputs": 3}, b"{", b"", b"[]"):
         assert client.post(body)[0] == 400
     assert client.post(infer(images), "/v2/models/other/infer")[0] == 404
+    with pytest.raises(HTTPError, match="405"):
+        client.get("/v2/models/digits/infer")
     status, told = client.post(infer(np.zeros((99, 8, 8, 3), np.float32) + 0.123456789))
     assert status == 413 and "at most 100000 bytes" in told["error"]
     assert results(client.post(infer(images))).shape == (1, 10)

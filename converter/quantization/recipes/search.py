@@ -1,5 +1,6 @@
 """Searches bits per layer: the recipe with the smallest error within a size, or the smallest size within an error."""
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -141,7 +142,9 @@ class Search:
         shares = (number / (_POINTS - 1) for number in range(_POINTS))
         unique = {tuple(self._within(floor * (1 - share))) for share in shares}
         unique -= {best.picked}
-        points = sorted([best, *map(self._point, unique)], key=lambda point: point.size_bytes)
+        points = sorted([best, *map(self._point, unique)], key=lambda point: (point.size_bytes, -point.sqnr_db))
+        highest_db = [-math.inf, *itertools.accumulate((point.sqnr_db for point in points), max)]
+        points = [p for p, db in zip(points, highest_db, strict=False) if p is best or p.sqnr_db > db]
         rows = [
             Sensitivity(layer.name, way.name, self.of.float_bytes + option.size, _db(option.harm))
             for layer, options in zip(self.of.layers, self.of.options, strict=True)

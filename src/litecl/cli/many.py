@@ -57,7 +57,7 @@ def many(args: argparse.Namespace) -> Output:
         raise ModelError("--workers: expected --engine ray or --engine dask with it")
     job = _job(args)
     job.begin()
-    missing = job.missing()
+    missing = sorted({*job.missing(), *job.outdated()})
     left = sum(len(job.items(number)) for number in missing)
     start_s, done = time.perf_counter(), []
     with progress(f"running on {args.workers} of {args.engine}", left) as bar:

@@ -28,12 +28,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     named = next((word for word in given if not word.startswith("-")), "")
     try:
-        args = parser({name: import_module(f"litecl.cli.commands.{name}") for name in [named] if name in helps()})
-        return _run(args.parse_args(given))
+        made = parser({name: import_module(f"litecl.cli.commands.{name}") for name in [named] if name in helps()})
+        args = made.parse_args(given)
+        if lost := _overwritten(args):
+            made.error(f"argument -o/--output: {lost} is the model itself")
+        return _run(args)
     except _Usage as wrong:
         refuse(*wrong.args, as_json="--json" in given)
     except KeyboardInterrupt:
         return _INTERRUPTED
+
+
+def _overwritten(args: argparse.Namespace) -> Path | None:
+    """Return the model that the command would replace by its result, if any."""
+    read, written = (
+        [Path(each) for name in names for each in _listed(getattr(args, name, None)) if Path(each).is_file()]
+        for names in (("model", "models", "source"), ("output",))
+    )
+    return next((model for model in read if any(model.samefile(output) for output in written)), None)
+
+
+def _listed(given: Any) -> list[str | Path]:
+    return [each for each in (given if isinstance(given, list) else [given]) if isinstance(each, str | Path)]
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -69,6 +69,15 @@ class Job:
         there = {path.name for path in Path(self.folder).glob("part-*.npz")}
         return [number for number in range(self.parts) if self.path(number).name not in there]
 
+    def outdated(self) -> list[int]:
+        """Return the parts whose file is older than an input of theirs."""
+        return [number for number in range(self.parts) if self._is_outdated(number)]
+
+    def _is_outdated(self, number: int) -> bool:
+        written_ns = _written_ns(self.path(number))
+        files = self.files if self.rows else (self.files[i] for i in self.items(number))
+        return written_ns > 0 and any(_written_ns(file) > written_ns for file in files)
+
     def begin(self) -> None:
         """Describe the job in its folder. Raises ModelError if that is another job's or its description is damaged."""
         path = Path(self.folder) / "job.json"
@@ -217,6 +226,14 @@ def _together(values: Sequence[Array], shape: Shape) -> Array:
             f"--batch {len(values)}: expected inputs of one shape, got {[*map(list, shapes)]}; use --batch 1"
         )
     return np.concatenate(values) if values[0].ndim and shape[0] in (1, -1) else np.stack(values)
+
+
+def _written_ns(file: str | Path) -> int:
+    """Return when a file was written last, or 0 if there is none."""
+    try:
+        return Path(file).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def write(folder: Path) -> Sample:
 
 def _model(weights: Weights) -> Model:
     g = Graph("digits")
-    image = g.input((1, SIDE, SIDE, 3), signature=(-1, SIDE, SIDE, 3))
+    image = g.input((1, SIDE, SIDE, 3))
     filters = weights.filters.reshape(WINDOW, WINDOW, 3, FILTERS).transpose(3, 0, 1, 2)
     relu = Conv2DOptions(Padding.SAME, 1, 1, ActivationFunctionType.RELU, 1, 1)
     seen = g.op(CONV_2D, (image, g.const(filters), g.const(weights.filter_bias)), relu)
@@ -69,5 +69,6 @@ def _model(weights: Weights) -> Model:
     dense = g.const(np.ascontiguousarray(weights.dense.T)), g.const(weights.dense_bias)
     y = g.op(SOFTMAX, (g.op(FULLY_CONNECTED, (flat, *dense), FullyConnectedOptions()),), SoftmaxOptions(1.0))
     for tensor, name in ((image, "image"), (y, "probabilities")):
-        g.tensors[tensor] = replace(g.tensors[tensor], name=name)
+        spec = g.tensors[tensor]
+        g.tensors[tensor] = replace(spec, name=name, shape_signature=(-1, *(spec.shape or ())[1:]))
     return model(g.build(y), signatures=[Signature("serving_default", {"image": image}, {"probabilities": y})])

@@ -107,6 +107,11 @@ class _Routes:
         self._require(name)
         return {"name": name, "ready": True}
 
+    async def not_posted(self, name: str) -> None:
+        """Refuse a request for results that is no POST: the address of a model would take it otherwise."""
+        self._require(name)
+        raise HTTPException(405, "expected POST", {"Allow": "POST"})
+
     async def infer(self, name: str, request: HttpRequest) -> Response:
         """Run a batch. An invalid one is the client's error (400); with too many waiting it is refused (503)."""
         start_s, status = time.perf_counter(), 500
@@ -232,6 +237,7 @@ def app(predictor: Predictor, serving: Serving) -> tuple[FastAPI, Metrics]:
     made.add_api_route("/v2/models/{name:path}/ready", routes.model_ready)
     body = {"requestBody": {"required": True, "content": {"application/json": {"schema": REQUEST_SCHEMA}}}}
     made.add_api_route("/v2/models/{name:path}/infer", routes.infer, methods=["POST"], openapi_extra=body)
+    made.add_api_route("/v2/models/{name:path}/infer", routes.not_posted, include_in_schema=False)
     made.add_api_route("/v2/models/{name:path}", routes.model)
     made.add_api_route("/metrics", routes.text, response_class=PlainTextResponse)
     made.add_exception_handler(HTTPException, _error)

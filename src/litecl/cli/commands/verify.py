@@ -142,7 +142,7 @@ def _checks(args: argparse.Namespace) -> tuple[Check, ...]:
 def _devices(args: argparse.Namespace, checks: Sequence[Check], plan: Plan) -> tuple[list[DeviceResult], str]:
     devices, problem = devices_of(args.device, args.timeout)
     if args.device and not devices:
-        raise DeviceNotFound(problem)
+        raise DeviceNotFound(problem.removeprefix("DeviceNotFound: "))
     with progress("verifying", len(checks) * len(devices)) as tick:
         return [verify_device(device, checks, plan, tick) for device in devices], problem
 
