@@ -162,6 +162,7 @@ def test_errors_are_short_and_with_json_are_json(
     blob.write_bytes(np.random.default_rng(0).bytes(150_000))
     asked = (
         (["run", long], 1, "ModelFileError"),
+        (["run", path, "-o", long], 1, "OSError"),
         (["run", path, "--device", long], 1, "DeviceNotFound"),
         (["compare", blob, blob], 1, "ModelError"),
         (["inspect", blob], 1, "ModelError"),

@@ -7,6 +7,7 @@ import argparse
 import ast
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from textwrap import indent
@@ -35,21 +36,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(args)
     except _Usage as wrong:
         refuse(*wrong.args, as_json="--json" in given)
+    except OSError as error:  # of a path that no file can have
+        tell(error, FAILED, as_json="--json" in given)
+        return FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
 
 
 def _overwritten(args: argparse.Namespace) -> Path | None:
     """Return the model that the command would replace by its result, if any."""
-    read, written = (
-        [Path(each) for name in names for each in _listed(getattr(args, name, None)) if Path(each).is_file()]
-        for names in (("model", "models", "source"), ("output",))
-    )
-    return next((model for model in read if any(model.samefile(output) for output in written)), None)
-
-
-def _listed(given: Any) -> list[str | Path]:
-    return [each for each in (given if isinstance(given, list) else [given]) if isinstance(each, str | Path)]
+    output = getattr(args, "output", None)
+    if not isinstance(output, Path):
+        return None
+    read = (getattr(args, name, None) for name in ("model", "models", "source"))
+    for model in (model for given in read for model in (given if isinstance(given, list) else [given])):
+        with suppress(OSError):  # there is no such file
+            if isinstance(model, str | Path) and Path(model).samefile(output):
+                return Path(model)
+    return None
 
 
 def _run(args: argparse.Namespace) -> int:
