@@ -1,9 +1,11 @@
-"""Ctrl-C at every place where Python hears of signals: where functions begin, behind calls and where loops turn."""
+"""Ctrl-C wherever Python handles signals (function entries, returns of calls, loop turns), and a limit for waits."""
 
 import dis
 import gc
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Literal
 
@@ -48,6 +50,20 @@ def places(function: Callable[[], object]) -> int:
     finally:
         sys.settrace(before)
     return sys.maxsize - tracer.left
+
+
+@contextmanager
+def no_hang(seconds: int) -> Iterator[None]:
+    """Raise TimeoutError in the main thread if the block takes longer, even if it waits for a lock."""
+
+    def expired(number: int, frame: object) -> None:
+        raise TimeoutError("locked out")
+
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.alarm(seconds)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 class _Tracer:

@@ -21,7 +21,7 @@ from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.run import threads
 from support import small_models
 from support.build import Graph, model, randn
-from support.interrupts import interrupted, places
+from support.interrupts import interrupted, no_hang, places
 from tools.fault_models import Subject, subjects
 
 _STEP = 7  # of many places every so manyth is tried; no divisor of what a loop may take
@@ -151,16 +151,8 @@ def test_an_interrupt_anywhere_in_a_run_on_tensors(mode: str) -> None:
 
 @pytest.fixture
 def _no_hang() -> Iterator[None]:
-    """Fail instead of waiting: what waits for a lock hears of signals."""
-
-    def expired(number: int, frame: object) -> None:
-        raise TimeoutError("locked out")
-
-    before = signal.signal(signal.SIGALRM, expired)
-    signal.alarm(60)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    with no_hang(60):
+        yield
 
 
 _X = randn(np.random.default_rng(5), 2, 5)

@@ -23,6 +23,7 @@ from litecl.interpreter.file.writer import write, write_file
 from litecl.interpreter.run import threads
 from support import compare, small_models
 from support import devices as opencl
+from support.interrupts import no_hang
 
 X = np.random.default_rng(5).standard_normal((2, 5)).astype(np.float32)
 CHAIN = small_models.chain()
@@ -39,16 +40,8 @@ _SECTIONS: dict[str, tuple[Any, str, dict[str, Any] | None]] = {
 
 @pytest.fixture
 def _no_hang() -> Iterator[None]:
-    """Fail instead of waiting: a lock that is waited for hears of signals."""
-
-    def expired(number: int, frame: object) -> None:
-        raise TimeoutError("locked out")
-
-    before = signal.signal(signal.SIGALRM, expired)
-    signal.alarm(15)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    with no_hang(15):
+        yield
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGWINCH"), reason="no such signals here")
