@@ -84,9 +84,10 @@ def _locked(folder: Path) -> int | None:
     """Create a folder's lock file, locked until every holder closes it; return None if it can't be locked."""
     with suppress(OSError):
         file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        if _has_locked(file):
-            os.write(file, _machine())  # others try the lock only from now on
-            return file
+        with suppress(OSError):
+            if _has_locked(file):
+                os.write(file, _machine())  # others try the lock only from now on
+                return file
         os.close(file)
     return None
 

@@ -23,6 +23,7 @@ from litecl.delegate.progress import BuildStep
 from litecl.interpreter.errors import DelegateError, KernelBuildError
 from litecl.interpreter.file.writer import write
 from support import compare, small_models
+from support.full_disk import full_disk
 from support.small_models import native, prepared, reference, run
 
 pytestmark = pytest.mark.skipif(compiler.found() is None, reason="no compiler for the processor: pip install ziglang")
@@ -308,3 +309,11 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path, monke
     expected = {remote, new, alive, own, *others, tmp_path / "elsewhere"}
     assert kept == (expected | {foreign} if os.geteuid() == 0 else expected)
     clang._tidied.cache_clear()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files of a process by number")
+def test_a_lock_that_cannot_be_written_is_closed(tmp_path: Path) -> None:
+    before = len([*Path("/proc/self/fd").iterdir()])
+    with full_disk(0), scratch.temporary(tmp_path, scratch.BUILD) as folder:
+        assert folder.is_dir()
+    assert len([*Path("/proc/self/fd").iterdir()]) == before and not [*tmp_path.iterdir()]
