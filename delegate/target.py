@@ -48,7 +48,7 @@ class Target(ABC):
     vector_width: elements per load and store, the macro VW: floats in a register of a CPU, 4 on a GPU.
     compute_units: how many work-groups run at once. float64: whether kernels can compute in float64.
     max_work_group_size, local_mem_bytes: the largest work-group, and its local memory.
-    half_weights: whether weights of products, and operands of a GPU's matrix unit, are fp16; all else is float32.
+    half_weights: whether weights of products are fp16; all else is float32.
     tuning: the device's measured settings.
     """
 

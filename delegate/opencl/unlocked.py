@@ -1,7 +1,7 @@
 """OpenCL functions called without the GIL, so that other threads run meanwhile; pyopencl holds it for these."""
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -23,24 +23,6 @@ def _that_returns_a_pointer(name: str) -> Any:
     if function is not None:
         function.restype = ctypes.c_void_p
     return function
-
-
-Functions = Mapping[str, Any]
-_lookup = _that_returns_a_pointer("clGetExtensionFunctionAddressForPlatform")
-
-
-def extension_functions(device: Any, types: Mapping[str, tuple[Any, ...]]) -> Functions | None:
-    """Return a platform's extension functions, by name; None if one is missing. device: a pyopencl device.
-
-    types: the result and parameter types of each.
-    """
-    if _lookup is None:
-        return None
-    platform = ctypes.c_void_p(device.platform.int_ptr)
-    found = {name: _lookup(platform, name.encode()) for name in types}
-    if not all(found.values()):
-        return None
-    return {name: ctypes.CFUNCTYPE(*types[name])(address) for name, address in found.items()}
 
 
 _PROGRAM = cl.Program

@@ -74,12 +74,6 @@ def needs_groups() -> None:
         pytest.skip("PoCL 7 kills the process when it compiles barriers in such loops for a CPU")
 
 
-def needs_nested_barriers() -> None:
-    """Skip barriers in a branch within another one, where a CPU's compiler loses the branch that follows them."""
-    if "PoCL 6" in tested()[0].platform.version:
-        pytest.skip("PoCL 6 stores what lies outside the result, if barriers are in a branch within another")
-
-
 def needs_cells(case: object) -> None:
     """Skip a case of a recurrent operator there, whose groups wait at every step."""
     if "LSTM" in repr(case) or "RNN" in repr(case):

@@ -61,9 +61,11 @@ def no_hang(seconds: int) -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, expired)
     signal.alarm(seconds)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class _Tracer:

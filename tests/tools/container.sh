@@ -26,4 +26,4 @@ ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt
 LINES
     buildah build --tag $image "$folder"
 fi
-exec .venv/bin/python -m pytest -q -p no:cacheprovider tests/whole/test_container.py
+exec .venv/bin/python -m pytest -q -p no:cacheprovider --nightly tests/whole/test_container.py

@@ -22,8 +22,7 @@ class Option:
 class Choices:
     """The best options for all budgets. unit: bytes per bin. picked: [items, bins], the option of each item.
 
-    floor: the sum of the smallest sizes. costs: each option's bins beyond its item's smallest. least: the least harm,
-    by bins.
+    floor: the sum of the smallest sizes. costs: each option's bins beyond its item's smallest.
     """
 
     items: Sequence[Sequence[Option]]
@@ -31,7 +30,6 @@ class Choices:
     picked: Array
     costs: Sequence[Array]
     floor: int
-    least: Array
 
     def next_to(self, size: float) -> list[list[int]]:
         """Return options whose sizes are nearest below and above a size, to within bins; at most two of each."""
@@ -86,7 +84,7 @@ def choices_of(items: Sequence[Sequence[Option]]) -> Choices:
             sums[o, cost:] = least[: _BINS - cost] + option.harm
         picked[number] = sums.argmin(axis=0)
         least = sums.min(axis=0)
-    return Choices(items, unit, picked, costs, sum(floors), least)
+    return Choices(items, unit, picked, costs, sum(floors))
 
 
 def neighbours(items: Sequence[Sequence[Option]], picked: Sequence[int], left: float, most: int) -> list[list[int]]:
