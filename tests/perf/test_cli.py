@@ -205,8 +205,44 @@ def test_a_model_is_not_written_over(arguments: list[str], path: Path, capsys: p
     for output in (path, link):
         with pytest.raises(SystemExit) as caught:
             main([*arguments, str(path), "-o", str(output)])
-        assert caught.value.code == 2 and "is the model itself" in capsys.readouterr().err
+        assert caught.value.code == 2 and "is the file of" in capsys.readouterr().err
     assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "inspect {model} --node-data {model}",
+        "run {model} --profile-to {link}",
+        "bisect {model} --page {model}",
+        "quantize {model} --quantize int8 -o {new} --frontier {model}",
+        "quantize {model} --quantize int8 -o {new} --save-recipe {new}",
+        "quantize {model} --quantize int8 --calibrate {data} -o {data}",
+        "trace {model} --input x={data} -o {data}",
+        "diff {model} {data} -o {json}",
+        "report {model} -o {html} -o {json}",
+        "report {data} --before {html} -o {html}",
+    ],
+)
+def test_what_a_command_reads_is_not_written_over(
+    words: str, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {"model": path, "new": tmp_path / "new.tflite", "data": tmp_path / "data.npz"}
+    files |= {name: tmp_path / f"link.{name}" for name in ("link", "json", "html")}
+    files["data"].write_bytes(b"data")
+    for name in ("link", "json", "html"):
+        files[name].symlink_to(path)
+    content = path.read_bytes()
+    with pytest.raises(SystemExit) as caught:
+        main(words.format(**files).split())
+    assert caught.value.code == 2 and " too" in capsys.readouterr().err
+    assert (path.read_bytes(), files["data"].read_bytes()) == (content, b"data") and not files["new"].exists()
+
+
+def test_an_output_may_go_where_nothing_is_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+    assert main(["quantize", str(path), "--quantize", "int8", "-o", "int8"]) == 0
+    assert Path("int8").is_file()
 
 
 @pytest.mark.parametrize("command", [info.name for info in iter_modules(commands.__path__)])

@@ -84,7 +84,10 @@ def test_errors(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (("--recipe", path), "expected JSON"),
         (("--budget", "9KB"), "--budget, --min-sqnr: expected --calibrate DATA.npz with them"),
         (("--budget", "9 KB", "--min-sqnr", "30"), "expected one of them"),
-        (("--recipe", "dynamic_wi8_afp32", "--save-recipe", out), "--save-recipe: no effect without --budget or"),
+        (
+            ("--recipe", "dynamic_wi8_afp32", "--save-recipe", path.parent / "recipe.json"),
+            "--save-recipe: no effect without --budget or",
+        ),
         (("--budget", "9XB", "--calibrate", samples), "expected budget as bytes or like '40MB' or '40MiB', got '9XB'"),
         (("--budget", "900", "--calibrate", samples), "budget of 900 bytes: the smallest file has"),
     ):

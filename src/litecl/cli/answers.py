@@ -12,7 +12,8 @@ from rich.text import Text
 
 from litecl.cli.boxes import Detection, detections, draw
 from litecl.cli.classes import Labels, labels_of, top
-from litecl.cli.command import output_file, positive
+from litecl.cli.command import positive
+from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import table, titled
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
@@ -31,7 +32,7 @@ def answer_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--top", type=positive, metavar="K", help="show the K likeliest classes (with labels: 5)")
     group.add_argument(
-        "--draw", type=output_file, metavar="FILE.png", help="write the input image with the boxes of a detector"
+        "--draw", type=OutputFile(), metavar="FILE.png", help="write the input image with the boxes of a detector"
     )
     group.add_argument("--least", type=float, default=0.5, metavar="SCORE", help="of the boxes to show (default: 0.5)")
 

@@ -4,7 +4,7 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -50,28 +50,6 @@ def model_argument(parser: argparse.ArgumentParser) -> None:
 def model_file(text: str) -> Path | str:
     """Return a path; a Hub name stays text until the command runs (``cli/hub.py``)."""
     return text if is_hub(text) else Path(text)
-
-
-def output_file(text: str) -> Path:
-    """Parse the path of an output file. Its folder must exist, so that no long measurement is lost at the end."""
-    path = Path(text)
-    if not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{text}: there is not a folder {path.parent}")
-    if path.is_dir():
-        raise argparse.ArgumentTypeError(f"{text} is a folder, expected a file to write")
-    return path
-
-
-def output_named(*endings: str) -> Callable[[str], Path]:
-    """Return a parser for paths of output files with one of these suffixes."""
-
-    def parse(text: str) -> Path:
-        path = output_file(text)
-        if path.suffix.lower() not in endings:
-            raise argparse.ArgumentTypeError(f"{text}: expected a name that ends in {' or '.join(endings)}")
-        return path
-
-    return parse
 
 
 def folder(text: str) -> Path:

@@ -7,7 +7,6 @@ import argparse
 import ast
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from textwrap import indent
@@ -15,6 +14,7 @@ from typing import Any, NoReturn
 
 import litecl
 from litecl.cli.errors import FAILED, discard_output, refuse, tell
+from litecl.cli.outputs import require_apart
 
 _COMMANDS = Path(__file__).parent / "commands"
 _INTERRUPTED = 130  # the shell convention: 128 + SIGINT
@@ -31,8 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         made = parser({name: import_module(f"litecl.cli.commands.{name}") for name in [named] if name in helps()})
         args = made.parse_args(given)
-        if lost := _overwritten(args):
-            made.error(f"argument -o/--output: {lost} is the model itself")
+        require_apart(args.parser, args)
         return _run(args)
     except _Usage as wrong:
         refuse(*wrong.args, as_json="--json" in given)
@@ -41,19 +40,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
-
-
-def _overwritten(args: argparse.Namespace) -> Path | None:
-    """Return the model that the command would replace by its result, if any."""
-    output = getattr(args, "output", None)
-    if not isinstance(output, Path):
-        return None
-    read = (getattr(args, name, None) for name in ("model", "models", "source"))
-    for model in (model for given in read for model in (given if isinstance(given, list) else [given])):
-        with suppress(OSError):  # there is no such file
-            if isinstance(model, str | Path) and Path(model).samefile(output):
-                return Path(model)
-    return None
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -171,5 +157,6 @@ def parser(commands: Mapping[str, Any]) -> argparse.ArgumentParser:
         if name in commands:
             under.epilog = f"examples:\n{indent(commands[name].EXAMPLES, '  ')}"
             commands[name].arguments(under)
-            under.set_defaults(run=commands[name].run, failed=getattr(commands[name], "FAILED", FAILED))
+            failed = getattr(commands[name], "FAILED", FAILED)
+            under.set_defaults(run=commands[name].run, failed=failed, parser=under)
     return made

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
-from litecl.cli.command import output_file
+from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import line
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.whole_files import put_text
@@ -82,7 +82,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(_flag(name), dest=name, default=None, **rest)
     parser.add_argument(
         "--quantize-report",
-        type=output_file,
+        type=OutputFile(),
         metavar="FILE",
         help="write each layer's scale and error to this file, as JSON (.json) or text",
     )
@@ -103,10 +103,10 @@ def _search_arguments(parser: argparse.ArgumentParser) -> None:
         "--weight-only", action="store_true", help="with --budget or --min-sqnr, widen all weights to floats"
     )
     parser.add_argument(
-        "--save-recipe", type=output_file, metavar="FILE.json", help="write the bits that were chosen as a recipe"
+        "--save-recipe", type=OutputFile(), metavar="FILE.json", help="write the bits that were chosen as a recipe"
     )
     parser.add_argument(
-        "--frontier", type=output_file, metavar="FILE.svg", help="draw the best errors by size to this file"
+        "--frontier", type=OutputFile(), metavar="FILE.svg", help="draw the best errors by size to this file"
     )
 
 

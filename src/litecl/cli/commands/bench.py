@@ -22,12 +22,12 @@ from litecl.cli.command import (
     input_arguments,
     inputs,
     model_file,
-    output_named,
     positive,
     progress,
     require_device,
     seconds,
 )
+from litecl.cli.outputs import OutputFile
 from litecl.cli.profiles import profile_view
 from litecl.cli.tables import report_data
 from litecl.delegate.report import DelegationReport
@@ -87,7 +87,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         action="append",
         default=[],
-        type=output_named(*benches.FORMATS),
+        type=OutputFile(*benches.FORMATS),
         metavar="FILE",
         help=f"write the table to this file ({', '.join(benches.FORMATS)}); may be repeated",
     )

@@ -21,10 +21,10 @@ from litecl.cli.command import (
     input_arguments,
     inputs,
     model_argument,
-    output_file,
     progress,
 )
 from litecl.cli.halves import halves_data, halves_view
+from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import line, number, shape, table, titled, to_json
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
@@ -72,7 +72,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=folder, metavar="DIR", help="write the smallest faulty model to this folder"
     )
-    parser.add_argument("--page", type=output_file, metavar="FILE.html", help="write the result as a page")
+    parser.add_argument("--page", type=OutputFile(), metavar="FILE.html", help="write the result as a page")
     device_arguments(parser)
     parser.set_defaults(dynamic_range=None)  # by default, bisect chooses it to match the runtimes
 

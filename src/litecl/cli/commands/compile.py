@@ -16,13 +16,13 @@ from litecl.cli.command import (
     device_arguments,
     device_options,
     model_file,
-    output_file,
     progress,
     require_device,
     resize,
     shape_argument,
 )
 from litecl.cli.entry import Entry
+from litecl.cli.outputs import OutputFile
 from litecl.cli.packs import Machines, packed
 from litecl.cli.tables import report_data, size, table
 from litecl.delegate import CLDelegate, DelegationReport, disk
@@ -53,7 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="make a pack for machines without a compiler, such as aarch64-linux:cortex-a76; may be repeated, "
         "`--for help` lists them",
     )
-    parser.add_argument("-o", "--output", type=output_file, metavar="PACK", help="the file to write, with --for")
+    parser.add_argument("-o", "--output", type=OutputFile(), metavar="PACK", help="the file to write, with --for")
     parser.add_argument("--require-device", action="store_true", help="fail unless the device runs every node")
     parser.set_defaults(cpu=False)
 

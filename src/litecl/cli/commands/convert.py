@@ -15,8 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from litecl.cli import quantization
-from litecl.cli.command import Output, folder, output_file, positive, shape_argument
+from litecl.cli.command import Output, folder, positive, shape_argument
 from litecl.cli.functions import functions, is_function, require_file
+from litecl.cli.outputs import OutputFile
 from litecl.cli.quantization import notes_of, write_files
 from litecl.cli.quiet import load_tensorflow
 from litecl.cli.sources import Difference, differences
@@ -57,7 +58,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "MODULE:NAME), a program of torch.export (.pt2), or a .tflite file in float to quantize",
     )
     parser.add_argument(
-        "-o", "--output", type=output_file, required=True, metavar="OUT", help="the .tflite file to write"
+        "-o", "--output", type=OutputFile(), required=True, metavar="OUT", help="the .tflite file to write"
     )
     shape_argument(parser, "--input-shape")
     parser.add_argument(

@@ -8,7 +8,8 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, output_file
+from litecl.cli.command import Output
+from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import lines, table
 from litecl.interpreter.whole_files import put_text
 from litecl.report.board import board
@@ -28,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument(
         "--output",
-        type=output_file,
+        type=OutputFile(),
         metavar="FILE",
         help="write the table to this file (.md; with results also .html, a page of devices)",
     )

@@ -9,7 +9,8 @@ from typing import Any, get_args
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, input_arguments, inputs, model_file, output_named
+from litecl.cli.command import Output, input_arguments, inputs, model_file
+from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import line, lines, number, table, titled, to_json
 from litecl.diff.compare import diff_models
 from litecl.diff.page import numbers, page, verdict
@@ -51,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=output_named(*_ENDINGS),
+        type=OutputFile(*_ENDINGS),
         action="append",
         default=[],
         metavar="FILE",

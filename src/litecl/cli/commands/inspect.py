@@ -8,7 +8,8 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, device_arguments, device_options, model_argument, output_file, progress
+from litecl.cli.command import Output, device_arguments, device_options, model_argument, progress
+from litecl.cli.outputs import OutputFile
 from litecl.cli.summaries import summary_view, tensors_view
 from litecl.cli.tables import lines, placed, report_data, table, to_json
 from litecl.delegate import CLDelegate, DelegationReport
@@ -39,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--node-data",
-        type=output_file,
+        type=OutputFile(),
         metavar="FILE",
         help="write where nodes run, as node data for Model Explorer",
     )

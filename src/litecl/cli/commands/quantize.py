@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from litecl.cli import quantization
-from litecl.cli.command import Output, model_argument, output_file, progress
+from litecl.cli.command import Output, model_argument, progress
+from litecl.cli.outputs import OutputFile
 from litecl.cli.quantization import notes_of, write_files
 from litecl.cli.tables import line, size, table
 from litecl.interpreter.errors import ConversionError
@@ -33,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     model_argument(parser)
     parser.add_argument(
-        "-o", "--output", type=output_file, required=True, metavar="OUT", help="the .tflite file to write"
+        "-o", "--output", type=OutputFile(), required=True, metavar="OUT", help="the .tflite file to write"
     )
     quantization.arguments(parser)
     parser.set_defaults(fp16_safe=False)

@@ -15,10 +15,10 @@ from litecl.cli.command import (
     input_arguments,
     inputs,
     model_argument,
-    output_named,
     positive,
     progress,
 )
+from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import to_json
 from litecl.interpreter import Interpreter
 from litecl.interpreter.whole_files import put_text
@@ -46,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         action="append",
         required=True,
-        type=output_named(*_ENDINGS),
+        type=OutputFile(*_ENDINGS),
         metavar="FILE",
         help="write the page (.html) or its figures (.json); may be repeated",
     )

@@ -18,13 +18,13 @@ from litecl.cli.command import (
     inputs,
     media_of,
     model_argument,
-    output_file,
     progress,
     read_view,
     require_device,
 )
 from litecl.cli.entry import Entry
 from litecl.cli.many import many, many_arguments, require_inputs
+from litecl.cli.outputs import OutputFile
 from litecl.cli.streams import begun, over_time, refuse, stream_arguments, streamed
 from litecl.cli.tables import number, report_data, shape, table, titled, to_json
 from litecl.delegate import CLDelegate, DelegationReport
@@ -60,7 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     answer_arguments(parser)
     stream_arguments(parser)
     parser.add_argument(
-        "--profile-to", type=output_file, metavar="FILE.json", help="write a timeline of this run, for ui.perfetto.dev"
+        "--profile-to", type=OutputFile(), metavar="FILE.json", help="write a timeline of this run, for ui.perfetto.dev"
     )
     device_arguments(parser, cpu=True)
     many_arguments(parser)

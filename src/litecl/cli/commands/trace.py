@@ -11,10 +11,10 @@ from litecl.cli.command import (
     input_arguments,
     inputs,
     model_argument,
-    output_file,
     positive,
     progress,
 )
+from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import to_json
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import content_of
@@ -36,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     input_arguments(parser)
     device_arguments(parser)
     parser.add_argument(
-        "-o", "--output", type=output_file, required=True, metavar="FILE.json", help="the trace to write"
+        "-o", "--output", type=OutputFile(), required=True, metavar="FILE.json", help="the trace to write"
     )
     parser.add_argument("--runs", type=positive, default=5, metavar="N", help="invokes of each kind (default: 5)")
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.cli.command import Output, count, folder, output_named, positive, progress
+from litecl.cli.command import Output, count, folder, positive, progress
+from litecl.cli.outputs import OutputFile
 from litecl.cli.tables import table
 from litecl.conformance import catalogue as conformance
 from litecl.conformance.kit import Kit
@@ -86,7 +87,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         action="append",
         default=[],
-        type=output_named(*pages.FORMATS),
+        type=OutputFile(*pages.FORMATS),
         metavar="FILE",
         help=f"write the result to this file ({', '.join(pages.FORMATS)}; .xml is JUnit's); may be repeated",
     )

@@ -1,0 +1,60 @@
+"""The files that a command writes: none may be one that it also reads, or writes twice."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+class OutputFile:
+    """Parses the path of an output file with one of these suffixes, or any.
+
+    Its folder must exist, so that no long measurement is lost at the end.
+    """
+
+    def __init__(self, *endings: str) -> None:
+        self.endings = endings
+
+    def __call__(self, text: str) -> Path:
+        """Return the path. Raises ArgumentTypeError."""
+        path = Path(text)
+        if not path.parent.is_dir():
+            raise argparse.ArgumentTypeError(f"{text}: there is not a folder {path.parent}")
+        if path.is_dir():
+            raise argparse.ArgumentTypeError(f"{text} is a folder, expected a file to write")
+        if self.endings and path.suffix.lower() not in self.endings:
+            raise argparse.ArgumentTypeError(f"{text}: expected a name that ends in {' or '.join(self.endings)}")
+        return path
+
+
+def require_apart(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Refuse an output file that is also another argument's file, by any name or link."""
+    files = [(action, path) for action in parser._actions for path in _paths(getattr(args, action.dest, None))]
+    for written, output in files:
+        for other, path in files if isinstance(written.type, OutputFile) else ():
+            if path is not output and _is_same(output, path, isinstance(other.type, OutputFile)):
+                parser.error(f"argument {_name(written)}: {output} is the file of {_name(other)} too")
+
+
+def _name(action: argparse.Action) -> str:
+    return "/".join(action.option_strings) or str(action.metavar or action.dest)
+
+
+def _paths(given: Any) -> Iterator[Path]:
+    """Yield what may be paths: a text may be NAME=FILE."""
+    if isinstance(given, list | tuple):
+        for each in given:
+            yield from _paths(each)
+    elif isinstance(given, Path):
+        yield given
+    elif isinstance(given, str):
+        yield from map(Path, {given, given.partition("=")[2]} - {""})
+
+
+def _is_same(output: Path, path: Path, is_output: bool) -> bool:
+    """Return whether both are one file; a device or a pipe, such as /dev/stdout, may be written more than once."""
+    try:
+        return path.samefile(output) and path.is_file()
+    except (OSError, ValueError):  # one of them does not exist, or no file can have its name
+        return is_output and os.path.realpath(output) == os.path.realpath(path)
