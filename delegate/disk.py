@@ -18,7 +18,7 @@ from pathlib import Path
 from litecl.delegate.progress import warn
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.regular_files import is_trusted, open_regular
-from litecl.interpreter.whole_files import BY_HANDLE, TEMPORARY, put
+from litecl.interpreter.whole_files import BY_HANDLE, TEMPORARY, is_left, put
 
 OWN = "litecl-cache"  # the name of the folder
 _TAG = "CACHEDIR.TAG"  # https://bford.info/cachedir: backups leave such a folder out
@@ -31,7 +31,6 @@ _LIMIT = "limit.json"  # the file with the folder's limit, in bytes
 _TIDIED = "tidied.json"  # the file whose age tells when ``tidy`` last ran
 _WRITTEN = re.compile(rf".+-[0-9a-f]{{32}}\.(bin|json)|{_TAG}|{_LIMIT}|{_TIDIED}", re.DOTALL)
 _TIDY_EVERY_S = 3600.0
-_SURELY_LEFT_S = 3600.0  # a temporary file of this age is abandoned
 _MOST_BYTES = 1 << 30
 _MOST_FILE_BYTES = 1 << 28
 _MOST_DIGITS = 30  # of a limit
@@ -289,8 +288,7 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
 
 def _is_own(name: str, status: os.stat_result) -> bool:
     """Return whether litecl may remove a file: a program, or the leftover of a killed process."""
-    is_left = TEMPORARY.fullmatch(name) is not None and status.st_mtime < time.time() - _SURELY_LEFT_S
-    return is_left or _PROGRAM.fullmatch(name) is not None
+    return is_left(name, status) or _PROGRAM.fullmatch(name) is not None
 
 
 def _seal(path: Path, content: bytes) -> bytes:

@@ -3,6 +3,7 @@
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -10,8 +11,8 @@ from os import PathLike
 from pathlib import Path
 from typing import IO
 
-ENDING = ".tmp"  # of an incomplete file
-TEMPORARY = re.compile(rf"litecl-[0-9a-f]{{16}}\{ENDING}")  # its name
+TEMPORARY = re.compile(r"litecl-[0-9a-f]{16}\.tmp")  # the name of an incomplete file
+_SURELY_LEFT_S = 3600.0  # an incomplete file of this age is abandoned
 _PRIVATE = 0o600
 BY_HANDLE = {os.open, os.unlink, os.rename} <= os.supports_dir_fd and os.scandir in os.supports_fd  # not on Windows
 
@@ -80,8 +81,14 @@ def _private_file(path: Path) -> Iterator[IO[bytes]]:
             os.close(folder)
 
 
+def is_left(name: str, status: os.stat_result) -> bool:
+    """Return whether a file is an incomplete one that a killed process left, by its name, kind and age."""
+    is_old = status.st_mtime < time.time() - _SURELY_LEFT_S
+    return is_old and stat.S_ISREG(status.st_mode) and TEMPORARY.fullmatch(name) is not None
+
+
 def _temporary(path: Path) -> Path:
-    return path.with_name(f"litecl-{os.urandom(8).hex()}{ENDING}")
+    return path.with_name(f"litecl-{os.urandom(8).hex()}.tmp")
 
 
 def _opened(path: str, flags: int, folder: int | None) -> int:

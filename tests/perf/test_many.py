@@ -7,6 +7,7 @@ import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def require_right(job_: Job) -> None:
     parts = [np.load(job_.path(number)) for number in range(job_.parts)]
     np.testing.assert_array_equal(np.concatenate([part[ITEM] for part in parts]), np.arange(job_.count))
     np.testing.assert_allclose(np.concatenate([part["y"] for part in parts]), expected(job_), rtol=1e-6)
-    assert not [*Path(job_.folder).glob("*.tmp")]
+    assert not [*Path(job_.folder).glob("litecl-*.tmp")]
 
 
 def test_a_part_is_there_whole_or_not_at_all(rows: Job, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,8 +60,16 @@ def test_a_part_is_there_whole_or_not_at_all(rows: Job, monkeypatch: pytest.Monk
         with pytest.raises(ZeroDivisionError):
             run_part(rows, 2)
     assert rows.missing() == [0, 2, 3]
-    (Path(rows.folder) / "killed.tmp").write_bytes(b"half")
+    killed, written = (Path(rows.folder) / f"litecl-{digit * 16}.tmp" for digit in "01")
+    mine = [Path(rows.folder) / name for name in ("notes.tmp", "my-litecl-0.tmp")]
+    for file in (killed, written, *mine):
+        file.write_bytes(b"half")
+        os.utime(file, (1e9, 1e9))
+    (Path(rows.folder) / "folder.tmp").mkdir()
+    os.utime(written)  # another process is writing it
     rows.begin()
+    assert not killed.exists() and all(file.read_bytes() == b"half" for file in (written, *mine))
+    written.unlink()
     before = rows.path(1).read_bytes()
     for number in (1, *rows.missing()):  # once more: by a worker whose death was told too early
         assert run_part(rows, number).inputs == len(rows.items(number))
@@ -86,6 +95,22 @@ def test_parts_of_inputs_that_have_changed_are_outdated(rows: Job, tmp_path: Pat
     os.utime(files[3], ns=(later_ns, later_ns))
     files[0].unlink()
     assert by_file.outdated() == [1]
+
+
+def test_an_input_that_changes_while_its_part_runs(rows: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows.begin()
+    save = np.savez
+
+    def changed(file: Any, **arrays: np.ndarray) -> None:
+        np.save(rows.files[0], randn(RNG, 50, 4))
+        save(file, **arrays)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", changed)
+        run_part(rows, 1)
+    assert rows.outdated() == [1]
+    run_part(rows, 1)
+    assert rows.outdated() == []
 
 
 def test_a_folder_of_another_job_is_refused(rows: Job) -> None:

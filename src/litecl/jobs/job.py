@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -19,7 +20,7 @@ from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.file.reader import content_of, read
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.tensor_files import opened
-from litecl.interpreter.whole_files import ENDING, whole_file
+from litecl.interpreter.whole_files import is_left, whole_file
 from litecl.jobs.given import Media, load_all
 from litecl.predictor import Predictor
 
@@ -70,13 +71,13 @@ class Job:
         return [number for number in range(self.parts) if self.path(number).name not in there]
 
     def outdated(self) -> list[int]:
-        """Return the parts whose file is older than an input of theirs."""
+        """Return the parts with an input that was written after they began to read their inputs."""
         return [number for number in range(self.parts) if self._is_outdated(number)]
 
     def _is_outdated(self, number: int) -> bool:
         written_ns = _written_ns(self.path(number))
         files = self.files if self.rows else (self.files[i] for i in self.items(number))
-        return written_ns > 0 and any(_written_ns(file) > written_ns for file in files)
+        return written_ns > 0 and any(_written_ns(file) >= written_ns for file in files)
 
     def begin(self) -> None:
         """Describe the job in its folder. Raises ModelError if that is another job's or its description is damaged."""
@@ -95,8 +96,10 @@ class Job:
         if other := [name for name, value in described.items() if before.get(name) != value]:
             raise ModelError(f"{self.folder}: holds parts of another job ({', '.join(other)} differ): use a new folder")
         Path(self.folder).mkdir(parents=True, exist_ok=True)
-        for half in Path(self.folder).glob(f"*{ENDING}"):  # left by workers that died while writing
-            half.unlink()
+        for half in Path(self.folder).iterdir():  # what workers left that died while writing
+            with suppress(FileNotFoundError):
+                if is_left(half.name, half.lstat()):
+                    half.unlink()
         _write(path, lambda file: file.write(json.dumps(described, indent=1).encode()))
 
     @property
@@ -145,7 +148,7 @@ def run_part(job: Job, number: int) -> Done:
     leaves none of many files, or of the only part, raises the first one's error. Writes nothing before all results are
     complete; a part gives the same file wherever and however often it runs.
     """
-    start_s = time.perf_counter()
+    start_s, start_ns = time.perf_counter(), time.time_ns()
     predictor = _predictor(job.model, tuple(sorted(job.options.items())))
     items, faults = job.items(number), dict[int, Exception]()
     starts = range(items.start, items.stop, job.batch)
@@ -169,7 +172,7 @@ def run_part(job: Job, number: int) -> Done:
         _write(path.with_suffix(".json"), lambda file: file.write(json.dumps(reasons, indent=1).encode()))
     else:
         path.with_suffix(".json").unlink(missing_ok=True)
-    _write(path, lambda file: np.savez(file, **{ITEM: job.named(read), **arrays}))  # type: ignore[arg-type]
+    _write(path, lambda file: _save_as_of(start_ns, file, {ITEM: job.named(read), **arrays}))
     return Done(number, len(items), time.perf_counter() - start_s, os.getpid(), ", ".join(predictor.devices))
 
 
@@ -226,6 +229,13 @@ def _together(values: Sequence[Array], shape: Shape) -> Array:
             f"--batch {len(values)}: expected inputs of one shape, got {[*map(list, shapes)]}; use --batch 1"
         )
     return np.concatenate(values) if values[0].ndim and shape[0] in (1, -1) else np.stack(values)
+
+
+def _save_as_of(time_ns: int, file: IO[bytes], arrays: dict[str, Array]) -> None:
+    """Write an .npz file whose time is that at which its inputs were read; see ``Job.outdated``."""
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+    file.flush()
+    os.utime(file.name, ns=(time_ns, time_ns))
 
 
 def _written_ns(file: str | Path) -> int:
