@@ -108,12 +108,6 @@ def _peeps_past_the_cells(graph: Subgraph, node: Node) -> bool:
     return outputs > cells
 
 
-def _is_idle_lstm(graph: Subgraph, node: Node) -> bool:
-    """Return whether a node is an LSTM with no activation."""
-    function = getattr(node.options, "fused_activation_function", None)
-    return "LSTM" in node.op.name and function == ActivationFunctionType.NONE
-
-
 def _sums_integers(graph: Subgraph, node: Node) -> bool:
     return node.op.name == "SUM" and any(
         spec is not None and spec.type in (TensorType.INT8, TensorType.INT16) for spec in _inputs(graph, node)

@@ -113,7 +113,9 @@ class _Reader:
 
         def item(at: int) -> int:
             if len(items) == _MOST_ITEMS:
-                raise ValueError(f"an array has more than {_MOST_ITEMS} items beside numbers")
+                raise ValueError(
+                    f"an array has more than {_MOST_ITEMS} items, not counting numbers: send those as one flat array"
+                )
             value, at = self._value(at, depth + 1)
             items.append(value)
             return at

@@ -1,6 +1,7 @@
 """``litecl cache``: shows, limits or empties the cache on disk."""
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,12 @@ def run(args: argparse.Namespace) -> Output:
     if args.limit is not None:
         disk.set_limit(own, args.limit)
         removed = disk.trim(own, args.limit)
-    stuck = len(disk.files(own)) if args.clean else 0
+    earlier = disk.earlier(own.parent)
+    earlier_bytes = sum(map(_size, earlier))
+    for path in earlier if args.clean else ():
+        with suppress(OSError):
+            path.unlink()
+    stuck = sum(path.exists() for path in [*disk.files(own), *earlier]) if args.clean else 0
     others = disk.others(own)
     row = {"kept": "programs", "folder": str(own), "files": len(disk.files(own))}
     row |= {"size_bytes": disk.size_bytes(own), "limit_bytes": disk.limit(own), "others": others}
@@ -52,19 +58,19 @@ def run(args: argparse.Namespace) -> Output:
         view.append(Text(f"{stuck} files could not be removed: the folder cannot be written", "bold red"))
     if others:
         view.append(Text(f"left alone in this folder: {', '.join(others)}"))
-    return Output({"folders": [row], "removed_bytes": removed} | _earlier(args, own.parent, view), view, int(stuck > 0))
+    if earlier:
+        done = "removed" if args.clean and not stuck else "no longer used; --clean removes them"
+        told = f"{len(earlier)} programs of an earlier version ({size(earlier_bytes)}): {done}"
+        view.append(Text(f"{own.parent}: {told}"))
+    before = {"folder": str(own.parent), "files": len(earlier), "size_bytes": earlier_bytes}
+    return Output({"folders": [row], "removed_bytes": removed, "earlier": before}, view, int(stuck > 0))
 
 
-def _earlier(args: argparse.Namespace, folder: Path, view: list[Any]) -> dict[str, Any]:
-    """Report programs that earlier versions cached in this folder; remove them with ``--clean``."""
-    found = disk.earlier(folder)
-    size_bytes = sum(path.stat().st_size for path in found)
-    if found:
-        done = "removed" if args.clean else "no longer used; --clean removes them"
-        view.append(Text(f"{folder}: {len(found)} programs of an earlier version ({size(size_bytes)}): {done}"))
-    for path in found if args.clean else ():
-        path.unlink(missing_ok=True)
-    return {"earlier": {"folder": str(folder), "files": len(found), "size_bytes": size_bytes}}
+def _size(path: Path) -> int:
+    """Return the size of a file; 0 if another process has just removed it."""
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
 
 
 def _bytes(text: str) -> int:
