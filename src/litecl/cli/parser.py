@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         made = parser({name: import_module(f"litecl.cli.commands.{name}") for name in [named] if name in helps()})
         args = made.parse_args(given)
-        require_apart(args.parser, args)
+        require_apart(vars(args).pop("parser"), args)  # other processes get the arguments: no parser can be pickled
         return _run(args)
     except _Usage as wrong:
         refuse(*wrong.args, as_json="--json" in given)
