@@ -18,7 +18,6 @@ from litecl.interpreter.schema import TensorType as T
 from support import devices
 
 _STATE = 4
-_DEVICES = [None, *devices.with_native()]
 
 
 def _by(scale: float, zero: int = 0) -> Quantization:
@@ -65,7 +64,7 @@ def _expected(case: Case, feeds: list[Array], zero: int) -> tuple[list[Array], A
     return outputs, state.reshape(batch, -1).astype(np.int8)
 
 
-@pytest.mark.parametrize("device", _DEVICES, ids=devices.named)
+@devices.on_each_and_the_cpu
 @pytest.mark.parametrize("features", [2**-10, 2**-5], ids=["in range", "saturated"])
 @pytest.mark.parametrize("zero", [0, 5, -7])
 def test_svdf_with_8_bit_states(zero: int, features: float, device: Any) -> None:

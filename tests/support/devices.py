@@ -10,6 +10,7 @@ from typing import Any
 import pyopencl as cl
 import pytest
 
+from litecl.delegate import CLDelegate
 from litecl.delegate import devices as open_devices
 from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.native.backend import Native
@@ -34,6 +35,15 @@ def with_native() -> list[Any]:
 def named(device: Any) -> str:
     """Return the name of a device, for the names of tests."""
     return device if isinstance(device, str) else "cpu" if device is None else str(device.name)
+
+
+on_each = pytest.mark.parametrize("device", with_native(), ids=named)
+on_each_and_the_cpu = pytest.mark.parametrize("device", [None, *with_native()], ids=named)
+
+
+def delegates(device: Any, **options: Any) -> list[CLDelegate]:
+    """Return what an interpreter needs to run on a device of ``on_each_and_the_cpu``; the CPU is None."""
+    return [] if device is None else [CLDelegate(device, **options)]
 
 
 def several_threads() -> Any:
