@@ -120,9 +120,10 @@ class CLDelegation:
 
     def _halves(self) -> str:
         """Describe the use of half precision in one line; "" without any."""
-        line = "" if self._device is None else self.options.on(self._device.target).in_halves
+        if self._device is None or self.options.precision != "fp16":
+            return ""
         kept = f"; {counted(len(self._in_float), 'node')} kept in float32" if self._in_float else ""
-        return f"{line}{kept}" if line else ""
+        return f"fp16: large weights are halves, arithmetic is in float32{kept}"
 
     def _detailed(self) -> tuple[NodeRow, ...]:
         works = [work for program in self._programs.values() for work in program.plan.works]

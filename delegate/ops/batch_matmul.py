@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Scratch, Step, or_else
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Scratch, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile
 from litecl.delegate.matmul.product import Begin, Packed, Product, Strided, gemm, pack, packed, panels
-from litecl.delegate.ops.gpu import products
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 
@@ -68,7 +67,6 @@ CL_OPS = (
         BATCH_MATMUL,
         claim=claims.takes(*claims.FLOAT),
         lower=lower,
-        gpu=or_else(products.batch_matmul, lower),
         fuses_activation=True,
         fuses_residual=True,
     ),

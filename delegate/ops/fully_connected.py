@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Refusal, Step, or_else
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Refusal, Step
 from litecl.delegate.cpu.schedules import SUM_OF_LANES
 from litecl.delegate.cpu.target import CpuCall
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile, chunks, flops
 from litecl.delegate.matmul.product import CACHED_WEIGHTS, Packed, Product, gemm, in_halves, packed
-from litecl.delegate.ops.gpu import products
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
@@ -22,7 +21,8 @@ def _claim(options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequen
     return claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)
 
 
-def _lower(call: Call) -> list[Step]:
+def lower(call: Call) -> list[Step]:
+    """Return the launches of a product of packed operands."""
     (x, matrix, bias), target = call.weighted, call.target
     columns, depth = matrix.shape
     rows = x.spec.size // depth
@@ -40,7 +40,7 @@ def _on_cpu(call: CpuCall) -> list[Step]:
     tile = call.target.tile_for("gemm", x.spec.size // depth, columns)
     if x.spec.size == depth and (matrix.data is None or _suits_dots(matrix, tile)):
         return [_dots(call, columns, depth)]
-    return _lower(call)
+    return lower(call)
 
 
 def _suits_dots(matrix: Operand, tile: Tile) -> bool:
@@ -73,8 +73,7 @@ CL_OPS = (
     ClOp(
         FULLY_CONNECTED,
         claim=_claim,
-        cpu=_on_cpu,
-        gpu=or_else(products.dense, _lower),
+        lower=_on_cpu,
         fuses_activation=True,
         fuses_residual=True,
         writes_rows=True,

@@ -1,30 +1,21 @@
-"""The parts of planning that differ between CPUs and GPUs."""
+"""The steps of planning that a kind of device may do in its own way (``Target.own``), as a CPU does them."""
 
 from collections.abc import Callable, Mapping
 
 from litecl.delegate.cl_op import Operand
-from litecl.delegate.plan.graph import RegionGraph
-from litecl.delegate.plan.pipeline import Observer
 from litecl.delegate.plan.steps import Slot, Steps
 from litecl.delegate.plan.values import Planning
-from litecl.delegate.recurrent import lstm_cell
-from litecl.interpreter.dataclass import dataclass
 
 Place = Callable[[Operand], tuple[Operand, int]]
 
 
-@dataclass(frozen=True)
-class Kind:
-    """Planning for a kind of device.
+def narrowed(planning: Planning, subgraph: int) -> Planning:
+    """Adapt the planning to the subgraph of a loop or a branch."""
+    return planning
 
-    fused: runs all passes over a graph. narrowed: adapts the planning to a subgraph of a loop or a branch. gathered:
-    groups a plan's steps, given the slots of loop variables and the function that returns an operand's place. run_cell:
-    runs LSTM cells. lends: whether the host reads outputs in place: they must not share the memory of an input or a
-    state, which it writes to between runs.
+
+def gathered(steps: Steps, slots: Mapping[Operand, Slot], place: Place) -> Steps:
+    """Group a plan's steps. slots, place: the positions of loop variables, and the function that returns an operand's
+    memory.
     """
-
-    fused: Callable[[RegionGraph, Observer | None], RegionGraph]
-    narrowed: Callable[[Planning, int], Planning]
-    gathered: Callable[[Steps, Mapping[Operand, Slot], Place], Steps]
-    run_cell: lstm_cell.Run
-    lends: bool
+    return steps

@@ -1,7 +1,7 @@
 """Launches that run a cell over all time steps, shared by the recurrent operators (kernels_cl/lstm.cl)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from litecl.delegate.quantized.hybrid_product import HybridWeights, hybrid_produ
 from litecl.delegate.quantized.integers import packed
 from litecl.delegate.recurrent.operands import Cell, Matrix
 from litecl.delegate.recurrent.time_loop import Gate, Recurrence, TimeLoop, by_block, width_of
+from litecl.delegate.target import own
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
 from litecl.interpreter.recurrent.lstm_cell import CellOptions, Layout
@@ -38,21 +39,6 @@ class Clips:
 
 
 NO_CLIPS = Clips()
-
-
-class Run(Protocol):
-    """How cells run on a kind of device."""
-
-    def __call__(
-        self,
-        call: Any,
-        cell: Cell,
-        time: TimeLoop,
-        inputs: Sequence[Operand],
-        out: Operand,
-        memory: Memory,
-        clips: Clips = NO_CLIPS,
-    ) -> list[Launch]: ...
 
 
 def memory_of(call: Call, layout: Layout, after: Sequence[Operand]) -> Memory:
@@ -89,12 +75,24 @@ def run(
     out: Operand,
     memory: Memory,
     clips: Clips = NO_CLIPS,
+) -> list[Launch]:
+    """Return the launches of any cell over its inputs (x, and the auxiliary one if it has weights for it) into ``out``,
+    in the device's own way.
+    """
+    return own(call.target, plain)(call, cell, time, inputs, out, memory, clips)
+
+
+def plain(
+    call: Call,
+    cell: Cell,
+    time: TimeLoop,
+    inputs: Sequence[Operand],
+    out: Operand,
+    memory: Memory,
+    clips: Clips,
     product: FloatProduct = float_product,
 ) -> list[Launch]:
-    """Return the launches of any cell over its inputs (x, and the auxiliary one if it has weights for it) into ``out``.
-
-    product: how inputs of floats are multiplied.
-    """
+    """Return the launches of any cell, with lstm.cl; see ``run``. product: how inputs of floats are multiplied."""
     target = call.target
     vector = target.lanes
     vectors = min(_MOST_VECTORS, -(-cell.units // vector)) if cell.gates == 1 and vector > 1 else 1

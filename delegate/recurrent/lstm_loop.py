@@ -11,7 +11,7 @@ import numpy as np
 
 from litecl.delegate.analysis.loop_variables import live_nodes
 from litecl.delegate.cl_op import Activation, Call, Launch, Operand, Target
-from litecl.delegate.recurrent.lstm_cell import Run, clips_of, memory_of
+from litecl.delegate.recurrent.lstm_cell import clips_of, memory_of, run
 from litecl.delegate.recurrent.operands import Cell, plain_cell
 from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.dataclass import dataclass
@@ -55,12 +55,8 @@ def find(
     return _Body(body, specs, initial, trips).find() if trips else None
 
 
-def steps(
-    loop: LstmLoop, initial: Sequence[Operand], results: Sequence[Operand], target: Target, run: Run
-) -> list[Launch]:
-    """Return the launches that compute results: h of every step, [T, B, U], the last h and the last c. run: how cells
-    run on the device.
-    """
+def steps(loop: LstmLoop, initial: Sequence[Operand], results: Sequence[Operand], target: Target) -> list[Launch]:
+    """Return the launches that compute results: h of every step, [T, B, U], the last h and the last c."""
     x, (sequence, h, c) = initial[loop.x], results
     time, batch, _ = x.shape
     inputs: list[Operand | None] = [None] * 24

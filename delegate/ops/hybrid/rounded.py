@@ -48,7 +48,7 @@ def _cl_op(
         return [*launches, *by_reals(replace(call, inputs=inputs))]
 
     # Only dense rows can be quantized.
-    return replace(of_reals, claim=claim, cpu=lower, gpu=lower, reads_rows=False)
+    return replace(of_reals, claim=claim, lower=lower, reads_rows=False)
 
 
 def _images(options: Any, x: TensorSpec) -> tuple[int, int]:
@@ -83,7 +83,7 @@ def _depthwise() -> ClOp:
         inputs = [wider, *call.inputs[1:]]
         return [*steps, *cl_op.steps(replace(call, options=valid, inputs=inputs, pads=Pads()))]
 
-    return replace(cl_op, cpu=lower, gpu=lower)
+    return replace(cl_op, lower=lower)
 
 
 def _borders(call: Call) -> list[tuple[int, int]]:

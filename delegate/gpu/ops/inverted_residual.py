@@ -1,19 +1,42 @@
-"""INVERTED_RESIDUAL on a GPU: one group per tile of the image and part of the hidden channels."""
+"""Consecutive 1x1, depthwise and 1x1 convolutions as one GPU kernel: a group per tile of the image and part of the
+hidden channels.
+
+No model file contains this operator; the pass ``inverted`` creates it. Where a GPU is faster without it, two nodes run.
+"""
 
 from math import prod
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, Const, Record, Scratch, Step
+from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Record, Scratch, Step
 from litecl.delegate.gpu.block_groups import Block, BlockShare, block_share
+from litecl.delegate.gpu.ops.separable_conv_2d import SEPARABLE, SeparableOptions, first_and_rest
 from litecl.delegate.gpu.target import GpuCall
+from litecl.delegate.kit.claims import FLOAT, takes
+from litecl.delegate.kit.composed import composed
 from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.matmul.product import Packed, panels
+from litecl.delegate.ops import conv_2d
 from litecl.interpreter.dataclass import dataclass
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.ops.conv_2d import Conv2DOptions
 
+(_POINTWISE,) = conv_2d.CL_OPS
 _CHUNK = 32  # hidden channels, and steps of the first depth, that the kernel takes at once
 _VECTOR = 4  # channels that are loaded and stored at once
+
+
+@dataclass(frozen=True)
+class InvertedOptions:
+    """The options of the first convolution and of the two after it, and the tensor and activation between them.
+
+    hidden: the spec of the tensor between them. Inputs: image, filter and bias of the first, then filters and biases.
+    """
+
+    expand: Conv2DOptions
+    separable: SeparableOptions
+    hidden: TensorSpec
+    activation: Activation
 
 
 @dataclass(frozen=True)
@@ -38,8 +61,15 @@ class InvertedResidual(Record):
     has_residual: int
 
 
-def inverted_residual(call: GpuCall) -> list[Step] | None:
-    """Lower INVERTED_RESIDUAL, if groups have room for it and it is faster than separate convolutions."""
+def _lower(call: GpuCall) -> list[Step]:
+    o = call.options
+    first, rest = first_and_rest(call, o.expand, o.separable, o.hidden, o.activation)
+    steps = _at_once(call)
+    return [*_POINTWISE.steps(first), *SEPARABLE.steps(rest)] if steps is None else steps
+
+
+def _at_once(call: GpuCall) -> list[Step] | None:
+    """Return the launch of the whole, if groups have room for it and it is faster than separate convolutions."""
     options, x, out, taps = call.options.separable, call.input(0), call.outputs[0], call.input(3)
     hidden, (depth, columns) = call.options.hidden.static_shape, (x.shape[-1], out.shape[-1])
     if depth % _VECTOR or columns % _VECTOR or out.row_step is not None:
@@ -109,3 +139,8 @@ def _padded(matrix: Array, rows: int, columns: int) -> Array:
     """Return a matrix with zeros behind its rows and columns."""
     more = (0, rows - matrix.shape[0]), (0, columns - matrix.shape[1])
     return np.ascontiguousarray(np.pad(matrix, more), np.float32)
+
+
+INVERTED_RESIDUAL = ClOp(
+    composed("INVERTED_RESIDUAL", InvertedOptions), claim=takes(*FLOAT), lower=_lower, writes_rows=True
+)

@@ -15,7 +15,7 @@ from litecl.delegate.kit.schedule import flops
 from litecl.delegate.matmul.geometry import matrix
 from litecl.delegate.matmul.product import Packed, in_halves
 from litecl.delegate.recurrent import lstm_cell
-from litecl.delegate.recurrent.lstm_cell import NO_CLIPS, Clips, Memory
+from litecl.delegate.recurrent.lstm_cell import Clips, Memory
 from litecl.delegate.recurrent.operands import Cell
 from litecl.delegate.recurrent.time_loop import Gate, Recurrence, TimeLoop
 from litecl.interpreter.graph import Array
@@ -30,12 +30,12 @@ def run(
     inputs: Sequence[Operand],
     out: Operand,
     memory: Memory,
-    clips: Clips = NO_CLIPS,
+    clips: Clips,
 ) -> list[Launch]:
     """Return the launches of any cell; see ``lstm_cell.run``."""
     share = _share_of(call.target, cell, time)
     if share is None:
-        return lstm_cell.run(call, cell, time, inputs, out, memory, clips, product=_product)
+        return lstm_cell.plain(call, cell, time, inputs, out, memory, clips, product=_product)
     sums, launches = lstm_cell.of_inputs(call, cell, time, inputs, 1, _product)
     states, bounds = [*memory.before, *memory.after], (np.float32(clips.cell), *call.activation.bounds)
     defines = call.activation.defines

@@ -26,7 +26,7 @@ def narrowed(planning: Planning, subgraph: int) -> Planning:
     work-items that wait for each other can't run in turns.
     """
     small = _is_small(planning, subgraph)
-    return replace(planning, target=planning.target.apart) if small else planning
+    return replace(planning, target=replace(planning.target, local_mem_bytes=0)) if small else planning
 
 
 def _is_small(planning: Planning, subgraph: int) -> bool:
