@@ -19,6 +19,7 @@ from litecl.delegate.launch import Operand as Operand
 from litecl.delegate.launch import Record as Record
 from litecl.delegate.launch import Scratch as Scratch
 from litecl.delegate.launch import Step as Step
+from litecl.delegate.launch import Weights as Weights
 from litecl.delegate.target import Target as Target
 from litecl.delegate.target import own
 from litecl.interpreter.dataclass import dataclass
@@ -79,6 +80,7 @@ class CallOn(Generic[_Target]):
     residual: a tensor of the output's shape, added before the activation (only with ``ClOp.fuses_residual``).
     pads: zeros around the first input, in addition to the options' padding (only with ``ClOp.fuses_pads``).
     intermediates: types and quantization of the node's intermediate tensors, which hold no values.
+    halves: whether large ``Weights`` will be stored as fp16; all else is float32.
     """
 
     options: Any
@@ -89,6 +91,7 @@ class CallOn(Generic[_Target]):
     residual: Operand | None = None
     pads: Pads = Pads()
     intermediates: Sequence[TensorSpec] = ()
+    halves: bool = False
 
     @property
     def weighted(self) -> tuple[Operand, Operand, Operand | None]:

@@ -28,7 +28,6 @@ class Target(Protocol):
     vector_width: elements per load and store, the macro VW: floats in a register of a CPU, 4 on a GPU.
     compute_units: how many work-groups run at once. float64: whether kernels can compute in float64.
     max_work_group_size, local_mem_bytes: the largest work-group, and its local memory.
-    half_weights: whether weights of products are fp16; all else is float32.
     tuning: the device's measured settings.
     """
 
@@ -48,9 +47,6 @@ class Target(Protocol):
 
     @property
     def local_mem_bytes(self) -> int: ...
-
-    @property
-    def half_weights(self) -> bool: ...
 
     @property
     def tuning(self) -> Tuning: ...

@@ -27,7 +27,6 @@ class CpuTarget:
     float64: bool = True
     max_work_group_size: int = 1
     local_mem_bytes: int = 0
-    half_weights: bool = False
     tuning: Tuning = field(default_factory=Tuning)
     takes_turns: bool = False
     own: ClassVar[Mapping[Callable[..., Any], Callable[..., Any]]] = {}  # what is shared is a CPU's way

@@ -28,7 +28,6 @@ class GpuTarget:
     float64: bool = True
     max_work_group_size: int = 1
     local_mem_bytes: int = 0
-    half_weights: bool = False
     tuning: Tuning = field(default_factory=Tuning)
     gpu: Gpu = field(default_factory=Gpu)
 

@@ -14,7 +14,7 @@ from litecl.delegate.cpu.winograd import winograd
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile
 from litecl.delegate.matmul.geometry import Geometry, Placement, geometry, reached
-from litecl.delegate.matmul.product import Packed, Product, gemm, packed
+from litecl.delegate.matmul.product import Packed, Product, gemm, packed, packed_weights
 from litecl.delegate.ops import depthwise_conv_2d
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array, TensorSpec
@@ -73,7 +73,7 @@ def window_product(
     lines = lines_of(g, target) if target.line_tiles and g.groups == 1 and not g.is_product else None
     kernel = "gemm" if plain else "conv_2d"
     tile = lines.tile if lines else target.tile_for(kernel, g.pixels, g.group_columns, narrow=True)
-    weights = packed(filter_, g.groups, g.group_columns, tile.panel, target, halves=target.half_weights)
+    weights = packed_weights(filter_, g.groups, g.group_columns, tile.panel, target)
     added = packed(bias, g.groups, g.group_columns, tile.panel, target)
     place = place or Placement(height=g.out_height, width=g.out_width, pixel_step=step)
     if plain:
@@ -115,7 +115,7 @@ def _gathered(
     return grid.launch(
         "conv_2d",
         (*operands, shape, np.int32(call.residual is not None), *call.activation.bounds),
-        tile.defines | weights.defines | call.activation.defines,
+        tile.defines | call.activation.defines,
         g.flops,
     )
 

@@ -7,7 +7,7 @@ import numpy as np
 from litecl.delegate.cl_op import Activation, Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import chunks
-from litecl.delegate.matmul.product import Product, gemm, packed
+from litecl.delegate.matmul.product import Product, gemm, packed, packed_weights
 from litecl.delegate.recurrent.lstm_cell import clips_of, memory_of, run
 from litecl.delegate.recurrent.operands import cell_of, claim
 from litecl.delegate.recurrent.time_loop import time_loop
@@ -36,7 +36,7 @@ def _lower_basic(call: Call) -> list[Step]:
     (batch, depth), units = x.shape, h.shape[1]
     share = chunks("basic_lstm", batch, target, work=depth + units)
     tile = target.tile_for("gemm", batch, 4 * units)
-    weights = packed(matrix, 1, 4 * units, tile.panel, target, halves=target.half_weights)
+    weights = packed_weights(matrix, 1, 4 * units, tile.panel, target)
     start = packed(bias, 1, 4 * units, tile.panel, target)
     product = Product(batch, 4 * units, depth + units)
     return [

@@ -109,13 +109,14 @@ def plan(
     observe: Observer | None = None,
     owned: Collection[int] = (),
     in_float: Collection[tuple[int, int]] = (),
+    halves: bool = False,
 ) -> Plan:
     """Fuse and lower a region's nodes, with the subgraphs that they run, and assign memory.
 
-    observe: called after every pass over every graph. owned: inputs that may be overwritten. in_float: nodes (subgraph
-    and position) that compute in float32 whatever the target's precision.
+    observe: called after every pass over every graph. owned: inputs that may be overwritten. halves: whether
+    large weights of products are stored as fp16, except those of the nodes (subgraph and position) ``in_float``.
     """
-    planning = Planning(source.model, source.specs, target, alignment, cl_ops, observe, in_float)
+    planning = Planning(source.model, source.specs, target, alignment, cl_ops, observe, in_float, halves)
     planning.graphs[region.subgraph] = inlined(source.model, source.specs, region.subgraph, {*region.nodes})
     before, pinned = states.places(planning, region)
     kept = {*region.outputs, *(v.after for v in region.variables if v.after is not None)}

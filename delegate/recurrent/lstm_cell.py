@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Scratch, Target
+from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Scratch, Target, Weights
 from litecl.delegate.kit.schedule import flops, groups, rows_of
 from litecl.delegate.matmul.geometry import matrix
 from litecl.delegate.matmul.product import Packed, Product, gemm, panels
@@ -62,7 +62,7 @@ def float_product(
     """
     (columns, depth), target = values.shape, call.target
     tile = target.tile_for("gemm", rows, columns)
-    by_panel = Packed(Const(panels(values, tile.panel, halves=target.half_weights)))
+    by_panel = Packed(Weights(Const(panels(values, tile.panel))))
     begin = Packed(Const(panels(start, tile.panel)))
     return [gemm(Product(rows, columns, depth), tile, target, x, by_panel, begin, out, Activation(), sums)]
 
@@ -121,7 +121,7 @@ def plain(
     launch = groups("lstm", target, time.batch, rows).launch(
         "lstm",
         (*operands, *call.activation.bounds, *own),
-        _defines(cell, rows, vectors, width) | width_of(target) | Packed(recurrent).defines | call.activation.defines,
+        _defines(cell, rows, vectors, width) | width_of(target) | call.activation.defines,
         flops(time.steps * time.batch, cell.gates * cell.units, cell.outputs),
     )
     return [*launches, launch]
@@ -176,12 +176,12 @@ def _bits(weights: Sequence[Matrix]) -> int:
     return max(matrix.bits for matrix in weights)
 
 
-def _recurrent(call: Call, cell: Cell, width: int, target: Target) -> tuple[Const, list[Arg]]:
+def _recurrent(call: Call, cell: Cell, width: int, target: Target) -> tuple[Arg, list[Arg]]:
     """Return the recurrent weights and, for integers, their stage."""
     weights, panel = cell.recurrent_weights, cell.gates * width
     values = by_block([matrix.values for matrix in weights], width)
     if not cell.is_hybrid:
-        return Const(panels(values, panel, halves=target.half_weights)), []
+        return Weights(Const(panels(values, panel))), []
     both = HybridWeights(values, _scales(weights, width), np.zeros(len(values), np.float32), _bits(weights))
     stage = both.stage(1, panel, target.lanes)
     return Const(both.packed(1, panel, 1)), [Const(stage)]

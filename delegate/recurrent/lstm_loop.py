@@ -55,14 +55,18 @@ def find(
     return _Body(body, specs, initial, trips).find() if trips else None
 
 
-def steps(loop: LstmLoop, initial: Sequence[Operand], results: Sequence[Operand], target: Target) -> list[Launch]:
-    """Return the launches that compute results: h of every step, [T, B, U], the last h and the last c."""
+def steps(
+    loop: LstmLoop, initial: Sequence[Operand], results: Sequence[Operand], target: Target, *, halves: bool
+) -> list[Launch]:
+    """Return the launches that compute results: h of every step, [T, B, U], the last h and the last c. halves: see
+    ``Call``.
+    """
     x, (sequence, h, c) = initial[loop.x], results
     time, batch, _ = x.shape
     inputs: list[Operand | None] = [None] * 24
     inputs[FULL.output_state], inputs[FULL.cell_state] = initial[loop.h], initial[loop.c]
     options = UnidirectionalSequenceLSTMOptions(ActivationFunctionType.TANH, time_major=True)
-    call = Call(options, inputs, results, target, Activation("TANH"))
+    call = Call(options, inputs, results, target, Activation("TANH"), halves=halves)
     over = time_loop(time, batch, loop.cell.outputs, time_major=True)
     return run(call, loop.cell, over, [x], sequence, memory_of(call, FULL, [h, c]), clips_of(options))
 
