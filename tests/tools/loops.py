@@ -139,6 +139,32 @@ def _mandelbrot(x: Any) -> Any:
     return tf.while_loop(lambda i, a, b, c: i < 100, body, [tf.constant(0), zero, zero, zero])[3]
 
 
+def _escapes(x: Any) -> Any:
+    """The same with masks: a point that has left stays where it is."""
+
+    def body(i: Any, a: Any, b: Any, count: Any) -> Any:
+        inside = a * a + b * b < 4.0
+        following, other = a * a - b * b + x[0], 2.0 * a * b + x[1]
+        return i + 1, tf.where(inside, following, a), tf.where(inside, other, b), count + tf.cast(inside, tf.int32)
+
+    zero = tf.zeros_like(x[0])
+    start = [tf.constant(0), zero, zero, tf.zeros_like(x[0], tf.int32)]
+    return tf.while_loop(lambda i, a, b, c: i < 100, body, start)[3]
+
+
+def _selective_scan(x: Any, rate: Any, b: Any, c: Any) -> Any:
+    """The scan of a Mamba block: a state of 128 channels x 16 decays at each step, and is read."""
+    decay = tf.constant(-np.exp(np.random.default_rng(0).standard_normal((128, 16))).astype(np.float32))
+
+    def body(i: Any, state: Any, rows: Any) -> Any:
+        step = tf.nn.softplus(rate[i])[:, None]
+        state = tf.exp(step * decay) * state + step * b[i][None, :] * x[i][:, None]
+        row = tf.reduce_sum(state * c[i][None, :], -1)[None]
+        return i + 1, state, gen_xla_ops.xla_dynamic_update_slice(rows, row, tf.stack([i, 0]))
+
+    return tf.while_loop(lambda i, s, r: i < 100, body, [tf.constant(0), tf.zeros([128, 16]), tf.zeros([100, 128])])[2]
+
+
 def _beam(x: Any) -> Any:
     """Greedy decoding of 8 beams: scores of 128 words, the best 8, written to a list of all steps."""
     weights = tf.constant(np.random.default_rng(0).standard_normal((8, 128)).astype(np.float32))
@@ -164,8 +190,11 @@ SUBJECTS = (
     Subject("WHILE in IF", lambda: _function(_while_in_if, [64]), 300),
     Subject("Newton", lambda: _function(_newton, [32]), 400),
     Subject("Collatz", lambda: _function(_collatz, [1]), 448),
+    Subject("matrix power, 16x16", lambda: _function(_matrix_power, [16, 16]), 300),
     Subject("matrix power, 32x32", lambda: _function(_matrix_power, [32, 32]), 300),
     Subject("Mandelbrot, 64x64", lambda: _function(_mandelbrot, [2, 64, 64]), 100),
+    Subject("Mandelbrot with masks, 64x64", lambda: _function(_escapes, [2, 64, 64]), 100),
+    Subject("Mamba scan", lambda: _function(_selective_scan, [100, 128], [100, 128], [100, 16], [100, 16]), 100),
     Subject("beam search", lambda: _function(_beam, [1, 8]), 300),
     Subject("Keras LSTM, sequences", lambda: _layer(_LAYERS.LSTM(64, return_sequences=True), 100, 32), 100),
     Subject("Keras LSTM, last", lambda: _layer(_LAYERS.LSTM(64), 100, 32), 100),
