@@ -244,8 +244,8 @@ class Tile:
 def least_waste(shapes: Sequence[tuple[int, TileShape]], rows: int, columns: int) -> tuple[int, TileShape]:
     """Return the vector width and tile that compute ``rows`` x ``columns`` at least cost: padded size over share."""
 
-    def waste(found: tuple[int, TileShape]) -> float:
-        width, tile = found
+    def waste(shape: tuple[int, TileShape]) -> float:
+        width, tile = shape
         padded = -(-rows // tile.rows) * tile.rows * -(-columns // (tile.vectors * width)) * tile.vectors * width
         return padded / tile.share
 

@@ -1,7 +1,7 @@
 """What a lowering may ask of a device: a ``CpuTarget`` (delegate/cpu) or a ``GpuTarget`` (delegate/gpu).
 
-They differ in how they distribute work. No shared code tests the kind of a target: its methods decide, and ``own``
-picks a kind's own way of doing something.
+They differ in how they distribute work. No lowering tests the kind of a target: its methods decide, and ``own`` picks
+a kind's own way of doing something.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +11,8 @@ from litecl.delegate.launch import Chunks, Grid, Tile
 from litecl.delegate.tuning import Schedule, TileShape, Tuning
 
 Macros = dict[str, str | int | float]
+Own = Mapping[Callable[..., Any], Callable[..., Any]]
+"""Shared functions, each with a kind of device's own, which takes its place."""
 TilesByWidth = Mapping[int, Sequence[TileShape]]
 """Tiles of a work-item by vector width."""
 
@@ -52,8 +54,8 @@ class Target(Protocol):
     def tuning(self) -> Tuning: ...
 
     @property
-    def own(self) -> Mapping[Callable[..., Any], Callable[..., Any]]:
-        """What this kind of device does in its own way: shared functions, each with the one that takes its place."""
+    def own(self) -> Own:
+        """What this kind of device does in its own way."""
 
     @property
     def lanes(self) -> int:

@@ -1,14 +1,14 @@
 """A CPU as lowerings know it: few work-items, each a group of its own, with tiles in registers and long runs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from math import inf
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from litecl.delegate.cl_op import CallOn
 from litecl.delegate.cpu import schedules
 from litecl.delegate.launch import Chunks, Grid, Tile, least_waste
-from litecl.delegate.target import PLAIN, Macros, Target, TilesByWidth
+from litecl.delegate.target import PLAIN, Macros, Own, Target, TilesByWidth
 from litecl.delegate.tuning import Schedule, TileShape, Tuning
 from litecl.interpreter.dataclass import dataclass
 
@@ -29,7 +29,7 @@ class CpuTarget:
     local_mem_bytes: int = 0
     tuning: Tuning = field(default_factory=Tuning)
     takes_turns: bool = False
-    own: ClassVar[Mapping[Callable[..., Any], Callable[..., Any]]] = {}  # what is shared is a CPU's way
+    own: ClassVar[Own] = {}  # what is shared is a CPU's way
 
     @property
     def lanes(self) -> int:

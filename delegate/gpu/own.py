@@ -32,6 +32,7 @@ from litecl.delegate.ops.quantized import softmax as quantized_softmax
 from litecl.delegate.ops.slice import UPDATE_ALONG
 from litecl.delegate.plan import kind, pipeline
 from litecl.delegate.recurrent import lstm_cell
+from litecl.delegate.target import Own
 
 
 def _shared(module: ModuleType, name: str) -> Lowering:
@@ -65,7 +66,7 @@ _SUITED: Mapping[Lowering, Callable[[Any], list[Step] | None]] = {
     UPDATE_ALONG.lower: update.at_once,
 }
 
-OWN: Mapping[Callable[..., Any], Callable[..., Any]] = {
+OWN: Own = {
     **{shared: _or_else(suited, shared) for shared, suited in _SUITED.items()},
     _shared(conv_2d, "CONV_2D"): _or_else(products.convolution, conv_2d.lower),
     _shared(fully_connected, "FULLY_CONNECTED"): _or_else(products.dense, fully_connected.lower),

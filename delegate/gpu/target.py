@@ -1,16 +1,16 @@
 """A GPU as lowerings know it: many work-items, neighbours side by side, in groups that share local memory."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from importlib import import_module
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from litecl.delegate.cl_op import CallOn, Local
 from litecl.delegate.gpu import schedules
 from litecl.delegate.gpu.groups import LEAST_ITEMS, MOST_ITEMS
 from litecl.delegate.gpu.properties import Gpu
 from litecl.delegate.launch import Chunks, Grid, Tile, least_waste
-from litecl.delegate.target import ONE_ROW, PLAIN, Macros, TilesByWidth
+from litecl.delegate.target import ONE_ROW, PLAIN, Macros, Own, TilesByWidth
 from litecl.delegate.tuning import Schedule, TileShape, Tuning
 from litecl.interpreter.dataclass import dataclass
 
@@ -32,9 +32,9 @@ class GpuTarget:
     gpu: Gpu = field(default_factory=Gpu)
 
     @property
-    def own(self) -> Mapping[Callable[..., Any], Callable[..., Any]]:
+    def own(self) -> Own:
         """See ``Target``; imported by name, as what is in the table needs this class."""
-        table: Mapping[Callable[..., Any], Callable[..., Any]] = import_module("litecl.delegate.gpu.own").OWN
+        table: Own = import_module("litecl.delegate.gpu.own").OWN
         return table
 
     @property

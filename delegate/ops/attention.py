@@ -102,9 +102,9 @@ def _side_by_side(call: Call, parts: tuple[int, int], axis: int, steps: list[Ste
     shape = [*first.shape]
     shape[axis] += second.shape[axis]
     whole = Operand(TensorSpec(first.spec.type, tuple(shape)))
-    places = np.split(view(shape), [first.shape[axis]], axis)
-    for part, place in zip((first, second), places, strict=True):
-        steps.append(copy(part, view(part.shape), whole, place, bits(part.spec), call.target))
+    halves = np.split(view(shape), [first.shape[axis]], axis)
+    for part, into in zip((first, second), halves, strict=True):
+        steps.append(copy(part, view(part.shape), whole, into, bits(part.spec), call.target))
     return whole
 
 

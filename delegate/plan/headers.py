@@ -63,10 +63,10 @@ def shared(name: str) -> type:
     """Return a record or enum by name. Raises KernelBuildError if there is none."""
     own = f"ops.{snake(name)}"
     try:
-        found: type = getattr(import_module(f"litecl.delegate.{_MODULES.get(name, own)}"), name)
+        record: type = getattr(import_module(f"litecl.delegate.{_MODULES.get(name, own)}"), name)
     except (ModuleNotFoundError, AttributeError):
         raise KernelBuildError(f"#include <{name}>: expected one of {', '.join(sorted(NAMES))}") from None
-    return found
+    return record
 
 
 @cache
