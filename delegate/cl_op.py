@@ -4,7 +4,6 @@ Nothing here touches a device. This module has everything that the author of a l
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass as pythons_dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -118,7 +117,7 @@ Call = CallOn[Target]
 Lowering = Callable[[Call], list[Step]]
 
 
-@pythons_dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ClOp:
     """A device operator.
 
