@@ -11,7 +11,7 @@ from math import prod
 
 from litecl.delegate.analysis.cost import node_flops
 from litecl.delegate.cl_op import Operand
-from litecl.delegate.plan.kind import Place
+from litecl.delegate.plan.grouping import Place
 from litecl.delegate.plan.steps import Branch, Loop, OneGroup, Part, Slot, Steps, Work, control_of, inside, works_of
 from litecl.delegate.plan.values import Planning
 from litecl.interpreter.graph import callees_of

@@ -30,7 +30,7 @@ from litecl.delegate.ops.quantized import depthwise_conv_2d as quantized_depthwi
 from litecl.delegate.ops.quantized import requantize
 from litecl.delegate.ops.quantized import softmax as quantized_softmax
 from litecl.delegate.ops.slice import UPDATE_ALONG
-from litecl.delegate.plan import kind, pipeline
+from litecl.delegate.plan import grouping, pipeline
 from litecl.delegate.recurrent import lstm_cell
 from litecl.delegate.target import Own
 
@@ -81,7 +81,7 @@ OWN: Own = {
     shared_reduce.parts_of: reduce.parts_of,
     strided.transposed: transpose.transposed,
     # Planning
-    kind.gathered: one_group.gathered,
-    kind.narrowed: one_group.narrowed,
+    grouping.gathered: one_group.gathered,
+    grouping.narrowed: one_group.narrowed,
     pipeline.fused: partial(pipeline.fused, passes=GPU_PASSES),
 }

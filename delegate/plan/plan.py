@@ -9,8 +9,8 @@ from litecl.delegate.cl_op import DeviceOp, Operand, Scratch, Target
 from litecl.delegate.claim.partition import Region
 from litecl.delegate.plan import states
 from litecl.delegate.plan.graph import region_graph
+from litecl.delegate.plan.grouping import gathered, narrowed
 from litecl.delegate.plan.inline import inlined
-from litecl.delegate.plan.kind import gathered, narrowed
 from litecl.delegate.plan.lowering import lower
 from litecl.delegate.plan.memory import Arena, Usage, place
 from litecl.delegate.plan.pipeline import Observer, fused

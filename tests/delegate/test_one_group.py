@@ -9,7 +9,7 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate.cl_op import Launch, Local, Operand
 from litecl.delegate.opencl.devices import programs
-from litecl.delegate.plan.kind import gathered
+from litecl.delegate.plan.grouping import gathered
 from litecl.delegate.plan.steps import Loop, OneGroup, Work
 from litecl.delegate.target import own
 from litecl.interpreter import Interpreter

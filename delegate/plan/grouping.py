@@ -1,4 +1,4 @@
-"""The steps of planning that a kind of device may do in its own way (``Target.own``), as a CPU does them."""
+"""Groups of launches that run as one: none on a CPU. A GPU has its own (``delegate/gpu/one_group.py``)."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,12 +10,12 @@ Place = Callable[[Operand], tuple[Operand, int]]
 
 
 def narrowed(planning: Planning, subgraph: int) -> Planning:
-    """Adapt the planning to the subgraph of a loop or a branch."""
+    """Adapt the planning to the subgraph of a loop or a branch, so that its launches may be in a group."""
     return planning
 
 
 def gathered(steps: Steps, slots: Mapping[Operand, Slot], place: Place) -> Steps:
-    """Group a plan's steps. slots, place: the positions of loop variables, and the function that returns an operand's
-    memory.
+    """Return a plan's steps in groups. slots, place: the plan's positions of loop variables, and its function that
+    returns an operand's memory.
     """
     return steps
