@@ -14,6 +14,7 @@ from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.schema import TensorType as T
+from litecl.perf.feeds import run_on
 from support import devices
 from support.all_cases import content, expected
 from support.shared import SHARED
@@ -67,13 +68,11 @@ def _by_litert(case: Case) -> Array:
 
 def _run(content: bytes | str, delegates: list[CLDelegate], feed: Array) -> Array:
     interpreter = Interpreter(content, delegates=delegates)
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], feed)
-    interpreter.invoke()
+    (output,) = run_on(interpreter, [feed])
     if delegates:
         report = interpreter.delegation_report()
         assert all(row.claimed for row in report.nodes) and not report.failures
-    return np.asarray(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    return output
 
 
 @devices.on_each_and_the_cpu

@@ -10,6 +10,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array, Model, Node, Quantization, Subgraph, TensorSpec
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.schema import TensorType as T
+from litecl.perf.feeds import run_on
 from support import devices
 
 _SCALE = 0.002
@@ -40,7 +41,4 @@ def test_long_rows(length: int, to: T, device: Any) -> None:
 
 def _run(model: Model, x: Array, delegates: list[Any]) -> Array:
     interpreter = Interpreter(model, delegates=delegates)
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
-    interpreter.invoke()
-    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    return run_on(interpreter, [x])[0]

@@ -9,6 +9,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import POW
+from litecl.perf.feeds import run_on
 from support import devices
 from support.all_cases import content
 
@@ -21,12 +22,10 @@ _SPECIAL = np.array(
 def _run(x: Array, exponent: float, device: object) -> Array:
     case = Case("", POW, NoOptions(), [x, np.array(exponent, np.float32)], frozenset({1}))
     interpreter = Interpreter(model_content=content(case), delegates=[CLDelegate(device)])
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
-    interpreter.invoke()
+    (output,) = run_on(interpreter, [x])
     report = interpreter.delegation_report()
     assert report.nodes[0].claimed and not report.failures
-    return np.asarray(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    return output
 
 
 @devices.on_each

@@ -15,6 +15,7 @@ from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import binary, compare
 from litecl.interpreter.schema import TensorType as T
+from litecl.perf.feeds import run_on
 from support import devices
 from support.all_cases import content, expected
 
@@ -50,10 +51,7 @@ def _case(op: Op, type_: T, scales: Sequence[float], zeros: tuple[int, int, int]
 
 def _run(case: Case, delegates: list[CLDelegate]) -> Array:
     interpreter = Interpreter(model_content=content(case), delegates=delegates)
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
+    run_on(interpreter, case.feeds)
     if delegates:
         report = interpreter.delegation_report()
         assert report.nodes[0].claimed and not report.failures

@@ -15,6 +15,7 @@ from litecl.interpreter.graph import Array, Model, Quantization, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.svdf import SVDF, SVDFOptions
 from litecl.interpreter.schema import TensorType as T
+from litecl.perf.feeds import run_on
 from support import devices
 
 _STATE = 4
@@ -116,7 +117,4 @@ def _states() -> list[tuple[Case, int]]:
 def test_float_states_of_another_type(case: Case, position: int, type_: T) -> None:
     interpreter = Interpreter(write(_unchecked(case, {position: type_})))
     with pytest.raises(ModelError, match="expected type"):
-        interpreter.allocate_tensors()
-        for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
-            interpreter.set_tensor(detail["index"], feed)
-        interpreter.invoke()
+        run_on(interpreter, case.feeds)

@@ -22,6 +22,7 @@ from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.detection_postprocess import DETECTION_POSTPROCESS, DetectionOptions
 from litecl.interpreter.ops.non_max_suppression import NON_MAX_SUPPRESSION_V4, NON_MAX_SUPPRESSION_V5
 from litecl.interpreter.schema import TensorType
+from litecl.perf.feeds import run_on
 from support import devices, oracle
 
 _STRANGE = (np.nan, np.inf, -np.inf)
@@ -29,14 +30,11 @@ _STRANGE = (np.nan, np.inf, -np.inf)
 
 def _ours(content: bytes, feeds: Any, delegates: list[CLDelegate]) -> list[Array]:
     interpreter = Interpreter(model_content=content, delegates=delegates)
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
+    outputs = run_on(interpreter, feeds)
     if delegates:
         (row,) = interpreter.delegation_report().nodes
         assert row.claimed, row.reason
-    return [np.array(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
+    return outputs
 
 
 def _delegates(device: Any) -> list[list[CLDelegate]]:
