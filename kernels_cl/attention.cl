@@ -22,8 +22,8 @@
 #define PANELS 1
 #endif
 #include "tile.h"
-#include <Attention>
-#include <AttentionBegin>
+#include <delegate.matmul.attention.Attention>
+#include <delegate.matmul.attention.AttentionBegin>
 
 #define BLOCK_KEYS (PANELS * TILE_COLUMNS)
 #define BLOCK_VECTORS (PANELS * NV)

@@ -3,8 +3,8 @@
 // Macros: ITEMS of a group, a power of two, which are the keys of a block; ROWS; KEYS_IN_ROWS, 0 or 1: whether elements
 // of a key lie side by side; BOOLEANS, if the mask chooses.
 #include "common.h"
-#include <LocalAttention>
-#include <LocalAttentionBegin>
+#include <delegate.gpu.heads.LocalAttention>
+#include <delegate.gpu.heads.LocalAttentionBegin>
 
 // The values of all items combined by OP, for every row: in shared[row * ITEMS].
 #define COMBINE(OP, values)                                                                                     \

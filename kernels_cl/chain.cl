@@ -7,10 +7,10 @@
 // Macro: TAKEN, a bit for each step that a chain takes: the others are not compiled.
 #include "tile.h"
 #include "functions.h"
-#include <ChainArray>
-#include <ChainStep>
-#include <FunctionStep>
-#include <StepCode>
+#include <delegate.ops.chain.ChainArray>
+#include <delegate.ops.chain.ChainStep>
+#include <delegate.ops.chain_steps.FunctionStep>
+#include <delegate.ops.chain_steps.StepCode>
 
 typedef floatv Tv;
 

@@ -7,7 +7,7 @@
 // A work-item takes item_rows pixels x item_columns columns of one group, tile by tile.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
-#include <Convolution>
+#include <delegate.ops.conv_2d.Convolution>
 
 // Adds up all taps of a tile's pixels. at[r] is the offset of pixel r's first tap, (top[r], left[r]) its position,
 // which may be outside the image.

@@ -5,7 +5,7 @@
 // Transposed convolutions: a tap meets the element of x that, a stride apart from the next, lies under it, if one does.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS; TRANSPOSED; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
-#include <Volume>
+#include <delegate.ops.conv_3d.Volume>
 
 // Where the first tap of a window lies, and the element of x at a tap; negative or too large where there is none.
 #ifdef TRANSPOSED

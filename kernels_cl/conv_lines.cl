@@ -8,7 +8,7 @@
 // With SECOND the convolution of a second image is added. Its lines lie behind the first's, its weights behind theirs.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS, SECOND; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
-#include <LineConvolution>
+#include <delegate.cpu.lines.LineConvolution>
 
 // Copies count floats; nothing is read past them.
 INLINE void copy_floats(__global float *restrict to, __global const float *restrict from, const int count) {

@@ -3,7 +3,7 @@
 // nest: rank, dims[rank], strides of x[rank], strides of y[rank]; row, x_step, y_step: a row's length and steps.
 // Macros: T, an integer type of the elements' size; I, the type of positions that are read on the device.
 #include "common.h"
-#include <Place>
+#include <delegate.kit.strided.Place>
 
 typedef VECTOR(T) Tv;
 VECTORS_OF(T, t)

@@ -4,7 +4,7 @@
 // them taken runs its region alone, as it would without any. Nothing depends on them: the leading thread does alone
 // whatever no helper has begun. This is C, of a library that a process loads once and never unloads.
 #include "float_mode.h"
-#include <NativeCall>
+#include <delegate.plan.region_tables.NativeCall>
 
 #define EXPORTED __attribute__((visibility("default")))
 #define LINE __attribute__((aligned(64)))

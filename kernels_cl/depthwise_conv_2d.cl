@@ -11,7 +11,7 @@
 // where none reaches farther beyond them than half a window: then there is no code for others; ACTIVATION (common.h),
 // whose arguments are low and high.
 #include "tile.h"
-#include <Depthwise>
+#include <delegate.ops.depthwise_conv_2d.Depthwise>
 
 #ifndef ROWS
 #define ROWS 1

@@ -15,7 +15,7 @@
 #define BELOW(a, b) ((a).score > (b).score)  // for a partial sort, whose heap begins with the lowest of the best
 #include "boxes.h"
 #include "heap.h"
-#include <DetectionPostprocess>
+#include <delegate.ops.detection_postprocess.DetectionPostprocess>
 
 #define EXCLUDED 0xffffffffu
 #define DIGITS 256

@@ -11,7 +11,7 @@
 // The back end for the processor itself compiles gather_patches once for a type, in gather_patches.cl.
 // Macros: those of patches.h; GATHERS, in the file that has the function for all.
 #include "patches.h"
-#include <GatherSize>
+#include <delegate.matmul.patches.GatherSize>
 
 #define BLOCK (GATHER_SIZE_BLOCK * VW)  // bytes copied at once
 #define SLACK BLOCK  // bytes after the rows of a work-item, so that the end of a run is copied whole

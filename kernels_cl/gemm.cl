@@ -5,7 +5,7 @@
 // begins: the offsets of every product's operands. residual is read only if has_residual.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
-#include <Begin>
+#include <delegate.matmul.product.Begin>
 
 // m rows, MR at a time, tile by tile. The last band may have fewer: its last row is multiplied in place of those missing.
 OUT_OF_LINE WIDE void gemm_rows(__global const float *restrict x, __global const Weight *restrict weights,

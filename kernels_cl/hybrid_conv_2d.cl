@@ -8,8 +8,8 @@
 // [columns / PANEL][blocks][PANEL]; then the sums of weights in the stage are floats, of weights times scales.
 // Macros: MR, NV, PANEL; BLOCK_SCALES; ACROSS, WEIGHT_BITS (patches.h); ACTIVATION; T, which is uchar.
 #include "gather_patches.h"
-#include <HybridConvolution>
-#include <HybridRow>
+#include <delegate.quantized.hybrid_product.HybridConvolution>
+#include <delegate.quantized.hybrid_product.HybridRow>
 
 #if BLOCK_SCALES == 16
 typedef ushort BlockScale;

@@ -12,11 +12,11 @@
 #define T char
 #define PANEL (NV * VW)
 #include "quantized.h"
-#include <Gate>
-#include <IntegerGate>
-#include <IntegerRecurrence>
-#include <IntegerTable>
-#include <Peephole>
+#include <delegate.recurrent.time_loop.Gate>
+#include <delegate.recurrent.integer_cell.IntegerGate>
+#include <delegate.recurrent.integer_cell.IntegerRecurrence>
+#include <delegate.recurrent.integer_cell.IntegerTable>
+#include <delegate.recurrent.time_loop.Peephole>
 
 #ifdef PRODUCTS_8
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable

@@ -11,8 +11,8 @@
 // makes four of them a Four; MULTIPLY_ADD(sum, x, w), for an Element x; with ROW_SUMS, ADD_ROW(total, x), for a Four x of a
 // row, whose total times a factor is added to all its sums.
 // Macros: BM, BN, TM, TN, PARTS, GATHER, WINDOW_HEIGHT, WINDOW_WIDTH, RIGHT_ROWS, RIGHT_COLUMNS, SINGLE, ROW_SUMS.
-#include <Slice>
-#include <LocalProduct>
+#include <delegate.gpu.local_product.Slice>
+#include <delegate.gpu.local_product.LocalProduct>
 
 #define BK 16
 #define ACROSS (BN / TN)

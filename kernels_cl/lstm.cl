@@ -19,14 +19,14 @@
 #define PLAIN
 #include "patches.h"
 #include "quantize_steps.h"
-#include <HybridRow>
+#include <delegate.quantized.hybrid_product.HybridRow>
 #pragma OPENCL FP_CONTRACT ON
 #else
 #include "tile.h"
 #endif
-#include <Gate>
-#include <Peephole>
-#include <Recurrence>
+#include <delegate.recurrent.time_loop.Gate>
+#include <delegate.recurrent.time_loop.Peephole>
+#include <delegate.recurrent.time_loop.Recurrence>
 
 #ifdef LITECL_CPU
 #define ALL_ITEMS_DONE

@@ -11,9 +11,9 @@
 // Macros: UNITS, ITEMS_PER_UNIT, DEPTH; NV (the number of gates), CIFG, PEEPHOLE, HALF_WEIGHTS; HANDED_ON; ACTIVATION
 // (common.h) of the cell gate and the cell state.
 #include "common.h"
-#include <Gate>
-#include <Peephole>
-#include <Recurrence>
+#include <delegate.recurrent.time_loop.Gate>
+#include <delegate.recurrent.time_loop.Peephole>
+#include <delegate.recurrent.time_loop.Recurrence>
 
 #define ITEMS (UNITS * ITEMS_PER_UNIT)
 #define OF(gate) (gate - (GATES - NV))

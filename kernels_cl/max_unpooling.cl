@@ -10,7 +10,7 @@
 // takes per_item images. What has no place in an image is left out.
 // Macros: IN_WINDOW; ACTIVATION (common.h).
 #include "common.h"
-#include <Geometry>
+#include <delegate.matmul.geometry.Geometry>
 
 #define LOWEST -3.402823466e38f
 

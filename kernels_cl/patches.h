@@ -11,7 +11,7 @@
 // they are gathered.
 // Macros: MR, NV, PANEL; ACROSS; WEIGHT_BITS; PLAIN; T and WORDS (quantized.h).
 #include "quantized.h"
-#include <Gather>
+#include <delegate.matmul.patches.Gather>
 
 #ifndef WEIGHT_BITS
 #define WEIGHT_BITS 8

@@ -1,7 +1,7 @@
 // As many fused multiply-adds as the device can do: every accumulator is multiplied and added to `steps` times.
 // A work-item writes one number, so that nothing is optimized away.
 #include "common.h"
-#include <Peak>
+#include <perf.peak.Peak>
 
 #define CHAINS PEAK_CHAINS
 

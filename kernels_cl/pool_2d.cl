@@ -5,7 +5,7 @@
 // Macros: OP: AVERAGE, MAXIMUM or L2; ALIGNED (common.h), where pixels are whole vectors; ACTIVATION, with its arguments
 // low and high.
 #include "common.h"
-#include <Geometry>
+#include <delegate.matmul.geometry.Geometry>
 
 #define START_AVERAGE 0.0f
 #define START_L2 0.0f

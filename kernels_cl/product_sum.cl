@@ -4,7 +4,7 @@
 // A work-item takes per_item elements of y: product_rows is for inner = 1, product_columns for the others.
 // Macros: A_STEP, B_STEP: steps along the innermost dimension that is not 1, 0 or 1; SQUARES: a is b, and read once.
 #include "common.h"
-#include <ProductSum>
+#include <delegate.ops.product_sum.ProductSum>
 
 #define READ(factor, step, i) ((step) ? LOAD((factor) + (i)) : (floatv)(*(factor)))
 #define READ_ONE(factor, step, i) (factor)[(step) ? (i) : 0]

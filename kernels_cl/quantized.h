@@ -5,9 +5,9 @@
 //
 // Macros: T, the type of the activations: char, uchar or, with WORDS, short; OUT, that of results where it is another.
 #include "tile.h"
-#include <Scale>
-#include <StageRow>
-#include <WideRow>
+#include <delegate.quantized.integers.Scale>
+#include <delegate.quantized.integers.StageRow>
+#include <delegate.quantized.integers.WideRow>
 
 typedef VECTOR(T) Tv;
 typedef Tv Tv_g AT_ANY(1);

@@ -10,7 +10,7 @@
 #include "quantized.h"
 
 #ifdef LINEAR
-#include <LinearSum>
+#include <delegate.ops.quantized.binary.LinearSum>
 typedef LinearSum Scales;
 
 inline intv combine(intv x, intv y, const Scales s) {
@@ -19,7 +19,7 @@ inline intv combine(intv x, intv y, const Scales s) {
     return clamp_int(DOT2(low + s.base, pairs, (intv)s.high) >> s.shift, s.least, s.most);
 }
 #else
-#include <ScaledPair>
+#include <delegate.ops.quantized.binary.ScaledPair>
 typedef ScaledPair Scales;
 
 #define SCALED_A(x) rescale(((x) - s.a_zero) << s.left_shift, s.a)

@@ -7,7 +7,7 @@
 // Macros: MR, NV, PANEL; ACROSS, WEIGHT_BITS (patches.h); T, OUT, WORDS, FOLDED, RECTIFIED, SATURATED, REAL_FACTORS,
 // FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS, where row_factor is not 0.
 #include "gather_patches.h"
-#include <QuantizedConvolution>
+#include <delegate.quantized.integer_product.QuantizedConvolution>
 
 #ifdef ROW_SUMS
 // The sums of the bytes of `count` patches, with these bits flipped.

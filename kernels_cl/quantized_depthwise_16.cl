@@ -6,7 +6,7 @@
 // A work-item takes per_item pixels of the output, with all their channels.
 // Macros: T and WORDS, REAL_FACTORS, FLOORED, WIDE_SUMS (quantized.h).
 #include "quantized.h"
-#include <WordDepthwise>
+#include <delegate.ops.quantized.depthwise_16.WordDepthwise>
 
 typedef VECTOR(short) shortv;
 typedef shortv shortv_u __attribute__((aligned(2)));

@@ -19,7 +19,7 @@
 #define VW WIDTH
 #endif
 #include "quantized.h"
-#include <QuantizedDepthwise>
+#include <delegate.ops.quantized.depthwise_conv_2d.QuantizedDepthwise>
 
 #define CHANNELS (4 * VW)
 #ifndef FLAT

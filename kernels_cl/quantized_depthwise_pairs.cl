@@ -10,7 +10,7 @@
 // Macros: PIXELS; KERNEL_WIDTH and STRIDE_X; T, FOLDED and RECTIFIED (quantized.h); GUARDED, where all pieces reach
 // beyond the image's sides (1) or none (0): then there is no code for others.
 #include "quantized.h"
-#include <PairedDepthwise>
+#include <delegate.ops.quantized.depthwise_pairs.PairedDepthwise>
 
 #if VW != 8
 #error "pairs are interleaved in vectors of 8"

@@ -3,7 +3,7 @@
 // A work-item takes per_item output pixels: on a CPU with all their channels, on a GPU with a vector of them.
 // Macros: OP: AVERAGE or MAXIMUM; T (quantized.h); ALIGNED (common.h), where pixels are whole vectors.
 #include "quantized.h"
-#include <Geometry>
+#include <delegate.matmul.geometry.Geometry>
 
 #define STEP_AVERAGE(s, x) ((s) + (x))
 #define STEP_MAXIMUM(s, x) MAX(s, x)

@@ -7,7 +7,7 @@
 // Macros: LINES; T (quantized.h); A, the type of the sums: int or long, or float for unsigned bytes; W, that of the weights:
 // int or float; ONE, a weight of one: 1024 or 1; ALIGNED (common.h), where pixels are whole vectors.
 #include "quantized.h"
-#include <Between>
+#include <delegate.ops.resize.Between>
 
 #pragma OPENCL FP_CONTRACT OFF  // every product is rounded
 

@@ -22,18 +22,18 @@
 // behind progress: in times the entries that one worker executes, in stamps a row for every worker: when it began, and
 // when it found each launch to be done.
 #include "common.h"
-#include <Control>
-#include <Count>
-#include <Entry>
-#include <LaunchLine>
-#include <Shift>
-#include <RegionSize>
+#include <delegate.plan.region_tables.Control>
+#include <delegate.plan.region_tables.Count>
+#include <delegate.plan.region_tables.Entry>
+#include <delegate.plan.region_tables.LaunchLine>
+#include <delegate.plan.region_tables.Shift>
+#include <delegate.plan.region_tables.RegionSize>
 
 #include "workers.h"
 
 #ifdef LITECL_TIMED
 #include "clock.h"
-#include <StepTime>
+#include <delegate.plan.region_tables.StepTime>
 #define TIMED(statement) statement
 #define STAMPS(times, count) ((times) + (count) * STEP_TIMES)
 #else

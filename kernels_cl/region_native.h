@@ -3,7 +3,7 @@
 #include "float_mode.h"
 #include "gate.h"
 #include "clock.h"
-#include <NativeCall>
+#include <delegate.plan.region_tables.NativeCall>
 
 #define GIVEN(name) call[NATIVE_CALL_##name]
 

@@ -3,7 +3,7 @@
 // Macros: T, the element type: float, or for nearest an integer type of the elements' size; BILINEAR; ALIGNED (common.h),
 // where pixels are whole vectors.
 #include "common.h"
-#include <Between>
+#include <delegate.ops.resize.Between>
 
 #define PIXEL(image, row, column) (x + (((image) * height + (row)) * width + (column)) * channels)
 

@@ -5,7 +5,7 @@
 // Macros: ANGLES, if angles are computed here: then cosines are positions of type T, and sines the frequencies.
 #include "tile.h"
 #include "functions.h"
-#include <Rope>
+#include <delegate.ops.rope.Rope>
 
 #ifndef ANGLES
 #define T float

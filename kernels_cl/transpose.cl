@@ -4,7 +4,7 @@
 // nest: rank, dims[rank], strides of x[rank], strides of y[rank] of the dimensions around the two.
 // Macro: T, an integer type of the elements' size.
 #include "common.h"
-#include <Square>
+#include <delegate.kit.strided.Square>
 
 #define SIDE SQUARE_SIDE
 

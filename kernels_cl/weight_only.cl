@@ -7,7 +7,7 @@
 #define NV 1
 #define PANEL VW
 #include "tile.h"
-#include <WeightOnly>
+#include <delegate.ops.weight_only.WeightOnly>
 
 typedef VECTOR(char) Chars;
 typedef Chars Chars_u __attribute__((aligned(1)));

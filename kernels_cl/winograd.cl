@@ -10,7 +10,7 @@
 // Macros: MR, NV, PANEL; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 #include "winograd.h"
-#include <Winograd>
+#include <delegate.cpu.winograd.Winograd>
 
 // The position of a patch: its image, and its top left pixel in the output.
 INLINE int3 place(const int patch, __global const Winograd *restrict w) {

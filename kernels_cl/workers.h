@@ -1,5 +1,5 @@
 // How workers of a region wait for each other (region.cl).
-#include <RegionSize>
+#include <delegate.plan.region_tables.RegionSize>
 
 #define LINE (REGION_SIZE_LINE_BYTES / 4)  // ints in a cache line
 #define PATIENCE 2000
