@@ -43,7 +43,7 @@ _ELSEWHERE = {
     "litecl generate model.litertlm": "needs LiteRT-LM's builder; tests/generate/",
     "litecl bench model.litertlm": "needs LiteRT-LM's builder; tests/generate/",
     "litecl bench FOLDER": "tests/perf/test_bench_folder.py",
-    "litecl run MODEL --inputs rows.npy": "needs Ray; tests/perf/test_many.py",
+    "litecl run model.tflite --inputs rows.npy --rows --batch 64 --threads 1 --engine ray": "tests/perf/test_many.py",
 }
 """Commands of pages that are not run here, by how they begin, and why."""
 
