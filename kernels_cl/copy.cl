@@ -9,7 +9,7 @@ typedef VECTOR(T) Tv;
 VECTORS_OF(T, t)
 
 #ifdef LITECL_CPU
-// Copies n to 2 n elements as two vectors, which overlap; both are loaded first, as x and y may overlap too.
+// Copies n to 2 n elements as two overlapping vectors; both are loaded before a store, as x and y may overlap too.
 #define COPY_PAIR(n)                                                                                             \
     if (count >= n) {                                                                                            \
         typedef JOIN(T, n) Part __attribute__((aligned(sizeof(T))));                                             \

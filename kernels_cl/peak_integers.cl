@@ -1,5 +1,5 @@
-// As many products of integers, added up, as the device can do in the way of quantized.h: of bytes, or with WORDS of
-// words. Every accumulator is its own factor, so that no product is computed once for several.
+// Measures products of integers as quantized.h computes them: of bytes, or with WORDS of words. Every accumulator is
+// its own factor, so that no product is shared.
 #include <perf.peak.Peak>
 #ifdef WORDS
 #define T short

@@ -20,7 +20,7 @@ inline intv finish(intv sum, __global const int *stage, int low, int high) {
 #endif
 }
 
-// Vector c of the channels of one pixel, whose window begins at (top, left) of the image.
+// Vector c of the channels of one pixel, whose window begins at (top, left) in the image.
 inline intv sum_window(__global const T *restrict image, __global const short *restrict weights,
                        __global const WordDepthwise *restrict d, int top, int left, int c) {
     __global const Geometry *restrict g = &d->window;
