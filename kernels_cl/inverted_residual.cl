@@ -15,7 +15,7 @@
 // ACTIVATION (common.h), whose arguments are low and high.
 #include "common.h"
 #include "parts.h"
-#include <delegate.ops.gpu.inverted_residual.InvertedResidual>
+#include <delegate.gpu.ops.inverted_residual.InvertedResidual>
 
 #define HIDDEN 32
 #define STEP 32  // of the depth, whose weights are in local memory at once

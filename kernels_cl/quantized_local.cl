@@ -10,7 +10,7 @@
 #include "dots.h"
 #define PART int4
 #include "parts.h"
-#include <delegate.ops.gpu.integer_products.LocalBytes>
+#include <delegate.gpu.ops.integer_products.LocalBytes>
 
 #define FLIPPED ((T)-1 < (T)0 ? 0 : (int)0x80808080)
 

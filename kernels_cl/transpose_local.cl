@@ -3,7 +3,7 @@
 // nest: rank, dims[rank], strides of x[rank], strides of y[rank] of the dimensions around the two.
 // Macros: ITEMS of a group, a multiple of 32; T, an integer type of the elements' size.
 #include "common.h"
-#include <delegate.gpu.transpose.LocalSquare>
+#include <delegate.gpu.ops.transpose.LocalSquare>
 
 #define SIDE LOCAL_SQUARE_SIDE
 #define STEP (SIDE + 1)  // neighbours in a column lie in other banks
