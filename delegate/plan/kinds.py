@@ -5,7 +5,7 @@ from litecl.delegate.plan.kind import Kind
 from litecl.delegate.plan.pipeline import fused
 from litecl.delegate.recurrent import lstm_cell
 
-_CPU = Kind(fused, lambda planning, subgraph: planning, lambda steps, slots, place: steps, lstm_cell.run, lends=True)
+_CPU = Kind(fused, lambda request, subgraph: request, lambda steps, slots, place: steps, lstm_cell.run, lends=True)
 
 
 def kind_of(target: Target) -> Kind:

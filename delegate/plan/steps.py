@@ -1,10 +1,14 @@
 """The elements of a plan: launches in order, with loops and branches around them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from litecl.delegate.cl_op import Const, Launch, Operand, Scratch
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.run.variables import VariableKey
+
+Swapped = tuple[Operand, Operand]
+"""A variable in two sets: where an iteration reads it, and where it writes it."""
 
 # Trip count up to which one kernel may run a loop even if the invoke's time is limited.
 _SURELY_SHORT = 64
@@ -39,18 +43,19 @@ class Branch:
 class Loop:
     """Runs ``condition``, and as long as the predicate holds then ``body`` and ``condition`` again.
 
-    number: of the loop within its plan. swaps: whether the loop has two sets of variables (``Slot``), swapped after
-    every iteration. trips: the trip count if the model determines it; the condition is then unused.
+    swapped: the variables that iterations compute anew, in two sets (``Slot``) that are swapped after every iteration.
+    trips: the trip count if the model determines it; the condition is then unused. number: of the loop within its plan
+    (``numbered``).
     """
 
     node: int
     subgraph: int
-    number: int
     condition: "Steps"
     predicate: Operand
     body: "Steps"
-    swaps: bool
+    swapped: Sequence[Swapped]
     trips: int | None
+    number: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +151,25 @@ def inside(part: Branch | Loop | OneGroup) -> tuple[Steps, ...]:
     if isinstance(part, OneGroup):
         return (part.steps,)
     return (part.then, part.otherwise) if isinstance(part, Branch) else (part.condition, part.body)
+
+
+def with_inside(part: Branch | Loop | OneGroup, change: Callable[[Steps], Steps]) -> Part:
+    """Return a part with its sequences of steps changed."""
+    if isinstance(part, Loop):
+        return replace(part, condition=change(part.condition), body=change(part.body))
+    if isinstance(part, Branch):
+        return replace(part, then=change(part.then), otherwise=change(part.otherwise))
+    return OneGroup(change(part.steps))
+
+
+def numbered(steps: Steps, numbers: Iterator[int]) -> Steps:
+    """Return steps with their loops numbered, outer ones first."""
+    parts: list[Part] = []
+    for part in steps:
+        if isinstance(part, Loop):
+            part = replace(part, number=next(numbers))
+        parts.append(part if isinstance(part, Work) else with_inside(part, lambda inner: numbered(inner, numbers)))
+    return parts
 
 
 def may_be_long(steps: Steps) -> bool:
