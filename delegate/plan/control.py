@@ -90,14 +90,14 @@ def _variable(initial: Operand) -> Operand:
 
 def _if(values: Values, node: RegionNode) -> list[Part]:
     predicate, *arguments = (values.newest(t) for t in node.inputs)
-    then, otherwise = (_results(values, node, callee, arguments) for callee in callees_of(node.node))
+    then, otherwise = (_callee(values, node, callee, arguments) for callee in callees_of(node.node))
     subgraph, position = values.origin(node)
     return [Branch(position, subgraph, predicate, then, otherwise)]
 
 
 def _call(values: Values, node: RegionNode) -> list[Part]:
     (callee,) = callees_of(node.node)
-    return [*_results(values, node, callee, [values.newest(t) for t in node.inputs])]
+    return [*_callee(values, node, callee, [values.newest(t) for t in node.inputs])]
 
 
 def _same(values: Values, node: RegionNode) -> list[Part]:
@@ -106,21 +106,19 @@ def _same(values: Values, node: RegionNode) -> list[Part]:
     return [part for t in needed for part in values.assign(node, source, values.operand(t))]
 
 
-def _results(values: Values, node: RegionNode, callee: int, arguments: Sequence[Operand]) -> Steps:
-    """Return the steps of a callee, which writes the outputs of the node that runs it."""
-    results = [values.operand(t) if values.is_needed(t) else None for t in node.outputs]
-    return _callee(values, node, callee, arguments, results)
-
-
 def _callee(
     values: Values,
     node: RegionNode,
     subgraph: int,
     arguments: Sequence[Operand],
-    results: Sequence[Operand | None],
+    results: Sequence[Operand | None] | None = None,
     owned: Collection[int] = (),
 ) -> Steps:
-    """Return the steps of a subgraph that writes its outputs to ``results``, None for unread ones."""
+    """Return the steps of a subgraph that writes its outputs to ``results``, None for unread ones; by default to the
+    outputs of the node that runs it.
+    """
+    if results is None:
+        results = [values.operand(t) if values.is_needed(t) else None for t in node.outputs]
     graph, specs = values.request.model.subgraphs[subgraph], values.request.specs[subgraph]
     computed = {t for inner in graph.nodes for t in inner.outputs if specs[t].data is None}
     outputs = [(t, x) for t, x in zip(graph.outputs, results, strict=True) if x is not None]

@@ -15,20 +15,20 @@ from litecl.delegate.plan.control import CONTROL_STEPS
 from litecl.delegate.plan.graph import RegionGraph, RegionNode, region_graph
 from litecl.delegate.plan.kinds import kind_of
 from litecl.delegate.plan.request import Request
-from litecl.delegate.plan.steps import Part
+from litecl.delegate.plan.steps import Part, Within
 from litecl.delegate.plan.values import Lowered, Operands, Values, work
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import ABSENT, Array
 from litecl.interpreter.op import ControlOp
 
 
 def lower(request: Request, graph: RegionGraph, pinned: Iterable[Operand]) -> Lowered:
     """Fuse and lower the nodes of a graph. pinned: the operands with prescribed memory."""
     graph = kind_of(request.target).fused(graph, request.observe)
-    values = Values(request, graph, pinned, partial(_callee, request))
+    values = Values(request, graph, pinned, partial(_subgraph, request))
     return values.lowered([part for node in graph.nodes for part in _node(values, node)])
 
 
-def _callee(
+def _subgraph(
     request: Request, subgraph: int, inputs: Sequence[Operand], pinned: Operands, owned: Collection[int]
 ) -> Lowered:
     """Lower a subgraph that a control operator runs; see ``values.Lower``."""
@@ -47,7 +47,7 @@ def _node(values: Values, node: RegionNode) -> list[Part]:
     if node.steps:
         return [_chain(values, node)]
     residual = None if node.residual is None else values.newest(node.residual)
-    inputs, outputs = values.inputs(node), values.outputs(node)
+    inputs, outputs = [None if t == ABSENT else values.newest(t) for t in node.inputs], values.outputs(node)
     target = values.request.target_of(values.graph.origins[position] for position in node.positions)
     intermediates = [values.graph.specs[t] for t in node.node.intermediates]
     call = Call(node.node.options, inputs, outputs, target, node.activation, residual, node.pads, intermediates)
@@ -68,7 +68,7 @@ def _step(values: Values, node: RegionNode, step: Step) -> list[Part]:
     if isinstance(step, Alias):
         if not step.offset and step.output.spec.size >= step.source.spec.size:
             return values.assign(node, step.source, step.output)
-        values.alias(step.output, step.source, step.offset)
+        values.aliases[step.output] = Within(step.source, step.offset)
         return []
     if not isinstance(step, Move):
         return [work(values.origin(node), step)]
@@ -76,7 +76,7 @@ def _step(values: Values, node: RegionNode, step: Step) -> list[Part]:
     if _start(values, source, step.at) == _start(values, into, step.to) and same_steps(step.at, step.to):
         return []
     if _may_read(values, node, step):
-        values.alias(into, source, offset(step.at) * source.spec.dtype.itemsize)
+        values.aliases[into] = Within(source, offset(step.at) * source.spec.dtype.itemsize)
         return []
     launch = copy(source, step.at, into, step.to, bits(source.spec), values.request.target)
     return [work(values.origin(node), launch)]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Operand, Scratch
-from litecl.delegate.plan.steps import Branch, OneGroup, Slot, Steps, Swapped, Within, Work, place_of
+from litecl.delegate.plan.steps import Branch, Loop, OneGroup, Slot, State, Steps, Within, Work, control_of, place_of
 from litecl.interpreter.dataclass import dataclass
 
 Memory = Operand | Scratch
@@ -32,8 +32,10 @@ class Arena:
     size_bytes: int
 
 
-def slots_of(loops: Sequence[Sequence[Swapped]], alignment: int) -> dict[Operand, Slot]:
-    """Return the positions of the swapped variables of every loop in its two sets."""
+def slots_of(steps: Steps, states: Sequence[State], alignment: int) -> dict[Operand, Slot]:
+    """Return the positions of loops' swapped variables, and of states that change, in the two sets of each loop."""
+    loops = [part.swapped for part in control_of(steps) if isinstance(part, Loop)]
+    loops.append([(state.before, state.after) for state in states if state.after is not None])
     slots: dict[Operand, Slot] = {}
     for number, variables in enumerate(loops):
         offsets, end = [], 0
@@ -84,16 +86,13 @@ def lifetimes(
 
 
 def _last(uses: Sequence[int], loops: Sequence[tuple[int, int]]) -> int:
-    """Return the end of a lifetime, given the steps of its uses. loops: inner ones first."""
-    last = uses[-1]
-    for start, end in loops:
-        if uses[0] < start and any(start <= step <= end for step in uses):
-            last = max(last, end)
-    return last
+    """Return the end of a lifetime, given the steps of its uses and the first and last step of every loop."""
+    ends = [end for start, end in loops if uses[0] < start and any(start <= at <= end for at in uses)]
+    return max([uses[-1], *ends])
 
 
 def _number(steps: Steps, moments: list[Sequence[Arg]], loops: list[tuple[int, int]]) -> None:
-    """Append the arguments that every step uses, and the first and last step of every loop, inner ones first."""
+    """Append the arguments that every step uses, and the first and last step of every loop."""
     for part in steps:
         if isinstance(part, Work):
             moments.append(part.launch.args)

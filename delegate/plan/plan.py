@@ -2,13 +2,12 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import field
-from itertools import count
 
 from litecl.delegate.analysis.explicit import Explicit
 from litecl.delegate.cl_op import DeviceOp, Operand, Target
 from litecl.delegate.claim.partition import Region
 from litecl.delegate.plan.graph import RegionGraph, region_graph
-from litecl.delegate.plan.inline import inlined
+from litecl.delegate.plan.inline import Origin, inlined
 from litecl.delegate.plan.kinds import kind_of
 from litecl.delegate.plan.lowering import lower
 from litecl.delegate.plan.memory import Arena, Usage, lifetimes, place, slots_of
@@ -52,10 +51,10 @@ class Plan:
     states: tuple[State, ...]
     aliases: Mapping[Operand, Within]
     slots: Mapping[Operand, Slot]
-    lstms: tuple[tuple[int, int], ...]
+    lstms: tuple[Origin, ...]
     arena: Arena
     usages: tuple[Usage, ...] = ()
-    merged: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    merged: Mapping[Origin, Origin] = field(default_factory=dict)
     overwritten: frozenset[int] = frozenset()
     apart: frozenset[Operand] = frozenset()
 
@@ -106,12 +105,11 @@ def plan(
     cl_ops: Mapping[Op, DeviceOp],
     observe: Observer | None = None,
     owned: Collection[int] = (),
-    in_float: Collection[tuple[int, int]] = (),
+    in_float: Collection[Origin] = (),
 ) -> Plan:
     """Fuse and lower a region's nodes, with the subgraphs that they run, and assign memory.
 
-    observe: called after every pass over every graph. owned: inputs that may be overwritten. in_float: nodes (subgraph
-    and position) that compute in float32 whatever the target's precision.
+    owned: inputs that may be overwritten. The others: see ``Request``.
     """
     request = Request(source.model, source.specs, target, alignment, cl_ops, observe, in_float)
     old, new = variables(request, region)
@@ -119,10 +117,8 @@ def plan(
     lowered = lower(request, graph, new.values())
     inputs = {t: lowered.operands.get(t) or Operand(graph.specs[t]) for t in region.inputs}
     states, outputs, copies = results(request, region, lowered, inputs, old, new)
-    steps = numbered([*lowered.steps, *copies], count())
-    loops = [loop.swapped for loop in control_of(steps) if isinstance(loop, Loop)]
-    turns = [(state.before, state.after) for state in states if state.after is not None]
-    aliases, slots = lowered.aliases, slots_of([*loops, turns], alignment)
+    steps = numbered([*lowered.steps, *copies])
+    aliases, slots = lowered.aliases, slots_of(steps, states, alignment)
     steps = kind_of(target).gathered(steps, slots, lambda operand: place_of(operand, aliases))
     overwritten = frozenset(lowered.overwritten).intersection(region.inputs)
     apart = frozenset(operand for t in overwritten if lowered.root(operand := inputs[t]) is operand)

@@ -1,4 +1,4 @@
-"""What a region's plan is made for and from: the model, the device and its operators."""
+"""The model, the device and the operators for which regions are planned."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace

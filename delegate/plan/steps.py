@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 
 from litecl.delegate.cl_op import Const, Launch, Operand, Scratch
 from litecl.interpreter.dataclass import dataclass
@@ -116,45 +117,42 @@ Part = Work | Branch | Loop | OneGroup
 Steps = Sequence[Part]
 
 
+def parts_of(steps: Steps) -> Iterator[Part]:
+    """Yield every part in order, each before those inside it."""
+    for part in steps:
+        yield part
+        for inner in inside(part):
+            yield from parts_of(inner)
+
+
 def works_of(steps: Steps) -> Iterator[Work]:
     """Yield every launch once, in order."""
-    for part in steps:
-        if isinstance(part, Work):
-            yield part
-        else:
-            for inner in inside(part):
-                yield from works_of(inner)
+    return (part for part in parts_of(steps) if isinstance(part, Work))
 
 
 def control_of(steps: Steps) -> Iterator[Branch | Loop]:
     """Yield every branch and loop, outer ones first."""
-    for part in steps:
-        if not isinstance(part, Work):
-            if not isinstance(part, OneGroup):
-                yield part
-            for inner in inside(part):
-                yield from control_of(inner)
+    return (part for part in parts_of(steps) if isinstance(part, Branch | Loop))
 
 
 def groups_of(steps: Steps) -> Iterator[OneGroup]:
     """Yield every part that one group runs."""
-    for part in steps:
-        if isinstance(part, OneGroup):
-            yield part
-        elif not isinstance(part, Work):
-            for inner in inside(part):
-                yield from groups_of(inner)
+    return (part for part in parts_of(steps) if isinstance(part, OneGroup))
 
 
-def inside(part: Branch | Loop | OneGroup) -> tuple[Steps, ...]:
+def inside(part: Part) -> tuple[Steps, ...]:
     """Return a part's sequences of steps."""
+    if isinstance(part, Work):
+        return ()
     if isinstance(part, OneGroup):
         return (part.steps,)
     return (part.then, part.otherwise) if isinstance(part, Branch) else (part.condition, part.body)
 
 
-def with_inside(part: Branch | Loop | OneGroup, change: Callable[[Steps], Steps]) -> Part:
+def with_inside(part: Part, change: Callable[[Steps], Steps]) -> Part:
     """Return a part with its sequences of steps changed."""
+    if isinstance(part, Work):
+        return part
     if isinstance(part, Loop):
         return replace(part, condition=change(part.condition), body=change(part.body))
     if isinstance(part, Branch):
@@ -162,14 +160,15 @@ def with_inside(part: Branch | Loop | OneGroup, change: Callable[[Steps], Steps]
     return OneGroup(change(part.steps))
 
 
-def numbered(steps: Steps, numbers: Iterator[int]) -> Steps:
+def numbered(steps: Steps) -> Steps:
     """Return steps with their loops numbered, outer ones first."""
-    parts: list[Part] = []
-    for part in steps:
-        if isinstance(part, Loop):
-            part = replace(part, number=next(numbers))
-        parts.append(part if isinstance(part, Work) else with_inside(part, lambda inner: numbered(inner, numbers)))
-    return parts
+    numbers = count()
+
+    def number(part: Part) -> Part:
+        own = replace(part, number=next(numbers)) if isinstance(part, Loop) else part
+        return with_inside(own, lambda inner: [number(each) for each in inner])
+
+    return [number(part) for part in steps]
 
 
 def may_be_long(steps: Steps) -> bool:

@@ -54,8 +54,7 @@ overwritten.
 class Values:
     """The operands of a graph's tensors, each created once: at the position that a pass assigned, or with own memory.
 
-    pinned: the operands with prescribed memory. overwritten: the tensors that a node overwrites in place. lstms: the
-    loops lowered as an LSTM.
+    pinned: the operands with prescribed memory. aliases, lstms, overwritten: see ``Lowered``.
     """
 
     def __init__(self, request: Request, graph: RegionGraph, pinned: Iterable[Operand], lower: Lower) -> None:
@@ -64,25 +63,25 @@ class Values:
         self._pinned, self._lower = set(pinned), lower
         self._operands = dict(graph.given)
         self._newest: dict[int, Operand] = {}  # the values of variable tensors that nodes of this run have updated
-        self._aliases: dict[Operand, Within] = {}
+        self.aliases: dict[Operand, Within] = {}
         self._merged = {graph.origins[p.position]: graph.origins[n.position] for n in graph.nodes for p in n.fused}
         read = origins(graph.source, [node.position for node in graph.nodes])
         written = {read.get(node.inputs[0], node.inputs[0]) for node in graph.nodes if node.in_place}
         self.overwritten = written | {t for t, origin in read.items() if origin in written}
         for tensor, place in graph.places.items():  # wholes come before their parts
             operand = self._operands[tensor] = Operand(graph.specs[tensor], place.row_step)
-            self.alias(operand, self.operand(place.whole), place.offset)
+            self.aliases[operand] = Within(self.operand(place.whole), place.offset)
 
     def lowered(self, steps: Steps) -> Lowered:
         """Return the run once all nodes are lowered to steps."""
         last = self.origin(self.graph.nodes[-1]) if self.graph.nodes else (self.graph.subgraph, 0)
         operands = self._operands | {t: self.operand(t) for t in self.graph.kept}
-        return Lowered(steps, last, operands, self._newest, self._aliases, self.lstms, self._merged, self.overwritten)
+        return Lowered(steps, last, operands, self._newest, self.aliases, self.lstms, self._merged, self.overwritten)
 
     def run(self, subgraph: int, inputs: Sequence[Operand], pinned: Operands, owned: Collection[int] = ()) -> Lowered:
         """Lower a subgraph that a node runs, as part of this run; see ``Lower``."""
         callee = self._lower(subgraph, inputs, pinned, owned)
-        self._aliases |= callee.aliases
+        self.aliases |= callee.aliases
         self._merged |= callee.merged
         self.lstms += callee.lstms
         return callee
@@ -96,10 +95,6 @@ class Values:
     def newest(self, tensor: int) -> Operand:
         """Return the operand that holds a tensor's value as of the last node lowered."""
         return self._newest.get(tensor) or self.operand(tensor)
-
-    def inputs(self, node: RegionNode) -> list[Operand | None]:
-        """Return a node's input operands, None for absent ones."""
-        return [None if t == ABSENT else self.newest(t) for t in node.inputs]
 
     def outputs(self, node: RegionNode) -> list[Operand]:
         """Return a node's output operands, then the new values of the variables that it updates."""
@@ -132,20 +127,16 @@ class Values:
             return []
         if self.has_place(into):
             return [self.copy(node, source, into)]
-        self.alias(into, source)
+        self.aliases[into] = Within(source)
         return []
-
-    def alias(self, part: Operand, whole: Operand, offset: int = 0) -> None:
-        """Place an operand in another's memory, ``offset`` bytes from its beginning."""
-        self._aliases[part] = Within(whole, offset)
 
     def place(self, operand: Operand) -> tuple[Operand, int]:
         """Return the operand whose memory contains this one, and the offset in bytes."""
-        return place_of(operand, self._aliases)
+        return place_of(operand, self.aliases)
 
     def has_place(self, operand: Operand) -> bool:
         """Return whether an operand's memory is decided."""
-        return operand in self._pinned or operand in self._aliases
+        return operand in self._pinned or operand in self.aliases
 
 
 def work(origin: Origin, launch: Launch) -> Work:

@@ -73,7 +73,7 @@ def _gathered(steps: Steps, users: Mapping[int, Sequence[Work]]) -> Iterator[Par
         if fits and any(isinstance(part, Branch | Loop) for part in parts) and _is_closed(parts, users):
             yield OneGroup(parts)
         else:
-            yield from (part if isinstance(part, Work) else with_inside(part, within) for part in parts)
+            yield from (with_inside(part, within) for part in parts)
 
 
 def _fits(part: Part) -> bool:
