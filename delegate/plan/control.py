@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from litecl.delegate.analysis.loop_variables import Kind, kinds, trip_count
 from litecl.delegate.cl_op import Operand
+from litecl.delegate.matmul.product import in_halves
 from litecl.delegate.plan.graph import RegionNode
-from litecl.delegate.plan.kinds import kind_of
 from litecl.delegate.plan.steps import Branch, Loop, Part, Steps
 from litecl.delegate.plan.values import Values, work
 from litecl.interpreter.graph import TensorSpec, callees_of
@@ -45,9 +45,9 @@ def _lstm(values: Values, node: RegionNode, loop: "LstmLoop", initial: Sequence[
     time, (batch, units) = initial[loop.x].shape[0], initial[loop.h].shape
     shapes = (time, batch, units), (batch, units), (batch, units)
     sequence, h, c = results = [Operand(TensorSpec(TensorType.FLOAT32, shape)) for shape in shapes]
-    target = values.request.target_of(values.request.inlined(body).origins)
-    launches = lstm_loop.steps(loop, initial, results, target, kind_of(target).run_cell)
-    parts: list[Part] = [work(values.origin(node), launch) for launch in launches]
+    halves = values.request.in_halves(values.request.inlined(body).origins)
+    launches = lstm_loop.steps(loop, initial, results, values.request.target, halves=halves)
+    parts: list[Part] = [work(values.origin(node), in_halves(step) if halves else step) for step in launches]
     after = dict(enumerate(initial)) | {loop.h: h, loop.c: c, loop.list: sequence if loop.whole else h}
     after |= {i: Operand(TensorSpec(initial[i].spec.type, n.shape, data=n)) for i, n in loop.counters.items()}
     for position, tensor in enumerate(node.outputs):

@@ -7,23 +7,26 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from litecl.delegate.analysis.loop_variables import live_nodes
-from litecl.delegate.cl_op import Alias, Call, Move, Operand, Step
+from litecl.delegate.cl_op import Alias, Call, Launch, Move, Operand, Step
 from litecl.delegate.kit.claims import bits
 from litecl.delegate.kit.strided import copy, is_dense, offset, same_steps
+from litecl.delegate.matmul.product import in_halves
 from litecl.delegate.ops.chain import Link, chain
 from litecl.delegate.plan.control import CONTROL_STEPS
 from litecl.delegate.plan.graph import RegionGraph, RegionNode, region_graph
-from litecl.delegate.plan.kinds import kind_of
+from litecl.delegate.plan.grouping import narrowed
+from litecl.delegate.plan.pipeline import fused
 from litecl.delegate.plan.request import Request
 from litecl.delegate.plan.steps import Part, Within
 from litecl.delegate.plan.values import Lowered, Operands, Values, work
+from litecl.delegate.target import own
 from litecl.interpreter.graph import ABSENT, Array
 from litecl.interpreter.op import ControlOp
 
 
 def lower(request: Request, graph: RegionGraph, pinned: Iterable[Operand]) -> Lowered:
     """Fuse and lower the nodes of a graph. pinned: the operands with prescribed memory."""
-    graph = kind_of(request.target).fused(graph, request.observe)
+    graph = own(request.target, fused)(graph, request.observe)
     values = Values(request, graph, pinned, partial(_subgraph, request))
     return values.lowered([part for node in graph.nodes for part in _node(values, node)])
 
@@ -32,7 +35,7 @@ def _subgraph(
     request: Request, subgraph: int, inputs: Sequence[Operand], pinned: Operands, owned: Collection[int]
 ) -> Lowered:
     """Lower a subgraph that a control operator runs; see ``values.Lower``."""
-    request = kind_of(request.target).narrowed(request, subgraph)
+    request = own(request.target, narrowed)(request, subgraph)
     inner = request.inlined(subgraph)
     source = inner.source
     nodes, given = live_nodes(source), {**dict(zip(source.inputs, inputs, strict=True)), **pinned}
@@ -48,10 +51,13 @@ def _node(values: Values, node: RegionNode) -> list[Part]:
         return [_chain(values, node)]
     residual = None if node.residual is None else values.newest(node.residual)
     inputs, outputs = [None if t == ABSENT else values.newest(t) for t in node.inputs], values.outputs(node)
-    target = values.request.target_of(values.graph.origins[position] for position in node.positions)
+    halves = values.request.in_halves(values.graph.origins[position] for position in node.positions)
     intermediates = [values.graph.specs[t] for t in node.node.intermediates]
-    call = Call(node.node.options, inputs, outputs, target, node.activation, residual, node.pads, intermediates)
-    return [part for step in node.cl_op.steps(call) for part in _step(values, node, step)]
+    given = node.activation, residual, node.pads, intermediates, halves
+    steps = node.cl_op.steps(Call(node.node.options, inputs, outputs, values.request.target, *given))
+    if halves:
+        steps = [in_halves(step) if isinstance(step, Launch) else step for step in steps]
+    return [part for step in steps for part in _step(values, node, step)]
 
 
 def _chain(values: Values, node: RegionNode) -> Part:

@@ -7,8 +7,8 @@ from litecl.delegate.analysis.explicit import Explicit
 from litecl.delegate.cl_op import DeviceOp, Operand, Target
 from litecl.delegate.claim.partition import Region
 from litecl.delegate.plan.graph import RegionGraph, region_graph
+from litecl.delegate.plan.grouping import gathered
 from litecl.delegate.plan.inline import Origin, inlined
-from litecl.delegate.plan.kinds import kind_of
 from litecl.delegate.plan.lowering import lower
 from litecl.delegate.plan.memory import Arena, Usage, lifetimes, place, slots_of
 from litecl.delegate.plan.pipeline import Observer
@@ -27,6 +27,7 @@ from litecl.delegate.plan.steps import (
     place_of,
     works_of,
 )
+from litecl.delegate.target import own
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.op import Op
 
@@ -106,12 +107,13 @@ def plan(
     observe: Observer | None = None,
     owned: Collection[int] = (),
     in_float: Collection[Origin] = (),
+    halves: bool = False,
 ) -> Plan:
     """Fuse and lower a region's nodes, with the subgraphs that they run, and assign memory.
 
     owned: inputs that may be overwritten. The others: see ``Request``.
     """
-    request = Request(source.model, source.specs, target, alignment, cl_ops, observe, in_float)
+    request = Request(source.model, source.specs, target, alignment, cl_ops, observe, in_float, halves)
     old, new = variables(request, region)
     graph = _graph(request, region, {v.before: x for v, x in old.items() if v.before is not None} | new, owned)
     lowered = lower(request, graph, new.values())
@@ -119,7 +121,7 @@ def plan(
     states, outputs, copies = results(request, region, lowered, inputs, old, new)
     steps = numbered([*lowered.steps, *copies])
     aliases, slots = lowered.aliases, slots_of(steps, states, alignment)
-    steps = kind_of(target).gathered(steps, slots, lambda operand: place_of(operand, aliases))
+    steps = own(target, gathered)(steps, slots, lambda operand: place_of(operand, aliases))
     overwritten = frozenset(lowered.overwritten).intersection(region.inputs)
     apart = frozenset(operand for t in overwritten if lowered.root(operand := inputs[t]) is operand)
     lives = lifetimes(steps, [*inputs.values(), *old.values()], outputs, aliases, slots)

@@ -1,7 +1,6 @@
 """The model, the device and the operators for which regions are planned."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from litecl.delegate.cl_op import DeviceOp, Target
 from litecl.delegate.plan.graph import RegionGraph
@@ -15,8 +14,8 @@ from litecl.interpreter.op import Op
 class Request:
     """The model, the specs of each subgraph's tensors, the target and its operators.
 
-    alignment: of memory, in bytes. observe: called with the name of every pass and the graph after it. in_float: nodes
-    (subgraph and position) that compute in float32 whatever the target's precision.
+    alignment: of memory, in bytes. observe: called with the name of every pass and the graph after it. halves: whether
+    large weights of products are fp16, except those of the nodes (subgraph and position) ``in_float``.
     """
 
     model: Model
@@ -26,13 +25,12 @@ class Request:
     cl_ops: Mapping[Op, DeviceOp]
     observe: Callable[[str, RegionGraph], None] | None = None
     in_float: Collection[Origin] = ()
+    halves: bool = False
 
     def inlined(self, subgraph: int) -> Inlined:
         """Return a subgraph with calls inlined."""
         return inlined(self.model, self.specs, subgraph)
 
-    def target_of(self, origins: Iterable[Origin]) -> Target:
-        """Return the target for fused nodes: without half weights if one of them must compute in float32."""
-        if any(origin in self.in_float for origin in origins):
-            return replace(self.target, half_weights=False)
-        return self.target
+    def in_halves(self, origins: Iterable[Origin]) -> bool:
+        """Return whether large weights of fused nodes are fp16, as none of them must compute in float32."""
+        return self.halves and not any(origin in self.in_float for origin in origins)

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.partition import Region, RegionVariable
-from litecl.delegate.plan.kinds import kind_of
 from litecl.delegate.plan.request import Request
 from litecl.delegate.plan.steps import State, Work
 from litecl.delegate.plan.values import Lowered, Operands, copied
@@ -65,7 +64,7 @@ def results(
             after = apart(after)
         states.append(State(variable.key, before, after, read=variable.before is not None))
     changing = {operand for state in states if state.after is not None for operand in (state.before, state.after)}
-    if kind_of(request.target).lends:  # the host writes to these between runs
+    if request.target.memory == "host":  # it reads outputs in place, and writes to inputs and states between runs
         written = [*old.values(), *(operand for t, operand in inputs.items() if t not in lowered.overwritten)]
         changing |= {lowered.root(operand) for operand in written}
     values = [lowered.newest(t) for t in region.outputs]

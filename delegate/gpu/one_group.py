@@ -11,7 +11,7 @@ from math import prod
 
 from litecl.delegate.analysis.cost import node_flops
 from litecl.delegate.cl_op import Operand
-from litecl.delegate.plan.kind import Place
+from litecl.delegate.plan.grouping import Place
 from litecl.delegate.plan.request import Request
 from litecl.delegate.plan.steps import (
     Branch,
@@ -37,7 +37,7 @@ def narrowed(request: Request, subgraph: int) -> Request:
     work-items that wait for each other can't run in turns.
     """
     small = _is_small(request, subgraph)
-    return replace(request, target=request.target.apart) if small else request
+    return replace(request, target=replace(request.target, local_mem_bytes=0)) if small else request
 
 
 def _is_small(request: Request, subgraph: int) -> bool:
