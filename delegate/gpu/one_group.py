@@ -13,18 +13,7 @@ from litecl.delegate.analysis.cost import node_flops
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.plan.grouping import Place
 from litecl.delegate.plan.request import Request
-from litecl.delegate.plan.steps import (
-    Branch,
-    Loop,
-    OneGroup,
-    Part,
-    Slot,
-    Steps,
-    Work,
-    control_of,
-    with_inside,
-    works_of,
-)
+from litecl.delegate.plan.steps import Branch, Loop, OneGroup, Part, Slot, Steps, Work, control_of, mapped, works_of
 from litecl.interpreter.graph import callees_of
 from litecl.interpreter.op import ControlOp
 
@@ -73,7 +62,7 @@ def _gathered(steps: Steps, users: Mapping[int, Sequence[Work]]) -> Iterator[Par
         if fits and any(isinstance(part, Branch | Loop) for part in parts) and _is_closed(parts, users):
             yield OneGroup(parts)
         else:
-            yield from (with_inside(part, within) for part in parts)
+            yield from (mapped(part, within) for part in parts)
 
 
 def _fits(part: Part) -> bool:

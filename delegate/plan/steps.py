@@ -149,7 +149,7 @@ def inside(part: Part) -> tuple[Steps, ...]:
     return (part.then, part.otherwise) if isinstance(part, Branch) else (part.condition, part.body)
 
 
-def with_inside(part: Part, change: Callable[[Steps], Steps]) -> Part:
+def mapped(part: Part, change: Callable[[Steps], Steps]) -> Part:
     """Return a part with its sequences of steps changed."""
     if isinstance(part, Work):
         return part
@@ -166,7 +166,7 @@ def numbered(steps: Steps) -> Steps:
 
     def number(part: Part) -> Part:
         own = replace(part, number=next(numbers)) if isinstance(part, Loop) else part
-        return with_inside(own, lambda inner: [number(each) for each in inner])
+        return mapped(own, lambda inner: [number(each) for each in inner])
 
     return [number(part) for part in steps]
 
