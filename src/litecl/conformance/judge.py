@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from litecl.bisection.tolerance import Tolerance
+from litecl.comparison import Difference, difference, same_bits
 from litecl.conformance.program import Died
 from litecl.conformance.runtimes import Suspect
 from litecl.interpreter import Interpreter
@@ -15,7 +16,6 @@ from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import outputs_of
 from litecl.verify.check import Check, Step
-from litecl.verify.difference import Difference, difference, same_bits
 from litecl.verify.record import CRASHED, FAIL, NOT_RUN, PASS, REFUSED, Row
 
 REFERENCE = "litecl's interpreter"
