@@ -12,9 +12,9 @@ from litecl.diff.merge import Merged, merged
 from litecl.diff.pair import Pair, pairs
 from litecl.diff.values import error, real_inputs, values_of
 from litecl.interpreter import Interpreter
+from litecl.interpreter.data_frame import Library, frame
 from litecl.interpreter.dynamic_range import DynamicRange
 from litecl.interpreter.file.reader import read
-from litecl.interpreter.frames import Library, frame
 from litecl.interpreter.graph import Array, Model, callees_of
 from litecl.interpreter.html import block, paragraph, table
 
