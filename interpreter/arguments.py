@@ -82,13 +82,13 @@ def _is_empty(source: Any) -> bool:
 
 def delegates(*given: Iterable[Delegate] | None) -> tuple[Delegate, ...]:
     """Return all given delegates. Raises ArgumentError for anything else."""
-    found: list[Delegate] = []
+    delegates_: list[Delegate] = []
     for some in given:
         try:
-            found.extend(() if some is None else some)
+            delegates_.extend(() if some is None else some)
         except TypeError:
             raise ArgumentError(f"delegates: expected a list of delegates, got {type(some).__name__}") from None
-    for delegate in found:
+    for delegate in delegates_:
         if not callable(getattr(delegate, "apply", None)):
             raise ArgumentError(f"delegates: expected objects such as CLDelegate(), got {type(delegate).__name__}")
-    return tuple(found)
+    return tuple(delegates_)

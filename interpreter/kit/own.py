@@ -37,14 +37,14 @@ def operator(
             raise ShapeError(f"expected other operands, got {[spec.type.name for spec in given]}: {error}") from error
 
     def compute(options: Any, inputs: Inputs) -> list[Array]:
-        made = run(options, *inputs)
-        return [made] if isinstance(made, np.ndarray) else list(made)
+        result = run(options, *inputs)
+        return [result] if isinstance(result, np.ndarray) else list(result)
 
     return Op(name, options=options, infer=infer, run=compute, custom=True, pure=pure)
 
 
 def texts(values: Sequence[bytes], shape: Shape | None = None) -> Array:
     """Return texts as an array, by default a vector."""
-    made = np.empty(len(values), object)
-    made[:] = values
-    return made if shape is None else made.reshape(shape)
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array if shape is None else array.reshape(shape)

@@ -145,15 +145,15 @@ def _decoded(options: BeamOptions, frames: Array) -> list[tuple[_Text, float]]:
 def _run(options: BeamOptions, logits: Array, lengths: Array) -> list[Array]:
     """Return each rank's texts as sparse tensors: places, classes and shapes, then the scores [B, top_paths]."""
     rows = [_decoded(options, logits[:length, k]) for k, length in enumerate(lengths.tolist())]
-    places, values, shapes = [], [], []
+    all_indices, values, shapes = [], [], []
     for rank in range(options.top_paths):
-        found = [row[rank][0] for row in rows]
-        indices = [(r, k) for r, text in enumerate(found) for k in range(len(text))]
-        places.append(np.array(indices, np.int64).reshape(-1, 2))
-        values.append(np.array([label for text in found for label in text], np.int64))
-        shapes.append(np.array([len(rows), max(map(len, found), default=0)], np.int64))
+        texts = [row[rank][0] for row in rows]
+        indices = [(r, k) for r, text in enumerate(texts) for k in range(len(text))]
+        all_indices.append(np.array(indices, np.int64).reshape(-1, 2))
+        values.append(np.array([label for text in texts for label in text], np.int64))
+        shapes.append(np.array([len(rows), max(map(len, texts), default=0)], np.int64))
     scores = np.array([[score for _, score in row] for row in rows], logits.dtype)
-    return [*places, *values, *shapes, scores.reshape(len(rows), options.top_paths)]
+    return [*all_indices, *values, *shapes, scores.reshape(len(rows), options.top_paths)]
 
 
 def _results(options: BeamOptions, inputs: list[TensorSpec]) -> list[Result]:

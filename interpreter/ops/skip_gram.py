@@ -41,15 +41,15 @@ def _grams(options: SkipGramOptions, words: list[bytes], start: int, size: int) 
 def _run(options: SkipGramOptions, inputs: Inputs) -> list[Array]:
     (x,) = require.arrays(inputs, 1)
     words = bytes(x.reshape(-1)[0]).split() if x.size else []
-    found: list[bytes] = []
+    grams: list[bytes] = []
     if len(words) >= options.ngram_size >= 1:
         for start in range(len(words)):
             limits.tick()
-            found += [b" ".join(gram) for gram in _grams(options, words, start, options.ngram_size)]
-            if len(found) > _MOST_GRAMS:
+            grams += [b" ".join(gram) for gram in _grams(options, words, start, options.ngram_size)]
+            if len(grams) > _MOST_GRAMS:
                 raise ModelError(f"more than {_MOST_GRAMS} grams")
-    result = np.empty(len(found), np.object_)
-    result[:] = found
+    result = np.empty(len(grams), np.object_)
+    result[:] = grams
     return [result]
 
 

@@ -74,9 +74,9 @@ class AsStringOptions:
 
 
 def _texts(values: Any, shape: tuple[int, ...]) -> Array:
-    made = np.empty(len(values), object)
-    made[:] = values
-    return made.reshape(shape)
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array.reshape(shape)
 
 
 def _each(name: str, options: type, function: Callable[[Any, bytes], Any], type_: TensorType = _STRING) -> Op:
@@ -88,8 +88,8 @@ def _each(name: str, options: type, function: Callable[[Any, bytes], Any], type_
 
     def run(options: Any, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
-        found = [function(options, text) for text in x.reshape(-1)]
-        return [_texts(found, x.shape) if type_ == _STRING else np.array(found, type_.dtype).reshape(x.shape)]
+        results = [function(options, text) for text in x.reshape(-1)]
+        return [_texts(results, x.shape) if type_ == _STRING else np.array(results, type_.dtype).reshape(x.shape)]
 
     return Op(name, options=options, infer=infer, run=run, custom=True)
 
@@ -121,8 +121,8 @@ def _length(options: UnitOptions, text: bytes) -> int:
 
 
 def _replaced(options: ReplaceOptions, text: bytes) -> bytes:
-    found = regular.replaced(_text(text), options.pattern, options.rewrite, everywhere=options.replace_global)
-    return _bytes(found)
+    result = regular.replaced(_text(text), options.pattern, options.rewrite, everywhere=options.replace_global)
+    return _bytes(result)
 
 
 def _matches(options: MatchOptions, text: bytes) -> bool:
@@ -161,10 +161,10 @@ def _run_split(options: SplitOptions, inputs: Inputs) -> list[Array]:
     x, separator = require.arrays(inputs, 2)
     by = separator.item() or None  # white space
     rows = [text.split(by, options.maxsplit) for text in x]
-    places = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
+    indices = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
     parts = [part for row in rows for part in row]
     shape = np.array([len(rows), max(map(len, rows), default=0)], np.int64)
-    return [np.array(places, np.int64).reshape(-1, 2), _texts(parts, (len(parts),)), shape]
+    return [np.array(indices, np.int64).reshape(-1, 2), _texts(parts, (len(parts),)), shape]
 
 
 def _infer_number(options: NumberOptions, inputs: Specs) -> list[TensorSpec]:
@@ -203,21 +203,21 @@ def _run_as_string(options: AsStringOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_part(options: UnitOptions, inputs: Specs) -> list[TensorSpec]:
-    x, place, size = require.present(inputs, 3)
+    x, position, size = require.present(inputs, 3)
     require.types(x, (_STRING,))
-    return [TensorSpec(_STRING, require.broadcast(x, place, size))]
+    return [TensorSpec(_STRING, require.broadcast(x, position, size))]
 
 
 def _run_part(options: UnitOptions, inputs: Inputs) -> list[Array]:
-    x, places, sizes = np.broadcast_arrays(*require.arrays(inputs, 3))
-    return [_texts([_part(options, *row) for row in zip(x.flat, places.flat, sizes.flat, strict=True)], x.shape)]
+    x, positions, sizes = np.broadcast_arrays(*require.arrays(inputs, 3))
+    return [_texts([_part(options, *row) for row in zip(x.flat, positions.flat, sizes.flat, strict=True)], x.shape)]
 
 
-def _part(options: UnitOptions, data: bytes, place: int, size: int) -> bytes:
+def _part(options: UnitOptions, data: bytes, position: int, size: int) -> bytes:
     units: Any = data if options.unit == "BYTE" else _text(data)
-    if not -len(units) <= place <= len(units):
-        raise ModelError(f"position {place} of a text of {len(units)}")
-    first = place if place >= 0 else len(units) + place
+    if not -len(units) <= position <= len(units):
+        raise ModelError(f"position {position} of a text of {len(units)}")
+    first = position if position >= 0 else len(units) + position
     part = units[first : first + max(int(size), 0)]
     return part if isinstance(part, bytes) else _bytes(part)
 

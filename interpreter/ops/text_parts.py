@@ -81,10 +81,10 @@ def _ngrams(options: GramsOptions, data: Array, splits: Array) -> list[Array]:
     rows = []
     for begin, end in itertools.pairwise(splits):
         words = data[begin:end].tolist()
-        found = [gram for width in options.ngram_widths for gram in _grams(options, words, width)]
-        if options.preserve_short_sequences and words and not found:
-            found = list(_grams(options, words, len(words) + 2 * max(options.pad_width, 0)))
-        rows.append(found)
+        grams = [gram for width in options.ngram_widths for gram in _grams(options, words, width)]
+        if options.preserve_short_sequences and words and not grams:
+            grams = list(_grams(options, words, len(words) + 2 * max(options.pad_width, 0)))
+        rows.append(grams)
     ends = np.cumsum([0, *map(len, rows)]).astype(splits.dtype)
     return [texts([gram for row in rows for gram in row]), ends]
 
@@ -106,8 +106,8 @@ def _joined_by_segment(options: SeparatorOptions, x: Array, ids: Array, count: A
         if 0 <= segment < len(rows):
             for parts, text in zip(rows[segment], row, strict=True):
                 parts.append(text)
-    made = [_bytes(options.separator).join(parts) for row in rows for parts in row]
-    return texts(made, (len(rows), *x.shape[ids.ndim :]))
+    joined = [_bytes(options.separator).join(parts) for row in rows for parts in row]
+    return texts(joined, (len(rows), *x.shape[ids.ndim :]))
 
 
 def _split(options: DelimiterOptions, x: Array, delimiter: Array) -> list[Array]:
@@ -121,14 +121,14 @@ def _split(options: DelimiterOptions, x: Array, delimiter: Array) -> list[Array]
             else:
                 parts[-1] += bytes([byte])
         rows.append([part for part in parts if part or not options.skip_empty])
-    places = [(r, column) for r, row in enumerate(rows) for column in range(len(row))]
+    indices = [(r, column) for r, row in enumerate(rows) for column in range(len(row))]
     shape = np.array([len(rows), max(map(len, rows), default=0)], np.int64)
-    return [np.array(places, np.int64).reshape(-1, 2), texts([part for row in rows for part in row]), shape]
+    return [np.array(indices, np.int64).reshape(-1, 2), texts([part for row in rows for part in row]), shape]
 
 
 def _bucket(options: BucketOptions, x: Array) -> Array:
-    found = [murmur64(text) % options.num_buckets for text in x.reshape(-1)]
-    return np.array(found, np.int64).reshape(x.shape)
+    buckets = [murmur64(text) % options.num_buckets for text in x.reshape(-1)]
+    return np.array(buckets, np.int64).reshape(x.shape)
 
 
 def _fingerprint(options: NoOptions, x: Array, method: Array) -> Array:
@@ -144,8 +144,8 @@ def _each(function: Any) -> Any:
 
 
 def _written(options: PadOptions, text: bytes) -> bytes:
-    made = base64.urlsafe_b64encode(text)
-    return made if options.pad else made.rstrip(b"=")
+    encoded = base64.urlsafe_b64encode(text)
+    return encoded if options.pad else encoded.rstrip(b"=")
 
 
 def _read(options: NoOptions, text: bytes) -> bytes:

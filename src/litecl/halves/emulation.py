@@ -11,7 +11,7 @@ from litecl.delegate.claim.options import KeptNode
 from litecl.delegate.report import Counters, DelegationReport, NodeRow
 from litecl.halves.kernels import IN_HALVES
 from litecl.halves.sums import BLOCK, Sums, largest_lost, rounded
-from litecl.interpreter.delegation import OnTheHost
+from litecl.interpreter.delegation import Memory
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
@@ -124,7 +124,7 @@ def _are_floats(inputs: Inputs) -> bool:
 
 
 @dataclass(frozen=True)
-class Emulated(OnTheHost):
+class Emulated(Memory):
     """A ``Delegation`` whose nodes compute in halves."""
 
     model: Model
