@@ -18,15 +18,15 @@ class Difference:
     an infinity or NaN that the other array doesn't have, or strings.
 
     absolute: of two elements; of quantized integers in steps. magnitude: of the largest finite expected element, 0 for
-    equal arrays. ulp: in units in the last place; of integers in steps. wrong: a mismatch that isn't a number, with its
-    place; the numbers are 0 if it is another shape or type. place: the element that differs most.
+    equal arrays. ulp: in units in the last place; of integers in steps. wrong: a mismatch that isn't a number; the
+    numbers are 0 if it is another shape or type. index: of the element that differs most.
     """
 
     absolute: float = 0.0
     magnitude: float = 0.0
     ulp: float = 0.0
     wrong: str = ""
-    place: tuple[int, ...] = ()
+    index: tuple[int, ...] = ()
 
     @property
     def relative(self) -> float:
@@ -49,14 +49,14 @@ def difference(got: Array, expected: Array, *, any_type: bool = False) -> Differ
     apart = distances(got, expected)
     if not apart.any():
         return Difference()
-    place = tuple(int(i) for i in np.unravel_index(np.argmax(apart), apart.shape))
-    largest = float(apart[place])
+    index = tuple(int(i) for i in np.unravel_index(np.argmax(apart), apart.shape))
+    largest = float(apart[index])
     if np.isinf(largest):
         numeric = _is_number(got.dtype)
-        wrong = f"{got[place]} instead of {expected[place]} at {list(place)}" if numeric else "other elements"
-        return Difference(np.inf, 0.0, np.inf, wrong, place)
+        wrong = f"{got[index]} instead of {expected[index]} at {list(index)}" if numeric else "other elements"
+        return Difference(np.inf, 0.0, np.inf, wrong, index)
     magnitude = float(np.abs(_finite(_wide(expected))).max())
-    return Difference(largest, magnitude, _ulp(apart, expected), "", place)
+    return Difference(largest, magnitude, _ulp(apart, expected), "", index)
 
 
 def distances(got: Array, expected: Array) -> Array:

@@ -91,7 +91,7 @@ def test_infinities_and_nan_must_match(dtype: Any, got: float, expected: float) 
         assert difference(a, b) == Difference()
     else:
         found = difference(a, b)
-        assert (found.absolute, found.relative, found.ulp, found.place) == (np.inf, np.inf, np.inf, (1,))
+        assert (found.absolute, found.relative, found.ulp, found.index) == (np.inf, np.inf, np.inf, (1,))
         assert found.wrong == f"{a[1]} instead of {b[1]} at [1]"
         assert found.exceeds(np.inf)
 
@@ -120,7 +120,7 @@ def test_units_in_the_last_place(dtype: Any) -> None:
     step = float(ml_dtypes.finfo(dtype).eps)
     expected = np.array([0.0, 8.0], dtype)
     found = difference(expected + np.array([0, 24 * step], dtype), expected)
-    assert (found.ulp, found.absolute, found.magnitude, found.place) == (3.0, 24 * step, 8.0, (1,))
+    assert (found.ulp, found.absolute, found.magnitude, found.index) == (3.0, 24 * step, 8.0, (1,))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -129,9 +129,9 @@ def test_steps_of_integers(dtype: Any) -> None:
     got, expected = np.array([[0, info.max]], dtype), np.array([[0, info.min]], dtype)
     found = difference(got, expected)
     assert found.absolute == found.ulp == float(int(info.max) - int(info.min))
-    assert found.place == (0, 1)
+    assert found.index == (0, 1)
     step = np.array([[0, 1]], dtype)
-    assert difference(got - step, got) == Difference(1.0, float(info.max), 1.0, place=(0, 1))
+    assert difference(got - step, got) == Difference(1.0, float(info.max), 1.0, index=(0, 1))
     assert difference(got, got) == Difference()
 
 

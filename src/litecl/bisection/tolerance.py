@@ -30,24 +30,14 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Error:
-    """The worst element of a result. output: the tensor's position. size: relative error, or steps for integers.
+    """The worst element of a result, or a mismatch such as another shape, in a few words.
 
-    said: a mismatch that isn't a number, such as another shape.
+    output: the tensor's position. size: relative error, or steps for integers.
     """
 
     output: int
     size: float
-    place: tuple[int, ...] = ()
-    got: object = None
-    expected: object = None
-    said: str = ""
-
-    @property
-    def text(self) -> str:
-        """The error in a few words."""
-        if self.said:
-            return self.said
-        return f"{self.got} instead of {self.expected} at {list(self.place)}"
+    text: str
 
 
 def size_of(got: Array, expected: Array) -> float:
@@ -63,7 +53,7 @@ def worst(got: Sequence[Array], expected: Sequence[Array], tolerance: Tolerance)
     for output, (a, b) in enumerate(zip(got, expected, strict=True)):
         apart = difference(a, b)
         if (size := _size(apart, b.dtype)) > tolerance.of(b.dtype):
-            errors.append(_error(output, size, apart, a, b))
+            errors.append(Error(output, size, _text(apart, a, b)))
     return max(errors, key=lambda error: error.size, default=None)
 
 
@@ -73,7 +63,7 @@ def _size(apart: Difference, dtype: np.dtype[Any]) -> float:
     return apart.absolute if dtype.kind in "iub" else apart.relative
 
 
-def _error(output: int, size: float, apart: Difference, got: Array, expected: Array) -> Error:
+def _text(apart: Difference, got: Array, expected: Array) -> str:
     if got.shape != expected.shape or got.dtype != expected.dtype or got.dtype.kind in "OSU":
-        return Error(output, size, said=apart.wrong)
-    return Error(output, size, apart.place, got[apart.place].item(), expected[apart.place].item())
+        return apart.wrong
+    return f"{got[apart.index].item()} instead of {expected[apart.index].item()} at {list(apart.index)}"

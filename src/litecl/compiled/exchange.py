@@ -174,7 +174,7 @@ class Exchange:
 
 def _on_device(buffers: Buffers) -> dict[int, DeviceTensor]:
     """Return the device tensors, by tensor index."""
-    return {tensor: found for tensor, buffer in buffers if (found := buffer.on_device) is not None}
+    return {tensor: on_device for tensor, buffer in buffers if (on_device := buffer.on_device) is not None}
 
 
 def paired(kind: str, names: Names, buffers: Any) -> list[tuple[int, TensorBuffer]]:

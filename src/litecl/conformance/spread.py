@@ -49,8 +49,8 @@ def _run(model: Model, given: Sequence[Array], by: Tolerance, rng: np.random.Gen
     for number, node in enumerate(graph.nodes):
         alone = cut(model, 0, [number], values)
         results = run_on(Interpreter(alone.model), [values[t] for t in alone.inputs])
-        found = dict(zip(alone.outputs, results, strict=True))
-        values |= {t: _erring(x, by, rng, sign) if t in node.outputs else x for t, x in found.items()}
+        by_tensor = dict(zip(alone.outputs, results, strict=True))
+        values |= {t: _erring(x, by, rng, sign) if t in node.outputs else x for t, x in by_tensor.items()}
     return [values[t] for t in graph.outputs]
 
 

@@ -39,10 +39,10 @@ def real_inputs(
     Raises ModelError for an unknown name, ShapeError if the models' inputs differ in number or shape.
     """
     details = [runtime.get_input_details() for runtime in runtimes]
-    found = named_inputs(details[0], inputs, seed)
+    by_name = named_inputs(details[0], inputs, seed)
     if len(details[0]) != len(details[1]):
         raise ShapeError(f"expected models of as many inputs, got {len(details[0])} and {len(details[1])}")
-    first = [found[name] for name in labels(details[0])]
+    first = [by_name[name] for name in labels(details[0])]
     a, b = ([graph.tensors[t] for t in graph.inputs] for graph in (model.subgraphs[0] for model in models))
     numbers = [real(value, spec.quantization) for value, spec in zip(first, a, strict=True)]
     return [first, [_as(value, spec) for value, spec in zip(numbers, b, strict=True)]]
@@ -66,10 +66,10 @@ def values_of(model: Model, runtime: Interpreter, given: Sequence[Array]) -> dic
     graph = model.subgraphs[0]
     prepare(runtime, dict(zip(labels(runtime.get_input_details()), given, strict=True)))
     runtime.invoke()
-    found = {}
+    values = {}
     for tensor in {*graph.outputs, *(t for node in graph.nodes for t in node.outputs)}:
         try:
-            found[tensor] = real(np.asarray(runtime.get_tensor(tensor)), graph.tensors[tensor].quantization)
+            values[tensor] = real(np.asarray(runtime.get_tensor(tensor)), graph.tensors[tensor].quantization)
         except (LiteclError, ValueError):  # not readable, such as a resource
             continue
-    return found
+    return values

@@ -139,10 +139,10 @@ def _in_threads(check: Check, settings: Settings, steps: Sequence[Step]) -> Outp
     return results[0]
 
 
-def _require_same(first: Outputs, again: Outputs, what: str) -> None:
+def _require_same(first: Outputs, again: Outputs, fault: str) -> None:
     for number, (a, b) in enumerate(zip(first, again, strict=True)):
         if not all(same_bits(x, y) for x, y in zip(a, b, strict=True)):
-            raise _NotRepeatable(f"not repeatable: {what}, in invoke {number}")
+            raise _NotRepeatable(f"not repeatable: {fault}, in invoke {number}")
 
 
 def _interpreter(check: Check, settings: Settings) -> Interpreter:
@@ -160,7 +160,7 @@ def _allocate(interpreter: Interpreter, step: Step) -> None:
 
 def _play(interpreter: Interpreter, steps: Sequence[Step]) -> Outputs:
     """Run all steps, starting from initial variables."""
-    found: Outputs = []
+    outputs_: Outputs = []
     for number, step in enumerate(steps):
         _allocate(interpreter, step)
         if step.reset or number == 0:
@@ -170,8 +170,8 @@ def _play(interpreter: Interpreter, steps: Sequence[Step]) -> Outputs:
         interpreter.invoke()
         variables = [t for t, spec in enumerate(interpreter.model.subgraphs[0].tensors) if spec.is_variable]
         outputs = [detail["index"] for detail in interpreter.get_output_details()]
-        found.append([np.asarray(interpreter.get_tensor(t)) for t in (*outputs, *variables)])
-    return found
+        outputs_.append([np.asarray(interpreter.get_tensor(t)) for t in (*outputs, *variables)])
+    return outputs_
 
 
 @dataclass(frozen=True)
