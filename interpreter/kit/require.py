@@ -122,8 +122,8 @@ def factors(x: TensorSpec, weights: TensorSpec, allowed: Collection[TensorType])
 
 def same_type(*specs: TensorSpec) -> TensorType:
     """Return the one type that all tensors share."""
-    types_ = {spec.type for spec in specs}
-    if len(types_) > 1:
+    kinds = {spec.type for spec in specs}
+    if len(kinds) > 1:
         raise ShapeError(f"types differ: {', '.join(spec.type.name for spec in specs)}")
     return specs[0].type
 

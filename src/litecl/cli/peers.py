@@ -31,25 +31,25 @@ class Peer:
 
 def peers(cases: Sequence[Mapping[str, Any]]) -> list[Peer]:
     """Summarize each peer with each number of threads."""
-    found = []
+    summaries = []
     for key, rows in _by_peer(cases).items():
         ratios = np.array([compared["min_ratio"] for _, compared in rows])
         middle, tenth = np.median(ratios), np.percentile(ratios, 10)
-        found.append(Peer(*key, len(rows), float(middle), float(tenth), int((ratios < 1).sum())))
-    return found
+        summaries.append(Peer(*key, len(rows), float(middle), float(tenth), int((ratios < 1).sum())))
+    return summaries
 
 
 _Compared = tuple[str, Mapping[str, Any]]  # the model, and one of its comparisons
 
 
 def _by_peer(cases: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int, str | None, int | None], list[_Compared]]:
-    found: dict[tuple[str, int, str | None, int | None], list[_Compared]] = {}
+    groups: dict[tuple[str, int, str | None, int | None], list[_Compared]] = {}
     for case in cases:
         device = None if case["device"] is None else case["device"]["name"]
         for compared in case["comparisons"]:
             key = compared["name"], compared["num_threads"], device, case["subjects"][0]["num_threads"]
-            found.setdefault(key, []).append((Path(case["model"]).name, compared))
-    return found
+            groups.setdefault(key, []).append((Path(case["model"]).name, compared))
+    return groups
 
 
 def comparisons(cases: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
@@ -58,18 +58,18 @@ def comparisons(cases: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
         return [Text(_comparison(compared)) for case in cases for compared in case["comparisons"]]
     views: list[RenderableType] = []
     for peer, rows in zip(peers(cases), _by_peer(cases).values(), strict=True):
-        made = table("model", "of medians", "of least", "difference")
+        view = table("model", "of medians", "of least", "difference")
         for model, compared in sorted(rows, key=lambda row: row[1]["min_ratio"]):
-            made.add_row(model, _median(compared), f"{compared['min_ratio']:.2f}", f"{compared['difference']:.1e}")
-        views += [titled(_title(peer), made), Text(_overview(peer))]
+            view.add_row(model, _median(compared), f"{compared['min_ratio']:.2f}", f"{compared['difference']:.1e}")
+        views += [titled(_title(peer), view), Text(_overview(peer))]
     return views
 
 
 def _title(peer: Peer) -> str:
-    place = (f" on {peer.device}" if peer.device else "") + (
+    where = (f" on {peer.device}" if peer.device else "") + (
         f", {_threads(peer.ours)}" if peer.ours is not None else ""
     )
-    return f"{peer.name} ({_threads(peer.num_threads)}) / litecl{place}; above 1: litecl is faster"
+    return f"{peer.name} ({_threads(peer.num_threads)}) / litecl{where}; above 1: litecl is faster"
 
 
 def _overview(peer: Peer) -> str:

@@ -160,7 +160,7 @@ def _allocate(interpreter: Interpreter, step: Step) -> None:
 
 def _play(interpreter: Interpreter, steps: Sequence[Step]) -> Outputs:
     """Run all steps, starting from initial variables."""
-    outputs_: Outputs = []
+    results: Outputs = []
     for number, step in enumerate(steps):
         _allocate(interpreter, step)
         if step.reset or number == 0:
@@ -170,8 +170,8 @@ def _play(interpreter: Interpreter, steps: Sequence[Step]) -> Outputs:
         interpreter.invoke()
         variables = [t for t, spec in enumerate(interpreter.model.subgraphs[0].tensors) if spec.is_variable]
         outputs = [detail["index"] for detail in interpreter.get_output_details()]
-        outputs_.append([np.asarray(interpreter.get_tensor(t)) for t in (*outputs, *variables)])
-    return outputs_
+        results.append([np.asarray(interpreter.get_tensor(t)) for t in (*outputs, *variables)])
+    return results
 
 
 @dataclass(frozen=True)

@@ -95,13 +95,13 @@ def run(args: argparse.Namespace) -> Output:
         client_s=args.client_s,
         answer_s=args.answer_s,
     )
-    made, metrics = app(predictor, serving)
+    application, metrics = app(predictor, serving)
     alone = f"; a request is a batch, because {apart}" if apart else ""
     with predictor, _listening(args.host, args.port) as listener:
         host = f"[{args.host}]" if ":" in args.host else args.host
         address = f"http://{host}:{listener.getsockname()[1]}/v2/models/{quote(name, safe='')}"
         print(visible(f"{name} on {', '.join(predictor.devices)}: {address}{alone}"), file=sys.stderr, flush=True)
-        serve(made, listener, Bounds(args.connections, args.client_s, args.grace_s))
+        serve(application, listener, Bounds(args.connections, args.client_s, args.grace_s))
     return Output({"model": str(args.model), "requests": metrics.requests}, [Text(f"{metrics.requests} requests")])
 
 
