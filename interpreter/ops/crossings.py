@@ -11,7 +11,7 @@ from litecl.interpreter.arithmetic.siphash import siphash
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit.own import Result, operator, texts
+from litecl.interpreter.kit.own import Result, operator, sparse, texts
 from litecl.interpreter.schema import TensorType
 
 _INT64, _STRING = TensorType.INT64, TensorType.STRING
@@ -63,12 +63,9 @@ def _columns(count: int, operands: Sequence[Array]) -> list[list[list[_Feature]]
 
 def _crossed(
     columns: _Columns, combine: Callable[[Sequence[_Feature]], _Feature]
-) -> tuple[list[_Feature], Array, Array]:
-    """Return the combinations of all rows, their places, and the shape."""
-    rows = [[combine(c) for c in itertools.product(*row)] for row in zip(*columns, strict=True)]
-    indices = [(r, k) for r, row in enumerate(rows) for k in range(len(row))]
-    shape = np.array([len(rows), max(map(len, rows), default=0)], np.int64)
-    return [feature for row in rows for feature in row], np.array(indices, np.int64).reshape(-1, 2), shape
+) -> tuple[Array, list[_Feature], Array]:
+    """Return the combinations of all rows as a sparse matrix."""
+    return sparse([[combine(c) for c in itertools.product(*row)] for row in zip(*columns, strict=True)])
 
 
 def _number(hashed: int, buckets: int) -> int:
@@ -86,20 +83,20 @@ def _hash(feature: _Feature) -> int:
 def _cross(options: CrossOptions, *operands: Array) -> list[Array]:
     columns = _columns(options.N, operands)
     if not options.hashed_output:
-        values, indices, shape = _crossed(columns, lambda row: b"_X_".join(map(_text, row)))
+        indices, values, shape = _crossed(columns, lambda row: b"_X_".join(map(_text, row)))
         return [indices, texts(values), shape]  # type: ignore[arg-type]
     first = options.hash_key & _MASK
 
     def combine(row: Sequence[_Feature]) -> int:
         return _number(reduce(_joined, map(_hash, row), first), options.num_buckets)
 
-    values, indices, shape = _crossed(columns, combine)
+    indices, values, shape = _crossed(columns, combine)
     return [indices, np.array(values, np.int64), shape]
 
 
 def _cross_texts(options: CountOptions, *operands: Array) -> list[Array]:
     *rest, separator = operands
-    values, indices, shape = _crossed(_columns(options.N, rest), lambda row: separator.item().join(map(_text, row)))
+    indices, values, shape = _crossed(_columns(options.N, rest), lambda row: separator.item().join(map(_text, row)))
     return [indices, texts(values), shape]  # type: ignore[arg-type]
 
 
@@ -118,7 +115,7 @@ def _cross_hashes(options: CountOptions, *operands: Array) -> list[Array]:
         hashes = [hashed(feature, position >= options.N) for position, feature in enumerate(row)]
         return _number(reduce(_joined, hashes), int(buckets))
 
-    values, indices, shape = _crossed(_columns(options.N, rest), combine)
+    indices, values, shape = _crossed(_columns(options.N, rest), combine)
     return [indices, np.array(values, np.int64), shape]
 
 

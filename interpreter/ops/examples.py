@@ -12,7 +12,7 @@ import numpy as np
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit.own import Result, operator, texts
+from litecl.interpreter.kit.own import Result, operator, sparse, texts
 from litecl.interpreter.schema import TensorType
 
 _INT64 = TensorType.INT64
@@ -122,10 +122,8 @@ def _array(elements: Sequence[Any], type_: TensorType) -> Array:
 
 def _sparse(rows: Sequence[_Features], key: bytes, type_: TensorType) -> tuple[Array, Array, Array]:
     lists = [_of(row, key, type_) or [] for row in rows]
-    indices = [(r, k) for r, elements in enumerate(lists) for k in range(len(elements))]
-    shape = np.array([len(lists), max(map(len, lists), default=0)], np.int64)
-    values = _array([element for elements in lists for element in elements], type_)
-    return np.array(indices, np.int64).reshape(-1, 2), values, shape
+    indices, elements, shape = sparse(lists)
+    return indices, _array(elements, type_), shape
 
 
 def _dense(rows: Sequence[_Features], key: bytes, default: Array, shape: tuple[int, ...]) -> Array:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from litecl.interpreter import limits
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require
+from litecl.interpreter.kit.own import texts
 from litecl.interpreter.op import Inputs, Op, Specs
 from litecl.interpreter.schema import TensorType
 
@@ -48,9 +47,7 @@ def _run(options: SkipGramOptions, inputs: Inputs) -> list[Array]:
             grams += [b" ".join(gram) for gram in _grams(options, words, start, options.ngram_size)]
             if len(grams) > _MOST_GRAMS:
                 raise ModelError(f"more than {_MOST_GRAMS} grams")
-    result = np.empty(len(grams), np.object_)
-    result[:] = grams
-    return [result]
+    return [texts(grams)]
 
 
 SKIP_GRAM = Op("SKIP_GRAM", options=SkipGramOptions, infer=_infer, run=_run)

@@ -50,7 +50,7 @@ class Finding:
         """True if an operand, partial sum or result overflows a half, or if the error isn't finite."""
         return max(self.result, self.sum, self.operand) > 0 or not np.isfinite(self.error)
 
-    def problems(self, share: float) -> tuple[str, ...]:
+    def what(self, share: float) -> tuple[str, ...]:
         """Describe the problems. share: the tolerated error, and the tolerated share of numbers that become 0."""
         passing = (("a result", self.result), ("a partial sum", self.sum), ("an operand", self.operand))
         problems = [f"{name} of {value:,.6g} passes 65,504" for name, value in passing if value]
@@ -86,7 +86,7 @@ class Survey:
         """The nodes with problems: overflows and losses. If outputs are wrong, also nodes with many results that become
         0, which is common and often harmless, for example in probabilities.
         """
-        suspicious = (finding for finding in self.findings if finding.problems(self.share))
+        suspicious = (finding for finding in self.findings if finding.what(self.share))
         return tuple(f for f in suspicious if f.overflows or max(f.error, self.error) > self.share)
 
 

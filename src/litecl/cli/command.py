@@ -4,7 +4,7 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -221,36 +221,30 @@ def count(text: str) -> int:
     return int(text)
 
 
-def _divisor(text: str) -> float:
+def number(text: str, expected: str, fits: Callable[[float], bool]) -> float:
+    """Parse a number that fits. expected: describes such numbers."""
     try:
         value = float(text)
     except ValueError:
-        value = 0.0
-    if not value or not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"expected a number other than 0, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}") from None
+    if not fits(value):
+        raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}")
     return value
+
+
+def _divisor(text: str) -> float:
+    return number(text, "a number other than 0", lambda value: value != 0 and math.isfinite(value))
 
 
 def seconds(text: str) -> float:
     """Parse a time in seconds, above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number of seconds, got {text!r}") from None
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
-    return value
+    number(text, "a number of seconds", lambda value: True)
+    return number(text, "a number of seconds above 0", lambda value: 0 < value < math.inf)
 
 
 def milliseconds(text: str) -> float:
     """Parse a time in milliseconds, above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"expected milliseconds above 0, got {text!r}")
-    return value
+    return number(text, "milliseconds above 0", lambda value: 0 < value < math.inf)
 
 
 def require_device(args: argparse.Namespace, report: DelegationReport | None) -> None:

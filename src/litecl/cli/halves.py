@@ -13,7 +13,7 @@ from litecl.delegate.claim.options import KeptNode
 
 def halves_data(survey: Survey) -> dict[str, Any]:
     """Return a survey as plain data: every node, with its problems as text."""
-    findings = [asdict(finding) | {"what": [*finding.problems(survey.share)]} for finding in survey.findings]
+    findings = [asdict(finding) | {"what": [*finding.what(survey.share)]} for finding in survey.findings]
     return {**asdict(survey), "findings": findings}
 
 
@@ -25,7 +25,7 @@ def halves_view(survey: Survey | None) -> list[RenderableType]:
     if survey.named:
         rows = table("node", "operator", "name", "error", "in halves")
         for finding in survey.named:
-            rows.add_row(*_row(finding), lines(finding.problems(survey.share)))
+            rows.add_row(*_row(finding), lines(finding.what(survey.share)))
         view.append(titled("operators that lose something, given right inputs", rows))
     view.append(Text(_verdict(survey)))
     if survey.keep_float:

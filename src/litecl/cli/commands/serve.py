@@ -15,6 +15,7 @@ from litecl.cli.command import (
     device_arguments,
     device_options,
     model_argument,
+    number,
     positive,
     progress,
     seconds,
@@ -146,10 +147,4 @@ def _port(text: str) -> int:
 
 
 def _ms(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 60_000:
-        raise argparse.ArgumentTypeError(f"expected milliseconds from 0 to 60000, got {text!r}")
-    return value
+    return number(text, "milliseconds from 0 to 60000", lambda value: 0 <= value <= 60_000)
