@@ -126,8 +126,8 @@ class Predictor:
             for kind, tensors in (("input", self.inputs), ("output", self.results))
             for name, (shape, dtype) in tensors.items()
         ]
-        told = paragraph(f"Predictor on {', '.join(self.devices)}")
-        return block(told, table(("", "name", "type", "shape"), rows))
+        title = paragraph(f"Predictor on {', '.join(self.devices)}")
+        return block(title, table(("", "name", "type", "shape"), rows))
 
     def submit(self, batch: Batch) -> "Future[Results]":
         """Start a batch in a thread and return at once; ``result()`` waits. Leave its arrays alone until then.

@@ -126,5 +126,5 @@ def _cell(value: Any) -> str:
 FORMATS: dict[str, Callable[[Sequence[Row], Mapping[str, Any]], str]] = {
     ".csv": _csv,
     ".md": _markdown,
-    ".json": lambda found, data: to_json(data) + "\n",
+    ".json": lambda measured, data: to_json(data) + "\n",
 }

@@ -36,7 +36,7 @@ def verdict(data: Mapping[str, Any]) -> tuple[str, ...]:
         "only in A": len(data["only_a"]),
         "only in B": len(data["only_b"]),
     }
-    changes = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    changes = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     structure = (
         "the same structure" if data["same_structure"] else f"structures differ: {changes or 'inputs or outputs'}"
     )
