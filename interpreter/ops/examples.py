@@ -146,7 +146,7 @@ def _dense(rows: Sequence[_Features], key: bytes, default: Array, shape: tuple[i
 
 
 def _run(options: ExampleOptions, *operands: Array) -> list[Array]:
-    """Return ParseExampleV2's results: sparse places, values and shapes, dense values, ragged values and splits."""
+    """Return ParseExampleV2's results: sparse indices, values and shapes, dense values, ragged values and splits."""
     records, _, sparse_keys, dense_keys, ragged_keys, *defaults = operands
     rows = [_features(record) for record in records.reshape(-1)]
     alone = records.ndim == 0
