@@ -5,15 +5,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from litecl.converter.unrolled.links import Links
-from litecl.converter.unrolled.sums import Product, Sum, sum_of
-from litecl.converter.unrolled.views import root
 from litecl.interpreter.graph import Node
 from litecl.interpreter.match import Any, Number, Pattern, Tree, match, match_node
 from litecl.interpreter.ops.binary import ADD, MUL, SUB
 from litecl.interpreter.ops.unary import LOGISTIC, RELU, TANH
+from litecl.interpreter.recurrent.patterns import LSTM_GATES, lstm_step
+from litecl.interpreter.steps.links import OPERATORS, Links
+from litecl.interpreter.steps.sums import Product, Sum, sum_of
+from litecl.interpreter.steps.views import root
 
-LSTM_GATES = ("input", "forget", "cell", "output")
 _GATES = (*LSTM_GATES, "reset", "update", "new", "recurrent")
 
 
@@ -45,10 +45,6 @@ def _sigmoid(name: str) -> Pattern:
     return Pattern(LOGISTIC, [Any(name)])
 
 
-def _lstm(memory: Pattern) -> Pattern:
-    return Pattern(MUL, [_sigmoid("output"), Pattern(TANH, [memory])], name="h")
-
-
 _SCALED = Pattern(MUL, [Any("recurrent"), _sigmoid("reset")])
 _LATE = Pattern(TANH, [Pattern(ADD, [Any("new"), _SCALED])], name="n")
 _EARLY = Pattern(TANH, [Any("new")])
@@ -69,14 +65,10 @@ def _keras_gru(n: Pattern) -> Pattern:
     return Pattern(ADD, [Pattern(MUL, [_sigmoid("update"), Any("before")]), _keras_first(n, "")], name="h")
 
 
-_NEW = Pattern(MUL, [_sigmoid("input"), Pattern(TANH, [Any("cell")])])
-_FIRST = Pattern(MUL, [_sigmoid("input"), Pattern(TANH, [Any("cell")])], name="state")
-_NEXT = Pattern(ADD, [Pattern(MUL, [_sigmoid("forget"), Any("before")]), _NEW], name="state")
-
 # Zeros come first, since "before" matches them too; "new" with "recurrent" comes before "new", which matches any sum.
 _CELLS = (
-    ("LSTM", _lstm(_NEXT)),
-    ("LSTM", _lstm(_FIRST)),
+    ("LSTM", lstm_step(OPERATORS, TANH, Any)),
+    ("LSTM", lstm_step(OPERATORS, TANH, Any, first=True)),
     ("GRU", _torch_gru(Number(0))),
     ("GRU", _torch_gru(Any("before"))),
     ("GRU", _keras_gru(_LATE)),

@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 
 from litecl.converter.unrolled.cells import Cell
-from litecl.converter.unrolled.links import Links
-from litecl.converter.unrolled.sums import Product, Sum, sum_of
-from litecl.converter.unrolled.views import Step, columns, root, step_of
 from litecl.interpreter.graph import Array
+from litecl.interpreter.steps.links import Links
+from litecl.interpreter.steps.sums import Product, Sum, sum_of
+from litecl.interpreter.steps.views import Step, columns, root, step_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,6 @@ import numpy as np
 from litecl.converter.graph import Function, Node, Value, constant
 from litecl.converter.lower.builder import Builder
 from litecl.converter.unrolled.layer import Layer, LayerGate
-from litecl.converter.unrolled.views import SWAPPED
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, MUL, SUB
 from litecl.interpreter.ops.compare import LESS
@@ -24,6 +23,7 @@ from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.unary import LOGISTIC, TANH
 from litecl.interpreter.schema import TensorType
+from litecl.interpreter.steps.views import SWAPPED
 
 _FLOAT32, _BOOL = TensorType.FLOAT32, TensorType.BOOL
 _FED = ("reset", "update", "new")

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from litecl.converter.unrolled import views
 from litecl.converter.unrolled.cells import Cell
 from litecl.converter.unrolled.chains import Gate, Gates, gates_of
-from litecl.converter.unrolled.links import Links
-from litecl.converter.unrolled.sums import product_of
 from litecl.interpreter.graph import Array
+from litecl.interpreter.steps import views
+from litecl.interpreter.steps.links import Links
+from litecl.interpreter.steps.sums import product_of
 
 _WITHOUT_STEPS = ("recurrent",)
 

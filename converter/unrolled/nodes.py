@@ -11,13 +11,13 @@ from litecl.converter.lower.lstm import lstm_layer, rnn_layer
 from litecl.converter.passes.tflite.duplicates import merge_duplicates
 from litecl.converter.passes.tflite.reshapes import join_reshapes
 from litecl.converter.unrolled import gru
-from litecl.converter.unrolled.cells import LSTM_GATES
 from litecl.converter.unrolled.layer import Layer
 from litecl.converter.unrolled.results import MemoryResult, Result, SequenceResult, StepResult
-from litecl.converter.unrolled.views import SWAPPED
 from litecl.interpreter.graph import Array, Subgraph
 from litecl.interpreter.ops.slice import SLICE
+from litecl.interpreter.recurrent.patterns import LSTM_GATES
 from litecl.interpreter.schema import TensorType
+from litecl.interpreter.steps.views import SWAPPED
 
 _FLOAT32 = TensorType.FLOAT32
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from litecl.converter.unrolled.cells import Cell
-from litecl.converter.unrolled.links import Links
-from litecl.converter.unrolled.views import SWAPPED, root
 from litecl.interpreter.graph import Node, Shape
 from litecl.interpreter.ops.concatenation import CONCATENATION
 from litecl.interpreter.ops.pack import PACK
 from litecl.interpreter.ops.reshape import RESHAPE
 from litecl.interpreter.ops.transpose import TRANSPOSE
+from litecl.interpreter.steps.links import Links
+from litecl.interpreter.steps.views import SWAPPED, root
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from litecl.converter.report import FusionRecord
 from litecl.converter.unrolled.cells import cells
 from litecl.converter.unrolled.chains import chains
 from litecl.converter.unrolled.layer import Layer, layer_of
-from litecl.converter.unrolled.links import Links
 from litecl.converter.unrolled.nodes import module_of, operands_of, pays
 from litecl.converter.unrolled.results import Result, results_of
 from litecl.converter.unrolled.unfused import unfused
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.control import WHILE
+from litecl.interpreter.steps.links import Links
 
 
 def roll_up(model: Model) -> tuple[Model, list[FusionRecord]]:
