@@ -22,8 +22,7 @@ from litecl.converter.passes.control.variables import changed_variables, freeze_
 from litecl.converter.passes.lists.elements import Scope, shape_reads
 from litecl.converter.passes.lists.lower_lists import lower_lists
 from litecl.converter.passes.recurrent.bidirectional import fuse_bidirectional
-from litecl.converter.passes.recurrent.lstm import fuse_lstm_loops
-from litecl.converter.passes.recurrent.rnn import fuse_rnn_loops
+from litecl.converter.passes.recurrent.layers import fuse_layers
 from litecl.converter.passes.tensorflow.activations import fuse_activations
 from litecl.converter.passes.tensorflow.arithmetic import simplify_arithmetic
 from litecl.converter.passes.tensorflow.complex_parts import split_complex
@@ -59,7 +58,7 @@ from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
 _MAX_ROUNDS = 20
-_LAYER_PASSES = (fuse_lstm_loops, fuse_rnn_loops, fuse_bidirectional)
+_LAYER_PASSES = (fuse_layers, fuse_bidirectional)
 _TENSORFLOW: tuple[Callable[[Function], object], ...] = (
     put_channels_last,
     simplify_arithmetic,

@@ -52,6 +52,11 @@ def test_lists_of_fixed_size_are_written_in_place_and_others_joined() -> None:
     assert not grown["DYNAMIC_UPDATE_SLICE"]
 
 
+def test_loop_is_a_layer_unless_it_transposes_weights() -> None:
+    assert operators(_converted("recurrent layer"))["UNIDIRECTIONAL_SEQUENCE_RNN"] == 1
+    assert operators(_converted("recurrent layer of transposed weights"))["WHILE"] == 1
+
+
 def test_windows_of_any_batch_are_not_taken_for_growth() -> None:
     """A loop whose states keep their shapes runs on the device; one of which a state grows does not."""
 

@@ -1,7 +1,7 @@
 """Loops of Keras 3's recurrent layers: they read the rows of a time-major tensor [T,B,F] one by one.
 
-Each step may write its result to a list: at its own place, or always at place 0 if only the last is wanted. ``lstm``
-and ``rnn`` match the step, this file everything around it.
+Each step may write its result to a list: at its own place, or always at place 0 if only the last is wanted. ``layers``
+matches the step, this file everything around it.
 """
 
 from dataclasses import dataclass
