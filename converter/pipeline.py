@@ -249,8 +249,8 @@ def _own(module: Module) -> Iterator[OwnOperator]:
 def _lacks_shapes(function: Function) -> bool:
     """Return whether values in bodies lack shapes: old SavedModels store none for functions."""
     bodies = (body for body in function.walk() if body is not function)
-    made = (value for body in bodies for node in body.nodes for value in node.outputs)
-    return any(value.shape is None and value.type not in _SHAPELESS for value in made)
+    results = (value for body in bodies for node in body.nodes for value in node.outputs)
+    return any(value.shape is None and value.type not in _SHAPELESS for value in results)
 
 
 def _has_bodies(function: Function) -> bool:

@@ -91,15 +91,15 @@ def cells(links: Links) -> Iterator[Cell]:
 
 
 def _cell(links: Links, kind: str, pattern: Pattern, node: Node) -> Cell | None:
-    found = match_node(links, pattern, node)
-    units = () if found is None else links.shape(found["h"])[-1:]
-    if found is None or not units:
+    step = match_node(links, pattern, node)
+    units = () if step is None else links.shape(step["h"])[-1:]
+    if step is None or not units:
         return None
-    before = root(links, found["before"]) if "before" in found else None
-    gates = {name: found[name] for name in _GATES if name in found}
-    batch = links.rows(found["h"], units[0])
-    state = found["state"] if kind == "LSTM" else found["h"]
-    plain = Cell(kind, found["h"], state, before, gates, batch, units[0], found.nodes)
+    before = root(links, step["before"]) if "before" in step else None
+    gates = {name: step[name] for name in _GATES if name in step}
+    batch = links.rows(step["h"], units[0])
+    state = step["state"] if kind == "LSTM" else step["h"]
+    plain = Cell(kind, step["h"], state, before, gates, batch, units[0], step.nodes)
     is_early = kind == "GRU" and before is not None and "recurrent" not in gates
     cell = _with_early_reset(links, plain) if is_early else plain
     if kind == "RNN":
@@ -115,10 +115,10 @@ def _with_early_reset(links: Links, cell: Cell) -> Cell | None:
     total = sum_of(links, cell.gates["new"])
     for product in [] if total is None else total.products:
         x = root(links, product.x)
-        found = match(links, Pattern(MUL, [_sigmoid("reset"), Any("h")]), x)
-        if found is not None and root(links, found["h"]) == cell.before:
-            gates = {"reset": found["reset"], **cell.gates}
-            return replace(cell, gates=gates, scaled=x, nodes=(*cell.nodes, *found.nodes))
+        reset = match(links, Pattern(MUL, [_sigmoid("reset"), Any("h")]), x)
+        if reset is not None and root(links, reset["h"]) == cell.before:
+            gates = {"reset": reset["reset"], **cell.gates}
+            return replace(cell, gates=gates, scaled=x, nodes=(*cell.nodes, *reset.nodes))
     return None
 
 
@@ -133,8 +133,8 @@ def _after_another(links: Links, cell: Cell, pattern: Pattern) -> Cell | None:
         return None
     for product in total.products:
         x = root(links, product.x)
-        found = match(links, pattern, x)
-        earlier = None if found is None else sum_of(links, found["new"])
+        before = match(links, pattern, x)
+        earlier = None if before is None else sum_of(links, before["new"])
         if earlier is not None and _is_earlier(earlier, total):
             return replace(cell, before=x)
     return cell

@@ -30,9 +30,9 @@ class Gate:
 Gates = dict[str, Gate]
 
 
-def chains(found: Iterable[Cell], links: Links) -> Iterator[list[Cell]]:
+def chains(steps: Iterable[Cell], links: Links) -> Iterator[list[Cell]]:
     """Yield the chains of two or more steps, except those that end where two steps start from one state."""
-    cells = list(found)
+    cells = list(steps)
     by_state = {(cell.kind, root(links, cell.state)): cell for cell in cells}
     followers: dict[Cell, list[Cell]] = {}
     heads = []

@@ -38,10 +38,10 @@ def module_of(graph: Subgraph, layer: Layer, wanted: Sequence[Result], name: str
     function = Function(name, list(operands.values()), [])
     b = Builder(function, Node("", [], [Value(_FLOAT32, (layer.batch, layer.units), name)], {}, name))
     states = [_state(b, layer, None if t is None else operands[t]) for t in (layer.h, layer.c)]
-    made = _Made(b, layer, _LAYERS[layer.kind](b, layer, operands[layer.sequence.tensor], *states))
+    results = _Made(b, layer, _LAYERS[layer.kind](b, layer, operands[layer.sequence.tensor], *states))
     steps = {result.index for result in wanted if isinstance(result, StepResult)}
     alone = steps == {len(layer.chain) - 1}
-    function.outputs = [made.result(result, alone=alone) for result in wanted]
+    function.outputs = [results.result(result, alone=alone) for result in wanted]
     function.tidy()
     while join_reshapes(function):
         pass

@@ -35,8 +35,10 @@ class Search:
     def _point(self, picked: Sequence[int]) -> Point:
         key = tuple(picked)
         if key not in self._measured:
-            made = self._made(key)
-            self._measured[key] = Point(len(write(made)), _db(max(self.of.errors(made))), self._predicted(key), key)
+            changed = self._made(key)
+            self._measured[key] = Point(
+                len(write(changed)), _db(max(self.of.errors(changed))), self._predicted(key), key
+            )
         return self._measured[key]
 
     @cached_property
@@ -93,10 +95,10 @@ class Search:
         for _ in range(_ROUNDS):
             for picked in neighbours(self.of.options, best.picked, more(best), _NEIGHBOURS):
                 self._point(picked)
-            found = chosen()
-            if found.picked == best.picked:
+            refined = chosen()
+            if refined.picked == best.picked:
                 break
-            best = found
+            best = refined
         return best
 
     def _note(self, best: Point, budget: int) -> str:
