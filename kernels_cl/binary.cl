@@ -5,32 +5,18 @@
 // Macros: T, the type of a and b; R, the type of c; OP, one of the functions below; FINISH, applied to its result:
 // ACTIVATE (float, by ACTIVATION), BOUND (clamp to [low, high]) or TRUTH (0 or 1); FLOATING, if T is float.
 #include "common.h"
+#include "operators.h"
 
 typedef VECTOR(T) Tv;
 typedef VECTOR(R) Rv;
 VECTORS_OF(T, t)
 VECTORS_OF(R, r)
 
-#define SUB(a, b) ((a) - (b))
-#define MUL(a, b) ((a) * (b))
-#define DIV(a, b) ((a) / (b))
-#define MAXIMUM(a, b) MAX(a, b)
-#define MINIMUM(a, b) MIN(a, b)
-#define SQUARED_DIFFERENCE(a, b) (((a) - (b)) * ((a) - (b)))
-#define PRELU(a, b) ((a) < 0 ? (a) * (b) : (a))
 #define POW(a, b) pow(a, b)
 #define RAISED(a, b) raised(a, (int)LANE0(b))
 #define RAISED_INVERSE(a, b) raised((Tv)1 / (a), -(int)LANE0(b))
 #define ROOT(a, b) ((a) == -INFINITY ? (Tv)INFINITY : sqrt((a) + 0.0f))  // as a power of -0 it is 0
 #define ATAN2(a, b) atan2(a, b)
-#define EQUAL(a, b) ((a) == (b))
-#define NOT_EQUAL(a, b) ((a) != (b))
-#define LESS(a, b) ((a) < (b))
-#define LESS_EQUAL(a, b) ((a) <= (b))
-#define GREATER(a, b) ((a) > (b))
-#define GREATER_EQUAL(a, b) ((a) >= (b))
-#define LOGICAL_AND(a, b) ((a) & (b))
-#define LOGICAL_OR(a, b) ((a) | (b))
 #define BITWISE_XOR(a, b) ((a) ^ (b))
 #define FLOOR_DIV(a, b) floor_div(a, b)
 #define FLOOR_MOD(a, b) floor_mod(a, b)

@@ -43,6 +43,7 @@ PASSES: tuple[Pass, ...] = (
     seldom("siblings", "siblings", "CONV_2D"),
     epilogues,
     seldom("product_sums", "product_sums", "SUM MEAN"),
+    seldom("elementwise", "elementwise", "SUB MUL DIV SELECT SELECT_V2 EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL"),
     chains,
     seldom("bands", "bands", "DEPTHWISE_CONV_2D"),
     joins,

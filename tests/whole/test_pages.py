@@ -32,7 +32,7 @@ LONG = pytest.mark.long
 LLM = pytest.mark.skipif(find_spec("tokenizers") is None, reason="litecl[llm] is not installed")
 
 _ELSEWHERE = {
-    "pip install": "tests/tools/packages.sh installs what is built",
+    "pip install": "tools/packages.sh installs what is built",
     "make ": "the Makefile of a checkout, which the continuous integration calls",
     "PYTHONPATH=tests python -m tools.": "a tool of a checkout, which takes minutes to hours",
     "litecl run hf://": "fetches from the network; tests/perf/test_hub.py",
