@@ -72,7 +72,7 @@ def _raise_behind(function: Function, user: Node, variable: Value) -> Iterator[N
         readers, inner.users = inner.users, []
         passed = Value(TensorType.RESOURCE, (), inner.name, variable=variable.variable, producer=user)
         like = Value(variable.type, variable.shape, inner.name, variable=variable.variable, users=readers)
-        for reader in set(readers):
+        for reader in dict.fromkeys(readers):
             reader.inputs = tuple(like if value is inner else value for value in reader.inputs)
         user.outputs = tuple(passed if value is inner else value for value in user.outputs)
         yield from _raise(function, like, passed)
