@@ -236,7 +236,7 @@ class Converter(TFLiteAttributes):
         if isinstance(loaded, Model):
             model_in_float, report, rolls = with_one_option(loaded), ConversionReport(), self._roll_up
         else:
-            model_in_float, report = self._made(loaded, observe)
+            model_in_float, report = self._float_model(loaded, observe)
             rolls = self.fuses_layers
         rolled, records = roll_up(model_in_float) if rolls else (model_in_float, [])
         report = replace(report, fusions=[*report.fusions, *records])
@@ -250,7 +250,7 @@ class Converter(TFLiteAttributes):
             warnings.warn(self.report.warning, ConversionWarning, stacklevel=3)  # points at the caller of convert
         return model
 
-    def _made(self, modules: dict[str, Module], observe: Observe | None) -> tuple[Model, ConversionReport]:
+    def _float_model(self, modules: dict[str, Module], observe: Observe | None) -> tuple[Model, ConversionReport]:
         """Convert TensorFlow modules to a float model."""
         from litecl.converter.importer.compose import compose
         from litecl.converter.importer.execute import evaluate, infer_shapes

@@ -156,20 +156,20 @@ class _Opening:
         parts, places, first = [], {}, 0
         for t in read:
             rank = len(self.specs[t].static_shape)
-            parts.append(self._made(SHAPE, (t,), ShapeOptions(TensorType.INT32), rank, name))
+            parts.append(self._node_of(SHAPE, (t,), ShapeOptions(TensorType.INT32), rank, name))
             places.update({(t, axis): first + axis for axis in range(rank)})
             first += rank
         parts += [self._constant(np.array(numbers, np.int32), name)] if numbers else []
         whole = parts[0]
         if len(parts) > 1:
-            whole = self._made(CONCATENATION, parts, ConcatenationOptions(axis=0), first + len(numbers), name)
+            whole = self._node_of(CONCATENATION, parts, ConcatenationOptions(axis=0), first + len(numbers), name)
         rest = iter(range(first, first + len(numbers)))
         order = [next(rest) if isinstance(size, int) else places[size] for size in sizes]
-        return self._made(
+        return self._node_of(
             GATHER, (whole, self._constant(np.array(order, np.int32), name)), GatherOptions(), len(order), name
         )
 
-    def _made(self, op: Op, inputs: Sequence[int], options: Any, length: int, name: str) -> int:
+    def _node_of(self, op: Op, inputs: Sequence[int], options: Any, length: int, name: str) -> int:
         result = self._push(TensorSpec(TensorType.INT32, (length,), name))
         node = Node(op, tuple(inputs), (result,), options)
         self.nodes.append(replace(node, version=version_of(node, [self.specs[t] for t in inputs])))

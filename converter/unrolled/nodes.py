@@ -38,7 +38,7 @@ def module_of(graph: Subgraph, layer: Layer, wanted: Sequence[Result], name: str
     function = Function(name, list(operands.values()), [])
     b = Builder(function, Node("", [], [Value(_FLOAT32, (layer.batch, layer.units), name)], {}, name))
     states = [_state(b, layer, None if t is None else operands[t]) for t in (layer.h, layer.c)]
-    results = _Made(b, layer, _LAYERS[layer.kind](b, layer, operands[layer.sequence.tensor], *states))
+    results = _Results(b, layer, _LAYERS[layer.kind](b, layer, operands[layer.sequence.tensor], *states))
     steps = {result.index for result in wanted if isinstance(result, StepResult)}
     alone = steps == {len(layer.chain) - 1}
     function.outputs = [results.result(result, alone=alone) for result in wanted]
@@ -88,7 +88,7 @@ _LAYERS: dict[str, Callable[[Builder, Layer, Value, Value, Value], Sequence[Valu
 
 
 @dataclass(frozen=True)
-class _Made:
+class _Results:
     """The results of a layer's nodes: the hidden states, the last of them, and an LSTM's last memory."""
 
     b: Builder

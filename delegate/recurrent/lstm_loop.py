@@ -151,10 +151,10 @@ class _Body:
         update = self._made_by(result, DYNAMIC_UPDATE_SLICE)
         if update is None or update.inputs[0] != self._body.inputs[position] or self._bare(update.inputs[1]) != h:
             return None
-        place = self._made_by(update.inputs[2], CONCATENATION)
-        if place is None or self._bare(place.inputs[0]) != self._body.inputs[time]:
+        begin = self._made_by(update.inputs[2], CONCATENATION)
+        if begin is None or self._bare(begin.inputs[0]) != self._body.inputs[time]:
             return None
-        rest = [self._specs[t].data for t in place.inputs[1:]]
+        rest = [self._specs[t].data for t in begin.inputs[1:]]
         zero = all(data is not None and not np.any(data) for data in rest)
         return True if zero and self._specs[result].shape == (self._trips, *units) else None
 

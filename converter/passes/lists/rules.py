@@ -27,7 +27,7 @@ def _element_type(node: Node) -> TensorType:
     return type_
 
 
-def _made(a: ListNode, length: Value, element_shape: Value) -> list[Value]:
+def _zeros(a: ListNode, length: Value, element_shape: Value) -> list[Value]:
     declared = element_shape.data
     extents: list[Extent] | None = None
     if declared is not None and declared.ndim == 1 and (declared >= 0).all():
@@ -40,11 +40,11 @@ def _made(a: ListNode, length: Value, element_shape: Value) -> list[Value]:
 
 
 def _reserve(a: ListNode) -> list[Value]:
-    return _made(a, a.int32(a.node.input(1)), a.node.input(0))
+    return _zeros(a, a.int32(a.node.input(1)), a.node.input(0))
 
 
 def _empty(a: ListNode) -> list[Value]:
-    return _made(a, a.const(0), a.node.input(0))
+    return _zeros(a, a.const(0), a.node.input(0))
 
 
 def _set_item(a: ListNode) -> list[Value]:

@@ -183,10 +183,10 @@ class _Alone:
         """Return the cost of a choice for the layer while all others stay in float. most: samples to measure on."""
         if not chosen:
             return Option(0, 0.0)
-        size = len(write(self._made(self.part, chosen))) - self._bytes
-        return Option(size, sum(self.of._errors(self._made(self.tail.part, chosen), self.tail.samples[:most])))
+        size = len(write(self._stored(self.part, chosen))) - self._bytes
+        return Option(size, sum(self.of._errors(self._stored(self.tail.part, chosen), self.tail.samples[:most])))
 
-    def _made(self, part: Part, chosen: Mapping[Place, Choice]) -> Model:
+    def _stored(self, part: Part, chosen: Mapping[Place, Choice]) -> Model:
         moments: dict[int, dict[int, Moments]] = {}
         for place in chosen.keys() & part.places.keys():
             i, n = part.places[place]
