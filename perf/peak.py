@@ -100,7 +100,9 @@ class _Items(NamedTuple):
 
 
 def _items(target: Target) -> _Items:
-    return target.either(_Items(64, _STEPS, 4, False), _Items(4096, _STEPS // 10, 1024, True))
+    if target.memory == "host":
+        return _Items(64, _STEPS, 4, False)
+    return _Items(4096, _STEPS // 10, 1024, True)
 
 
 def _work(target: Target) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Const, Launch, Record
+from litecl.delegate.cl_op import Arg, Const, Launch, Record, Weights
 from litecl.interpreter.graph import Array
 
 _SCALARS: dict[Any, tuple[str, Any]] = {
@@ -93,13 +93,15 @@ def _values(value: Any) -> tuple[Any, ...]:
 
 
 def with_constants(launch: Launch) -> Launch:
-    """Return a launch whose records are replaced by constants."""
+    """Return a launch whose weights and records are replaced by constants."""
     return replace(launch, args=tuple(_constant(arg) for arg in launch.args))
 
 
 def _constant(arg: Arg) -> Arg:
     if isinstance(arg, Record):
         return Const(packed(type(arg), (arg,)))
+    if isinstance(arg, Weights):
+        return arg.values
     if not isinstance(arg, tuple):
         return arg
     return Const(packed(type(arg[0]), arg) if arg else _NO_RECORDS)

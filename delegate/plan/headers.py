@@ -25,7 +25,9 @@ _DECLARED: Mapping[str, str] = {
     "cpu.winograd": "Winograd",
     "gpu.heads": "LocalAttention LocalAttentionBegin",
     "gpu.local_product": "LocalProduct Slice",
-    "gpu.transpose": "LocalSquare",
+    "gpu.ops.integer_products": "LocalBytes",
+    "gpu.ops.inverted_residual": "InvertedResidual",
+    "gpu.ops.transpose": "LocalSquare",
     "kit.strided": "Place Square",
     "matmul.attention": "Attention AttentionBegin",
     "matmul.geometry": "Geometry",
@@ -37,8 +39,6 @@ _DECLARED: Mapping[str, str] = {
     "ops.conv_3d": "Slide Volume",
     "ops.depthwise_conv_2d": "Depthwise",
     "ops.gather": "Axis",
-    "ops.gpu.integer_products": "LocalBytes",
-    "ops.gpu.inverted_residual": "InvertedResidual",
     "ops.quantized.batch_matmul_16": "WordProducts",
     "ops.quantized.binary": "LinearSum ScaledPair",
     "ops.quantized.depthwise_16": "WordDepthwise",
@@ -63,10 +63,10 @@ def shared(name: str) -> type:
     """Return a record or enum by name. Raises KernelBuildError if there is none."""
     own = f"ops.{snake(name)}"
     try:
-        found: type = getattr(import_module(f"litecl.delegate.{_MODULES.get(name, own)}"), name)
+        record: type = getattr(import_module(f"litecl.delegate.{_MODULES.get(name, own)}"), name)
     except (ModuleNotFoundError, AttributeError):
         raise KernelBuildError(f"#include <{name}>: expected one of {', '.join(sorted(NAMES))}") from None
-    return found
+    return record
 
 
 @cache

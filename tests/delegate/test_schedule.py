@@ -23,7 +23,7 @@ _GROUPS = ("groups.py", "block_groups.py", "cell_groups.py", "pixel_groups.py", 
 _DEALS_OUT = {
     "kit": ("schedule.py",),
     "cpu": ("target.py", "shares.py"),
-    "gpu": ("target.py", *_GROUPS),
+    "gpu": ("target.py", "one_group.py", *_GROUPS),
 }
 _ROOMS = ("kit", "matmul", "quantized", "recurrent", "cpu", "gpu", "ops")
 _NARROW = (TileShape(3, 1, 1.0),)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Const, Local, Operand, Step
+from litecl.delegate.cl_op import Arg, Const, Local, Operand, Step, Weights
 from litecl.delegate.gpu.groups import LocalShare, groups
 from litecl.delegate.gpu.local_product import (
     VECTOR,
@@ -16,10 +16,8 @@ from litecl.delegate.gpu.local_product import (
     padded_bias,
 )
 from litecl.delegate.gpu.target import GpuCall
-from litecl.delegate.gpu.tiles import local_share
+from litecl.delegate.gpu.tiles import arithmetic, local_share
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
-from litecl.delegate.matmul.product import Packed, in_halves
-from litecl.interpreter.graph import Array
 
 _FEW_ROWS = 4  # at most, if each group computes some columns of all rows
 _LEAST_DEPTH = 64  # of a product whose groups take columns, not tiles
@@ -39,10 +37,12 @@ def convolution(call: GpuCall, before: ByWindow | None = None) -> list[Step] | N
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], call.outputs[0].shape, call.pads)
     gather: dict[str, str | int | float] = {} if g.is_matrix else {"GATHER": 1}
     reads = _reads(gather, before)
-    share = local_share(call.target, g.groups, g.pixels, g.group_columns, g.depth, reads=reads)
+    share = local_share(
+        call.target, g.groups, g.pixels, g.group_columns, g.depth, reads=reads, arithmetic=arithmetic(call)
+    )
     if share is None or (g.groups > 1 and g.group_columns < _LEAST_COLUMNS):
         return None
-    weights = _packed(call, filter_.data.reshape(g.groups, g.group_columns, g.depth), share)
+    weights = in_tiles(filter_.data.reshape(g.groups, g.group_columns, g.depth), share)
     panel = share.padded_columns * share.padded_depth
     slices = [
         Slice(i * g.group_channels, i * panel, i * share.padded_columns, i * g.group_columns) for i in range(g.groups)
@@ -60,10 +60,10 @@ def dense(call: GpuCall) -> list[Step] | None:
     if rows <= _FEW_ROWS and depth >= _LEAST_DEPTH:
         return _dots(call, rows, columns, depth)
     right: dict[str, str | int | float] = {} if weights.data is not None else {"RIGHT_COLUMNS": 1}
-    share = local_share(call.target, 1, rows, columns, depth, reads=_reads(right))
+    share = local_share(call.target, 1, rows, columns, depth, reads=_reads(right), arithmetic=arithmetic(call))
     if share is None or not _is_constant(bias):
         return None
-    values: Arg = weights if weights.data is None else _packed(call, weights.data[np.newaxis], share)
+    values: Arg = weights if weights.data is None else in_tiles(weights.data[np.newaxis], share)
     window = matrix(rows, depth, columns)
     return _product(call, share, window, values, [Slice(0, 0, 0, 0)], right)
 
@@ -82,14 +82,14 @@ def batch_matmul(call: GpuCall) -> list[Step] | None:
     count = int(np.prod(batch))
     computed = "RIGHT_COLUMNS" if options.adj_y else "RIGHT_ROWS"
     right: dict[str, str | int | float] = {} if constant else {computed: 1}
-    share = local_share(call.target, count, rows, columns, depth, reads=_reads(right))
+    share = local_share(call.target, count, rows, columns, depth, reads=_reads(right), arithmetic=arithmetic(call))
     if share is None:
         return None
     values: Arg = y
     matrix_size = depth * columns
     if y.data is not None:
         matrices = y.data if options.adj_y else y.data.swapaxes(-1, -2)
-        values = _packed(call, matrices.reshape(-1, columns, depth), share)
+        values = in_tiles(matrices.reshape(-1, columns, depth), share)
         matrix_size = share.padded_depth * share.padded_columns
     begins = zip(_begins(x_batch, batch, rows * depth), _begins(y_batch, batch, matrix_size), strict=True)
     slices = [Slice(a, b, 0, i * rows * columns) for i, (a, b) in enumerate(begins)]
@@ -120,12 +120,11 @@ def _dots(call: GpuCall, rows: int, columns: int, depth: int) -> list[Step] | No
     if not call.target.has_room(items, local):
         return None
     nothing = Const(np.zeros(1, np.float32))
-    halved = weights.data is not None and call.target.half_weights
-    values: Arg = Const(in_halves(weights.value)) if halved else weights
+    values: Arg = weights if weights.data is None else Weights(weights)
     flags = (np.int32(bias is not None), np.int32(call.residual is not None))
     operands: tuple[Arg, ...] = (call.input(0), values, bias or nothing, call.residual or nothing, out, local)
     sizes = (np.int32(depth), np.int32(columns), np.int32(out.step), *flags)
-    defines = {"ROWS": rows, "COLUMNS": _DOTS} | Packed(values).defines | call.activation.defines
+    defines = {"ROWS": rows, "COLUMNS": _DOTS} | call.activation.defines
     args = (*operands, *sizes, *call.activation.bounds)
     return [groups("matvec", "matvec", -(-columns // _DOTS), items, args, defines, 2 * rows * columns * depth)]
 
@@ -135,10 +134,6 @@ def _reads(layout: Collection[str], before: ByWindow | None = None) -> str:
     if before is not None:
         return f"{before.window.kernel_height}x{before.window.kernel_width} depthwise"
     return next((_READS[macro] for macro in layout), "rows")
-
-
-def _packed(call: GpuCall, matrices: Array, share: LocalShare) -> Const:
-    return in_tiles(matrices, share, halves=call.target.half_weights)
 
 
 def _is_constant(bias: Operand | None) -> bool:

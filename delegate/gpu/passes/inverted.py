@@ -2,8 +2,8 @@
 
 from math import prod
 
-from litecl.delegate.ops.inverted_residual import INVERTED_RESIDUAL, InvertedOptions
-from litecl.delegate.ops.separable_conv_2d import SEPARABLE
+from litecl.delegate.gpu.ops.inverted_residual import INVERTED_RESIDUAL, InvertedOptions
+from litecl.delegate.gpu.ops.separable_conv_2d import SEPARABLE
 from litecl.delegate.plan.convolutions import POINTWISE, is_pointwise
 from litecl.delegate.plan.fusion import Found, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode

@@ -11,6 +11,8 @@ from litecl.delegate.gpu.target import GpuCall
 from litecl.delegate.gpu.tiles import local_share
 from litecl.delegate.kit.claims import BYTES, C_TYPES
 from litecl.delegate.matmul.geometry import Geometry
+from litecl.delegate.ops.quantized import conv_2d
+from litecl.delegate.ops.quantized.conv_2d import conv, is_wide
 from litecl.delegate.quantized.integers import Bounds, Weights, bounds_of, packed, unsigned_zero
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.graph import Array
@@ -32,7 +34,17 @@ class LocalBytes(Record):
     factor: int
 
 
-def product(call: GpuCall, g: Geometry, weights: Weights, *, real: bool = False) -> list[Step] | None:
+def convolution(call: GpuCall) -> list[Step] | None:
+    """Lower CONV_2D, unless sums have 64 bits."""
+    return None if is_wide(call.specs, call.options) else _product(call, *conv(call))
+
+
+def dense(call: GpuCall) -> list[Step] | None:
+    """Lower FULLY_CONNECTED, unless sums have 64 bits."""
+    return None if is_wide(call.specs, call.options) else _product(call, *conv_2d.dense(call), real=True)
+
+
+def _product(call: GpuCall, g: Geometry, weights: Weights, *, real: bool = False) -> list[Step] | None:
     """Lower a product of bytes whose rows are whole ints, and whose weights have 8 bits.
 
     real: whether factors are applied in float64.

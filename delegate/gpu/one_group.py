@@ -11,7 +11,7 @@ from math import prod
 
 from litecl.delegate.analysis.cost import node_flops
 from litecl.delegate.cl_op import Operand
-from litecl.delegate.plan.kind import Place
+from litecl.delegate.plan.grouping import Place
 from litecl.delegate.plan.steps import Branch, Loop, OneGroup, Part, Slot, Steps, Work, control_of, inside, works_of
 from litecl.delegate.plan.values import Planning
 from litecl.interpreter.graph import callees_of
@@ -26,7 +26,7 @@ def narrowed(planning: Planning, subgraph: int) -> Planning:
     work-items that wait for each other can't run in turns.
     """
     small = _is_small(planning, subgraph)
-    return replace(planning, target=planning.target.apart) if small else planning
+    return replace(planning, target=replace(planning.target, local_mem_bytes=0)) if small else planning
 
 
 def _is_small(planning: Planning, subgraph: int) -> bool:

@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Scratch
+from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Scratch, Weights
 from litecl.delegate.gpu.cell_groups import CellShare, cell_share
 from litecl.delegate.gpu.local_product import VECTOR, LocalOperands, Slice, in_tiles, local_product, padded_bias
 from litecl.delegate.gpu.target import GpuCall, GpuTarget
-from litecl.delegate.gpu.tiles import local_share
+from litecl.delegate.gpu.tiles import arithmetic, local_share
 from litecl.delegate.kit.schedule import flops
 from litecl.delegate.matmul.geometry import matrix
-from litecl.delegate.matmul.product import Packed, in_halves
 from litecl.delegate.recurrent import lstm_cell
-from litecl.delegate.recurrent.lstm_cell import NO_CLIPS, Clips, Memory
+from litecl.delegate.recurrent.lstm_cell import Clips, Memory
 from litecl.delegate.recurrent.operands import Cell
 from litecl.delegate.recurrent.time_loop import Gate, Recurrence, TimeLoop
 from litecl.interpreter.graph import Array
@@ -30,12 +29,12 @@ def run(
     inputs: Sequence[Operand],
     out: Operand,
     memory: Memory,
-    clips: Clips = NO_CLIPS,
+    clips: Clips,
 ) -> list[Launch]:
     """Return the launches of any cell; see ``lstm_cell.run``."""
     share = _share_of(call.target, cell, time)
     if share is None:
-        return lstm_cell.run(call, cell, time, inputs, out, memory, clips, product=_product)
+        return lstm_cell.plain(call, cell, time, inputs, out, memory, clips, product=_product)
     sums, launches = lstm_cell.of_inputs(call, cell, time, inputs, 1, _product)
     states, bounds = [*memory.before, *memory.after], (np.float32(clips.cell), *call.activation.bounds)
     defines = call.activation.defines
@@ -47,10 +46,10 @@ def _product(
 ) -> list[Launch]:
     """Return the launch of an input's product by tiles in local memory; see ``lstm_cell.float_product``."""
     (columns, depth), target = values.shape, call.target
-    share = local_share(target, 1, rows, columns, depth) if depth % VECTOR == 0 else None
+    share = local_share(target, 1, rows, columns, depth, arithmetic=arithmetic(call)) if depth % VECTOR == 0 else None
     if share is None:
         return lstm_cell.float_product(call, x, values, start, out, sums, rows)
-    weights = in_tiles(values[np.newaxis], share, halves=target.half_weights)
+    weights = in_tiles(values[np.newaxis], share)
     operands = LocalOperands(x, weights, padded_bias(start, share), out, columns, sums)
     return [local_product(operands, share, matrix(rows, depth, columns), [Slice(0, 0, 0, 0)], Activation(), {})]
 
@@ -84,13 +83,13 @@ def _launches(
     """
     shape = Recurrence(time, cell.units, share.groups, cell.outputs, 0, 0)
     values = _packed(share, [matrix.values for matrix in cell.recurrent_weights])
-    weights = Const(in_halves(values) if target.half_weights else values)
+    weights = Weights(Const(values))
     peephole = Const(np.stack(cell.peephole).astype(np.float32) if cell.peephole else np.zeros(1, np.float32))
     # Kept from run to run, so it is no scratch, which other launches overwrite.
     handed_on = share.groups > 1 and share.at_once and time.steps > 1
     handed = Const(np.zeros(time.batch * (1 + 2 * cell.units) if handed_on else 1, np.uint64))
     flags = {"CIFG": cell.gates < len(Gate), "PEEPHOLE": bool(cell.peephole), "HANDED_ON": handed_on}
-    macros: dict[str, str | int | float] = {"NV": cell.gates, **defines, **Packed(weights).defines}
+    macros: dict[str, str | int | float] = {"NV": cell.gates, **defines}
     macros |= {name: 1 for name, on in flags.items() if on}
     before: tuple[Arg, ...] = (sums, weights, peephole, *states, out, handed, share.local, shape)
     whole = share.groups == 1 or handed_on

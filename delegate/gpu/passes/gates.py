@@ -1,6 +1,6 @@
 """Fuses channel gates (squeeze-and-excite) into the 1x1 convolution after them, on a GPU."""
 
-from litecl.delegate.ops.gated_conv_2d import GATED, GatedOptions
+from litecl.delegate.gpu.ops.gated_conv_2d import GATED, GatedOptions
 from litecl.delegate.plan.convolutions import POINTWISE, is_pointwise
 from litecl.delegate.plan.fusion import Found, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode

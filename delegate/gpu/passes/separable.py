@@ -1,7 +1,7 @@
 """Fuses depthwise convolutions into the 1x1 convolution after them, on a GPU."""
 
+from litecl.delegate.gpu.ops.separable_conv_2d import SEPARABLE, SeparableOptions
 from litecl.delegate.ops import depthwise_conv_2d
-from litecl.delegate.ops.separable_conv_2d import SEPARABLE, SeparableOptions
 from litecl.delegate.plan.convolutions import POINTWISE, is_pointwise
 from litecl.delegate.plan.fusion import Found, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
-from litecl.delegate.cl_op import Arg, Local, Lowering, Operand, Scratch, Step
+from litecl.delegate.cl_op import Arg, Local, Operand, Scratch, Step
 from litecl.delegate.gpu.groups import groups
 from litecl.delegate.gpu.heads import by_copies, plain_and_views
 from litecl.delegate.gpu.target import GpuCall
 from litecl.delegate.kit.strided import view
 from litecl.delegate.matmul.attention import attention as arguments
 from litecl.delegate.matmul.attention import booleans, flops, values_in_rows
+from litecl.delegate.ops.attention import lower
 
 _ROWS = 4  # queries of a group, which share what it reads
 _FEW_ROWS = 16  # of queries, for which it does not pay to transpose values
@@ -37,6 +38,6 @@ def attention(call: GpuCall) -> list[Step] | None:
     return [*steps, groups("attention_local", "attention_local", a.products * bands, items, args, defines, flops(a))]
 
 
-def turned(lower: Lowering) -> Lowering:
-    """Return a lowering that transposes turned operands in separate launches, before and after ``lower``."""
-    return lambda call: by_copies(call, lower) if any(call.options.turns) else lower(call)
+def one_by_one(call: GpuCall) -> list[Step]:
+    """Lower ATTENTION without groups; operands that are turned are transposed in launches before and after."""
+    return by_copies(call, lower) if any(call.options.turns) else lower(call)
