@@ -1,4 +1,4 @@
-// Dot products by instructions of x86, where they are there for vectors of VW ints: DOT4 and DOT2 of quantized.h.
+// Dot products by x86 instructions, if there are any for vectors of VW ints: DOT4 and DOT2 of quantized.h.
 //
 // VNNI multiplies four bytes at a time; without it pairs of bytes are widened to words. Its builtin functions took
 // vectors of ints up to clang 21.

@@ -2,8 +2,8 @@
 
     PYTHONPATH=tests python -m tools.dynamic_range MODEL.tflite...
 
-prints the rows of the table in docs/quantization.md: the RMS error of all outputs on random inputs, of LiteRT and of
-litecl, each with asymmetric activations (LiteRT's by XNNPACK) and with those of the reference kernels.
+prints the rows of the table in docs/measurements/quantized_models.md: the RMS error of all outputs on random inputs, of
+LiteRT and of litecl, each with asymmetric activations (LiteRT's by XNNPACK) and with those of the reference kernels.
 """
 
 import argparse

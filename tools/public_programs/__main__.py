@@ -1,4 +1,6 @@
-"""Installs public programs from PyPI, runs each on litecl and on LiteRT, and prints the tables of docs/drop_in.md."""
+"""Installs public programs from PyPI, runs each on litecl and on LiteRT, and prints the tables of
+docs/measurements/public_programs.md.
+"""
 
 import argparse
 import os

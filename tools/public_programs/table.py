@@ -35,7 +35,7 @@ class Program:
 
     name: of the package, or OWNER/REPOSITORY. version: of the package, or the first digits of the commit.
     file: where it is in the repository, or empty.
-    task, imports: for the table of docs/drop_in.md.
+    task, imports: for the table of docs/measurements/public_programs.md.
     tensorflow: litecl stands in for TensorFlow's interpreter, else for ``ai_edge_litert`` and ``tflite_runtime``.
     integers: LiteRT uses its reference kernels, since its default ones round differently.
     """
