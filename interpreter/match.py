@@ -1,7 +1,7 @@
 """Patterns over graphs of operators: trees to match above a tensor.
 
-``Pattern("Mul", [Any("x"), Pattern("Sigmoid", [Any("x")])])`` matches x * sigmoid(x), and sigmoid(x) * x, in any graph
-with the few methods of ``Graph``: the converter's, and a region's on a device.
+``Pattern("Mul", [AnyTensor("x"), Pattern("Sigmoid", [AnyTensor("x")])])`` matches x * sigmoid(x), and sigmoid(x) * x,
+in any graph with the few methods of ``Graph``: the converter's, and a region's on a device.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ class Graph(Protocol[Tensor, Node]):
 
 
 @dataclass(frozen=True)
-class Any:
+class AnyTensor:
     """Any tensor; equal names stand for the same tensor."""
 
     name: str
@@ -87,7 +87,7 @@ class Behind:
     tree: "Tree"
 
 
-Tree = Any | Number | Constant | Pattern | Behind
+Tree = AnyTensor | Number | Constant | Pattern | Behind
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,9 @@ def _match(
             yield from _match_node(graph, tree, node, bound)
     elif isinstance(tree, Behind):
         yield from _match_behind(graph, tree, tensor, bound)
-    elif (isinstance(tree, Any) or graph.value(tensor) is not None) and bound.tensors.get(tree.name, tensor) == tensor:
+    elif (isinstance(tree, AnyTensor) or graph.value(tensor) is not None) and bound.tensors.get(
+        tree.name, tensor
+    ) == tensor:
         yield bound.named(tree.name, tensor)
 
 
