@@ -10,5 +10,5 @@ def seen_by_numpy() -> Mapping[str, bool]:
         module = import_module("numpy._core._multiarray_umath")
     except ImportError:  # before numpy 2
         module = import_module("numpy.core._multiarray_umath")
-    found: Mapping[str, bool] = getattr(module, "__cpu_features__", {})
-    return found
+    features: Mapping[str, bool] = getattr(module, "__cpu_features__", {})
+    return features

@@ -83,8 +83,8 @@ class Direct:
         if faster is not None:
             self._run_plan = faster.run
             if faster.alone and not self._program.timed and not (self._has_states and faster.turns is None):
-                made = self._alone() if faster.turns is None else self._turning(faster.turns)
-                self.run = made  # type: ignore[method-assign]
+                run = self._alone() if faster.turns is None else self._turning(faster.turns)
+                self.run = run  # type: ignore[method-assign]
 
     def _alone(self) -> Callable[[], Values]:
         """Return a replacement for ``run`` without attribute lookups: the smallest regions take 0.2 us."""
@@ -165,6 +165,6 @@ def on_buffers(
         return None
     if not views.keys() >= {*wanted} or any(t not in memory or memory[t] is not inputs.get(t) for t in read):
         return None
-    made = Direct(program, run_plan, {t: views[t] for t in wanted}, Variables(), counters, None, failed)
-    made.costs(counters)
-    return made
+    direct = Direct(program, run_plan, {t: views[t] for t in wanted}, Variables(), counters, None, failed)
+    direct.costs(counters)
+    return direct

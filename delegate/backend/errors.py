@@ -31,11 +31,11 @@ def host_memory(doing: str) -> Iterator[None]:
         raise DelegateError(f"{doing}: {error}") from error
 
 
-def place(subgraph: int, node: int) -> str:
+def loop_at(subgraph: int, node: int) -> str:
     """Return a loop's position as text, for errors and reports."""
     return f"WHILE (subgraph {subgraph}, node {node})"
 
 
 def too_many_iterations(loop: Loop, most: int) -> ModelError:
     """Return the error to raise for a loop past its limit of iterations."""
-    return ModelError(f"more than {most} iterations (max_loop_iterations)", operator=place(loop.subgraph, loop.node))
+    return ModelError(f"more than {most} iterations (max_loop_iterations)", operator=loop_at(loop.subgraph, loop.node))

@@ -14,7 +14,7 @@ import numpy as np
 
 from litecl.delegate.backend import fork
 from litecl.delegate.backend.binding import Binding
-from litecl.delegate.backend.errors import host_memory, no_host_memory, place
+from litecl.delegate.backend.errors import host_memory, loop_at, no_host_memory
 from litecl.delegate.backend.protocols import AtOnce, Device, SharesConstants, TakesBuffers
 from litecl.delegate.backend.stack import on_ample_stack
 from litecl.delegate.backend.states import States
@@ -191,7 +191,7 @@ class Program:
         """Describe how each loop runs."""
         rows = [(loop.subgraph, loop.node, self._execution.loop(loop)) for loop in self.plan.loops]
         rows += [(*lstm, "as one LSTM") for lstm in self.plan.lstms]
-        return tuple(f"{place(subgraph, node)}: {way}" for subgraph, node, way in sorted(rows))
+        return tuple(f"{loop_at(subgraph, node)}: {way}" for subgraph, node, way in sorted(rows))
 
     def kernel_rows(self) -> list[KernelRow]:
         """Return device times of the last run."""
@@ -250,7 +250,7 @@ class Program:
         """Copy inputs that the upload of others would overwrite: the caller may pass arrays in memory that runs
         overwrite, as the same input or as another.
         """
-        found = list(inputs)
+        arrays = list(inputs)
         places = [(start, start + view.nbytes) for view, start in self._overwritten.values()]
         first, last = min(start for start, _ in places), max(end for _, end in places)
         for i, (view, own) in self._overwritten.items():
@@ -258,10 +258,10 @@ class Program:
             end = start + value.nbytes
             touches = start != own and start < last and end > first and any(start < b and end > a for a, b in places)
             if touches or not value.flags.c_contiguous:
-                found[i] = value.copy()
+                arrays[i] = value.copy()
             elif start == own:
-                found[i] = view
-        return found
+                arrays[i] = view
+        return arrays
 
     def _download(self, counters: Counters) -> list[Array]:
         """Finish the run and return its outputs: copies, except where memory is lent."""

@@ -35,8 +35,8 @@ def _expanded(name: str) -> str:
     quoted = name.replace("\\", r"\\").replace('"', r"\"")
     lines = [f'#line 1 "{quoted}"']
     for number, line in enumerate(content.splitlines(), start=1):
-        found = _INCLUDE.fullmatch(line)
-        lines.append(f'{_included(*found.groups())}#line {number + 1} "{quoted}"' if found else line)
+        include = _INCLUDE.fullmatch(line)
+        lines.append(f'{_included(*include.groups())}#line {number + 1} "{quoted}"' if include else line)
     return "\n".join(lines) + "\n"
 
 
@@ -46,8 +46,8 @@ def _included(file: str | None, shared: str | None) -> str:
 
 def name_of(source: str) -> str:
     """Return the kernel file that a source was expanded from."""
-    found = re.findall(r'#line 1 "((?:[^"\\\n]|\\.)+\.cl)"', source)
-    return re.sub(r"\\(.)", r"\1", found[-1]) if found else "a program"
+    names = re.findall(r'#line 1 "((?:[^"\\\n]|\\.)+\.cl)"', source)
+    return re.sub(r"\\(.)", r"\1", names[-1]) if names else "a program"
 
 
 def render(defines: Defines) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ class StepTimes:
         """The size of times and stamps."""
         return self.times_bytes + 8 * self._workers * (self._program.places + 1)
 
-    def found(self, cycle_s: float) -> list[tuple[Work, LaunchTime]]:
+    def of_launches(self, cycle_s: float) -> list[tuple[Work, LaunchTime]]:
         """Return the times of the last run's launches, in table order; none without a run.
 
         cycle_s: the duration of a counter cycle.
@@ -43,12 +43,12 @@ class StepTimes:
             return []
         ms, ends = cycle_s * 1e3, _ends(stamps)
         begin = times[runs > 0, StepTime.FIRST].min(initial=ends[0] or np.iinfo(np.int64).max)
-        found = []
+        launches = []
         for position, work in self._program.launches.items():
             first, cycles, count = self._step(position, times, ends)
             start_ms = max(0, first - int(begin)) * ms if count else 0.0
-            found.append((work, LaunchTime(max(0, cycles) * ms, 0.0, start_ms, count)))
-        return found
+            launches.append((work, LaunchTime(max(0, cycles) * ms, 0.0, start_ms, count)))
+        return launches
 
     def _step(self, position: int, times: Array, ends: list[int]) -> tuple[int, int, int]:
         """Return an entry's first start, its cycles, and its number of runs."""

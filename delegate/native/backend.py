@@ -87,9 +87,9 @@ class NativeDevice:
     alignment = ALIGNMENT
     needs_runtime = needs_threads = False
 
-    def __init__(self, found: NativeFound, directory: Path | None) -> None:
-        self.name, self.identity, self.target = found.name, found.identity, found.target(directory)
-        self._libraries = found.libraries(directory)
+    def __init__(self, device: NativeFound, directory: Path | None) -> None:
+        self.name, self.identity, self.target = device.name, device.identity, device.target(directory)
+        self._libraries = device.libraries(directory)
         self._pool = ConstantPool()
 
     @property
@@ -125,8 +125,8 @@ class Native:
 
     def devices(self, directory: Path | None = None) -> list[FoundDevice]:
         """Return the processor, if there is a compiler for it."""
-        found = self._compiler(directory)
-        return [] if found is None else [NativeFound(found, processors())]
+        clang = self._compiler(directory)
+        return [] if clang is None else [NativeFound(clang, processors())]
 
     def candidates(
         self,
@@ -141,13 +141,13 @@ class Native:
         """
         if platform:
             return
-        found = self._compiler(directory)
-        if found is None:
+        clang = self._compiler(directory)
+        if clang is None:
             raise DeviceNotFound(compiler.MISSING)
         most = processors()
-        whole = NativeFound(found, most)
+        whole = NativeFound(clang, most)
         suitable = 1 if demand.flops < tuned(whole).small_flops else most
-        yield NativeFound(found, min(demand.num_threads or suitable, most))
+        yield NativeFound(clang, min(demand.num_threads or suitable, most))
 
     def _compiler(self, directory: Path | None) -> Compiler | None:
         return compiler.found(directory) if self.named is None else compiler.named(self.named, directory)

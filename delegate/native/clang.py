@@ -74,26 +74,26 @@ class Facts:
 class Compiler:
     """A compiler of C and OpenCL C. command: runs clang. source: its origin, for people.
 
-    linker: a command with ld's options; empty to link with clang. target: options that select the processor. told:
-    cached facts, if any.
+    linker: a command with ld's options; empty to link with clang. target: options that select the processor. known:
+    its facts, if a cache or a pack has them.
     """
 
     command: tuple[str, ...]
     source: str
     linker: tuple[str, ...] = ()
     target: tuple[str, ...] = ()
-    told: Facts | None = field(default=None, compare=False, repr=False)
+    known: Facts | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def facts(self) -> Facts:
         """Return the facts about the compiler and its target. Raises KernelBuildError."""
-        if self.told is not None:
-            return self.told
-        macros, said = run((*self.command, *self.target, "-dM", "-E", "-v", "-x", "c", "-"))
+        if self.known is not None:
+            return self.known
+        macros, messages = run((*self.command, *self.target, "-dM", "-E", "-v", "-x", "c", "-"))
         lines = (line.split(" ", 2) for line in macros.splitlines())
-        named = re.search(r'"?-target-cpu"? "?([^" ]+)', said)
+        named = re.search(r'"?-target-cpu"? "?([^" ]+)', messages)
         return Facts(
-            version=said.partition("\n")[0],
+            version=messages.partition("\n")[0],
             processor=named[1] if named else "unknown",
             macros={words[1]: words[2] if len(words) > 2 else "" for words in lines},
         )
@@ -106,8 +106,8 @@ class Compiler:
     @property
     def major(self) -> int:
         """Return the major version; 0 if unknown."""
-        found = re.search(r"clang version (\d+)", self.version)
-        return int(found[1]) if found else 0
+        match = re.search(r"clang version (\d+)", self.version)
+        return int(match[1]) if match else 0
 
     @property
     def macros(self) -> Mapping[str, str]:
@@ -126,17 +126,17 @@ class Compiler:
 
     def compile(self, units: Sequence[Unit]) -> list[bytes]:
         """Return an object file for each source. Raises KernelBuildError with the compiler's messages."""
-        made = dict(self.compiled(units))
-        return [made[number] for number in range(len(units))]
+        objects = dict(self.compiled(units))
+        return [objects[number] for number in range(len(units))]
 
     def compiled(self, units: Sequence[Unit]) -> Generator[tuple[int, bytes], None, None]:
         """Compile sources in parallel; yield the index of each and its object file as soon as it is done.
 
         Raises KernelBuildError with the compiler's messages. No process survives, however this ends.
         """
-        with folder() as place:
+        with folder() as directory:
             tasks = [
-                self._task({number: units[number] for number in share}, place)
+                self._task({number: units[number] for number in share}, directory)
                 for alike in _alike(units)
                 for share in shares(alike)
             ]
@@ -153,26 +153,26 @@ class Compiler:
         return self._linked(objects, "-static")
 
     def _linked(self, objects: Sequence[bytes], how: str) -> bytes:
-        with folder() as place:
-            made = place / "made"
+        with folder() as directory:
+            output = directory / "made"
             linker = self.linker or (*self.command, *self.target, "-nostdlib")
-            run((*linker, how, "-o", str(made), *written(objects, place)))
-            return made.read_bytes()
+            run((*linker, how, "-o", str(output), *written(objects, directory)))
+            return output.read_bytes()
 
-    def _task(self, units: Mapping[int, Unit], place: Path) -> Task:
+    def _task(self, units: Mapping[int, Unit], directory: Path) -> Task:
         """Return the command that compiles sources of one language and with the same options except macros.
 
         With -fsyntax-only, clang's driver names no output file, so each object is written next to its source. The
         driver appends its own source, the last one, to the others.
         """
-        sources = {number: _source(place / str(number), unit) for number, unit in units.items()}
+        sources = {number: _source(directory / str(number), unit) for number, unit in units.items()}
         *others, last = map(str, sources.values())
         alike = next(iter(units.values()))
         options = (*self.target, *_COMMON, *_LANGUAGES[alike.suffix], *alike.others)
         together = (word for source in others for word in ("-Xclang", source))
         command = (*self.command, *options, "-fsyntax-only", "-Xclang", "-emit-obj", *together, last)
         products = (Product(number, source.with_suffix(".o"), str(units[number])) for number, source in sources.items())
-        return Task(command, tuple(products), place / f"{min(units)}.log")
+        return Task(command, tuple(products), directory / f"{min(units)}.log")
 
 
 @contextmanager
@@ -181,8 +181,8 @@ def folder() -> Iterator[Path]:
     try:
         parent = Path(tempfile.gettempdir())
         _tidied(parent)
-        with scratch.temporary(parent, scratch.BUILD) as place:
-            yield place
+        with scratch.temporary(parent, scratch.BUILD) as path:
+            yield path
     except OSError as error:
         raise KernelBuildError(f"compiling in a temporary folder: {error}. {NO_FOLDER}") from error
 
@@ -193,9 +193,9 @@ def _tidied(parent: Path) -> None:
     scratch.remove_left(parent, scratch.BUILD)
 
 
-def written(objects: Sequence[bytes], place: Path) -> list[str]:
+def written(objects: Sequence[bytes], directory: Path) -> list[str]:
     """Write object files to a folder; return their paths."""
-    paths = [place / f"{number}.o" for number in range(len(objects))]
+    paths = [directory / f"{number}.o" for number in range(len(objects))]
     for path, content in zip(paths, objects, strict=True):
         path.write_bytes(content)
     return [str(path) for path in paths]
@@ -209,9 +209,9 @@ def _alike(units: Sequence[Unit]) -> Iterable[list[int]]:
     return alike.values()
 
 
-def _source(place: Path, unit: Unit) -> Path:
+def _source(directory: Path, unit: Unit) -> Path:
     """Write a source to a new folder; return its path. The name is fixed, as objects contain it."""
-    place.mkdir()
-    path = place / f"source{unit.suffix}"
+    directory.mkdir()
+    path = directory / f"source{unit.suffix}"
     path.write_text(unit.text, encoding="utf-8")
     return path

@@ -11,14 +11,14 @@ def compiler_for(machine: Machine) -> Compiler:
     """Return a compiler for a machine. Raises DeviceNotFound if none is installed, KernelBuildError if it can't link
     for that kind of machine.
     """
-    found, kind = compiler.found(), machine.kind
-    if found is None:
+    clang, kind = compiler.found(), machine.kind
+    if clang is None:
         raise DeviceNotFound(MISSING)
-    native = found.target if "-target" in found.target else ("-target", kind.triple, *found.target)
+    native = clang.target if "-target" in clang.target else ("-target", kind.triple, *clang.target)
     options = machine.options if machine.processor != NATIVE else native
-    if found.linker:
-        return linking.of_zig(found.command[0], found.source, kind.system, kind.architecture, options)
+    if clang.linker:
+        return linking.of_zig(clang.command[0], clang.source, kind.system, kind.architecture, options)
     if kind.system != "linux":
-        raise KernelBuildError(f"to link for {kind.name}: expected the package ziglang, got {found.source}")
+        raise KernelBuildError(f"to link for {kind.name}: expected the package ziglang, got {clang.source}")
     other = () if is_here(kind) else ("-fuse-ld=lld",)  # the system's linker may support only this machine
-    return Compiler(found.command, found.source, (*found.command, *options, "-nostdlib", *other), options)
+    return Compiler(clang.command, clang.source, (*clang.command, *options, "-nostdlib", *other), options)

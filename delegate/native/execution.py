@@ -215,7 +215,7 @@ class NativeExecution:
             return self._stepped.times()
         if self._step_times is None:
             return []
-        return self._step_times.found(cycle_s(self._libraries.crew()))
+        return self._step_times.of_launches(cycle_s(self._libraries.crew()))
 
 
 def _address(library: ctypes.CDLL, function: str) -> int:

@@ -140,8 +140,8 @@ def _flags() -> frozenset[str]:
         text = Path("/proc/cpuinfo").read_text(errors="replace", encoding="utf-8")
     except OSError:
         return frozenset()
-    found = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
-    return frozenset(found[1].split()) if found else frozenset()
+    match = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    return frozenset(match[1].split()) if match else frozenset()
 
 
 def _others(architecture: str) -> Callable[[str], bool]:

@@ -86,10 +86,10 @@ def machine(name: str) -> Machine:
 
 def here() -> Kind:
     """Return this machine's kind. Raises DelegateError if it is unsupported."""
-    found = known()
-    if found is None:
+    kind = known()
+    if kind is None:
         raise DelegateError(f"libraries cannot be made for this machine: {described()}")
-    return found
+    return kind
 
 
 def known() -> Kind | None:

@@ -45,7 +45,7 @@ class ForWindows(Compiler):
                 run((*self.linker, "dlltool", "-m", "i386:x86-64", "-d", str(listed), "-l", str(library)))
                 imports.append(str(library))
             paths = clang.written(objects, folder)
-            made = folder / "library.dll"
-            flags = "-dll", "-noentry", "-lldmingw", "-machine:x64", f"-out:{made}"
+            output = folder / "library.dll"
+            flags = "-dll", "-noentry", "-lldmingw", "-machine:x64", f"-out:{output}"
             run((*self.linker, "lld-link", *flags, *paths, *imports))
-            return made.read_bytes()
+            return output.read_bytes()

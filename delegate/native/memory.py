@@ -41,14 +41,14 @@ class ConstantPool:
         key = given.size, given[:: max(1, given.size // _SAMPLE)].tobytes()
         with self._lock:
             alive = [(held, array) for held in self._held.get(key, ()) if (array := held()) is not None]
-            found = next((array for _, array in alive if _equal(array, given)), None)
-            if found is None:
-                found = given if _is_apart(data) else self._copied(given)
+            shared = next((array for _, array in alive if _equal(array, given)), None)
+            if shared is None:
+                shared = given if _is_apart(data) else self._copied(given)
                 self._held = {
                     k: there for k, refs in self._held.items() if (there := [r for r in refs if r() is not None])
                 }
-                self._held[key] = [*(held for held, _ in alive), ref(found)]
-        return found
+                self._held[key] = [*(held for held, _ in alive), ref(shared)]
+        return shared
 
     def _copied(self, given: Array) -> Array:
         """Return a copy, with its own allocation if it fills huge pages."""

@@ -92,8 +92,8 @@ class Pack:
             raise KernelBuildError(f"{self.path}: {error.strerror}") from error
         except _FAULTS as error:
             raise KernelBuildError(f"{self.path} is damaged: {name}: {error}") from error
-        if (found := _digest(content)) != packed.libraries[name]:
-            raise KernelBuildError(f"{self.path} is damaged: {name}: expected {packed.libraries[name]}, got {found}")
+        if (digest := _digest(content)) != packed.libraries[name]:
+            raise KernelBuildError(f"{self.path} is damaged: {name}: expected {packed.libraries[name]}, got {digest}")
         return content
 
 

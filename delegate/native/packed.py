@@ -5,12 +5,12 @@ from dataclasses import field
 from os import PathLike
 from pathlib import Path
 
-from litecl.delegate.native import features, pack
+from litecl.delegate.native import features
 from litecl.delegate.native.backend import NativeFound
 from litecl.delegate.native.clang import Compiler, Facts, Unit
 from litecl.delegate.native.kinds import KINDS, Kind, described, here
 from litecl.delegate.native.library import Libraries
-from litecl.delegate.native.pack import Pack, Packed
+from litecl.delegate.native.pack import Pack, Packed, read
 from litecl.delegate.native.processes import processors
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.dataclass import dataclass
@@ -20,10 +20,10 @@ from litecl.interpreter.errors import DelegateError, KernelBuildError
 class PackedLibraries(Libraries):
     """A pack's libraries for one machine."""
 
-    def __init__(self, found: "PackedFound") -> None:
-        super().__init__(found.compiler, found.macros, None)
-        self._pack, self._packed = found.pack, found.packed
-        self.origin = f"from {found.pack.path.name}, for {found.packed.machine}"
+    def __init__(self, device: "PackedFound") -> None:
+        super().__init__(device.compiler, device.macros, None)
+        self._pack, self._packed = device.pack, device.packed
+        self.origin = f"from {device.pack.path.name}, for {device.packed.machine}"
 
     def _content(self, units: Sequence[Unit], keys: Sequence[str], name: str) -> bytes:
         content = self._pack.library(self._packed, name)
@@ -62,30 +62,30 @@ def packed_device(programs: str | PathLike[str], demand: Demand) -> PackedFound:
 
     Raises DelegateError if the pack can't be read or doesn't fit this machine.
     """
-    found = pack.read(Path(programs))
-    packed = _fitting(found, here(), features.missing)
+    pack = read(Path(programs))
+    packed = _fitting(pack, here(), features.missing)
     threads = processors()
     suitable = 1 if demand.flops < Tuning().small_flops else threads
     most = min(demand.num_threads or suitable, threads)
     facts = Facts(packed.version, packed.processor, packed.macros)  # of the compiler that made the pack
-    made_by = Compiler((str(found.path), found.digest), f"of {found.path}", (), packed.options, told=facts)
-    fitting = [n for n in found.threads if n <= most]
+    made_by = Compiler((str(pack.path), pack.digest), f"of {pack.path}", (), packed.options, known=facts)
+    fitting = [n for n in pack.threads if n <= most]
     if not fitting:
-        raise DelegateError(f"{found.path} was made for threads {[*found.threads]}, and here are {most}")
-    return PackedFound(made_by, max(fitting), pack=found, packed=packed)
+        raise DelegateError(f"{pack.path} was made for threads {[*pack.threads]}, and here are {most}")
+    return PackedFound(made_by, max(fitting), pack=pack, packed=packed)
 
 
-def _fitting(found: Pack, kind: Kind, missing: Callable[[str, Collection[str]], list[str]]) -> Packed:
+def _fitting(pack: Pack, kind: Kind, missing: Callable[[str, Collection[str]], list[str]]) -> Packed:
     """Return the libraries for a kind of machine; if several fit the processor, those that use the most features."""
-    of_kind = [packed for packed in found.machines if KINDS[packed.machine.partition(":")[0]] is kind]
+    of_kind = [packed for packed in pack.machines if KINDS[packed.machine.partition(":")[0]] is kind]
     if not of_kind:
-        names = ", ".join(packed.machine for packed in found.machines)
-        raise DelegateError(f"{found.path} is for {names}, and this machine is {kind.name} ({described()})")
+        names = ", ".join(packed.machine for packed in pack.machines)
+        raise DelegateError(f"{pack.path} is for {names}, and this machine is {kind.name} ({described()})")
     lacking = [(missing(kind.architecture, packed.features), packed) for packed in of_kind]
     fit = [packed for lacks, packed in lacking if not lacks]
     if not fit:
-        told = "; ".join(f"for {packed.machine} it lacks {', '.join(map(_short, lacks))}" for lacks, packed in lacking)
-        raise DelegateError(f"{found.path} does not fit this machine's processor: {told}")
+        gaps = "; ".join(f"for {packed.machine} it lacks {', '.join(map(_short, lacks))}" for lacks, packed in lacking)
+        raise DelegateError(f"{pack.path} does not fit this machine's processor: {gaps}")
     return max(fit, key=lambda packed: len(packed.features))
 
 

@@ -23,13 +23,13 @@ from litecl.interpreter.errors import DelegateError
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A machine to compile for. made: the libraries, by name. directory: the cache of objects, or None."""
+    """A machine to compile for. libraries: those compiled, by name. directory: the cache of objects, or None."""
 
     machine: Machine
     compiler: Compiler
     features: tuple[str, ...]
     directory: Path | None
-    made: dict[str, bytes] = field(default_factory=dict)
+    libraries: dict[str, bytes] = field(default_factory=dict)
 
     def device(self, threads: int) -> "PackingFound":
         """Return a device that compiles the regions bound to it."""
@@ -39,7 +39,7 @@ class Target:
         """Return the compiled libraries, adding the crew's. Raises KernelBuildError."""
         libraries = Libraries(self.compiler, {}, self.directory)
         name, content = libraries.content(libraries.crew_units())
-        self.made[name] = content
+        self.libraries[name] = content
         compiler = self.compiler
         return Packed(
             self.machine.name,
@@ -48,7 +48,7 @@ class Target:
             compiler.processor,
             compiler.macros,
             self.features,
-            digests(self.made, self.made),
+            digests(self.libraries, self.libraries),
         )
 
 
@@ -80,9 +80,9 @@ class PackingFound(NativeFound):
 class PackingDevice(NativeDevice):
     """A device that runs nothing: binding a plan compiles its library."""
 
-    def __init__(self, found: PackingFound, target: Target) -> None:
-        super().__init__(found, target.directory)
-        self._made = target.made
+    def __init__(self, device: PackingFound, target: Target) -> None:
+        super().__init__(device, target.directory)
+        self._compiled = target.libraries
 
     def bind(self, plan: Plan, options: CLOptions) -> "NotRun":  # type: ignore[override]
         """Compile a plan's library. Raises KernelBuildError."""
@@ -91,7 +91,7 @@ class PackingDevice(NativeDevice):
         if program.works:
             units = self._libraries.region_units(program, self.target.compute_units, timed=options.profile)
             name, content = self._libraries.content(units)
-            self._made[name] = content
+            self._compiled[name] = content
         return NotRun(memory)
 
 

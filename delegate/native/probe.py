@@ -41,14 +41,14 @@ def checked(compiler: Compiler, directory: Path | None) -> Compiler:
     if path is not None and (kept := _restored(compiler, disk.read_sealed(path))) is not None:
         return kept
     try:
-        found = _tried(compiler)
+        suitable = _tried(compiler)
     except KernelBuildError as error:
         _LOG.info("the compiler %s: %s", compiler.source, error)
         return compiler
     if path is not None:
-        content = {"source": found.source, "target": found.target, "facts": asdict(found.facts)}
+        content = {"source": suitable.source, "target": suitable.target, "facts": asdict(suitable.facts)}
         disk.write_sealed(path, json.dumps(content).encode())
-    return found
+    return suitable
 
 
 def _restored(compiler: Compiler, kept: bytes | None) -> Compiler | None:
@@ -56,8 +56,8 @@ def _restored(compiler: Compiler, kept: bytes | None) -> Compiler | None:
     if kept is None:
         return None
     with suppress(KeyError, TypeError, ValueError):
-        found = json.loads(kept)
-        return replace(compiler, source=found["source"], target=tuple(found["target"]), told=Facts(**found["facts"]))
+        data = json.loads(kept)
+        return replace(compiler, source=data["source"], target=tuple(data["target"]), known=Facts(**data["facts"]))
     return None
 
 
@@ -68,7 +68,7 @@ def _tried(compiler: Compiler) -> Compiler:
         return compiler
     promised = compiler.processor
     for target in next((levels for name, levels in _LEVELS.items() if name in compiler.macros), ()):
-        lower = replace(compiler, target=target, told=None)
+        lower = replace(compiler, target=target, known=None)
         if not _lacks(lower):
             break
     else:
@@ -78,7 +78,7 @@ def _tried(compiler: Compiler) -> Compiler:
         f"kernels are compiled for {lower.processor}"
     )
     return replace(
-        lower, source=f"{compiler.source}, for {lower.processor} as {promised} does not run", told=lower.facts
+        lower, source=f"{compiler.source}, for {lower.processor} as {promised} does not run", known=lower.facts
     )
 
 
@@ -100,12 +100,12 @@ def _runs(compiler: Compiler) -> bool:
     if not compiler.macros.keys() & _LEVELS.keys():
         return True
     content = compiler.program(compiler.compile([Unit(_PROGRAM, source_of(_PROGRAM))]))
-    with folder() as place:
-        path = place / "probe"
+    with folder() as directory:
+        path = directory / "probe"
         path.write_bytes(content)
         path.chmod(0o700)
         try:
-            ran = subprocess.run([str(path)], cwd=place, check=False, timeout=_LONGEST_S)
+            ran = subprocess.run([str(path)], cwd=directory, check=False, timeout=_LONGEST_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             _LOG.info("instructions could not be probed: %s", error)
             return True

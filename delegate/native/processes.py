@@ -20,7 +20,7 @@ from litecl.interpreter.errors import KernelBuildError
 NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # on Windows; it also shields the child from Ctrl-C
 _MOST_TOGETHER = 8  # files per process: more gain little, and processes may end at different times
 _POLL_S = 0.003
-_MOST_SAID = 10_000  # characters of a compiler's messages
+_MOST_CHARACTERS = 10_000  # characters of a compiler's messages
 _REAP_S = 5.0  # a process that survives SIGKILL for this long is left behind
 
 
@@ -55,14 +55,14 @@ class _Running:
     left: list[Product] = field(default_factory=list)
     since_s: float = field(default_factory=time.monotonic)
 
-    def made(self) -> list[Product]:
+    def finished(self) -> list[Product]:
         """Return the files finished since the last call."""
         self.process.poll()  # first: a file missing after the process ended will never appear
-        made = [product for product in self.left if os.access(product.path, os.R_OK)]
-        self.left = [product for product in self.left if product not in made]
-        if made:
+        finished = [product for product in self.left if os.access(product.path, os.R_OK)]
+        self.left = [product for product in self.left if product not in finished]
+        if finished:
             self.since_s = time.monotonic()
-        return made
+        return finished
 
     def at_work(self) -> bool:
         """Return whether it is running. Raises KernelBuildError with its messages and exit status or signal, and
@@ -75,11 +75,11 @@ class _Running:
             return True
         if self.process.returncode == 0 and not self.left:
             return False
-        said = self.log.read_text(errors="replace", encoding="utf-8")[:_MOST_SAID]
+        messages = self.log.read_text(errors="replace", encoding="utf-8")[:_MOST_CHARACTERS]
         code = self.process.returncode
         ended = f"ended by signal {-code}" if code < 0 else f"exit status {code}"
         source = self.left[0].source if self.left else "the compiler"
-        raise KernelBuildError(f"{source}: the compiler failed ({ended}):\n{said}")
+        raise KernelBuildError(f"{source}: the compiler failed ({ended}):\n{messages}")
 
 
 def shares(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -102,7 +102,7 @@ def run_all(tasks: Sequence[Task]) -> Iterator[int]:
                 running.append(_started(waiting.pop()))
             time.sleep(_POLL_S)
             for each in running:
-                yield from (product.number for product in each.made())
+                yield from (product.number for product in each.finished())
             running = [each for each in running if each.at_work()]
     finally:
         for each in running:
@@ -113,8 +113,8 @@ def run(command: Sequence[str]) -> tuple[str, str]:
     """Run a short command; return its stdout and stderr. Raises KernelBuildError and CompilerTimeout."""
     process = _process(command, subprocess.PIPE, subprocess.PIPE)
     try:
-        said = process.communicate(timeout=patience().seconds)
-        out, err = (each.decode(errors="replace") for each in said)
+        streams = process.communicate(timeout=patience().seconds)
+        out, err = (stream.decode(errors="replace") for stream in streams)
     except subprocess.TimeoutExpired as error:
         raise _timeout(" ".join(command), error.timeout) from None
     finally:
@@ -140,15 +140,15 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _timeout(doing: str, most_s: float) -> CompilerTimeout:
-    said = f"{doing}: the compiler made nothing in {most_s:g} s, and was ended (CLDelegate(compile_timeout=...))"
-    patience().lost = error = CompilerTimeout(said)
+    message = f"{doing}: the compiler made nothing in {most_s:g} s, and was ended (CLDelegate(compile_timeout=...))"
+    patience().lost = error = CompilerTimeout(message)
     return error
 
 
 def _started(task: Task) -> _Running:
     try:
-        with task.log.open("wb") as said:
-            return _Running(_process(task.command, said, said), task.log, list(task.products))
+        with task.log.open("wb") as log:
+            return _Running(_process(task.command, log, log), task.log, list(task.products))
     except OSError as error:
         raise KernelBuildError(f"{task.log}: {error.strerror}") from error
 

@@ -37,8 +37,8 @@ def crew(libraries: Libraries) -> Crew:
             library = libraries.crew()
             library.door.restype = ctypes.c_void_p
             take, lead = (ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in ("take", "lead"))
-            made = Crew(library, library.door(), take, lead)
-            _crew = _crew or made  # a signal handler may have set it meanwhile
+            new = Crew(library, library.door(), take, lead)
+            _crew = _crew or new  # a signal handler may have set it meanwhile
         return _crew
 
 

@@ -40,7 +40,7 @@ def test_a_processor_with_avx2(case: Case, monkeypatch: pytest.MonkeyPatch) -> N
     found = compiler.found(None)
     if found is None or "__AVX2__" not in found.macros:
         pytest.skip("no compiler for a processor with AVX2")
-    avx2 = replace(found, target=("-march=x86-64-v3",), told=None)
+    avx2 = replace(found, target=("-march=x86-64-v3",), known=None)
     monkeypatch.setattr(compiler, "found", lambda directory=None: avx2)
     monkeypatch.setattr(devices, "_DEVICES", {})
     agrees(_fed(case), [CLDelegate(device="native", num_threads=1, strict=True)])

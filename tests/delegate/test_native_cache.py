@@ -135,7 +135,7 @@ def test_the_cache_of_another_machine(kept: Path, tmp_path: Path, monkeypatch: p
     tmp_path = tmp_path / disk.OWN
     with monkeypatch.context() as patch:
         patch.setattr(probe, "_first_processor", lambda: "another one")
-        patch.setattr(probe, "_tried", lambda found: replace(found, target=("-march=x86-64-v2",), told=None))
+        patch.setattr(probe, "_tried", lambda found: replace(found, target=("-march=x86-64-v2",), known=None))
         compiler.found.cache_clear()
         assert _made(tmp_path) == 0
         others = {path.name for path in tmp_path.iterdir()}

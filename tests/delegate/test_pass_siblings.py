@@ -148,7 +148,7 @@ def cache(
     made = compiler.found()
     if made is None or not made.macros.keys() >= {"__x86_64__", "__AVX2__"}:
         pytest.skip("not a processor of that level")
-    monkeypatch.setattr(probe, "_tried", lambda found: replace(found, target=(f"-march={request.param}",), told=None))
+    monkeypatch.setattr(probe, "_tried", lambda found: replace(found, target=(f"-march={request.param}",), known=None))
     folder = tmp_path_factory.getbasetemp() / request.param
     yield folder
     (facts,) = disk.own(folder).glob("compiler-*.json")

@@ -25,7 +25,7 @@ X = np.random.default_rng(6).standard_normal((2, 5)).astype(np.float32)
 
 def _for(processor: str) -> Compiler:
     assert _FOUND is not None
-    return replace(_FOUND, target=(f"-march={processor}",), told=None)
+    return replace(_FOUND, target=(f"-march={processor}",), known=None)
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ def test_quotients_that_are_nearly_whole(processor: str) -> None:
     graph = Graph()
     a, b = graph.input((count,)), graph.input((count,))
     divided = model(graph.build(graph.op(binary.FLOOR_DIV, [a, b], NoOptions())))
-    device = backend.NativeFound(replace(_FOUND, target=(f"-march={processor}",), told=None))
+    device = backend.NativeFound(replace(_FOUND, target=(f"-march={processor}",), known=None))
     interpreter = prepared(divided, device=device, strict=True)
     interpreter.set_tensor(a, dividends)
     interpreter.set_tensor(b, divisors)

@@ -70,13 +70,13 @@ def packed(args: argparse.Namespace) -> Output:
         works = [_work(args, model, made_for, threads, bar) for made_for in targets for model in args.models]
         machines = [made_for.packed() for made_for in targets]
     models = {hashlib.sha256(content_of(model)).hexdigest(): Path(model).name for model in args.models}
-    libraries = {name: content for made_for in targets for name, content in made_for.made.items()}
+    libraries = {name: content for made_for in targets for name, content in made_for.libraries.items()}
     pack.write(args.output, models, threads, machines, libraries, args.dynamic_range)
     return _output(args.output, works, threads)
 
 
 def _work(args: argparse.Namespace, model: Path, made_for: Target, threads: Sequence[int], bar: Bar) -> _Work:
-    start_s, before, reports = time.perf_counter(), {*made_for.made}, list[DelegationReport]()
+    start_s, before, reports = time.perf_counter(), {*made_for.libraries}, list[DelegationReport]()
     for count in threads:
         bar.now(f"{Path(model).name} for {made_for.machine.name}, threads: {count}")
         options = device_options(args) | {
@@ -91,7 +91,7 @@ def _work(args: argparse.Namespace, model: Path, made_for: Target, threads: Sequ
         interpreter.allocate_tensors()
         reports.append(DelegationReport.of(interpreter))
         require_device(args, reports[-1])
-    new = [content for name, content in made_for.made.items() if name not in before]
+    new = [content for name, content in made_for.libraries.items() if name not in before]
     took_s = time.perf_counter() - start_s
     return _Work(model, made_for.machine, reports[-1], len(new), sum(map(len, new)), took_s)
 
