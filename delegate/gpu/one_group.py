@@ -11,7 +11,7 @@ from math import prod
 
 from litecl.delegate.analysis.cost import node_flops
 from litecl.delegate.cl_op import Operand
-from litecl.delegate.plan.grouping import Place
+from litecl.delegate.plan.grouping import Locate
 from litecl.delegate.plan.request import Request
 from litecl.delegate.plan.steps import Branch, Loop, OneGroup, Part, Slot, Steps, Work, control_of, mapped, works_of
 from litecl.interpreter.graph import callees_of
@@ -41,14 +41,14 @@ def _is_small(request: Request, subgraph: int) -> bool:
     return True
 
 
-def gathered(steps: Steps, slots: Mapping[Operand, Slot], place: Place) -> Steps:
+def gathered(steps: Steps, slots: Mapping[Operand, Slot], locate: Locate) -> Steps:
     """Group small loops and branches with the small launches around them, for one work-group; also within larger ones.
 
-    slots, place: the plan's positions of loop variables, and its function that returns an operand's place.
+    slots, locate: the plan's positions of loop variables, and its function that returns an operand's memory.
     """
     users: dict[int, list[Work]] = {}
     for work in works_of(steps):
-        for number in _sets_of(work, slots, place):
+        for number in _sets_of(work, slots, locate):
             users.setdefault(number, []).append(work)
     return list(_gathered(steps, users))
 
@@ -81,6 +81,6 @@ def _is_closed(parts: Steps, users: Mapping[int, Collection[Work]]) -> bool:
     return all(own.issuperset(users.get(loop.number, ())) for loop in loops)
 
 
-def _sets_of(work: Work, slots: Mapping[Operand, Slot], place: Place) -> set[int]:
-    roots = (place(arg)[0] for arg in work.launch.args if isinstance(arg, Operand))
+def _sets_of(work: Work, slots: Mapping[Operand, Slot], locate: Locate) -> set[int]:
+    roots = (locate(arg)[0] for arg in work.launch.args if isinstance(arg, Operand))
     return {slots[root].loop for root in roots if root in slots}

@@ -30,6 +30,6 @@ def activation_of(node: RegionNode) -> Activation | None:
 
 def _is_swish(graph: RegionGraph, sigmoid: RegionNode, product: RegionNode) -> bool:
     """Return whether two readers of a tensor compute its product with its sigmoid."""
-    found = match_node(graph, _SWISH_OF, product)
-    alone = found is not None and found.nodes[1] is sigmoid and graph.only_reader(sigmoid.outputs[0]) is product
+    match = match_node(graph, _SWISH_OF, product)
+    alone = match is not None and match.nodes[1] is sigmoid and graph.only_reader(sigmoid.outputs[0]) is product
     return alone and fused_activation(product.node.options) == NONE

@@ -9,17 +9,17 @@ from collections.abc import Callable, Collection, Sequence
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.interpreter.match import Match, Pattern, match_node
 
-Found = Match[int, RegionNode]
+NodeMatch = Match[int, RegionNode]
 Rule = Callable[[RegionGraph, RegionNode], RegionNode | None]
-"""Returns a fused node, at the place of one of its parts; None if there is nothing to fuse."""
+"""Returns a fused node, at the position of one of its parts; None if there is nothing to fuse."""
 
 
-def matching(pattern: Pattern, whole: Callable[[RegionGraph, RegionNode, Found], RegionNode | None]) -> Rule:
+def matching(pattern: Pattern, whole: Callable[[RegionGraph, RegionNode, NodeMatch], RegionNode | None]) -> Rule:
     """Return a rule for a pattern. whole: fuses a match, given its last node and the tensors by name."""
 
     def rule(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
-        found = match_node(graph, pattern, node)
-        return None if found is None else whole(graph, node, found)
+        match = match_node(graph, pattern, node)
+        return None if match is None else whole(graph, node, match)
 
     return rule
 
@@ -69,8 +69,8 @@ def may_be_one(graph: RegionGraph, whole: RegionNode) -> bool:
     is unchanged where it runs.
     """
     parts = [part for part in map(graph.at.get, (whole.at, *(part.at for part in whole.fused))) if part is not None]
-    made = {tensor for part in parts for tensor in part.outputs}
-    between, readers = made.difference(whole.outputs), {part.at for part in parts}
+    computed = {tensor for part in parts for tensor in part.outputs}
+    between, readers = computed.difference(whole.outputs), {part.at for part in parts}
     if not between.isdisjoint(whole.reads):
         return False
     for tensor in between:
@@ -78,13 +78,13 @@ def may_be_one(graph: RegionGraph, whole: RegionNode) -> bool:
             return False
         if any(reader.at not in readers for reader in graph.consumers(tensor)):
             return False
-    place = graph.at[whole.at]
-    return all(_may_move(graph, part, place, made) for part in parts if part is not place)
+    anchor = graph.at[whole.at]
+    return all(_may_move(graph, part, anchor, computed) for part in parts if part is not anchor)
 
 
-def _may_move(graph: RegionGraph, part: RegionNode, place: RegionNode, made: Collection[int]) -> bool:
-    """Return whether a part reads the same values at the place of the whole."""
-    reads = [tensor for tensor in part.reads if tensor not in made]
-    if part.at > place.at:
-        return all(graph.is_there(tensor, place) for tensor in reads)
-    return not any(graph.may_change(tensor, part, place) for tensor in reads)
+def _may_move(graph: RegionGraph, part: RegionNode, anchor: RegionNode, computed: Collection[int]) -> bool:
+    """Return whether a part reads the same values where the whole runs. anchor: the part at its position."""
+    reads = [tensor for tensor in part.reads if tensor not in computed]
+    if part.at > anchor.at:
+        return all(graph.is_there(tensor, anchor) for tensor in reads)
+    return not any(graph.may_change(tensor, part, anchor) for tensor in reads)

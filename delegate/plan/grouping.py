@@ -6,7 +6,7 @@ from litecl.delegate.cl_op import Operand
 from litecl.delegate.plan.request import Request
 from litecl.delegate.plan.steps import Slot, Steps
 
-Place = Callable[[Operand], tuple[Operand, int]]
+Locate = Callable[[Operand], tuple[Operand, int]]
 
 
 def narrowed(request: Request, subgraph: int) -> Request:
@@ -14,8 +14,8 @@ def narrowed(request: Request, subgraph: int) -> Request:
     return request
 
 
-def gathered(steps: Steps, slots: Mapping[Operand, Slot], place: Place) -> Steps:
-    """Return a plan's steps in groups. slots, place: the plan's positions of loop variables, and its function that
+def gathered(steps: Steps, slots: Mapping[Operand, Slot], locate: Locate) -> Steps:
+    """Return a plan's steps in groups. slots, locate: the plan's positions of loop variables, and its function that
     returns an operand's memory.
     """
     return steps

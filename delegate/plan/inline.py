@@ -78,40 +78,40 @@ class _Building:
         self.nodes: list[Node] = []
         self.origins: list[Origin] = []
 
-    def add(self, subgraph: int, position: int, place: Mapping[int, int]) -> None:
-        """Add a node of a subgraph, inlined if it is a plain call. place: the new index of every tensor."""
+    def add(self, subgraph: int, position: int, indices: Mapping[int, int]) -> None:
+        """Add a node of a subgraph, inlined if it is a plain call. indices: the new index of every tensor."""
         node = self._model.subgraphs[subgraph].nodes[position]
         callee = callees_of(node)[0] if node.op in _CALLS else None
-        if callee is None or not self._is_plain(callee, own := node.moved(place)):
-            self.keep(subgraph, position, place)
+        if callee is None or not self._is_plain(callee, own := node.moved(indices)):
+            self.keep(subgraph, position, indices)
             return
         graph = self._model.subgraphs[callee]
-        inner = self._places(callee, own)
+        inner = self._indices(callee, own)
         for i in live_nodes(graph):
             self.add(callee, i, inner)
 
-    def keep(self, subgraph: int, position: int, place: Mapping[int, int]) -> None:
+    def keep(self, subgraph: int, position: int, indices: Mapping[int, int]) -> None:
         """Add a node of a subgraph unchanged."""
-        self.nodes.append(self._model.subgraphs[subgraph].nodes[position].moved(place))
+        self.nodes.append(self._model.subgraphs[subgraph].nodes[position].moved(indices))
         self.origins.append((subgraph, position))
 
-    def _places(self, callee: int, node: Node) -> dict[int, int]:
+    def _indices(self, callee: int, node: Node) -> dict[int, int]:
         """Return the new indices of a callee's tensors. Its inputs and outputs are the call's."""
         graph, start = self._model.subgraphs[callee], len(self.tensors)
-        place = {ABSENT: ABSENT} | {t: start + t for t in range(len(graph.tensors))}
+        indices = {ABSENT: ABSENT} | {t: start + t for t in range(len(graph.tensors))}
         self.tensors += graph.tensors
         self.specs += self._specs[callee]
         for inner, outer in _ends(graph, node):
-            place[inner] = outer
-        return place
+            indices[inner] = outer
+        return indices
 
     def _is_plain(self, callee: int, node: Node) -> bool:
         """Return whether a call can be inlined: the callee computes all outputs, which are distinct, types and shapes
         match, and it has no side effects or variables.
         """
         graph, specs = self._model.subgraphs[callee], self._specs[callee]
-        made = {t for n in graph.nodes for t in n.outputs if specs[t].data is None}
-        alone = len(set(graph.outputs)) == len(graph.outputs) and made.issuperset(graph.outputs)
+        computed = {t for n in graph.nodes for t in n.outputs if specs[t].data is None}
+        alone = len(set(graph.outputs)) == len(graph.outputs) and computed.issuperset(graph.outputs)
         same = all(outer != ABSENT and _same(specs[inner], self.specs[outer]) for inner, outer in _ends(graph, node))
         steady = not any(acts(self._model, n) for n in graph.nodes) and not any(s.is_variable for s in specs)
         return alone and same and steady and len(set(graph.inputs)) == len(graph.inputs)

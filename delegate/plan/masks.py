@@ -21,7 +21,7 @@ def repeated(graph: RegionGraph, mask: int, reader: RegionNode) -> int:
 
     reader: the node that reads the mask, and would read the tensor.
     """
-    whole, found = graph.specs[mask], mask
+    whole, source = graph.specs[mask], mask
     for tensor in _origins(graph, mask):
         spec = graph.specs[tensor]
         if (
@@ -29,8 +29,8 @@ def repeated(graph: RegionGraph, mask: int, reader: RegionNode) -> int:
             and _is_part(spec.static_shape, whole.static_shape)
             and graph.is_there(tensor, reader)
         ):
-            found = tensor
-    return found
+            source = tensor
+    return source
 
 
 def _is_part(part: Shape, whole: Shape) -> bool:

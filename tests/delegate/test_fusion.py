@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from litecl.delegate.cl_op import ClOp
-from litecl.delegate.plan.fusion import Found, fuse, matching
+from litecl.delegate.plan.fusion import NodeMatch, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.interpreter.match import AnyTensor, Pattern
 from litecl.interpreter.op import NoOptions, Op
@@ -23,9 +23,9 @@ TWICE = ClOp(
 """exp(x) * y."""
 
 
-def _twice(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | None:
-    first = found.nodes[1]
-    return node.behind(first, kernel=TWICE, inputs=(found["x"], found["y"]), options=NoOptions())
+def _twice(graph: RegionGraph, node: RegionNode, match: NodeMatch) -> RegionNode | None:
+    first = match.nodes[1]
+    return node.behind(first, kernel=TWICE, inputs=(match["x"], match["y"]), options=NoOptions())
 
 
 RULE = matching(Pattern(MUL, [Pattern(EXP, [AnyTensor("x")]), AnyTensor("y")]), _twice)
@@ -75,8 +75,8 @@ def test_a_node_is_part_of_one_fusion() -> None:
     x = g.input((4,))
     y = g.op(NEG, [g.op(NEG, [g.op(NEG, [x], NoOptions())], NoOptions())], NoOptions())
 
-    def pair(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode:
-        return node.behind(found.nodes[1], kernel=TWICE, inputs=(found["x"],), options=NoOptions())
+    def pair(graph: RegionGraph, node: RegionNode, match: NodeMatch) -> RegionNode:
+        return node.behind(match.nodes[1], kernel=TWICE, inputs=(match["x"],), options=NoOptions())
 
     graph = fuse(region(g, y), matching(Pattern(NEG, [Pattern(NEG, [AnyTensor("x")])]), pair))
     assert names(graph) == ["TWICE", "NEG"]

@@ -6,7 +6,7 @@ from functools import partial
 from litecl.delegate.kit.claims import integers
 from litecl.delegate.matmul.attention import AttentionOptions
 from litecl.delegate.ops.attention import ATTENTION
-from litecl.delegate.plan.fusion import Found, Rule, fuse, matching
+from litecl.delegate.plan.fusion import NodeMatch, Rule, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.interpreter.match import AnyTensor, Constant, Pattern
 from litecl.interpreter.ops.transpose import TRANSPOSE
@@ -26,11 +26,11 @@ def _operand(position: int) -> Rule:
     return matching(Pattern(ATTENTION, [*others, _TURNED, ...]), partial(_read, position))
 
 
-def _read(position: int, graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | None:
-    turn = _turn(graph, found["turn"], _inner(node.node.options, position))
-    inputs = (*node.inputs[:position], found["x"], *node.inputs[position + 1 :])
+def _read(position: int, graph: RegionGraph, node: RegionNode, match: NodeMatch) -> RegionNode | None:
+    turn = _turn(graph, match["turn"], _inner(node.node.options, position))
+    inputs = (*node.inputs[:position], match["x"], *node.inputs[position + 1 :])
     options = _with_turn(node.node.options, position, turn)
-    return None if options is None else node.behind(found.nodes[1], kernel=ATTENTION, inputs=inputs, options=options)
+    return None if options is None else node.behind(match.nodes[1], kernel=ATTENTION, inputs=inputs, options=options)
 
 
 def _result(graph: RegionGraph, node: RegionNode) -> RegionNode | None:

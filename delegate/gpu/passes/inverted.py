@@ -5,7 +5,7 @@ from math import prod
 from litecl.delegate.gpu.ops.inverted_residual import INVERTED_RESIDUAL, InvertedOptions
 from litecl.delegate.gpu.ops.separable_conv_2d import SEPARABLE
 from litecl.delegate.plan.convolutions import POINTWISE, is_pointwise
-from litecl.delegate.plan.fusion import Found, fuse, matching
+from litecl.delegate.plan.fusion import NodeMatch, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.interpreter.graph import ABSENT
 from litecl.interpreter.match import AnyTensor, Pattern
@@ -21,8 +21,8 @@ def inverted(graph: RegionGraph) -> RegionGraph:
     return fuse(graph, matching(_INVERTED, _inverted))
 
 
-def _inverted(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | None:
-    first, hidden = found.nodes[1], graph.specs[node.inputs[0]]
+def _inverted(graph: RegionGraph, node: RegionNode, match: NodeMatch) -> RegionNode | None:
+    first, hidden = match.nodes[1], graph.specs[node.inputs[0]]
     clamped = first.residual is None and first.activation.function == _CLAMP
     if prod(hidden.static_shape) > _MOST_HIDDEN or not clamped or not is_pointwise(graph, first):
         return None

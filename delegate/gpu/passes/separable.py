@@ -3,7 +3,7 @@
 from litecl.delegate.gpu.ops.separable_conv_2d import SEPARABLE, SeparableOptions
 from litecl.delegate.ops import depthwise_conv_2d
 from litecl.delegate.plan.convolutions import POINTWISE, is_pointwise
-from litecl.delegate.plan.fusion import Found, fuse, matching
+from litecl.delegate.plan.fusion import NodeMatch, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.interpreter.graph import ABSENT
 from litecl.interpreter.match import AnyTensor, Constant, Pattern
@@ -22,8 +22,8 @@ def separable(graph: RegionGraph) -> RegionGraph:
     return fuse(graph, matching(_SEPARABLE, _separable))
 
 
-def _separable(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | None:
-    first, middle = found.nodes[1], graph.specs[node.inputs[0]]
+def _separable(graph: RegionGraph, node: RegionNode, match: NodeMatch) -> RegionNode | None:
+    first, middle = match.nodes[1], graph.specs[node.inputs[0]]
     flops = 2 * graph.specs[node.outputs[0]].size * middle.static_shape[-1]
     if not is_pointwise(graph, node) or flops > _MOST_FLOPS or not _is_plain(graph, first):
         return None

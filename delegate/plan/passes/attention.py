@@ -9,7 +9,7 @@ from litecl.delegate.kit.claims import integers
 from litecl.delegate.matmul.attention import AttentionOptions
 from litecl.delegate.ops import batch_matmul, softmax
 from litecl.delegate.ops.attention import ATTENTION, JOINED_ATTENTION
-from litecl.delegate.plan.fusion import Found, fuse, matching, without_unread
+from litecl.delegate.plan.fusion import NodeMatch, fuse, matching, without_unread
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.delegate.plan.masks import repeated
 from litecl.interpreter.dataclass import dataclass
@@ -75,11 +75,11 @@ class _Scores:
         return () if self.mask is None else (repeated(graph, self.mask, reader),)
 
 
-def _attention(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode | None:
+def _attention(graph: RegionGraph, last: RegionNode, match: NodeMatch) -> RegionNode | None:
     """Return the node for two products and the nodes between them; None if no kernel computes exactly that."""
-    *between, first = found.nodes[1:]
+    *between, first = match.nodes[1:]
     scores = _scores(graph, first, between[::-1])
-    operands = (found["queries"], found["keys"], found["values"])
+    operands = (match["queries"], match["keys"], match["values"])
     constant = any(graph.value(t) is not None for t in operands)  # it would be packed in advance
     if scores is None or constant or first.node.options.adj_x or last.node.options.adj_x:
         return None
@@ -89,40 +89,40 @@ def _attention(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode
     return last.behind(first, *between, kernel=ATTENTION, inputs=inputs, options=options)
 
 
-def _of_two(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode | None:
+def _of_two(graph: RegionGraph, last: RegionNode, match: NodeMatch) -> RegionNode | None:
     """Return the node for attention with two tensors of keys, one softmax, and two of values; else None."""
-    joined, softmax = (graph.producer(found[name]) for name in ("joined", "weights"))
-    values = None if joined is None else _values(graph, found, joined)
+    joined, softmax = (graph.producer(match[name]) for name in ("joined", "weights"))
+    values = None if joined is None else _values(graph, match, joined)
     if joined is None or softmax is None or values is None or not last.is_plain:
         return None
-    scores = _scores(graph, joined, found.nodes[found.nodes.index(softmax) : found.nodes.index(joined)][::-1])
-    with_keys, others = [graph.producer(t) for t in joined.inputs], [n for n in found.nodes if graph.is_a(n, _PRODUCT)]
+    scores = _scores(graph, joined, match.nodes[match.nodes.index(softmax) : match.nodes.index(joined)][::-1])
+    with_keys, others = [graph.producer(t) for t in joined.inputs], [n for n in match.nodes if graph.is_a(n, _PRODUCT)]
     in_rows = {node.node.options.adj_y for node in others if node in with_keys}
     in_columns = {node.node.options.adj_y for node in others if node not in with_keys}
     plain = all(node.is_plain and not node.node.options.adj_x for node in others)
     if scores is None or len(in_rows) != 1 or len(in_columns) != 1 or not plain:
         return None
     options = scores.options(scores.seen, keys_in_rows=in_rows.pop(), values_in_rows=not in_columns.pop())
-    inputs = (found["queries"], found["keys"], found["more keys"], *values, *scores.masks(graph, last))
-    return last.behind(*dict.fromkeys(found.nodes[1:]), kernel=JOINED_ATTENTION, inputs=inputs, options=options)
+    inputs = (match["queries"], match["keys"], match["more keys"], *values, *scores.masks(graph, last))
+    return last.behind(*dict.fromkeys(match.nodes[1:]), kernel=JOINED_ATTENTION, inputs=inputs, options=options)
 
 
-def _values(graph: RegionGraph, found: Found, joined: RegionNode) -> tuple[int, int] | None:
+def _values(graph: RegionGraph, match: NodeMatch, joined: RegionNode) -> tuple[int, int] | None:
     """Return the values for the first and the second keys; None if weights are not sliced where scores are joined, or
     if operands broadcast.
     """
-    *batch, rows, _ = whole = _shape(graph, found["joined"])
+    *batch, rows, _ = whole = _shape(graph, match["joined"])
     first, second = (_shape(graph, t) for t in joined.inputs)
     by_start: dict[int, int] = {}
     for begin, values in (("begin", "values"), ("more begin", "more values")):
-        start = graph.value(found[begin])
+        start = graph.value(match[begin])
         if start is None or any(integers(start)[:-1]):
             return None
-        by_start[integers(start)[-1]] = found[values]
-    cuts = [node for node in found.nodes if graph.is_a(node, SLICE)]
+        by_start[integers(start)[-1]] = match[values]
+    cuts = [node for node in match.nodes if graph.is_a(node, SLICE)]
     cut = {(integers(graph.value(node.inputs[1]))[-1], _shape(graph, node.outputs[0])) for node in cuts}
     along = joined.is_plain and joined.node.options.axis % len(whole) == len(whole) - 1
-    operands = (found[name] for name in ("queries", "keys", "more keys", "values", "more values"))
+    operands = (match[name] for name in ("queries", "keys", "more keys", "values", "more values"))
     alike = all(_shape(graph, t)[:-2] == tuple(batch) for t in operands) and first[-2] == second[-2] == rows
     if not along or not alike or cut != {(0, first), (first[-1], second)}:
         return None

@@ -7,7 +7,7 @@ from math import prod
 from litecl.delegate.ops import depthwise_conv_2d
 from litecl.delegate.ops.banded_convs import BANDED, Banded, BandedOptions
 from litecl.delegate.plan.convolutions import POINTWISE, is_pointwise
-from litecl.delegate.plan.fusion import Found, fuse, matching
+from litecl.delegate.plan.fusion import NodeMatch, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.interpreter.graph import ABSENT, Array, Shape
 from litecl.interpreter.match import AnyTensor, Constant, Pattern
@@ -24,8 +24,8 @@ def bands(graph: RegionGraph) -> RegionGraph:
     return fuse(graph, matching(_BANDED, _banded))
 
 
-def _banded(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | None:
-    depthwise, first = found.nodes[1], found.nodes[2]
+def _banded(graph: RegionGraph, node: RegionNode, match: NodeMatch) -> RegionNode | None:
+    depthwise, first = match.nodes[1], match.nodes[2]
     parts = first, depthwise, node
     shapes = [graph.specs[t].static_shape for t in (first.inputs[0], *(part.outputs[0] for part in parts))]
     if not _is_direct(graph, node) or not _is_direct(graph, first) or not _has_one_filter(graph, depthwise):

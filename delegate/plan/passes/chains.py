@@ -24,10 +24,10 @@ def _chained(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
     if node.steps:
         return None
     starts = ((x, _steps(graph, node, node, x)) for x in node.inputs)
-    found = next(((x, steps) for x, steps in starts if steps is not None), None)
-    if found is None:
+    start = next(((x, steps) for x, steps in starts if steps is not None), None)
+    if start is None:
         return None
-    x, steps = found
+    x, steps = start
     fused: list[RegionNode] = []
     while (following := _following(graph, node, fused[-1] if fused else node, steps)) is not None:
         nodes, steps = following

@@ -37,10 +37,10 @@ def _with_residual(places: Places, graph: RegionGraph, node: RegionNode) -> Regi
         return None
     result = node.outputs[0]
     reader = graph.only_reader(result)
-    found = None if reader is None else match_node(graph, _SUM, reader, result=result)
-    if reader is None or found is None:
+    match = None if reader is None else match_node(graph, _SUM, reader, result=result)
+    if reader is None or match is None:
         return None
-    addend = found["addend"]
+    addend = match["addend"]
     specs = [graph.specs[t] for t in (result, addend, reader.outputs[0])]
     alike = len({spec.shape for spec in specs}) == 1 and len({spec.type for spec in specs}) == 1
     if not alike or (addend in places and places[addend].row_step is not None):

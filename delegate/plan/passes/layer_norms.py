@@ -247,12 +247,12 @@ def _whole(graph: RegionGraph, known: _Known, last: RegionNode) -> RegionNode | 
 
 def _parts(graph: RegionGraph, known: _Known, last: RegionNode) -> Sequence[RegionNode]:
     """Return the nodes that ``last`` depends on, back to x."""
-    found: dict[int, RegionNode] = {}
+    parts: dict[int, RegionNode] = {}
     open_ = [last]
     while open_:
         for tensor in open_.pop().inputs:
             part = graph.producer(tensor) if tensor in known.sums and tensor != known.x else None
-            if part is not None and part.at not in found:
-                found[part.at] = part
+            if part is not None and part.at not in parts:
+                parts[part.at] = part
                 open_.append(part)
-    return [*found.values()]
+    return [*parts.values()]

@@ -29,8 +29,8 @@ def _part(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
         return None
     whole, shape = (graph.specs[t].static_shape for t in (node.inputs[0], node.outputs[0]))
     edges = zip(integers(begin), shape, strict=True)
-    found = box(view(whole), [slice(start, start + size) for start, size in edges])
-    part = _at(graph, joined.inputs, offset(found), math.prod(shape)) if is_dense(found) else None
+    sliced = box(view(whole), [slice(start, start + size) for start, size in edges])
+    part = _at(graph, joined.inputs, offset(sliced), math.prod(shape)) if is_dense(sliced) else None
     if part is None or not graph.is_there(part, node):
         return None
     return node.behind(kernel=_RESHAPE, inputs=(part,), options=ReshapeOptions(shape))

@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.delegate.kit.claims import integers
 from litecl.delegate.ops.rope import MOST_DIMS, ROPE, RopeOptions
-from litecl.delegate.plan.fusion import Found, fuse, matching
+from litecl.delegate.plan.fusion import NodeMatch, fuse, matching
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.match import AnyTensor, Behind, Constant, Pattern
@@ -65,23 +65,23 @@ def rope(graph: RegionGraph) -> RegionGraph:
     return fuse(graph, *rotations, *around)
 
 
-def _of_parts(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode | None:
+def _of_parts(graph: RegionGraph, last: RegionNode, match: NodeMatch) -> RegionNode | None:
     """Return the node for a product of complex numbers, where one factor's parts are the halves of rows."""
     for names in ("abcs", "csab"):
-        a, b, c, s = (found[name] for name in names)
+        a, b, c, s = (match[name] for name in names)
         if (cuts := _cuts(graph, a, b)) is not None:
-            return _rope(graph, last, [*found.nodes[1:], *cuts], (_cut(cuts[0]), c, s), 2)
+            return _rope(graph, last, [*match.nodes[1:], *cuts], (_cut(cuts[0]), c, s), 2)
     return None
 
 
-def _of_sum(graph: RegionGraph, last: RegionNode, found: Found) -> RegionNode | None:
+def _of_sum(graph: RegionGraph, last: RegionNode, match: NodeMatch) -> RegionNode | None:
     """Return the node for rows times cosines plus rows with swapped halves, one negated, times sines."""
-    minus = graph.value(found["minus"]) if "minus" in found else None
-    cuts = _cuts(graph, found["a"], found["b"])
+    minus = graph.value(match["minus"]) if "minus" in match else None
+    cuts = _cuts(graph, match["a"], match["b"])
     if cuts is None or (minus is not None and np.any(minus != -1)):
         return None
     x = _cut(cuts[0])
-    return _rope(graph, last, [*found.nodes[1:], *cuts], (x, found["c"], found["s"]), 1) if x == found["x"] else None
+    return _rope(graph, last, [*match.nodes[1:], *cuts], (x, match["c"], match["s"]), 1) if x == match["x"] else None
 
 
 def _cut(node: RegionNode) -> int:
@@ -132,20 +132,20 @@ def _broadcasts(turns: Shape, rows: Shape) -> bool:
     return len(turns) <= len(rows) and turns[-1:] == rows[-1:] and all(a in (1, b) for a, b in pairs)
 
 
-def _turned_before(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | None:
+def _turned_before(graph: RegionGraph, node: RegionNode, match: NodeMatch) -> RegionNode | None:
     """Fuse the transposition of a rotation's rows."""
     o: RopeOptions = node.node.options
-    turn = _turn(graph, found["turn"])
+    turn = _turn(graph, match["turn"])
     if o.before or not turn or graph.specs[node.inputs[0]].static_shape != o.shape:
         return None
-    inputs = (found["x"], *node.inputs[1:])
-    return node.behind(found.nodes[1], kernel=ROPE, inputs=inputs, options=replace(o, before=turn))
+    inputs = (match["x"], *node.inputs[1:])
+    return node.behind(match.nodes[1], kernel=ROPE, inputs=inputs, options=replace(o, before=turn))
 
 
-def _reshaped_before(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode:
+def _reshaped_before(graph: RegionGraph, node: RegionNode, match: NodeMatch) -> RegionNode:
     """Fuse the reshaping of a rotation's rows, which moves no elements."""
-    inputs = (found["x"], *node.inputs[1:])
-    return node.behind(found.nodes[1], kernel=ROPE, inputs=inputs, options=node.node.options)
+    inputs = (match["x"], *node.inputs[1:])
+    return node.behind(match.nodes[1], kernel=ROPE, inputs=inputs, options=node.node.options)
 
 
 def _turned_after(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
@@ -190,18 +190,18 @@ def _scaled(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
     return reader.behind(node, kernel=ROPE, inputs=node.inputs, options=options)
 
 
-def _angled(graph: RegionGraph, node: RegionNode, found: Found) -> RegionNode | None:
+def _angled(graph: RegionGraph, node: RegionNode, match: NodeMatch) -> RegionNode | None:
     """Fuse the computation of cosines and sines from positions and frequencies."""
     o: RopeOptions = node.node.options
-    positions, frequencies, angles = (found[name] for name in ("positions", "frequencies", "angles"))
+    positions, frequencies, angles = (match[name] for name in ("positions", "frequencies", "angles"))
     half, number = o.shape[-1] // 2, graph.specs[positions]
-    cast, cosine = (next(n for n in found.nodes if graph.is_a(n, op)) for op in (CAST, COS))
+    cast, cosine = (next(n for n in match.nodes if graph.is_a(n, op)) for op in (CAST, COS))
     columns = graph.specs[cast.outputs[0]].static_shape
     alike = graph.specs[frequencies].size == half and graph.specs[angles].static_shape == (*columns[:-1], half)
     of_numbers = number.type in _POSITIONS and columns[-1:] == (1,) and graph.specs[cast.outputs[0]].type == _FLOAT
-    reshaped = (graph.specs[n.outputs[0]].static_shape for n in found.nodes if graph.is_a(n, RESHAPE))
-    plain = all(n.is_plain for n in found.nodes[1:]) and all(shape[-1:] == (half,) for shape in reshaped)
+    reshaped = (graph.specs[n.outputs[0]].static_shape for n in match.nodes if graph.is_a(n, RESHAPE))
+    plain = all(n.is_plain for n in match.nodes[1:]) and all(shape[-1:] == (half,) for shape in reshaped)
     if o.angles or o.turns[-1] != half or cosine.inputs[0] != angles or not (alike and of_numbers and plain):
         return None
     inputs = (node.inputs[0], positions, frequencies)
-    return node.behind(*found.nodes[1:], kernel=ROPE, inputs=inputs, options=replace(o, angles=True))
+    return node.behind(*match.nodes[1:], kernel=ROPE, inputs=inputs, options=replace(o, angles=True))

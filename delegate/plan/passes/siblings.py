@@ -51,18 +51,18 @@ def _sums(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
     if (one.activation, two.activation) != (NONE, NONE) or len(one.outputs) != len(two.outputs):
         return None
     sums = [
-        found
+        total
         for pair in zip(one.outputs, two.outputs, strict=True)
-        if (found := graph.only_reader(pair[0])) is not None and _is_sum(graph, found) and {*found.inputs} == {*pair}
+        if (total := graph.only_reader(pair[0])) is not None and _is_sum(graph, total) and {*total.inputs} == {*pair}
     ]
-    if len(sums) < len(one.outputs) or any(found.activation != node.activation for found in sums):
+    if len(sums) < len(one.outputs) or any(total.activation != node.activation for total in sums):
         return None
     return node.behind(
-        *(one, two, *(found for found in sums if found is not node)),
+        *(one, two, *(total for total in sums if total is not node)),
         kernel=SIBLINGS,
         inputs=(one.inputs[0], two.inputs[0], *one.inputs[1:], *two.inputs[1:]),
         options=SiblingOptions((*one.node.options.images, *two.node.options.images)),
-        outputs=[found.outputs[0] for found in sums],
+        outputs=[total.outputs[0] for total in sums],
     )
 
 

@@ -33,5 +33,5 @@ def _stored(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
 
 def _dequantized_from(graph: RegionGraph, tensor: int) -> int | None:
     """Return the tensor that a constant is dequantized from; None for any other tensor."""
-    made = graph.computed_before(tensor)
-    return made.inputs[0] if made is not None and made.op is DEQUANTIZE else None
+    producer = graph.computed_before(tensor)
+    return producer.inputs[0] if producer is not None and producer.op is DEQUANTIZE else None
