@@ -142,11 +142,11 @@ class _Uses:
         if node.op is WHILE and self.assigned[callees[0]]:
             return "the condition assigns to a variable"
         if callees and node.op is not CALL_ONCE:
-            given, made = (
+            inputs, outputs = (
                 {self.handles[callee][way] for callee in (callees if not way or node.op is not WHILE else callees[1:])}
                 for way in (0, 1)
             )
-            if len(given) > 1 or len(made) > 1 or (node.op is WHILE and given != made):
+            if len(inputs) > 1 or len(outputs) > 1 or (node.op is WHILE and inputs != outputs):
                 return "which variables it uses is known only at run time"
         return None
 
@@ -171,14 +171,14 @@ class _Rewriting:
     def __init__(self, index: int, uses: _Uses) -> None:
         self._index, self._uses = index, uses
         source = self._source = uses.model.subgraphs[index]
-        self._made = _Graph(source, list(uses.specs[index]), results=source.outputs)
+        self._graph = _Graph(source, list(uses.specs[index]), results=source.outputs)
         self._tensors = list(source.tensors)
         self._updated = {t for node in source.nodes for t in updated_by(node)}
         self._current: dict[VariableKey, int] = {}
 
     def rewritten(self) -> _Graph:
         """Return the rewritten subgraph."""
-        uses, source, made = self._uses, self._source, self._made
+        uses, source, graph = self._uses, self._source, self._graph
         given = [self._first(key) for key in _in_order(uses.taken[self._index])]
         nodes = tuple(self._node(position, node) for position, node in enumerate(source.nodes))
         handed = [self._current[key] for key in _in_order(uses.returned[self._index])]
@@ -186,21 +186,21 @@ class _Rewriting:
             _without(tensors, handles)
             for tensors, handles in zip((source.inputs, source.outputs), uses.handles[self._index], strict=True)
         )
-        made.subgraph = Subgraph(tuple(self._tensors), (*inputs, *given), (*outputs, *handed), nodes, name=source.name)
-        return made
+        graph.subgraph = Subgraph(tuple(self._tensors), (*inputs, *given), (*outputs, *handed), nodes, name=source.name)
+        return graph
 
     def _first(self, key: VariableKey) -> int:
         own = not isinstance(key, str) and key[0] == self._index
         self._current[key] = key[1] if own and not isinstance(key, str) else self._another(key)
-        self._made.stored[self._current[key]] = key
+        self._graph.stored[self._current[key]] = key
         return self._current[key]
 
     def _another(self, key: VariableKey) -> int:
         """Add a tensor for a value of a variable, to read from the state store unless a region computes it."""
         spec = self._uses.spec(key)
         self._tensors.append(spec)
-        self._made.specs.append(spec)
-        self._made.stored[len(self._tensors) - 1] = key
+        self._graph.specs.append(spec)
+        self._graph.stored[len(self._tensors) - 1] = key
         return len(self._tensors) - 1
 
     def _node(self, position: int, node: Node) -> Node:
@@ -218,7 +218,7 @@ class _Rewriting:
     def _write(self, position: int, values: Mapping[VariableKey, int]) -> None:
         self._current |= values
         if values:
-            self._made.written[position] = tuple(values.items())
+            self._graph.written[position] = tuple(values.items())
 
     def _read(self, node: Node, name: str) -> Node:
         return replace(node, inputs=(self._current[name],))
@@ -236,12 +236,12 @@ class _Rewriting:
         uses, callees = self._uses, callees_of(node)
         body, first = callees[-1], int(node.op is IF)
         taken, returned = _in_order(uses.taken[body]), _in_order(uses.returned[body])
-        given, made = uses.handles[body]
-        inputs = (*node.inputs[:first], *_without(node.inputs[first:], given), *(self._current[k] for k in taken))
+        handles = uses.handles[body]
+        inputs = (*node.inputs[:first], *_without(node.inputs[first:], handles[0]), *(self._current[k] for k in taken))
         results = {key: self._another(key) for key in returned}
         assigned = set().union(*(uses.assigned[callee] for callee in callees))
         self._write(position, {key: results[key] for key in returned if key in assigned})
-        return replace(node, inputs=inputs, outputs=(*_without(node.outputs, made), *results.values()))
+        return replace(node, inputs=inputs, outputs=(*_without(node.outputs, handles[1]), *results.values()))
 
 
 def _in_order(keys: set[VariableKey]) -> list[VariableKey]:

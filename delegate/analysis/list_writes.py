@@ -56,23 +56,23 @@ def learned(graph: Subgraph, loaded: Sequence[TensorSpec], planned: Sequence[Ten
 
     Nothing else computes them: their nodes count as folded.
     """
-    made = [t for node in graph.nodes for t in node.outputs if loaded[t].data is None]
-    values = {t: value for t in made if (value := planned[t].data) is not None}
+    computed = [t for node in graph.nodes for t in node.outputs if loaded[t].data is None]
+    values = {t: value for t in computed if (value := planned[t].data) is not None}
     op = ControlOp("CL_KNOWN", NoOptions, lambda options, inputs: [], lambda options, inputs, _: [*values.values()])
     return (Node(op, (), tuple(values), NoOptions()),) if values else ()
 
 
 def _graph(graph: Subgraph, specs: Sequence[TensorSpec]) -> Subgraph:
-    found = _Writes(graph, specs)
-    writes = [write for i in range(len(graph.nodes)) if (write := found.find(i))]
+    search = _Writes(graph, specs)
+    writes = [write for i in range(len(graph.nodes)) if (write := search.find(i))]
     if not writes:
         return graph
     nodes, tensors = list(graph.nodes), list(graph.tensors)
     for joined, head, start in writes:
-        whole, item, place = nodes[head].inputs[0], nodes[joined].inputs[1], len(tensors)
+        whole, item, position = nodes[head].inputs[0], nodes[joined].inputs[1], len(tensors)
         tensors.append(replace(graph.tensors[nodes[head].inputs[1]], data=None, name="place"))
-        nodes[head] = Node(CONCATENATION, start, (place,), ConcatenationOptions(0, ActivationFunctionType.NONE))
-        nodes[joined] = Node(DYNAMIC_UPDATE_SLICE, (whole, item, place), nodes[joined].outputs, NoOptions())
+        nodes[head] = Node(CONCATENATION, start, (position,), ConcatenationOptions(0, ActivationFunctionType.NONE))
+        nodes[joined] = Node(DYNAMIC_UPDATE_SLICE, (whole, item, position), nodes[joined].outputs, NoOptions())
     return replace(graph, nodes=tuple(nodes), tensors=tuple(tensors))
 
 

@@ -76,11 +76,11 @@ def in_place(graph: Subgraph, nodes: Sequence[int], kept: Collection[int], owned
 
 def origins(graph: Subgraph, nodes: Sequence[int]) -> dict[int, int]:
     """Map the outputs of READ_VARIABLE nodes to the tensors that hold the variables' values."""
-    found: dict[int, int] = {}
+    variables: dict[int, int] = {}
     for node in (graph.nodes[i] for i in nodes):
         if node.op is READ_VARIABLE:
-            found |= dict.fromkeys(node.outputs, found.get(node.inputs[0], node.inputs[0]))
-    return found
+            variables |= dict.fromkeys(node.outputs, variables.get(node.inputs[0], node.inputs[0]))
+    return variables
 
 
 def _only_names(node: Node) -> bool:
@@ -90,7 +90,7 @@ def _only_names(node: Node) -> bool:
 
 def kinds(body: Subgraph) -> list[Kind]:
     """Return how each variable of a loop with this body is stored."""
-    made = {t: i for i, node in enumerate(body.nodes) for t in node.outputs}
+    producers = {t: i for i, node in enumerate(body.nodes) for t in node.outputs}
     live = live_nodes(body)
     updates = in_place(body, live, body.outputs, body.inputs)
     states = {t for i in live for t in updated_by(body.nodes[i])}
@@ -99,8 +99,8 @@ def kinds(body: Subgraph) -> list[Kind]:
     def kind(given: int, result: int) -> Kind:
         if given == result:
             return Kind.SWAPPED if given in states else Kind.READ_ONLY
-        while made.get(result) in updates:
-            updated = body.nodes[made[result]].inputs[0]
+        while producers.get(result) in updates:
+            updated = body.nodes[producers[result]].inputs[0]
             result = read.get(updated, updated)
             if result == given:
                 return Kind.IN_PLACE
@@ -120,8 +120,8 @@ def trip_count(
     condition, body = node.options.cond_subgraph_index, node.options.body_subgraph_index
     graph = model.subgraphs[condition]
     counts = [
-        None if found is None else _count(found, node, model.subgraphs[body], caller, specs[body])
-        for found in _comparisons(graph, graph.outputs[0], specs[condition])
+        None if comparison is None else _count(comparison, node, model.subgraphs[body], caller, specs[body])
+        for comparison in _comparisons(graph, graph.outputs[0], specs[condition])
     ]
     known = [count for count in counts if count is not None]
     return min(known) if known and len(known) == len(counts) else None
@@ -131,7 +131,7 @@ def _comparisons(graph: Subgraph, tensor: int, specs: Sequence[TensorSpec]) -> l
     """Split a condition into its ``i < n`` terms: the variable's position, and the limit; None for any other term."""
     maker = next((node for node in graph.nodes if tensor in node.outputs), None)
     if maker is not None and maker.op is LOGICAL_AND:
-        return [found for t in maker.inputs for found in _comparisons(graph, t, specs)]
+        return [comparison for t in maker.inputs for comparison in _comparisons(graph, t, specs)]
     if maker is None or maker.op is not LESS or maker.inputs[0] not in graph.inputs:
         return [None]
     limit = specs[maker.inputs[1]].data
@@ -141,9 +141,9 @@ def _comparisons(graph: Subgraph, tensor: int, specs: Sequence[TensorSpec]) -> l
 
 
 def _count(
-    found: tuple[int, int], node: Node, body: Subgraph, caller: Sequence[TensorSpec], specs: Sequence[TensorSpec]
+    comparison: tuple[int, int], node: Node, body: Subgraph, caller: Sequence[TensorSpec], specs: Sequence[TensorSpec]
 ) -> int | None:
-    position, limit = found
+    position, limit = comparison
     start = caller[node.inputs[position]].data
     maker = next((n for n in body.nodes if body.outputs[position] in n.outputs), None)
     if start is None or start.size != 1 or maker is None or maker.op is not ADD:

@@ -24,12 +24,12 @@ def kept_in_float(model: Model, asked: Collection[KeptNode]) -> frozenset[Place]
 
 
 def _by_result(model: Model) -> Mapping[str, list[Place]]:
-    found: dict[str, list[Place]] = {}
+    places: dict[str, list[Place]] = {}
     for subgraph, graph in enumerate(model.subgraphs):
         for position, node in enumerate(graph.nodes):
             for name in {graph.tensors[t].name for t in node.outputs if t >= 0}:
-                found.setdefault(name, []).append((subgraph, position))
-    return found
+                places.setdefault(name, []).append((subgraph, position))
+    return places
 
 
 def _places(model: Model, named: Mapping[str, list[Place]], asked: KeptNode) -> Iterator[Place]:

@@ -228,11 +228,11 @@ def _region(
 ) -> Region:
     graph, specs, stored = source.model.subgraphs[index], source.specs[index], source.stored[index]
     inside = set(run)
-    made = {t for i in run for t in graph.nodes[i].outputs}
-    read = {t for i in run for t in graph.nodes[i].inputs if t != ABSENT} - made
+    computed = {t for i in run for t in graph.nodes[i].outputs}
+    read = {t for i in run for t in graph.nodes[i].inputs if t != ABSENT} - computed
     updated = {t for i in run for t in updated_by(graph.nodes[i])}
     inputs = sorted(t for t in read if specs[t].data is None and t not in stored)
-    results = (made | updated).difference(stored)
+    results = (computed | updated).difference(stored)
     outputs = sorted(t for t in results if preserve or not inside.issuperset(readers.get(t, ())))
     before = {stored[t]: t for t in sorted(read) if t in stored}
     after = {key: tensor for i in run for key, tensor in source.written[index].get(i, ())}

@@ -85,8 +85,8 @@ def _parser(hint: Any) -> Callable[[str], Any] | None:
 
 def _parsers() -> dict[str, Callable[[str], Any]]:
     hints = get_type_hints(CLOptions)
-    found = {item.name: _parser(hints[item.name]) for item in fields(CLOptions)}
-    return {name: parse for name, parse in found.items() if parse is not None}
+    parsers = {item.name: _parser(hints[item.name]) for item in fields(CLOptions)}
+    return {name: parse for name, parse in parsers.items() if parse is not None}
 
 
 _PARSERS = _parsers()

@@ -163,10 +163,10 @@ def _widened(at: Array, to: Array, bits: str) -> tuple[Array, Array, str]:
         return at, to, bits
     *outer, (row, steps) = loops
     size, shape = row * next(size for size, name in BITS.items() if name == bits), tuple(count for count, _ in outer)
-    places = [(offset(x), *(strides[i] for _, strides in outer)) for i, x in enumerate((at, to))]
-    if size not in BITS or steps != (1, 1) or any(n % row for place in places for n in place):
+    layouts = [(offset(x), *(strides[i] for _, strides in outer)) for i, x in enumerate((at, to))]
+    if size not in BITS or steps != (1, 1) or any(n % row for layout in layouts for n in layout):
         return at, to, bits
-    wide = [[n // row for n in place] for place in places]
+    wide = [[n // row for n in layout] for layout in layouts]
     views = [
         np.lib.stride_tricks.as_strided(view((start + 1,))[start:], shape, strides, writeable=False)
         for start, *strides in wide

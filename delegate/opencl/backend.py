@@ -136,9 +136,9 @@ class OpenCL:
     ) -> Iterator[FoundDevice]:
         """Yield the device that suits a model, then those to try if it cannot be used."""
         with typed_errors("choosing a device"):
-            own = lambda found: tuned(CLFoundDevice(found))  # noqa: E731
-            found = [device for device in opencl.devices(gpus=self.gpus) if platform.lower() in _platform(device)]
-            for choice in opencl.gpus(found) if self.gpus else opencl.processors(found, demand, own, directory):
+            own = lambda device: tuned(CLFoundDevice(device))  # noqa: E731
+            devices = [device for device in opencl.devices(gpus=self.gpus) if platform.lower() in _platform(device)]
+            for choice in opencl.gpus(devices) if self.gpus else opencl.processors(devices, demand, own, directory):
                 yield CLFoundDevice(choice)
 
     def of(self, device: object) -> FoundDevice | None:

@@ -35,8 +35,8 @@ def set_environment() -> None:
     os.environ.setdefault("POCL_DEVICES", _POCL_DEVICES)
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
     given = os.environ.get("POCL_CACHE_DIR")
-    if (given is None or folder.is_of_another_process(given)) and (made := _pocl_folder()) is not None:
-        os.environ["POCL_CACHE_DIR"] = made
+    if (given is None or folder.is_of_another_process(given)) and (path := _pocl_folder()) is not None:
+        os.environ["POCL_CACHE_DIR"] = path
 
 
 def names_devices() -> bool:
@@ -50,9 +50,9 @@ def _pocl_folder() -> str | None:
         parent = disk.pocl_folder()
         disk.make_private(parent)
         if is_trusted(parent.stat()) and _has_room(parent):
-            return folder.made(parent)
+            return folder.make(parent)
     try:
-        return folder.made(Path(tempfile.gettempdir()))
+        return folder.make(Path(tempfile.gettempdir()))
     except OSError:
         warn(_NO_FOLDER)
         return None

@@ -16,7 +16,7 @@ _PREFIX = "litecl-pocl-"
 _made = set[str]()  # by this process, or by the one that it was forked from
 
 
-def made(parent: Path) -> str:
+def make(parent: Path) -> str:
     """Make a folder for this process and its forked children; the last one to exit removes it.
 
     Except on Windows, folders that killed processes left are removed too. Raises OSError.

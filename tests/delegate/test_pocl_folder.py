@@ -174,9 +174,9 @@ def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
     _python(_OWN + "    os._exit(0)", home=tmp_path)
     parent = tmp_path / ".cache/pocl"
     (lost,) = parent.iterdir()
-    made = [Path(folder.made(parent)) for _ in "12"]
+    made = [Path(folder.make(parent)) for _ in "12"]
     assert {*parent.iterdir()} == {lost, *made}  # it may have been made just now, and is not locked yet
     for each in (lost, *made):
         os.utime(each, (1e9, 1e9))
-    last = Path(folder.made(parent))
+    last = Path(folder.make(parent))
     assert {*parent.iterdir()} == {*made, last}  # those of this process are in use

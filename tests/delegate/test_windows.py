@@ -222,10 +222,10 @@ def test_folders_of_pocl_go_where_a_lock_tells_that_nobody_uses_them(
 ) -> None:
     monkeypatch.setattr(scratch, "_LOCKS", locks)
     monkeypatch.setattr(folder.atexit, "register", lambda *arguments: None)
-    left = Path(folder.made(tmp_path))
+    left = Path(folder.make(tmp_path))
     monkeypatch.setattr(scratch, "_NEW_S", -1.0)
     for number in [each for each in range(3, 64) if Path(f"/proc/self/fd/{each}").exists()]:
         if os.path.realpath(f"/proc/self/fd/{number}").startswith(str(left)):
             os.close(number)  # as when its process is killed
-    folder.made(tmp_path)
+    folder.make(tmp_path)
     assert left.exists() is not locks

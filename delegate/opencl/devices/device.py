@@ -49,8 +49,8 @@ def devices(*, gpus: bool | None = None) -> list[Any]:
             kind = NoRuntime if _NO_PLATFORM in str(error) else type(error)
             raise kind(f"{error}. {advice()}") from error
         with typed_errors("listing the OpenCL devices"):
-            found = [device for platform in platforms for device in _devices_of(platform, gpus)]
-    return [device for device in found if gpus is None or is_gpu(device) == gpus]
+            listed = [device for platform in platforms for device in _devices_of(platform, gpus)]
+    return [device for device in listed if gpus is None or is_gpu(device) == gpus]
 
 
 def _devices_of(platform: Any, gpus: bool | None) -> list[Any]:
@@ -65,21 +65,21 @@ def is_gpu(device: Any) -> bool:
     return bool(device.type & cl.device_type.GPU)
 
 
-def gpus(found: Sequence[Any]) -> list[Any]:
+def gpus(candidates: Sequence[Any]) -> list[Any]:
     """Return GPUs in order of preference, discrete ones first."""
-    kept = [device for device in found if not fork.lost(_Needs(needs_threads(device)))]
-    return sorted(kept or found, key=lambda gpu: bool(gpu.host_unified_memory))
+    kept = [device for device in candidates if not fork.lost(_Needs(needs_threads(device)))]
+    return sorted(kept or candidates, key=lambda gpu: bool(gpu.host_unified_memory))
 
 
 def processors(
-    found: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None = None
+    candidates: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None = None
 ) -> Iterator[Any]:
     """Yield the device that suits a model, CPUs first, then alternatives.
 
     demand: the model's. tuned: returns a device's tuning. directory: the cache of facts about devices. Raises
     DelegateError if there is no device.
     """
-    left = list(found)
+    left = list(candidates)
     if not left:
         raise DelegateError(f"no OpenCL device. {advice()}")
     while left:
@@ -99,14 +99,14 @@ class _Needs(NamedTuple):
 
 def _cpu(cpus: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None) -> Any:
     """Return the device of the best runtime; for one thread a single-threaded one, of another runtime if need be."""
-    found = preferred(cpus, demand, tuned, directory)
-    several = (device for device in found if device.name.startswith(_ALL) and not device.name.startswith(_SINGLE))
-    chosen = next(several, found[0])
+    best = preferred(cpus, demand, tuned, directory)
+    several = (device for device in best if device.name.startswith(_ALL) and not device.name.startswith(_SINGLE))
+    chosen = next(several, best[0])
     if demand.num_threads != 1 and (demand.num_threads is not None or demand.flops >= tuned(chosen).small_flops):
         return chosen
-    single = [device for device in found if device.name.startswith(_SINGLE)]
+    single = [device for device in best if device.name.startswith(_SINGLE)]
     elsewhere = (d for d in cpus if d.name.startswith(_SINGLE) and builds(d, directory))
-    return single[0] if single else next(elsewhere, found[0])
+    return single[0] if single else next(elsewhere, best[0])
 
 
 def _part_of(device: Any, num_threads: int | None) -> Any:

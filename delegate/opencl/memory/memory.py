@@ -51,10 +51,10 @@ class Memory:
         self._send()
         named = [(operand, False) for operand in (*plan.inputs, *plan.outputs)]
         named += [(state.before, turned) for state in plan.states for turned in (False, True)]
-        copied = {place: None for place in named if self.view(*place) is None}
-        stays = [place for place in copied if self._stays(place[0])]
-        self._copied = {place: self.argument(place[0], self._swapped(place[1])) for place in stays}
-        sizes = ((place, place[0].spec.size * place[0].spec.dtype.itemsize) for place in copied)
+        copied = {key: None for key in named if self.view(*key) is None}
+        stays = [key for key in copied if self._stays(key[0])]
+        self._copied = {key: self.argument(key[0], self._swapped(key[1])) for key in stays}
+        sizes = ((key, key[0].spec.size * key[0].spec.dtype.itemsize) for key in copied)
         self._transfers: Transfers = (
             Mappings(device, self.under_way)
             if device.is_integrated
@@ -127,17 +127,17 @@ class Memory:
 
     def upload(self, operand: Operand, value: Array, turned: bool = False) -> None:
         """Move an array from the host, at once or by queueing a copy."""
-        place = operand, turned
+        key = operand, turned
         try:
-            self._transfers.upload(place, self._copied.get(place) or self.argument(operand), value)
+            self._transfers.upload(key, self._copied.get(key) or self.argument(operand), value)
         except FAULTS as error:
             raise typed(error, f"transferring {operand.spec.name!r}") from error
 
     def download(self, operand: Operand, into: Array, turned: bool = False) -> None:
         """Queue a transfer of an operand to the host; ``landed`` completes it."""
-        place = operand, turned
+        key = operand, turned
         try:
-            self._transfers.download(place, self._copied.get(place) or self.argument(operand), into)
+            self._transfers.download(key, self._copied.get(key) or self.argument(operand), into)
         except FAULTS as error:
             raise typed(error, f"transferring {operand.spec.name!r}") from error
 

@@ -125,8 +125,8 @@ def capabilities(device: Any, directory: Path | None = None) -> Capabilities:
     return _known[key]
 
 
-def _encoded(device: Any, found: Capabilities) -> bytes:
-    content = {"version": _VERSION, "device": device.name, **asdict(found), "macros": sorted(found.macros)}
+def _encoded(device: Any, probed: Capabilities) -> bytes:
+    content = {"version": _VERSION, "device": device.name, **asdict(probed), "macros": sorted(probed.macros)}
     return json.dumps(content, indent=1).encode()
 
 
@@ -140,10 +140,10 @@ def _load(path: Path | None) -> Capabilities | None:
         features = {name: content[name] for name in _FEATURES}
         if content["version"] != _VERSION or not all(isinstance(there, bool) for there in features.values()):
             return None
-        found = Capabilities(frozenset(content["macros"]), **features)
+        probed = Capabilities(frozenset(content["macros"]), **features)
     except Exception:  # the file may be incomplete or of another program
         return None
-    return found if found.macros <= {*_MACROS} else None
+    return probed if probed.macros <= {*_MACROS} else None
 
 
 _REFUSALS = (

@@ -27,8 +27,8 @@ def gpu_of(device: Any) -> Gpu:
 
     Dot products of bytes are probed instead (``capabilities``).
     """
-    found = (of for fragment, of in _VENDORS.items() if fragment in device.vendor.lower())
-    vendor, subgroup = next(found, ("other", 32))
+    known = (of for fragment, of in _VENDORS.items() if fragment in device.vendor.lower())
+    vendor, subgroup = next(known, ("other", 32))
     return Gpu(
         vendor,
         _fewest(device) or subgroup if vendor == "intel" else _asked(device, _SUBGROUPS.get(vendor, ""), subgroup),

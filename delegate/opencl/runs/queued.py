@@ -120,20 +120,20 @@ class QueuedLaunches:
 
     def _guarded(self, steps: Steps, guard: int | None) -> list[tuple[Work | OneGroup, int | None]]:
         """Return every launch with the flag that it depends on."""
-        found: list[tuple[Work | OneGroup, int | None]] = []
+        guarded: list[tuple[Work | OneGroup, int | None]] = []
         for part in steps:
             if isinstance(part, Work):
-                found.append((part, guard))
+                guarded.append((part, guard))
             elif isinstance(part, OneGroup):
-                found += [(part, guard)] if self._kernels.is_group(part) else self._guarded(part.steps, guard)
+                guarded += [(part, guard)] if self._kernels.is_group(part) else self._guarded(part.steps, guard)
             elif isinstance(part, Branch):
                 flag = self._flag[id(part)]
-                found += self._guarded(part.then, flag + BranchFlag.THEN)
-                found += self._guarded(part.otherwise, flag + BranchFlag.OTHERWISE)
+                guarded += self._guarded(part.then, flag + BranchFlag.THEN)
+                guarded += self._guarded(part.otherwise, flag + BranchFlag.OTHERWISE)
             else:
                 inner = self._within(part, guard)
-                found += [*self._guarded(part.condition, inner), *self._guarded(part.body, inner)]
-        return found
+                guarded += [*self._guarded(part.condition, inner), *self._guarded(part.body, inner)]
+        return guarded
 
     def _within(self, loop: Loop, guard: int | None) -> int | None:
         """Return the flag that launches in a loop depend on. guard: the flag that the loop itself depends on."""
