@@ -104,8 +104,8 @@ class _DeviceOps(Mapping[Op, DeviceOp]):
 
     def __getitem__(self, op: Op) -> DeviceOp:
         """Return an operator, as variants where quantized tensors or integer weights have their own kernels."""
-        found = self._found.get(op)
-        return self._found.setdefault(op, self._find(op)) if found is None else found  # one for all threads
+        cl_op = self._found.get(op)
+        return self._found.setdefault(op, self._find(op)) if cl_op is None else cl_op  # one for all threads
 
     def _find(self, op: Op) -> DeviceOp:
         general = _defined(GENERAL, op)

@@ -73,12 +73,12 @@ def _lower(call: Call) -> list[Step]:
             steps += _first(call, windows[0], x, hidden, fresh)
         between = _rows_of(o.depthwise.result, last - first)
         steps += _DEPTHWISE.steps(_part(call, o.depthwise, 3, hidden.operand, between, pads))
-        band, place = out.part(first, last)
-        steps.append(place)
+        band, alias = out.part(first, last)
+        steps.append(alias)
         one = replace(call, options=o.last, inputs=[between, *call.inputs[5:7]], outputs=[band], residual=None)
         if residual is not None:
-            added, its_place = residual.part(first, last)
-            steps.append(its_place)
+            added, added_alias = residual.part(first, last)
+            steps.append(added_alias)
             one = replace(one, residual=added)
         steps += _CONVOLUTION.steps(one)
         before = hidden
@@ -87,18 +87,18 @@ def _lower(call: Call) -> list[Step]:
 
 def _first(call: Call, window: Geometry, x: _Rows, hidden: _Rows, fresh: int) -> list[Step]:
     """Return the steps that compute the rows of the first result from ``fresh`` on."""
-    new, place = hidden.part(fresh, hidden.last)
+    new, new_alias = hidden.part(fresh, hidden.last)
     seen, pads = _seen(window, fresh, hidden.last)
-    image, its_place = x.part(*seen)
-    return [place, its_place, *_CONVOLUTION.steps(_part(call, call.options.first, 1, image, new, pads))]
+    image, image_alias = x.part(*seen)
+    return [new_alias, image_alias, *_CONVOLUTION.steps(_part(call, call.options.first, 1, image, new, pads))]
 
 
 def _kept(before: _Rows | None, hidden: _Rows) -> list[Step]:
     """Return the copy of those rows of the first result that the previous band has computed."""
     if before is None or before.last <= hidden.first:
         return []
-    (old, place), (new, its_place) = (rows.part(hidden.first, before.last) for rows in (before, hidden))
-    return [place, its_place, Move(old, view_of(old), new, view_of(new))]
+    (old, old_alias), (new, new_alias) = (rows.part(hidden.first, before.last) for rows in (before, hidden))
+    return [old_alias, new_alias, Move(old, view_of(old), new, view_of(new))]
 
 
 def _part(call: Call, part: Banded, first: int, x: Operand, out: Operand, pads: Pads) -> Call:

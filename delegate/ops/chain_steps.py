@@ -16,9 +16,9 @@ ACTIVATIONS = (*("CLAMP", "TANH", "LOGISTIC", "SWISH", "HARD_SWISH", "GELU", "GE
 
 
 def _codes(name: str, codes: Iterable[tuple[str, int]]) -> type[IntEnum]:
-    made: Callable[..., Any] = IntEnum
-    found: type[IntEnum] = made(name, list(codes))
-    return found
+    create: Callable[..., Any] = IntEnum
+    enum: type[IntEnum] = create(name, list(codes))
+    return enum
 
 
 StepCode = _codes("StepCode", ((name, i) for i, name in enumerate((*WITH_OPERAND, *FUNCTIONS, *ACTIVATIONS))))

@@ -39,20 +39,20 @@ def _packed(options: PackOptions, parts: Specs, whole: Array) -> Sequence[Array]
     return [slices[i, ...] for i in range(len(parts))]
 
 
-def _moved(call: Call, part: Operand, place: Array) -> list[Step]:
-    return [Move(part, view_of(part), call.outputs[0], place)]
+def _moved(call: Call, part: Operand, into: Array) -> list[Step]:
+    return [Move(part, view_of(part), call.outputs[0], into)]
 
 
-def _rescaled(call: Call, part: Operand, place: Array) -> list[Step]:
+def _rescaled(call: Call, part: Operand, into: Array) -> list[Step]:
     """Move a part whose scale may differ from the whole's."""
     (y,) = call.outputs
     function = rescaling(part.spec, y.spec)
     if function is None:
-        return _moved(call, part, place)
-    found = Scratch(part.spec.size)
+        return _moved(call, part, into)
+    rescaled = Scratch(part.spec.size)
     return [
-        looked_up(function(elements(part.spec)), part, found, y.spec.type, call.target),
-        copy(found, view(part.shape), y, place, bits(y.spec), call.target),
+        looked_up(function(elements(part.spec)), part, rescaled, y.spec.type, call.target),
+        copy(rescaled, view(part.shape), y, into, bits(y.spec), call.target),
     ]
 
 
@@ -64,9 +64,9 @@ def _cl_op(
 ) -> ClOp:
     def lower(call: Call) -> list[Step]:
         parts = [call.input(i) for i in range(len(call.inputs))]
-        places = joins(call.options, [part.spec for part in parts], view_of(call.outputs[0]))
-        pairs = zip(parts, places, strict=True)
-        return [step for part, place in pairs if part.spec.size for step in put(call, part, place)]
+        views = joins(call.options, [part.spec for part in parts], view_of(call.outputs[0]))
+        pairs = zip(parts, views, strict=True)
+        return [step for part, into in pairs if part.spec.size for step in put(call, part, into)]
 
     return ClOp(op, claim=claim, lower=lower, reads_rows=True, writes_rows=True, joins=joins)
 

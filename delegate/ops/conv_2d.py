@@ -62,27 +62,27 @@ def window_product(
     filter_: Operand,
     bias: Operand | None,
     out: Operand | Scratch,
-    place: Placement | None = None,
+    placement: Placement | None = None,
 ) -> list[Step]:
     """Return the launches of a convolution as one product, with the activation and the residual of a call.
 
-    place: the pixels that results are written to, all of them by default.
+    placement: the pixels that results are written to, all of them by default.
     """
     target, step = call.target, g.columns if isinstance(out, Scratch) else out.step
-    plain = place is None and g.is_product
+    plain = placement is None and g.is_product
     lines = lines_of(g, target) if target.line_tiles and g.groups == 1 and not g.is_product else None
     kernel = "gemm" if plain else "conv_2d"
     tile = lines.tile if lines else target.tile_for(kernel, g.pixels, g.group_columns, narrow=True)
     weights = packed_weights(filter_, g.groups, g.group_columns, tile.panel, target)
     added = packed(bias, g.groups, g.group_columns, tile.panel, target)
-    place = place or Placement(height=g.out_height, width=g.out_width, pixel_step=step)
+    placement = placement or Placement(height=g.out_height, width=g.out_width, pixel_step=step)
     if plain:
         product = Product(g.pixels, g.columns, g.depth)
         launch = gemm(product, tile, target, x, weights, added, out, call.activation, call.residual)
     elif lines:
-        launch = lines.launch(target, (x,), weights, added, out, place, call.activation, call.residual)
+        launch = lines.launch(target, (x,), weights, added, out, placement, call.activation, call.residual)
     else:
-        launch = _gathered(call, x, g, place, tile, weights, added, out)
+        launch = _gathered(call, x, g, placement, tile, weights, added, out)
     return [*weights.steps, *added.steps, launch]
 
 

@@ -84,8 +84,8 @@ def _comparisons(options: DetectionOptions, boxes: int) -> int:
     most = _most(options, boxes)
     if not options.use_regular_nms:
         return boxes * most
-    found = options.num_classes * most
-    return options.num_classes * boxes * most + found * min(options.max_detections, found)
+    selected = options.num_classes * most
+    return options.num_classes * boxes * most + selected * min(options.max_detections, selected)
 
 
 def _anchors(spec: TensorSpec) -> Array:

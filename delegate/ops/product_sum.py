@@ -41,14 +41,14 @@ def steps_of(factor: Shape, options: ProductSumOptions) -> tuple[int, int, int] 
     along all of these; None if it broadcasts along only some of them.
     """
     own = (1,) * (len(options.shape) - len(factor)) + tuple(factor)
-    found = []
+    steps = []
     for dims in (range(options.first), range(options.first, options.end), range(options.end, len(own))):
         real = [d for d in dims if options.shape[d] > 1]
         repeated = [own[d] == 1 for d in real]
         if any(repeated) and not all(repeated):
             return None
-        found.append(0 if all(repeated) else prod(own[real[-1] + 1 :]))
-    outer, length, inner = found
+        steps.append(0 if all(repeated) else prod(own[real[-1] + 1 :]))
+    outer, length, inner = steps
     return outer, length, inner
 
 

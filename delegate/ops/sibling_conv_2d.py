@@ -76,9 +76,9 @@ def _by_lines(call: Call, lines: Lines, wholes: Sequence[_Whole], out: Operand, 
     weights = packed_weights(known(filters), 1, g.columns, panel, target)
     added = packed(known(biases), 1, g.columns, panel, target)
     step, vector_step = (lines.tile.width, g.pixels * lines.tile.width) if by_vectors else (g.columns, None)
-    place = Placement(height=g.out_height, width=g.out_width, pixel_step=step)
+    placement = Placement(height=g.out_height, width=g.out_width, pixel_step=step)
     images = [whole.image for whole in wholes]
-    return [lines.launch(target, images, weights, added, out, place, call.activation, vector_step=vector_step)]
+    return [lines.launch(target, images, weights, added, out, placement, call.activation, vector_step=vector_step)]
 
 
 def _wholes(call: Call) -> list[_Whole]:

@@ -12,8 +12,8 @@ from litecl.interpreter.ops.pack import UNPACK
 from litecl.interpreter.ops.split import SPLIT, SPLIT_V
 
 
-def _moves(call: Call, x: Operand, places: Sequence[Array]) -> list[Step]:
-    return [Move(x, place, part, view_of(part)) for part, place in zip(call.outputs, places, strict=True)]
+def _moves(call: Call, x: Operand, views: Sequence[Array]) -> list[Step]:
+    return [Move(x, source, part, view_of(part)) for part, source in zip(call.outputs, views, strict=True)]
 
 
 def _cut(call: Call, x: Operand, axis: Operand) -> list[Step]:

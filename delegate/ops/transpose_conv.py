@@ -61,7 +61,7 @@ def _lower(call: Call, x: Operand, bias: Operand | None, strides: tuple[int, int
     launches: list[Step] = []
     for v, h in product(vertical, horizontal):
         taps = filter_.data[:, v.taps][:, :, h.taps].reshape(columns, -1)
-        place = Placement(
+        placement = Placement(
             height=out.shape[1],
             width=out.shape[2],
             step_y=v.stride,
@@ -70,7 +70,7 @@ def _lower(call: Call, x: Operand, bias: Operand | None, strides: tuple[int, int
             first_x=h.first,
             pixel_step=out.step,
         )
-        launches += window_product(call, window_of(x.shape, v, h, columns), x, known(taps), bias, out, place)
+        launches += window_product(call, window_of(x.shape, v, h, columns), x, known(taps), bias, out, placement)
     return launches
 
 

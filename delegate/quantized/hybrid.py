@@ -70,13 +70,13 @@ class Rows:
 def quantized_rows(x: Operand, count: int, target: Target, kind: int) -> tuple[Rows, list[Launch]]:
     """Return ``x`` as ``count`` rows of bytes, and the launches that compute them. kind: a ``RowKind``."""
     rows = Rows(Scratch(x.spec.size), Scratch(4 * count), Scratch(4 * count))
-    made = (rows.values, rows.zeros, rows.scales)
+    arrays = (rows.values, rows.zeros, rows.scales)
     length = x.spec.size // count
     if kind == hybrid.RowKind.NEAREST and count >= target.vector_width and length <= _SHORT:
         share = chunks("quantize_rows", count, target, step=target.vector_width, work=length)
         sizes = (*share.args, np.int32(length))
-        return rows, [share.launch("quantize_short_rows", (x, *made, *sizes), _NEAREST, x.spec.size)]
-    return rows, _launches("quantize_rows", x, made, count, target, kind)
+        return rows, [share.launch("quantize_short_rows", (x, *arrays, *sizes), _NEAREST, x.spec.size)]
+    return rows, _launches("quantize_rows", x, arrays, count, target, kind)
 
 
 def rounded_rows(x: Operand, count: int, target: Target, kind: int) -> tuple[Operand, list[Launch]]:
@@ -85,7 +85,7 @@ def rounded_rows(x: Operand, count: int, target: Target, kind: int) -> tuple[Ope
     return rounded, _launches("round_rows", x, (rounded,), count, target, kind)
 
 
-def _launches(entry: str, x: Operand, made: tuple[Arg, ...], count: int, target: Target, kind: int) -> list[Launch]:
+def _launches(entry: str, x: Operand, arrays: tuple[Arg, ...], count: int, target: Target, kind: int) -> list[Launch]:
     length = x.spec.size // count
     share, parts, part_length = _parts(count, length, target)
     ranges = Scratch(8 * share.n)
@@ -93,7 +93,7 @@ def _launches(entry: str, x: Operand, made: tuple[Arg, ...], count: int, target:
     sizes = (*share.args, np.int32(length), np.int32(parts), np.int32(part_length))
     return [
         share.launch("find_ranges", (x, ranges, *sizes), {}, x.spec.size),
-        share.launch(entry, (x, ranges, *made, *sizes, np.int32(kind)), defines, x.spec.size),
+        share.launch(entry, (x, ranges, *arrays, *sizes, np.int32(kind)), defines, x.spec.size),
     ]
 
 

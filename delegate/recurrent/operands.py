@@ -120,8 +120,8 @@ def cell_of(call: Call, layout: Layout) -> Cell:
     """Return the operands of an LSTM at the positions that ``layout`` gives."""
 
     def matrices(base: int | None) -> list[Matrix]:
-        found = [] if base is None else [matrix_at(call, base + gate) for gate in Gate]
-        return [matrix for matrix in found if matrix is not None]
+        gates = [] if base is None else [matrix_at(call, base + gate) for gate in Gate]
+        return [matrix for matrix in gates if matrix is not None]
 
     input_weights = matrices(layout.input_weights)
     zeros = np.zeros(input_weights[0].values.shape[0], np.float32)

@@ -73,8 +73,7 @@ def _product(call: Call, g: Geometry, rows: int, *, kind: int) -> list[Step]:
     x, filter_, bias = call.weighted
     weights = weights_of(filter_, np.zeros(g.columns, np.float32) if bias is None else np.ravel(bias.value))
     out = call.outputs[0]
-    made = hybrid_product(x, g, rows, weights, out, call.target, call.activation, call.residual, kind=kind)
-    return [*made]
+    return [*hybrid_product(x, g, rows, weights, out, call.target, call.activation, call.residual, kind=kind)]
 
 
 CL_OPS = (

@@ -37,10 +37,10 @@ def _lower(call: Call) -> list[Step]:
         shape = (out.shape[0], v.count, h.count, out.shape[3])
         part = Scratch(out.spec.dtype.itemsize * int(np.prod(shape)))
         g = replace(window_of(x.shape, v, h, out.shape[3]), kernel_height=taps.shape[1], kernel_width=taps.shape[2])
-        place = view(out.shape)[:, v.first :: v.stride, h.first :: h.stride]
+        pixels = view(out.shape)[:, v.first :: v.stride, h.first :: h.stride]
         steps += [
             convolution(call, g, weights_of(call.specs, out.spec, taps, 1), into=part),
-            copy(part, view(shape), out, place, claims.bits(out.spec), call.target),
+            copy(part, view(shape), out, pixels, claims.bits(out.spec), call.target),
         ]
     return steps
 
