@@ -263,13 +263,13 @@ class CLDelegation:
         """See ``Delegation.updates``."""
         if not self._surely_ends(subgraph):
             return None
-        found: dict[int, int] = {}
+        updates: dict[int, int] = {}
         for program, free in self._free(subgraph):
             inputs = zip(program.plan.region.inputs, program.plan.inputs, strict=True)
             given = {operand: tensor for tensor, operand in inputs if tensor in free}
             updated = program.binding.updated.items()
-            found |= {t: given[o] for o, results in updated if o in given for t in results if t in free}
-        return found
+            updates |= {t: given[o] for o, results in updated if o in given for t in results if t in free}
+        return updates
 
     def _surely_ends(self, subgraph: int) -> bool:
         """Return whether only a device fault can end a run of an entry subgraph early."""
@@ -342,8 +342,8 @@ class CLDelegation:
             nodes = [graphs[region.subgraph].nodes[i] for i in region.nodes]
             absorbed = dict.fromkeys(reached(self.original, nodes), number) | absorbed
         for index in {*range(len(graphs))} - done:
-            told = index in absorbed, absorbed.get(index), "" if index in absorbed else "nothing runs this subgraph"
-            self._rows += [NodeRow(index, i, node.op.name, *told) for i, node in enumerate(graphs[index].nodes)]
+            outcome = index in absorbed, absorbed.get(index), "" if index in absorbed else "nothing runs this subgraph"
+            self._rows += [NodeRow(index, i, node.op.name, *outcome) for i, node in enumerate(graphs[index].nodes)]
 
     def _fail(self, error: DelegateError) -> None:
         if self.options.strict:

@@ -81,17 +81,17 @@ def _of_each(
 
     faults: collects the errors of back ends whose runtime is installed.
     """
-    errors, any_found = list[DelegateError](), False
+    errors, any_device = list[DelegateError](), False
     for backend in BACKENDS:
         try:
-            for found in ask(backend()):
-                any_found = True
-                yield found
+            for device in ask(backend()):
+                any_device = True
+                yield device
         except DelegateError as error:
             errors.append(error)
             if faults is not None and not isinstance(error, NoRuntime):
                 faults.append(error)
-    if errors and not any_found:
+    if errors and not any_device:
         raise _joined(errors)
 
 
@@ -109,7 +109,7 @@ def check(wanted: object, directory: Path | None = None) -> None:
         with suppress(DelegateError):
             backend()
     if wanted is not None:
-        next(candidates(wanted, Demand(), lambda found: Tuning(), directory))
+        next(candidates(wanted, Demand(), lambda device: Tuning(), directory))
 
 
 def devices(directory: Path | None = None, faults: list[DelegateError] | None = None) -> list[FoundDevice]:
@@ -144,21 +144,21 @@ def choose(
     wanted: object = None,
     num_threads: int | None = None,
     flops: float = 0.0,
-    tuned: Tuned = lambda found: Tuning(),
+    tuned: Tuned = lambda device: Tuning(),
     directory: Path | None = None,
     *,
     integers: bool = False,
 ) -> FoundDevice:
     """Return the first of the candidates. Raises DelegateError if there is none."""
-    for found in candidates(wanted, Demand(num_threads, flops, integers), tuned, directory):
-        return found
+    for device in candidates(wanted, Demand(num_threads, flops, integers), tuned, directory):
+        return device
     raise DelegateError("no device")
 
 
 def gpus() -> list[FoundDevice]:
     """Return every GPU; an empty list if there is no device at all."""
     try:
-        return [found for found in devices() if found.describe().type == "GPU"]
+        return [device for device in devices() if device.describe().type == "GPU"]
     except DelegateError:
         return []
 
@@ -169,9 +169,9 @@ def _named(wanted: int | str, demand: Demand, tuned: Tuned, directory: Path | No
     """
     errors = list[DelegateError]()
     try:
-        found = devices(directory, errors)
+        listed = devices(directory, errors)
         try:
-            return named(found, wanted)
+            return named(listed, wanted)
         except DeviceNotFound:
             if isinstance(wanted, str):
                 with suppress(DelegateError):
@@ -190,18 +190,18 @@ def _own(wanted: object) -> FoundDevice:
     """
     if isinstance(wanted, FoundDevice):
         return wanted
-    found = next((found for backend in BACKENDS if (found := backend().of(wanted)) is not None), None)
-    if found is None:
+    device = next((device for backend in BACKENDS if (device := backend().of(wanted)) is not None), None)
+    if device is None:
         raise DeviceNotFound(f"device: expected an index, a name or a device, got {wanted!r}")
-    return found
+    return device
 
 
 def user_buffer(handle: object) -> Buffer:
     """Return the buffer that an object of a runtime's own library represents. Raises ArgumentError for any other."""
-    found = next((found for backend in BACKENDS if (found := backend().buffer(handle)) is not None), None)
-    if found is None:
+    buffer = next((buffer for backend in BACKENDS if (buffer := backend().buffer(handle)) is not None), None)
+    if buffer is None:
         raise ArgumentError(f"expected a buffer of a device, such as a pyopencl.Buffer, got {type(handle).__name__}")
-    return found
+    return buffer
 
 
 def open_device(options: CLOptions, demand: Demand, passed_over: list[str]) -> Device:
@@ -213,20 +213,20 @@ def open_device(options: CLOptions, demand: Demand, passed_over: list[str]) -> D
     first, faults = None, list[DelegateError]()
     with host_memory("looking for a device"):
         folder = disk.folder(options.cache_dir)
-        for found in _candidates(options, demand, folder, faults):
+        for device in _candidates(options, demand, folder, faults):
             try:
                 if faults and options.strict:
                     raise faults[0]
                 while faults:
                     _pass_over("a back end", faults.pop(0), passed_over)
-                opened = _opened(options, found)
+                opened = _opened(options, device)
                 _LOG.info("device %s, for %d arithmetic operations an invoke", opened.name, demand.flops)
                 return opened
             except DelegateError as error:
                 if options.strict or options.device is not None:
                     raise
                 first = first or error
-                _pass_over(found.name, error, passed_over)
+                _pass_over(device.name, error, passed_over)
     raise first or DelegateError("no device")
 
 
@@ -254,17 +254,17 @@ def _pass_over(name: str, error: DelegateError, passed_over: list[str]) -> None:
     warn(f"device passed over: {passed_over[-1]}")
 
 
-def _opened(options: CLOptions, found: FoundDevice) -> Device:
+def _opened(options: CLOptions, device: FoundDevice) -> Device:
     """Open a device, once for each profile and folder: models share it.
 
     Raises DelegateError for a device that was lost when the process was forked.
     """
-    if fork.lost(found):
-        raise fork.lost_error(found.name)
-    key = (found, options.profile, disk.folder(options.cache_dir))
+    if fork.lost(device):
+        raise fork.lost_error(device.name)
+    key = (device, options.profile, disk.folder(options.cache_dir))
     with _opening.lock:
         if key not in _DEVICES:
-            _DEVICES[key] = found.open(profile=key[1], directory=key[2])
+            _DEVICES[key] = device.open(profile=key[1], directory=key[2])
         return _DEVICES[key]
 
 

@@ -56,10 +56,10 @@ def _cache_folder(name: str) -> Path:
         import platformdirs
     except ImportError as error:  # a board may have numpy and litecl alone
         raise DelegateError("no cache folder: platformdirs is not installed") from error
-    found = platformdirs.user_cache_path(name, appauthor=False)
-    if not found.is_absolute():
+    path = platformdirs.user_cache_path(name, appauthor=False)
+    if not path.is_absolute():
         raise DelegateError("no cache folder: there is no home folder, and XDG_CACHE_HOME is not set")
-    return found
+    return path
 
 
 def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
@@ -147,10 +147,10 @@ def read_sealed(path: Path) -> bytes | None:
 
     A driver trusts a binary, and one wrong bit may crash the process.
     """
-    found = read(path)
-    if found is None:
+    sealed = read(path)
+    if sealed is None:
         return None
-    seal, content = found[: len(_SEAL) + _DIGEST_BYTES], found[len(_SEAL) + _DIGEST_BYTES :]
+    seal, content = sealed[: len(_SEAL) + _DIGEST_BYTES], sealed[len(_SEAL) + _DIGEST_BYTES :]
     if seal != _seal(path, content):
         return None
     with suppress(OSError, NotImplementedError):  # the least recently used goes first (``trim``)
@@ -268,11 +268,11 @@ def _programs(folder: Path) -> Iterator[tuple[list[tuple[float, int, str]], Call
         if BY_HANDLE:
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         with os.scandir(folder if handle is None else handle) as entries:
-            found = [(status, entry.name) for entry in entries if (status := _status(entry)) is not None]
+            files = [(status, entry.name) for entry in entries if (status := _status(entry)) is not None]
     except OSError:
-        found = []
+        files = []
     try:
-        programs = [(s.st_mtime, s.st_size, name) for s, name in found if stat.S_ISREG(s.st_mode) and _is_own(name, s)]
+        programs = [(s.st_mtime, s.st_size, name) for s, name in files if stat.S_ISREG(s.st_mode) and _is_own(name, s)]
         yield sorted(programs), (lambda name: os.unlink(folder / name if handle is None else name, dir_fd=handle))
     finally:
         if handle is not None:

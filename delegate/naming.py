@@ -47,29 +47,29 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun if count == 1 else plural}"
 
 
-def listed(found: Sequence[Named]) -> str:
+def listed(devices: Sequence[Named]) -> str:
     """Return the devices with their indices, on one line."""
-    return ", ".join(f"{index}: {device.name}" for index, device in enumerate(found)) or "none"
+    return ", ".join(f"{index}: {device.name}" for index, device in enumerate(devices)) or "none"
 
 
-def named(found: Sequence[N], wanted: int | str) -> N:
+def named(devices: Sequence[N], wanted: int | str) -> N:
     """Return the device with this index, name, or fragment of exactly one name; case is ignored.
 
     Raises DeviceNotFound, which lists the devices, if none matches or several do.
     """
     if isinstance(wanted, int):
-        if not 0 <= wanted < len(found):
-            raise DeviceNotFound(f"device {wanted} out of range; the devices are {listed(found)}")
-        return found[wanted]
+        if not 0 <= wanted < len(devices):
+            raise DeviceNotFound(f"device {wanted} out of range; the devices are {listed(devices)}")
+        return devices[wanted]
     low = wanted.lower()
-    equal = [device for device in found if device.name.lower() == low]
-    fitting = equal or [device for device in found if low in device.name.lower()]
+    equal = [device for device in devices if device.name.lower() == low]
+    fitting = equal or [device for device in devices if low in device.name.lower()]
     if len(fitting) == 1:
         return fitting[0]
     fault = f"there is no device {wanted!r}"
     if fitting:
         fault = f"{len(fitting)} devices are named {wanted!r}: give an index, or more of the name"
-    raise DeviceNotFound(f"{fault}; the devices are {listed(found)}")
+    raise DeviceNotFound(f"{fault}; the devices are {listed(devices)}")
 
 
 def did_you_mean(names: Sequence[str]) -> str:

@@ -83,11 +83,11 @@ def patience() -> Patience:
     return _PATIENCE.get() or Patience(USUAL_PATIENCE_S)
 
 
-def tell(what: str, done: int, total: int) -> None:
+def tell(source: str, done: int, total: int) -> None:
     """Report a step to this thread's listener, if any."""
     listener = _LISTENER.get()
     if listener is not None:
-        listener(BuildStep(what, done, total))
+        listener(BuildStep(source, done, total))
 
 
 class _Watch:
@@ -141,12 +141,12 @@ def phase(name: str) -> Iterator[None]:
 
 def slow(doing: str) -> Progressed:
     """Return a progress function that logs the state of slow work, once."""
-    start_s, said = time.perf_counter(), False
+    start_s, logged = time.perf_counter(), False
 
     def progressed(done: int, total: int) -> None:
-        nonlocal said
-        if not said and done < total and time.perf_counter() - start_s > _LONG_S:
-            said = True
+        nonlocal logged
+        if not logged and done < total and time.perf_counter() - start_s > _LONG_S:
+            logged = True
             _LOG.info("%s: %d of %d files are compiled and stay cached", doing, done, total)
 
     return progressed

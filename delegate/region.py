@@ -105,8 +105,8 @@ def large_inputs(region: Region, specs: Sequence[Sequence[TensorSpec]]) -> list[
     """Return the large inputs, which a region may overwrite as it gets copies of them: that costs no more than a copy
     within the region, but more than writing the input straight into its memory.
     """
-    found = {t: specs[region.subgraph][t] for t in region.inputs}
-    return [t for t, spec in found.items() if spec.size * spec.dtype.itemsize >= _LARGE_BYTES]
+    inputs = {t: specs[region.subgraph][t] for t in region.inputs}
+    return [t for t, spec in inputs.items() if spec.size * spec.dtype.itemsize >= _LARGE_BYTES]
 
 
 def share_memory(
@@ -130,11 +130,11 @@ def share_memory(
 def constant_bytes(programs: Iterable[Program]) -> list[int]:
     """Return, for every region, the bytes of its constants that no earlier region shares."""
     seen: dict[int, int] = {}
-    found: list[int] = []
+    sizes: list[int] = []
     for program in programs:
-        found.append(sum(size for part, size in program.constant_parts.items() if part not in seen))
+        sizes.append(sum(size for part, size in program.constant_parts.items() if part not in seen))
         seen |= program.constant_parts
-    return found
+    return sizes
 
 
 def partition_rows(programs: Mapping[int, Program]) -> tuple[PartitionRow, ...]:

@@ -45,8 +45,8 @@ def _region(row: Any) -> Sequence[object]:
 def _nodes(title: str, rows: Sequence[Any]) -> str:
     if not rows:
         return ""
-    made = table(_NODE, map(_node, rows), ["" if row.claimed else "cpu" for row in rows])
-    return folded(f"{title} ({len(rows)})", made, opened=len(rows) <= _OPEN_UP_TO)
+    body = table(_NODE, map(_node, rows), ["" if row.claimed else "cpu" for row in rows])
+    return folded(f"{title} ({len(rows)})", body, opened=len(rows) <= _OPEN_UP_TO)
 
 
 def _node(row: Any) -> Sequence[object]:

@@ -198,8 +198,8 @@ class Measurement:
 
 def load(directory: Path | None, identity: Sequence[str]) -> Tuning:
     """Return the tuning of a device, or the defaults if unmeasured. identity: see ``Identified``."""
-    found = measurement(directory, identity)
-    return Tuning() if found is None else found.tuning
+    measured = measurement(directory, identity)
+    return Tuning() if measured is None else measured.tuning
 
 
 def measurement(directory: Path | None, identity: Sequence[str]) -> Measurement | None:
@@ -213,12 +213,12 @@ def measurement(directory: Path | None, identity: Sequence[str]) -> Measurement 
         return None
 
 
-def save(directory: Path, identity: Sequence[str], name: str, found: Measurement) -> None:
+def save(directory: Path, identity: Sequence[str], name: str, measurement: Measurement) -> None:
     """Save a measurement, replacing an earlier one. The last of several processes wins.
 
     name: of the device, for people who open the file.
     """
-    content = {"version": _VERSION, "tiles_version": _TILES_VERSION, "device": name, **asdict(found)}
+    content = {"version": _VERSION, "tiles_version": _TILES_VERSION, "device": name, **asdict(measurement)}
     disk.write_atomically(file_of(directory, identity), json.dumps(content, indent=1).encode())
 
 

@@ -18,7 +18,7 @@ from litecl.delegate.report import Counters, DelegationReport, NodeRow, WarmUp
 from litecl.interpreter.delegation import Memory
 from litecl.interpreter.graph import Model
 
-Made = Callable[[], CLDelegation]
+Create = Callable[[], CLDelegation]
 
 WARMING = "the device is warming up"  # the reason of every node until then
 _FIRST_S = 0.25  # how long to wait for the first invoke
@@ -31,12 +31,12 @@ class _NotWanted(BaseException):
 class Warming(Memory):
     """The delegation of a model until its successor is built, which takes over between two invokes.
 
-    made: returns an unprepared delegation. progress: the user's listener, called in the thread.
+    create: returns an unprepared delegation. progress: the user's listener, called in the thread.
     """
 
-    def __init__(self, original: Model, made: Made, progress: Progress | None) -> None:
+    def __init__(self, original: Model, create: Create, progress: Progress | None) -> None:
         self.model = original
-        self._made, self._progress = made, progress
+        self._create, self._progress = create, progress
         self._built: CLDelegation | None = None
         self._error: Exception | None = None
         self._runs = 0
@@ -45,7 +45,7 @@ class Warming(Memory):
     def _start(self) -> None:
         self._process, self._start_s, self._step = os.getpid(), time.perf_counter(), BuildStep("", 0, 0)
         self._answered = threading.Event()
-        given = weakref.ref(self), self._made(), self._answered
+        given = weakref.ref(self), self._create(), self._answered
         thread = threading.Thread(target=_build, args=given, name="litecl warm-up")
         try:
             thread.start()

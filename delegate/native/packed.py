@@ -68,11 +68,11 @@ def packed_device(programs: str | PathLike[str], demand: Demand) -> PackedFound:
     suitable = 1 if demand.flops < Tuning().small_flops else threads
     most = min(demand.num_threads or suitable, threads)
     facts = Facts(packed.version, packed.processor, packed.macros)  # of the compiler that made the pack
-    made_by = Compiler((str(pack.path), pack.digest), f"of {pack.path}", (), packed.options, known=facts)
+    compiler = Compiler((str(pack.path), pack.digest), f"of {pack.path}", (), packed.options, known=facts)
     fitting = [n for n in pack.threads if n <= most]
     if not fitting:
         raise DelegateError(f"{pack.path} was made for threads {[*pack.threads]}, and here are {most}")
-    return PackedFound(made_by, max(fitting), pack=pack, packed=packed)
+    return PackedFound(compiler, max(fitting), pack=pack, packed=packed)
 
 
 def _fitting(pack: Pack, kind: Kind, missing: Callable[[str, Collection[str]], list[str]]) -> Packed:
