@@ -40,7 +40,7 @@ def _slice(links: Links, node: Node, tensor: int) -> Box | None:
 
 def _strided(links: Links, node: Node, tensor: int) -> Box | None:
     x, *bounds = node.inputs
-    shape, known = links.shape(x), [found for t in bounds if (found := links.integers(t)) is not None]
+    shape, known = links.shape(x), [integers for t in bounds if (integers := links.integers(t)) is not None]
     if len(known) != len(bounds) or not shape:
         return None
     parts = index_of(node.options, shape, list(zip(*known, strict=True)))

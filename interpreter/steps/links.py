@@ -28,11 +28,11 @@ class Links:
 
     @cached_property
     def _read(self) -> dict[int, list[Node]]:
-        found: dict[int, list[Node]] = {}
+        readers: dict[int, list[Node]] = {}
         for node in self.graph.nodes:
             for tensor in node.inputs:
-                found.setdefault(tensor, []).append(node)
-        return found
+                readers.setdefault(tensor, []).append(node)
+        return readers
 
     def producer(self, tensor: int) -> Node | None:
         """Return the node that computes a tensor."""

@@ -47,39 +47,39 @@ class Step:
 def columns(links: Links, tensor: int) -> Columns:
     """Return the columns of an ancestor that a tensor holds, with rows in the same order."""
     shape = links.shape(tensor)
-    found = Columns(tensor, 0, shape[-1] if shape else 0)
-    while found.count and (further := _further(links, found)) is not None:
-        found = further
-    return found
+    span = Columns(tensor, 0, shape[-1] if shape else 0)
+    while span.count and (further := _further(links, span)) is not None:
+        span = further
+    return span
 
 
-def _further(links: Links, found: Columns) -> Columns | None:
-    node, box = links.producer(found.source), box_of(links, found.source)
+def _further(links: Links, span: Columns) -> Columns | None:
+    node, box = links.producer(span.source), box_of(links, span.source)
     if box is not None and box.size[:-1] == links.shape(box.source)[:-1]:
-        return Columns(box.source, box.begin[-1] + found.first, found.count)
+        return Columns(box.source, box.begin[-1] + span.first, span.count)
     if node is None or node.op not in (RESHAPE, SQUEEZE, EXPAND_DIMS):
         return None
-    x, made = links.shape(node.inputs[0]), links.shape(node.outputs[0])
-    return replace(found, source=node.inputs[0]) if x and x[-1:] == made[-1:] else None
+    x, result = links.shape(node.inputs[0]), links.shape(node.outputs[0])
+    return replace(span, source=node.inputs[0]) if x and x[-1:] == result[-1:] else None
 
 
 def root(links: Links, tensor: int) -> int:
     """Return the ancestor with the same rows under another shape."""
-    found = columns(links, tensor)
-    return found.source if links.shape(found.source)[-1:] == (found.count,) else tensor
+    span = columns(links, tensor)
+    return span.source if links.shape(span.source)[-1:] == (span.count,) else tensor
 
 
-def step_of(links: Links, found: Columns) -> Step | None:
+def step_of(links: Links, span: Columns) -> Step | None:
     """Return the step of a sequence that columns are part of."""
-    box = box_of(links, found.source)
-    if box is None or not links.is_float(found.source):
+    box = box_of(links, span.source)
+    if box is None or not links.is_float(span.source):
         return None
     shape = links.shape(box.source)
     axes = [axis for axis in (0, 1) if box.size[axis] != shape[axis]] if len(shape) == 3 else []
     if len(axes) != 1 or box.size[axes[0]] != 1:
         return None
     sequence = Sequence(box.source, axes[0])
-    return Step(sequence, box.begin[axes[0]], box.begin[-1] + found.first, found.count)
+    return Step(sequence, box.begin[axes[0]], box.begin[-1] + span.first, span.count)
 
 
 def origin(links: Links, sequence: Sequence) -> Sequence:
@@ -108,6 +108,6 @@ def axis_within(links: Links, source: int, outer: Sequence) -> int | None:
 
 def _axis_before(links: Links, node: Node, axis: int) -> int | None:
     """Return the time axis before a RESHAPE that only moves a dimension of 1."""
-    x, made = (links.shape(t) for t in (node.inputs[0], node.outputs[0]))
-    moved = node.op is RESHAPE and len(x) == len(made) == 3 and x[2] == made[2] and x[:2] == made[1::-1]
+    x, result = (links.shape(t) for t in (node.inputs[0], node.outputs[0]))
+    moved = node.op is RESHAPE and len(x) == len(result) == 3 and x[2] == result[2] and x[:2] == result[1::-1]
     return 1 - axis if moved and 1 in x[:2] else None

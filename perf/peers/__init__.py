@@ -24,7 +24,7 @@ def chosen(names: Sequence[str]) -> tuple[str, ...]:
     installed = [name for name, peer in PEERS.items() if peer.is_installed and name != litert.LITERT_REFERENCE]
     if ALL in names and not installed:
         raise MissingExtra(f"--against {ALL}: none is installed; for example: pip install ai-edge-litert openvino")
-    found = dict.fromkeys(one for name in names for one in (installed if name == ALL else [name]))
-    for name in found:
+    peers = dict.fromkeys(one for name in names for one in (installed if name == ALL else [name]))
+    for name in peers:
         PEERS[name].require(name)
-    return tuple(found)
+    return tuple(peers)
