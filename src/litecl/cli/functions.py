@@ -12,7 +12,7 @@ from typing import Any
 
 from litecl.interpreter.errors import ConversionError
 
-_NAME = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)")
+_NAME = re.compile(r"(?P<module>.+\.py|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)")
 
 
 def is_function(source: str) -> bool:
@@ -35,7 +35,7 @@ def functions(source: str) -> tuple[list[Any], Any]:
     """
     match = _NAME.fullmatch(source)
     assert match is not None
-    held: Any = _imported(match["place"])
+    held: Any = _imported(match["module"])
     for part in match["name"].split("."):
         if not hasattr(held, part):
             raise ConversionError(f"{source}: there is no {part!r}")
