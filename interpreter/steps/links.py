@@ -24,7 +24,7 @@ class Links:
 
     def __init__(self, graph: Subgraph) -> None:
         self.graph = graph
-        self._made = {t: node for node in graph.nodes for t in node.outputs if not graph.tensors[t].is_variable}
+        self._producers = {t: node for node in graph.nodes for t in node.outputs if not graph.tensors[t].is_variable}
 
     @cached_property
     def _read(self) -> dict[int, list[Node]]:
@@ -36,7 +36,7 @@ class Links:
 
     def producer(self, tensor: int) -> Node | None:
         """Return the node that computes a tensor."""
-        return self._made.get(tensor)
+        return self._producers.get(tensor)
 
     def consumers(self, tensor: int) -> Sequence[Node]:
         """Return the nodes that read a tensor."""
@@ -61,7 +61,7 @@ class Links:
     def value(self, tensor: int) -> Array | None:
         """Return the value of a constant."""
         spec = self.graph.tensors[tensor]
-        return None if spec.is_variable or tensor in self._made else spec.data
+        return None if spec.is_variable or tensor in self._producers else spec.data
 
     def is_plain(self, node: Node) -> bool:
         """Return whether a node computes float32 numbers without fused activation."""
