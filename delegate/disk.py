@@ -122,10 +122,13 @@ def _is_new(folder: Path) -> bool:
         return all(TEMPORARY.fullmatch(entry.name) for entry in entries)
 
 
-def key(name: str, identity: Sequence[str], made_from: Iterable[str] = ()) -> str:
-    """Return the file name for a device. identity: see ``Identified`` in ``delegate/backend/protocols.py``."""
+def key(name: str, identity: Sequence[str], sources: Iterable[str] = ()) -> str:
+    """Return the file name for a device. identity: see ``Identified`` in ``delegate/backend/protocols.py``.
+
+    sources: all else that the content depends on.
+    """
     digest = hashlib.sha256("\0".join(identity).encode())
-    for text in made_from:
+    for text in sources:
         digest.update(b"\0" + text.encode())
     return f"{name}-{digest.hexdigest()[:32]}"
 

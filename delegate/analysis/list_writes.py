@@ -92,7 +92,7 @@ class _Writes:
         if node.op is not CONCATENATION or len(node.inputs) != 3 or node.options.axis != 0:
             return None
         before, item, after = node.inputs
-        head, tail = self._made_by(before, SLICE), self._made_by(after, SLICE)
+        head, tail = self._producer(before, SLICE), self._producer(after, SLICE)
         shape = self._specs[item].shape
         if head is None or tail is None or head.inputs[0] != tail.inputs[0] or not shape or shape[0] != 1:
             return None
@@ -103,20 +103,20 @@ class _Writes:
             return None
         return joined, self._maker[before], (length[0], first[1])
 
-    def _made_by(self, tensor: int, op: Op) -> Node | None:
+    def _producer(self, tensor: int, op: Op) -> Node | None:
         node = self._graph.nodes[self._maker[tensor]] if tensor in self._maker else None
         return node if node is not None and node.op is op else None
 
     def _parts(self, tensor: int, rest: int) -> tuple[int, int] | None:
         """Return the two tensors that start indices or sizes concatenate: an index, and constants equal to ``rest``."""
-        node = self._made_by(tensor, CONCATENATION)
+        node = self._producer(tensor, CONCATENATION)
         if node is None or len(node.inputs) != 2 or not self._is(node.inputs[1], rest):
             return None
         return node.inputs[0], node.inputs[1]
 
     def _follows(self, following: int, index: int) -> bool:
         """Return whether ``following`` is ``index`` + 1."""
-        node = self._made_by(self._scalar(following), ADD)
+        node = self._producer(self._scalar(following), ADD)
         if node is None:
             return False
         terms = [t for t in node.inputs if t != self._scalar(index)]
@@ -124,7 +124,7 @@ class _Writes:
 
     def _scalar(self, tensor: int) -> int:
         """Return a one-element tensor before any RESHAPE or EXPAND_DIMS."""
-        node = self._made_by(tensor, RESHAPE) or self._made_by(tensor, EXPAND_DIMS)
+        node = self._producer(tensor, RESHAPE) or self._producer(tensor, EXPAND_DIMS)
         return tensor if node is None else self._scalar(node.inputs[0])
 
     def _is(self, tensor: int, value: int) -> bool:

@@ -72,7 +72,7 @@ class Binding:
         """
         is_new = bool(buffers) and buffers is not self._asked
         if is_new:
-            self._asked, self._answer = buffers, self._found(buffers)
+            self._asked, self._answer = buffers, self._places_in(buffers)
         self.places = self._answer if buffers else Places()
         if self._placed is not self.places.placed:
             self._place(self.places.placed)
@@ -105,7 +105,7 @@ class Binding:
         buffer = self._placed.get(root)
         return None if buffer is None or buffer.host is None else part_of(buffer.host, start, operand)
 
-    def _found(self, buffers: Mapping[int, Buffer]) -> Places:
+    def _places_in(self, buffers: Mapping[int, Buffer]) -> Places:
         placed = {operand: buffers[tensor] for tensor, operand in self.alone.items() if tensor in buffers}
         used = {tensor: buffers[tensor] for tensor in self.alone if tensor in buffers}
         sources = {}

@@ -29,10 +29,10 @@ class PackedLibraries(Libraries):
         content = self._pack.library(self._packed, name)
         if content is None:
             models = sorted((model, digest) for digest, model in self._pack.models.items())
-            made_for = ", ".join(f"{model} ({digest[:12]})" for model, digest in models)
+            names = ", ".join(f"{model} ({digest[:12]})" for model, digest in models)
             files = ", ".join(sorted({Path(unit.name).name for unit in units}))
             raise KernelBuildError(
-                f"{self._pack.path} has no library for this region, of {files}: it was made for {made_for}, for their "
+                f"{self._pack.path} has no library for this region, of {files}: it was made for {names}, for their "
                 f"shapes then, {self._packed.machine}, threads {list(self._pack.threads)}, without launch times, with "
                 f"dynamic_range={self._pack.dynamic_range!r}"
             )

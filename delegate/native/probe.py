@@ -124,8 +124,8 @@ def _path(compiler: Compiler, directory: Path | None) -> Path | None:
     except OSError:
         return None
     seen = [name for name, there in seen_by_numpy().items() if there]
-    made_from = (str(path), str(status.st_mtime_ns), str(status.st_size), *compiler.command[1:], *compiler.target)
-    return directory / f"{disk.key('compiler', made_from, (processor, *seen, source_of(_PROGRAM)))}.json"
+    identity = (str(path), str(status.st_mtime_ns), str(status.st_size), *compiler.command[1:], *compiler.target)
+    return directory / f"{disk.key('compiler', identity, (processor, *seen, source_of(_PROGRAM)))}.json"
 
 
 def _first_processor() -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from litecl.delegate.backend import scratch
 
 _PREFIX = "litecl-pocl-"
-_made = set[str]()  # by this process, or by the one that it was forked from
+_folders = set[str]()  # made by this process, or by the one that it was forked from
 
 
 def make(parent: Path) -> str:
@@ -22,7 +22,7 @@ def make(parent: Path) -> str:
     Except on Windows, folders that killed processes left are removed too. Raises OSError.
     """
     folder, lock = scratch.kept(parent, _PREFIX)
-    _made.add(folder)
+    _folders.add(folder)
     atexit.register(_leave, folder, lock)
     scratch.remove_left(parent, _PREFIX)
     return folder
@@ -30,7 +30,7 @@ def make(parent: Path) -> str:
 
 def is_of_another_process(folder: str) -> bool:
     """Return whether a folder belongs to a process that started this one, and may exit before it."""
-    return Path(folder).name.startswith(_PREFIX) and folder not in _made
+    return Path(folder).name.startswith(_PREFIX) and folder not in _folders
 
 
 def _leave(folder: str, lock: int) -> None:

@@ -100,12 +100,12 @@ class _DeviceOps(Mapping[Op, DeviceOp]):
     """Device operators by their records: getting one imports its modules, iterating imports all."""
 
     def __init__(self) -> None:
-        self._found: dict[Op, DeviceOp] = {}
+        self._cl_ops: dict[Op, DeviceOp] = {}
 
     def __getitem__(self, op: Op) -> DeviceOp:
         """Return an operator, as variants where quantized tensors or integer weights have their own kernels."""
-        cl_op = self._found.get(op)
-        return self._found.setdefault(op, self._find(op)) if cl_op is None else cl_op  # one for all threads
+        cl_op = self._cl_ops.get(op)
+        return self._cl_ops.setdefault(op, self._find(op)) if cl_op is None else cl_op  # one for all threads
 
     def _find(self, op: Op) -> DeviceOp:
         general = _defined(GENERAL, op)

@@ -98,7 +98,7 @@ class _Body:
         batch, units = (*self._specs[step["h"]].static_shape, 0, 0)[:2]
         if len(of_h) != 1 or len(of_x) != 1 or self._specs[step["z"]].shape != (batch, 4 * units):
             return None
-        row = self._made_by(of_x[0].x, GATHER)
+        row = self._producer(of_x[0].x, GATHER)
         x, time = (None, None) if row is None else (self._variable(row.inputs[0]), self._variable(row.inputs[1]))
         if row is None or x is None or time is None or row.options.axis or row.options.batch_dims:
             return None
@@ -134,7 +134,7 @@ class _Body:
 
     def _counted(self, position: int) -> Array | None:
         """Return the final value of a variable that starts from a constant and grows by 1 in every iteration."""
-        start, node = self._initial[position].data, self._made_by(self._body.outputs[position], ADD)
+        start, node = self._initial[position].data, self._producer(self._body.outputs[position], ADD)
         if start is None or start.size != 1 or start.dtype.kind != "i" or node is None:
             return None
         others = [t for t in node.inputs if t != self._body.inputs[position]]
@@ -148,10 +148,10 @@ class _Body:
         result, units = self._body.outputs[position], self._specs[h].static_shape
         if self._bare(result) == h and self._specs[result].shape == (1, *units):
             return False
-        update = self._made_by(result, DYNAMIC_UPDATE_SLICE)
+        update = self._producer(result, DYNAMIC_UPDATE_SLICE)
         if update is None or update.inputs[0] != self._body.inputs[position] or self._bare(update.inputs[1]) != h:
             return None
-        begin = self._made_by(update.inputs[2], CONCATENATION)
+        begin = self._producer(update.inputs[2], CONCATENATION)
         if begin is None or self._bare(begin.inputs[0]) != self._body.inputs[time]:
             return None
         rest = [self._specs[t].data for t in begin.inputs[1:]]
@@ -162,11 +162,11 @@ class _Body:
         inputs = self._body.inputs
         return inputs.index(tensor) if tensor in inputs else None
 
-    def _made_by(self, tensor: int, op: Op) -> Node | None:
+    def _producer(self, tensor: int, op: Op) -> Node | None:
         node = self._links.producer(tensor)
         return node if node is not None and node.op is op else None
 
     def _bare(self, tensor: int) -> int:
         """Return a tensor before it was reshaped."""
-        node = self._made_by(tensor, RESHAPE) or self._made_by(tensor, EXPAND_DIMS)
+        node = self._producer(tensor, RESHAPE) or self._producer(tensor, EXPAND_DIMS)
         return tensor if node is None else self._bare(node.inputs[0])

@@ -33,7 +33,7 @@ _OPENCL: dict[str, Any] = {"device": opencl.tested()[0], "queue_loops": True, "s
 _SECTIONS: dict[str, tuple[Any, str, dict[str, Any] | None]] = {
     "opening a device": (backend.NativeFound, "open", _NATIVE),
     "hiring helpers": (library.Libraries, "crew", _NATIVE),
-    "building a program": (programs.Programs, "_made", _OPENCL),
+    "building a program": (programs.Programs, "_program", _OPENCL),
     "threads of BLAS": (threads._Blas, "_set", None),
 }
 

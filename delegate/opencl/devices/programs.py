@@ -75,7 +75,7 @@ class Programs:
         key = self._key(name, (source, *options))
         if key not in self._built:  # no lock if built, even during another build
             with self.lock:
-                self._built[key] = self._built.get(key) or self._made(key, lambda: self._build(key, source, options))
+                self._built[key] = self._built.get(key) or self._program(key, lambda: self._build(key, source, options))
         program = self._built[key]
         try:
             return kernel_object(program, entry)
@@ -94,10 +94,10 @@ class Programs:
         texts = (text for file in files for text in (file.source, *file.options))  # long, so not kept
         key = self._key("region", texts)
         with self.lock:
-            self._built[key] = self._built.get(key) or self._made(key, lambda: self._linked(key, files))
+            self._built[key] = self._built.get(key) or self._program(key, lambda: self._linked(key, files))
         return kernel_object(self._built[key], "run")
 
-    def _made(self, key: str, build: Callable[[], Any]) -> Any:
+    def _program(self, key: str, build: Callable[[], Any]) -> Any:
         """Load a program from the cache or build it. Raises DelegateError if the driver lacks disk space."""
         self.check_room()
         with phase("load"):

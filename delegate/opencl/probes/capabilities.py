@@ -6,7 +6,7 @@ not just slow: separately compiled functions then disagree on how such vectors a
 
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -159,24 +159,20 @@ def _ask(device: Any) -> Capabilities:
     try:
         if device.platform.name == POCL:
             check_room()
-        return _made(_probe(device, names), dict.fromkeys(names, True))
+        return Capabilities(_probe(device, names), **dict.fromkeys(names, True))
     except _WrongResultError:
         pass
     except cl.Error as error:
         if error.code not in _REFUSALS:  # such a failure may be transient: retry before caching
             with suppress(cl.Error):
-                return _made(_probe(device, names), dict.fromkeys(names, True))
+                return Capabilities(_probe(device, names), **dict.fromkeys(names, True))
     try:
-        return _made(_probe(device, ()), {name: _accepts(device, name) for name in names})
+        return Capabilities(_probe(device, ()), **{name: _accepts(device, name) for name in names})
     except cl.Error as error:
         raise KernelBuildError(
             f"{device.name} ({device.platform.name}) cannot build or run a kernel of {len(_MACROS)} lines. Choose "
             f"another device (`litecl devices` shows them), or another OpenCL driver for it.\n{error}"
         ) from error
-
-
-def _made(macros: frozenset[str], features: Mapping[str, Any]) -> Capabilities:
-    return Capabilities(macros, **features)
 
 
 def _accepts(device: Any, name: str) -> bool:

@@ -67,20 +67,20 @@ def packed(args: argparse.Namespace) -> Output:
     targets = [target(wanted, folder) for wanted in args.machines]
     threads = sorted({1, *(args.num_threads or _THREADS)})
     with progress("compiling", None) as bar:
-        works = [_work(args, model, made_for, threads, bar) for made_for in targets for model in args.models]
-        machines = [made_for.packed() for made_for in targets]
+        works = [_work(args, model, each, threads, bar) for each in targets for model in args.models]
+        machines = [each.packed() for each in targets]
     models = {hashlib.sha256(content_of(model)).hexdigest(): Path(model).name for model in args.models}
-    libraries = {name: content for made_for in targets for name, content in made_for.libraries.items()}
+    libraries = {name: content for each in targets for name, content in each.libraries.items()}
     pack.write(args.output, models, threads, machines, libraries, args.dynamic_range)
     return _output(args.output, works, threads)
 
 
-def _work(args: argparse.Namespace, model: Path, made_for: Target, threads: Sequence[int], bar: Bar) -> _Work:
-    start_s, before, reports = time.perf_counter(), {*made_for.libraries}, list[DelegationReport]()
+def _work(args: argparse.Namespace, model: Path, target: Target, threads: Sequence[int], bar: Bar) -> _Work:
+    start_s, before, reports = time.perf_counter(), {*target.libraries}, list[DelegationReport]()
     for count in threads:
-        bar.now(f"{Path(model).name} for {made_for.machine.name}, threads: {count}")
+        bar.now(f"{Path(model).name} for {target.machine.name}, threads: {count}")
         options = device_options(args) | {
-            "device": made_for.device(count),
+            "device": target.device(count),
             "num_threads": count,
             "progress": bar.building,
             "strict": True,  # an incomplete pack would only fail on the target
@@ -91,9 +91,9 @@ def _work(args: argparse.Namespace, model: Path, made_for: Target, threads: Sequ
         interpreter.allocate_tensors()
         reports.append(DelegationReport.of(interpreter))
         require_device(args, reports[-1])
-    new = [content for name, content in made_for.libraries.items() if name not in before]
+    new = [content for name, content in target.libraries.items() if name not in before]
     took_s = time.perf_counter() - start_s
-    return _Work(model, made_for.machine, reports[-1], len(new), sum(map(len, new)), took_s)
+    return _Work(model, target.machine, reports[-1], len(new), sum(map(len, new)), took_s)
 
 
 def _output(path: Path, works: Sequence[_Work], threads: Sequence[int]) -> Output:
