@@ -161,7 +161,8 @@ def _same(values: Values, node: RegionNode, run: Run) -> list[Part]:
 
 def _callee(values: Values, node: RegionNode, run: Run, callee: int, arguments: Sequence[Operand]) -> list[Part]:
     """Return the steps of a callee, which writes the outputs of the node that runs it."""
-    results = [values.operand(t) if values.is_needed(t) else None for t in node.outputs]
+    operands = [values.operand(t) if values.is_needed(t) else None for t in node.outputs]
+    results = [None if o is None or o.data is not None else o for o in operands]  # a constant is never written
     return _steps(values, node, run, callee, _bound(values.planning.model.subgraphs[callee], arguments), results)
 
 

@@ -166,7 +166,7 @@ def device_arguments(
     cpu: also ``--cpu``, instead of a device. several: options whose flags may be repeated. without: options that the
     command doesn't take.
     """
-    place = parser.add_mutually_exclusive_group()
+    place = parser if "device" in without and not cpu else parser.add_mutually_exclusive_group()  # none may be empty
     hints = get_type_hints(CLOptions)
     for option in [option for option in _FLAGS if option.name not in without]:
         kind, default = _kind(hints[option.name], option.metadata["file"]), option.default

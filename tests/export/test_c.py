@@ -1,0 +1,204 @@
+"""Models exported for C programs: all outputs are the interpreter's."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from litecl.delegate.export.draft import draft
+from litecl.delegate.export.machines import export_machine
+from litecl.interpreter.errors import DelegateError, ModelError
+from litecl.interpreter.graph import Model, Signature, TensorSpec
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.compare import GREATER
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.reduce import SUM, ReducerOptions
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.unary import NEG, RELU, TANH
+from litecl.interpreter.ops.unique import UNIQUE, UniqueOptions
+from litecl.interpreter.schema import TensorType
+from litecl.perf.models.build_control import FLOAT, INT, below, if_node, next_, plus, subgraph, while_model
+from support import quantize_models, small_models, variable_models
+from support.build import Graph, model, randn
+from support.exported import CProgram, build, check, harness, needs_cc, needs_zig, random_steps
+
+RNG = np.random.default_rng(4)
+NONE = NoOptions()
+
+
+def images() -> Model:
+    """Convolutions, and a dense layer over all that comes of them."""
+    g = quantize_models.Net()
+    x = g.op(RELU, [g.conv(g.input((1, 9, 7, 3)), 8)], NONE)
+    x = g.conv(g.conv(x, 12), 5)
+    flat = g.op(RESHAPE, [x, g.const(np.int32([1, -1]))], ReshapeOptions((1, -1)))
+    return model(g.build(g.dense(flat, 6), x))
+
+
+@needs_cc
+@pytest.mark.parametrize("made", [small_models.chain, images])
+def test_models_of_floats(made: Callable[[], Model], tmp_path: Path) -> None:
+    check(CProgram(made(), tmp_path))
+
+
+@needs_cc
+@pytest.mark.parametrize("type_", ["int8", "int16"])
+def test_models_of_integers_are_equal_to_the_bit(type_: str, tmp_path: Path) -> None:
+    made, _ = quantize_models.quantized(images(), activations=type_, input_type=type_, output_type=type_)
+    program = CProgram(made, tmp_path)
+    check(program)
+    (x,), header = program.drawn.image.inputs, program.files["model.h"].decode()
+    assert x.quantization is not None
+    scale, zero_point = x.quantization
+    (told,) = [line.split()[2] for line in header.splitlines() if "MODEL_INPUT_" in line and "_SCALE" in line]
+    assert np.float32(told.rstrip("f")) == np.float32(scale)
+    assert f"_ZERO_POINT ({zero_point})\n" in header
+
+
+@needs_cc
+def test_integer_weights_meet_floats(tmp_path: Path) -> None:
+    made, _ = quantize_models.quantized(images(), activations=None, data=None)
+    check(CProgram(made, tmp_path, dynamic_range="reference"))
+
+
+@needs_cc
+def test_states_are_kept_between_runs_until_a_reset(tmp_path: Path) -> None:
+    check(CProgram(small_models.lstm(), tmp_path))
+
+
+@needs_cc
+@pytest.mark.parametrize("name", variable_models.MODELS)
+def test_variables_start_as_the_model_first_assigns_them(name: str, tmp_path: Path) -> None:
+    check(CProgram(variable_models.MODELS[name](), tmp_path))
+
+
+def branching() -> Model:
+    """A loop whose body takes one of two branches."""
+    state = [((), INT), ((5,), FLOAT)]
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        total = g.op(SUM, [x[1], g.const(np.int32([0]))], ReducerOptions())
+        positive = g.op(GREATER, [total, g.const(np.float32(0))], NONE)
+        return [next_(g, x[0]), *if_node(g, [positive, x[1]], 3, 4, x[1])]
+
+    then = subgraph("then", state[1:], lambda g, x: g.op(NEG, [g.op(TANH, [x[0]], NONE)], NONE))
+    otherwise = subgraph("else", state[1:], lambda g, x: plus(g, x[0], g.const(np.float32(0.3))))
+    return while_model(state, below(7), body, then, otherwise)
+
+
+@needs_cc
+def test_loops_and_branches(tmp_path: Path) -> None:
+    check(CProgram(branching(), tmp_path))
+
+
+@needs_cc
+def test_a_loop_that_does_not_end_is_an_error(tmp_path: Path) -> None:
+    """After which the next run is right again."""
+    program = CProgram(branching(), tmp_path, max_loop_iterations=5)
+    (i, x), y = (port.name for port in program.drawn.image.inputs), RNG.standard_normal(5).astype(np.float32)
+    steps = [{i: np.int32(start), x: y} for start in (-1, 2, 7, -1, 3)]
+    results = program.run(steps)
+    assert [status for status, _ in results] == [1, 0, 0, 1, 0]
+    check(program, [step for step, (status, _) in zip(steps, results, strict=True) if not status])
+
+
+@needs_cc
+def test_states_survive_a_run_that_fails(tmp_path: Path) -> None:
+    made = variable_models.MODELS["looped"]()
+    assert CProgram(made, tmp_path, max_loop_iterations=3).run(random_steps(CProgram(made, tmp_path)))[0][0] == 0
+    limited = CProgram(made, tmp_path, max_loop_iterations=2)
+    assert [status for status, _ in limited.run(random_steps(limited))] == [1, 1, 1, 1]
+
+
+@needs_cc
+def test_outputs_that_nothing_computes(tmp_path: Path) -> None:
+    """An input that is an output, one that nothing reads, a constant, and no node at all."""
+    g = Graph()
+    x, y, _ = g.input((3,)), g.input((2, 2), TensorType.INT8), g.input((2,))
+    constant = g.const(np.float32([1, 2]))
+    check(CProgram(model(g.build(g.op(NEG, [x], NONE), y, x, constant)), tmp_path))
+    check(CProgram(model(g.build(y, constant)), tmp_path))
+    none = Graph()
+    check(CProgram(model(none.build(none.op(NEG, [none.const(np.float32([1, 2]))], NONE))), tmp_path))
+
+
+@needs_cc
+def test_two_models_in_one_program(tmp_path: Path) -> None:
+    """Of the same kernels, with other weights."""
+    one, two = (CProgram(small_models.chain(), tmp_path, name=name) for name in ("one", "two"))
+    runs = "".join(harness(program.drawn.image, name) for program, name in ((one, "one"), (two, "two")))
+    for program, name in ((one, "one"), (two, "two")):
+        (tmp_path / "both.c").write_text(
+            f"{runs}int main(int n, char **of) {{ return n > 9 ? *of[0] : run_{name}(); }}"
+        )
+        build(tmp_path, [tmp_path / "both.c", tmp_path / "one.a", tmp_path / "two.a"], program.path)
+        check(program)
+
+
+@needs_cc
+def test_memory_is_used_within_its_bounds(tmp_path: Path) -> None:
+    """By AddressSanitizer, which knows the caller's arrays."""
+    options = "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
+    check(CProgram(images(), tmp_path, options))
+    check(CProgram(small_models.lstm(), tmp_path, options))
+
+
+@needs_cc
+def test_the_example_runs(tmp_path: Path) -> None:
+    made = CProgram(images(), tmp_path)
+    build(tmp_path, [tmp_path / "main.c", tmp_path / "model.a"], tmp_path / "main")
+    assert b"malloc" not in made.files["model.a"]
+    assert made.sizes.needs == ("memcpy", "memset")
+    assert made.sizes.flash_bytes > len(made.drawn.image.constants) > 0
+    assert made.sizes.ram_bytes >= made.drawn.image.arena_bytes
+
+
+@needs_cc
+def test_open_shapes_are_fixed(tmp_path: Path) -> None:
+    program = CProgram(small_models.chain(), tmp_path, shapes={"main_in0": (3, 5)})
+    assert program.drawn.image.inputs[0].spec.shape == (3, 5)
+    check(program)
+
+
+@needs_zig
+def test_shapes_of_unknown_inputs() -> None:
+    with pytest.raises(ModelError, match=r"no input 'x'; the model has \['main_in0'\]"):
+        draft(small_models.chain(), export_machine("x86_64-linux"), shapes={"x": (3, 5)})
+
+
+@needs_zig
+def test_a_model_that_needs_python_is_refused() -> None:
+    g = Graph()
+    x = g.input((4,))
+    specs = [TensorSpec(TensorType.FLOAT32, None), TensorSpec(TensorType.INT32, (4,))]
+    values, _ = g.node(UNIQUE, [x], specs, UniqueOptions())
+    made = model(g.build(g.op(NEG, [x], NONE), values))
+    with pytest.raises(DelegateError, match=r"cannot be exported.* 1 node: subgraph 0, node 0, UNIQUE: "):
+        draft(made, export_machine("x86_64-linux"))
+
+
+@needs_zig
+def test_a_variable_that_nothing_assigns_first_is_refused() -> None:
+    g = Graph()
+    made = model(g.build(*variable_models.accumulated(g)))
+    with pytest.raises(DelegateError, match="nothing assigns variable '/a' a first value, FLOAT32"):
+        draft(made, export_machine("x86_64-linux"))
+
+
+@needs_cc
+def test_one_of_several_signatures(tmp_path: Path) -> None:
+    g = Graph()
+    x = g.input((2, 6))
+    y = g.op(FULLY_CONNECTED, [x, g.const(randn(RNG, 4, 6)), None], FullyConnectedOptions())
+    other = subgraph("other", [((3,), FLOAT)], lambda g, x: g.op(NEG, [x[0]], NONE))
+    signatures = Signature("score", {"in": x}, {"scores": y}), Signature("negate", {"x": 0}, {"y": 1}, 1)
+    made = model(g.build(y), other, signatures=signatures)
+    with pytest.raises(DelegateError, match="signatures score, negate: name the one"):
+        draft(made, export_machine("x86_64-linux"))
+    with pytest.raises(ModelError, match=r"there is no 'x'; the model has \['score', 'negate'\]"):
+        draft(made, export_machine("x86_64-linux"), signature="x")
+    program = CProgram(made, tmp_path, signature="score")
+    assert "const float *in; /* in: FLOAT32 [2, 6]" in program.files["model.h"].decode()
+    check(program)
+    check(CProgram(made, tmp_path, signature="negate"))
