@@ -133,11 +133,12 @@ class _Ports:
         """The C of ``NAME_invoke``."""
         name = self._name
         copies_in = "".join(
-            f"    memcpy(arena + {port.offset}, inputs->{member}, {port.size_bytes});\n"
+            f"    __builtin_memcpy(arena + {port.offset}, inputs->{member}, {port.size_bytes});\n"
             for member, port in self._of_inputs.items()
         )
         copies_out = "".join(
-            f"    if (outputs->{member}) memcpy(outputs->{member}, {port.memory} + {port.offset}, {port.size_bytes});\n"
+            f"    if (outputs->{member})\n"
+            f"        __builtin_memcpy(outputs->{member}, {port.memory} + {port.offset}, {port.size_bytes});\n"
             for member, port in self._of_outputs.items()
         )
         structs = "".join(

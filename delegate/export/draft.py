@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from litecl.delegate import disk
-from litecl.delegate.backend.sources import Defines
+from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.delegate import CLDelegate
 from litecl.delegate.delegation import CLDelegation
 from litecl.delegate.export.device import ExportFound
@@ -20,14 +20,18 @@ from litecl.interpreter.graph import Model, Shape, Signature
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """A signature's image, and how to compile it: macros for all kernels, and the cache of objects, or None."""
+    """A signature's image, and how to compile it: for which machine, and with which options."""
 
     signature: Signature
     image: Image
     machine: ExportMachine
+    options: CLOptions
     report: DelegationReport
-    macros: Defines
-    directory: Path | None
+
+    @property
+    def directory(self) -> Path | None:
+        """The folder where objects are cached, or None."""
+        return disk.folder(self.options.cache_dir)
 
 
 def draft(
@@ -56,7 +60,7 @@ def draft(
     (delegation,) = interpreter._delegations
     assert isinstance(delegation, CLDelegation)
     image = image_of(delegation, chosen, delegate.max_loop_iterations)
-    return Draft(chosen, image, machine, delegation.report(), found.macros, disk.folder(delegate.cache_dir))
+    return Draft(chosen, image, machine, delegate, delegation.report())
 
 
 def _signature(model: Model, key: str | None) -> Signature:

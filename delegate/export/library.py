@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from litecl.delegate.backend.sources import Defines
+from litecl.delegate.export.device import ExportFound
 from litecl.delegate.export.draft import Draft
 from litecl.delegate.export.files import MARK
 from litecl.delegate.export.image import Image
@@ -15,17 +16,19 @@ from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.native.library import Libraries
 from litecl.delegate.plan.region_program import RegionProgram
 from litecl.delegate.plan.region_tables import Entry, NativeCall, Shift
+from litecl.delegate.progress import told_to, waiting
 
 _RUN = "run_region"
 _ALONE = 1  # thread
 
 _TEXT = """\
+#ifdef __ELF__
 __asm__(".ident \\"%(mark)s\\"");
+#endif
 typedef __UINTPTR_TYPE__ uintptr;
 typedef unsigned char u8;
 typedef unsigned long long u64;
 
-void *memcpy(void *, const void *, __SIZE_TYPE__);
 %(declared)s
 %(constants)s
 _Alignas(64) static u8 arena[%(arena_bytes)d];
@@ -43,9 +46,8 @@ static int run(void) {
 %(interface)s"""
 
 _PROGRAM = """\
-typedef void (*Function)(void);
 static const struct {
-    Function function;
+    Function *function;
 #if __SIZEOF_POINTER__ == 4
     unsigned upper;
 #endif
@@ -85,6 +87,10 @@ class ExportLibraries(Libraries):
         unit = super()._unit(name, macros, after)
         return replace(unit, options=(*unit.options, *self._options))
 
+    def _runtime(self) -> list[Unit]:
+        """See ``Libraries``. For WebAssembly zig links its own."""
+        return [] if "__wasm__" in self._compiler.macros else super()._runtime()
+
     def objects(self, program: RegionProgram) -> list[bytes]:
         """Return a region's object files. Raises KernelBuildError."""
         units = self.region_units(program, _ALONE, timed=False)
@@ -103,10 +109,10 @@ def objects(drawn: Draft, name: str, interface: str) -> list[bytes]:
     """
     machine, image, compiler = drawn.machine, drawn.image, drawn.machine.compiler()
     kernels: list[bytes] = []
-    if image.program is not None:
-        macros = {**drawn.macros, **_renamed(image.program, name)}
-        kernels = ExportLibraries(compiler, macros, drawn.directory, machine).objects(image.program)
-    with clang.folder() as folder:
+    with told_to(drawn.options.progress), waiting(drawn.options.compile_timeout), clang.folder() as folder:
+        if image.program is not None:
+            macros = {**ExportFound(compiler).macros, **_renamed(image.program, name)}
+            kernels = ExportLibraries(compiler, macros, drawn.directory, machine).objects(image.program)
         constants = folder / "constants"
         constants.write_bytes(image.constants)
         unit = Unit("model.c", _source(image, name, interface, constants), machine.options)
@@ -133,8 +139,10 @@ def _source(image: Image, name: str, interface: str, constants: Path) -> str:
 
 
 def _declared(program: RegionProgram, name: str) -> str:
-    functions = "".join(f"void {name}_{function.name}(void);\n" for function in program.functions)
-    return f"void {name}_{_RUN}(u64 *);\n{functions}"
+    functions = "".join(f"Function {name}_{function.name};\n" for function in program.functions)
+    return (
+        f"void {name}_{_RUN}(u64 *);\ntypedef void Function(int, int, int, u64, const u64 *, const u64 *);\n{functions}"
+    )
 
 
 def _tables(image: Image, program: RegionProgram, name: str) -> str:
@@ -157,7 +165,7 @@ def _reset(image: Image) -> str:
     lines = [f"shifts[{i}] = {shift}u;" for i, shift in enumerate(image.shifts)] if image.program else []
     if image.program and image.constants:
         lines.append(f"shifts[{int(Shift.CONSTANTS)}] = (u64)(uintptr)constants - (u64)(uintptr)arena;")
-    lines += [f"memcpy(arena + {s.offset}, constants + {s.constant}, {s.size_bytes});" for s in image.states]
+    lines += [f"__builtin_memcpy(arena + {s.offset}, constants + {s.constant}, {s.size_bytes});" for s in image.states]
     return "".join(f"    {line}\n" for line in lines)
 
 

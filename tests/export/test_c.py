@@ -1,6 +1,6 @@
 """Models exported for C programs: all outputs are the interpreter's."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,29 +11,17 @@ from litecl.delegate.export.machines import export_machine
 from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.interpreter.graph import Model, Signature, TensorSpec
 from litecl.interpreter.op import NoOptions
-from litecl.interpreter.ops.compare import GREATER
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
-from litecl.interpreter.ops.reduce import SUM, ReducerOptions
-from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
-from litecl.interpreter.ops.unary import NEG, RELU, TANH
+from litecl.interpreter.ops.unary import NEG
 from litecl.interpreter.ops.unique import UNIQUE, UniqueOptions
 from litecl.interpreter.schema import TensorType
-from litecl.perf.models.build_control import FLOAT, INT, below, if_node, next_, plus, subgraph, while_model
+from litecl.perf.models.build_control import FLOAT, subgraph
 from support import quantize_models, small_models, variable_models
 from support.build import Graph, model, randn
-from support.exported import CProgram, build, check, harness, needs_cc, needs_zig, random_steps
+from support.exported import CProgram, branching, build, check, harness, images, needs_cc, needs_zig, random_steps
 
 RNG = np.random.default_rng(4)
 NONE = NoOptions()
-
-
-def images() -> Model:
-    """Convolutions, and a dense layer over all that comes of them."""
-    g = quantize_models.Net()
-    x = g.op(RELU, [g.conv(g.input((1, 9, 7, 3)), 8)], NONE)
-    x = g.conv(g.conv(x, 12), 5)
-    flat = g.op(RESHAPE, [x, g.const(np.int32([1, -1]))], ReshapeOptions((1, -1)))
-    return model(g.build(g.dense(flat, 6), x))
 
 
 @needs_cc
@@ -71,20 +59,6 @@ def test_states_are_kept_between_runs_until_a_reset(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", variable_models.MODELS)
 def test_variables_start_as_the_model_first_assigns_them(name: str, tmp_path: Path) -> None:
     check(CProgram(variable_models.MODELS[name](), tmp_path))
-
-
-def branching() -> Model:
-    """A loop whose body takes one of two branches."""
-    state = [((), INT), ((5,), FLOAT)]
-
-    def body(g: Graph, x: Sequence[int]) -> list[int]:
-        total = g.op(SUM, [x[1], g.const(np.int32([0]))], ReducerOptions())
-        positive = g.op(GREATER, [total, g.const(np.float32(0))], NONE)
-        return [next_(g, x[0]), *if_node(g, [positive, x[1]], 3, 4, x[1])]
-
-    then = subgraph("then", state[1:], lambda g, x: g.op(NEG, [g.op(TANH, [x[0]], NONE)], NONE))
-    otherwise = subgraph("else", state[1:], lambda g, x: plus(g, x[0], g.const(np.float32(0.3))))
-    return while_model(state, below(7), body, then, otherwise)
 
 
 @needs_cc

@@ -4,26 +4,36 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pytest
 
 from litecl.delegate.export.c_program import c_files
-from litecl.delegate.export.draft import draft
+from litecl.delegate.export.draft import Draft, draft
 from litecl.delegate.export.image import Image, Port
 from litecl.delegate.export.machines import export_machine
 from litecl.delegate.native import compiler
 from litecl.interpreter import Interpreter
-from litecl.interpreter.graph import Array
-from support import compare
+from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.compare import GREATER
+from litecl.interpreter.ops.reduce import SUM, ReducerOptions
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.unary import NEG, RELU, TANH
+from litecl.perf.models.build_control import FLOAT, INT, below, if_node, next_, plus, subgraph, while_model
+from support import compare, quantize_models
+from support.build import Graph, model
 
 CC = shutil.which("cc")
 HAS_ZIG = getattr(compiler.found(), "source", "") == compiler.OF_ZIGLANG
 needs_zig = pytest.mark.skipif(not HAS_ZIG, reason="not the package ziglang")
 needs_cc = pytest.mark.skipif(CC is None or not HAS_ZIG, reason="no C compiler (cc), or not the package ziglang")
 STRICT = ("-O1", "-Wall", "-Wextra", "-Werror", "-pedantic")
+NONE = NoOptions()
 RESET = "reset"
+Step = Mapping[str, Array] | str
+"""The inputs of a run by name, or ``RESET``."""
 
 _RUNS = """
 #include <stdio.h>
@@ -76,7 +86,7 @@ class CProgram:
         self, model: Any, folder: Path, options: Sequence[str] = STRICT, name: str = "model", **given: Any
     ) -> None:
         self.model = model
-        self.drawn = draft(model, export_machine("x86_64-linux"), cache_dir=None, **given)
+        self.drawn = draft(model, export_machine("x86_64-linux"), **given)
         self.files, self.sizes = c_files(self.drawn, "test.tflite", name)
         for file, content in self.files.items():
             (folder / file).write_bytes(content)
@@ -84,8 +94,8 @@ class CProgram:
         self.path = folder / "harness"
         build(folder, [folder / "harness.c", folder / f"{name}.a"], self.path, options)
 
-    def run(self, steps: Sequence[Mapping[str, Array] | str]) -> list[tuple[int, list[Array]]]:
-        """Return the status and the outputs of every run. steps: the inputs of a run by name, or ``RESET``."""
+    def run(self, steps: Sequence[Step]) -> list[tuple[int, list[Array]]]:
+        """Return the status and the outputs of every run."""
         image = self.drawn.image
         sent = b"".join(
             b"z" if isinstance(step, str) else b"r" + b"".join(_bytes(step[port.name], port) for port in image.inputs)
@@ -106,6 +116,15 @@ class CProgram:
         return results
 
 
+class Exported(Protocol):
+    """An exported model that runs. run: returns the status and the outputs of every run."""
+
+    model: Any
+    drawn: Draft
+
+    def run(self, steps: Sequence[Step]) -> list[tuple[int, list[Array]]]: ...
+
+
 def build(folder: Path, sources: Sequence[Path], program: Path, options: Sequence[str] = STRICT) -> None:
     """Have the system's C compiler build a program; no warning may come."""
     command = [str(CC), *options, f"-I{folder}", *map(str, sources), "-lm", "-o", str(program)]
@@ -118,12 +137,10 @@ def _bytes(value: Array, port: Port) -> bytes:
     return np.ascontiguousarray(value, port.spec.dtype).tobytes()
 
 
-def random_steps(program: CProgram, runs: int = 3, seed: int = 3) -> list[Mapping[str, Array] | str]:
+def random_steps(program: Exported, runs: int = 3, seed: int = 3) -> list[Step]:
     """Return runs on random inputs, then a reset and the first of them again."""
     rng = np.random.default_rng(seed)
-    steps: list[Mapping[str, Array] | str] = [
-        {port.name: random(rng, port) for port in program.drawn.image.inputs} for _ in range(runs)
-    ]
+    steps: list[Step] = [{port.name: random(rng, port) for port in program.drawn.image.inputs} for _ in range(runs)]
     return [*steps, RESET, steps[0]]
 
 
@@ -139,7 +156,7 @@ def random(rng: np.random.Generator, port: Port) -> Array:
     return rng.integers(0, 3, shape).astype(dtype)
 
 
-def check(program: CProgram, steps: Sequence[Mapping[str, Array] | str] = ()) -> None:
+def check(program: Exported, steps: Sequence[Step] = ()) -> None:
     """Compare all outputs of all runs with the interpreter's: integers to the bit, floats within 1e-5."""
     steps = steps or random_steps(program)
     image, interpreter = program.drawn.image, Interpreter(program.model)
@@ -164,3 +181,26 @@ def check(program: CProgram, steps: Sequence[Mapping[str, Array] | str] = ()) ->
                 compare.assert_close(output, expected, 1e-5)
             else:
                 np.testing.assert_array_equal(output, expected)
+
+
+def images() -> Model:
+    """Convolutions, and a dense layer over all that comes of them."""
+    g = quantize_models.Net()
+    x = g.op(RELU, [g.conv(g.input((1, 9, 7, 3)), 8)], NONE)
+    x = g.conv(g.conv(x, 12), 5)
+    flat = g.op(RESHAPE, [x, g.const(np.int32([1, -1]))], ReshapeOptions((1, -1)))
+    return model(g.build(g.dense(flat, 6), x))
+
+
+def branching() -> Model:
+    """A loop whose body takes one of two branches."""
+    state = [((), INT), ((5,), FLOAT)]
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        total = g.op(SUM, [x[1], g.const(np.int32([0]))], ReducerOptions())
+        positive = g.op(GREATER, [total, g.const(np.float32(0))], NONE)
+        return [next_(g, x[0]), *if_node(g, [positive, x[1]], 3, 4, x[1])]
+
+    then = subgraph("then", state[1:], lambda g, x: g.op(NEG, [g.op(TANH, [x[0]], NONE)], NONE))
+    otherwise = subgraph("else", state[1:], lambda g, x: plus(g, x[0], g.const(np.float32(0.3))))
+    return while_model(state, below(7), body, then, otherwise)

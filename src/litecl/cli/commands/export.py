@@ -1,7 +1,7 @@
-"""``litecl export``: writes a model as one file that needs nothing, for C programs."""
+"""``litecl export``: writes a model as one file that needs nothing, for C programs or the web."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,18 +19,22 @@ from litecl.cli.tables import line, report_data, size, table
 from litecl.delegate.export import files
 from litecl.delegate.export.archive import Sizes
 from litecl.delegate.export.c_names import check_prefix
-from litecl.delegate.export.c_program import EXAMPLE, c_files
+from litecl.delegate.export.c_program import EXAMPLE as C_EXAMPLE
+from litecl.delegate.export.c_program import c_files
 from litecl.delegate.export.draft import Draft, draft
 from litecl.delegate.export.image import Port
-from litecl.delegate.export.machines import export_machine, names
+from litecl.delegate.export.machines import WEB, export_machine, names
+from litecl.delegate.export.web import EXAMPLE as WEB_EXAMPLE
+from litecl.delegate.export.web import FILES, web_files
 from litecl.interpreter.errors import DelegateError
 
 _T = TypeVar("_T")
 
-HELP = "write a model as one file that needs nothing, for C programs"
+HELP = "write a model as one file that needs nothing, for C programs or the web"
 EXAMPLES = """\
 litecl export model.tflite --for c --machine x86_64-linux -o model/
 litecl export model.tflite --for c --machine cortex-m4 --name digits -o firmware/
+litecl export model.tflite --for web -o site/
 litecl export model.tflite --for c --machine host --shape image=1,8,8,3 -o model/ --json
 """
 
@@ -38,12 +42,18 @@ litecl export model.tflite --for c --machine host --shape image=1,8,8,3 -o model
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     model_argument(parser)
-    parser.add_argument("--for", dest="made_for", choices=("c",), required=True, help="c: a static library")
+    parser.add_argument(
+        "--for",
+        dest="made_for",
+        choices=("c", "web"),
+        required=True,
+        help="c: a static library; web: a WebAssembly module and one of JavaScript, for browsers and Node",
+    )
     parser.add_argument(
         "--machine",
         type=_parser(export_machine),
         metavar="MACHINE",
-        help=f"the machine that runs it: host, {', '.join(names())}",
+        help=f"with --for c, the machine that runs it: host, {', '.join(names())}",
     )
     parser.add_argument(
         "-o", "--output", type=folder, required=True, metavar="DIR", help="the folder to write; made if it is missing"
@@ -51,8 +61,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--name",
         type=_parser(check_prefix),
-        default="model",
-        help="precedes the names of files and functions (default: model)",
+        help="with --for c, precedes the names of files and functions (default: model)",
     )
     parser.add_argument("--signature", metavar="KEY", help="the signature to export (default: the only one)")
     shape_argument(parser, "--shape")
@@ -76,51 +85,60 @@ def _parser(parse: Callable[[str], _T]) -> Callable[[str], _T]:
 
 def run(args: argparse.Namespace) -> Output:
     """Export, and tell the sizes."""
-    if args.machine is None:
+    for_c = args.made_for == "c"
+    if for_c and args.machine is None:
         raise DelegateError(f"--for c needs --machine: host, {', '.join(names())}")
-    files.require_free(args.output, [f"{args.name}.h", f"{args.name}.a"])
+    if not for_c and (args.machine or args.name):
+        raise DelegateError("--machine and --name: no effect with --for web")
+    name = args.name or "model"
+    files.require_free(args.output, [f"{name}.h", f"{name}.a"] if for_c else FILES)
     with progress("exporting", None) as bar:
         drawn = draft(
             args.model,
-            args.machine,
+            args.machine if for_c else WEB,
             signature=args.signature,
             shapes=dict(args.shape),
             max_loop_iterations=args.max_loop_iterations,
             progress=bar.building,
             **device_options(args),
         )
-        made, sizes = c_files(drawn, Path(args.model).name, args.name)
-        kept = files.write(args.output, made, [EXAMPLE])
-    return _output(args, drawn, sizes, {name: len(content) for name, content in made.items()}, kept)
+        model, sizes = Path(args.model).name, None
+        if for_c:
+            made, sizes = c_files(drawn, model, name)
+        else:
+            made = web_files(drawn, model)
+        kept = files.write(args.output, made, [C_EXAMPLE, WEB_EXAMPLE])
+    return _output(args.output, drawn, sizes, made, kept)
 
 
-def _output(args: argparse.Namespace, drawn: Draft, sizes: Sizes, written: dict[str, int], kept: list[str]) -> Output:
+def _output(folder: Path, drawn: Draft, sizes: Sizes | None, made: Mapping[str, bytes], kept: Sequence[str]) -> Output:
+    written = {name: len(content) for name, content in made.items()}
     rows = table("file", "size", "")
     for name, size_bytes in written.items():
-        rows.add_row(str(args.output / name), size(size_bytes), "kept as it was" if name in kept else "")
+        rows.add_row(str(folder / name), size(size_bytes), "kept as it was" if name in kept else "")
     image = drawn.image
-    lines = [
-        f"{drawn.machine.name}: {size(sizes.flash_bytes)} of flash, {size(len(image.constants))} of them constants; "
-        f"{size(sizes.ram_bytes)} of RAM beside the stack",
-        f"needs {', '.join(sizes.needs)}" if sizes.needs else "needs no other function",
-    ]
+    constants, arena = len(image.constants), image.arena_bytes
     data = {
         "machine": drawn.machine.name,
-        "name": args.name,
         "files": [
-            {"path": str(args.output / name), "size_bytes": size_bytes, "kept": name in kept}
+            {"path": str(folder / name), "size_bytes": size_bytes, "kept": name in kept}
             for name, size_bytes in written.items()
         ],
-        "flash_bytes": sizes.flash_bytes,
-        "ram_bytes": sizes.ram_bytes,
-        "arena_bytes": image.arena_bytes,
-        "constant_bytes": len(image.constants),
-        "needs": [*sizes.needs],
+        "arena_bytes": arena,
+        "constant_bytes": constants,
         "inputs": [_port(port) for port in image.inputs],
         "outputs": [_port(port) for port in image.outputs],
-        "delegation": report_data(drawn.report),
     }
-    return Output(data, [rows, *map(line, lines)])
+    if sizes is None:
+        told = [f"{drawn.machine.name}: {size(constants)} of constants, an arena of {size(arena)}"]
+    else:
+        told = [
+            f"{drawn.machine.name}: {size(sizes.flash_bytes)} of flash, {size(constants)} of them constants; "
+            f"{size(sizes.ram_bytes)} of RAM beside the stack",
+            f"needs {', '.join(sizes.needs)}" if sizes.needs else "needs no other function",
+        ]
+        data |= {"flash_bytes": sizes.flash_bytes, "ram_bytes": sizes.ram_bytes, "needs": [*sizes.needs]}
+    return Output(data | {"delegation": report_data(drawn.report)}, [rows, *map(line, told)])
 
 
 def _port(port: Port) -> dict[str, Any]:

@@ -1,0 +1,73 @@
+// @MODEL@ for the web and Node, made by litecl. Arrays are typed and flat, row-major, in the shapes below.
+
+/** The inputs and outputs by name. A quantized tensor has scale and zeroPoint: real = scale * (q - zeroPoint). */
+const TENSORS = {
+    inputs: {
+@INPUTS@    },
+    outputs: {
+@OUTPUTS@    },
+};
+const LIMIT = @LIMIT@;
+const ARRAYS = { Float32Array, Int8Array, Uint8Array, Int16Array, Int32Array, BigInt64Array };
+
+/** A loaded model. Its states stay from run to run. */
+export class Model {
+    #exports;
+
+    constructor(instance) {
+        this.#exports = instance.exports;
+        this.inputs = TENSORS.inputs;
+        this.outputs = TENSORS.outputs;
+    }
+
+    /** Runs the model on arrays by name; resolves to the outputs by name, as new arrays. */
+    async run(inputs = {}) {
+        for (const name of Object.keys(inputs)) {
+            if (!Object.hasOwn(TENSORS.inputs, name)) {
+                throw new TypeError(`there is no input "${name}": expected ${Object.keys(TENSORS.inputs).join(", ")}`);
+            }
+        }
+        for (const [name, tensor] of Object.entries(TENSORS.inputs)) this.#view(tensor).set(checked(name, tensor, inputs[name]));
+        if (this.#exports.model_run() !== 0) throw new RangeError(LIMIT);
+        return Object.fromEntries(
+            Object.entries(TENSORS.outputs).map(([name, tensor]) => [name, this.#view(tensor).slice()]),
+        );
+    }
+
+    /** Sets all states as before the first run. */
+    reset() {
+        this.#exports.model_reset();
+    }
+
+    #view({ array, memory, offset, size }) {
+        const exports = this.#exports;
+        const start = memory === "arena" ? exports.model_arena() : exports.model_constants();
+        return new ARRAYS[array](exports.memory.buffer, start + offset, size);
+    }
+}
+
+function checked(name, { array, shape, size }, value) {
+    if (value instanceof ARRAYS[array] && value.length === size) return value;
+    const got = value === undefined ? "nothing" : `${value?.constructor?.name} of ${value?.length}`;
+    throw new TypeError(`input "${name}": expected a ${array} of ${size} elements for [${shape}], got ${got}`);
+}
+
+/**
+ * Loads the model. source: model.wasm as a URL, its bytes, or a WebAssembly.Module; by default the file beside this one.
+ */
+export async function load(source = new URL("./model.wasm", import.meta.url)) {
+    if (source instanceof WebAssembly.Module) return new Model(await WebAssembly.instantiate(source));
+    if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) {
+        return new Model((await WebAssembly.instantiate(source)).instance);
+    }
+    const url = new URL(source, import.meta.url);
+    if (url.protocol === "file:") {
+        const { readFile } = await import("node:fs/promises");
+        return load(await readFile(url));
+    }
+    const response = await fetch(url);
+    if (!response.ok) throw new Error(`${url}: ${response.status} ${response.statusText}`);
+    const is_streamed = response.headers.get("Content-Type")?.startsWith("application/wasm");
+    if (!is_streamed) return load(await response.arrayBuffer());
+    return new Model((await WebAssembly.instantiateStreaming(response)).instance);
+}
