@@ -19,7 +19,7 @@ from litecl.delegate.region import REGION
 from litecl.interpreter.buffers import ALIGNMENT
 from litecl.interpreter.dataclass import dataclass
 from litecl.interpreter.errors import DelegateError, KernelBuildError
-from litecl.interpreter.graph import Array, Signature, TensorSpec, acts, reached
+from litecl.interpreter.graph import Array, Shape, Signature, TensorSpec, acts, reached
 from litecl.interpreter.ops.control import CALL_ONCE
 from litecl.interpreter.run.executor import Executor, Frame
 from litecl.interpreter.run.variables import Variables
@@ -167,17 +167,18 @@ class _Drawing:
         return start
 
     def _input(self, name: str, tensor: int) -> Port:
-        spec = self._checked(name, tensor)
         plan = self._plan
-        if plan is None or tensor not in plan.region.inputs:  # nothing reads it, but it may be an output too
-            offset, self._arena_bytes = self._arena_bytes, self._arena_bytes + align(_size(spec), ALIGNMENT)
-            return Port(name, tensor, spec, "arena", offset)
-        return self._port(name, tensor, plan.inputs[plan.region.inputs.index(tensor)])
+        if plan is not None and tensor in plan.region.inputs:
+            return self._port(name, tensor, plan.inputs[plan.region.inputs.index(tensor)])
+        spec = self._checked(name, tensor)  # nothing reads it, but it may be an output too
+        offset, self._arena_bytes = self._arena_bytes, self._arena_bytes + align(_size(spec), ALIGNMENT)
+        return Port(name, tensor, spec, "arena", offset)
 
     def _output(self, name: str, tensor: int, inputs: Sequence[Port]) -> Port:
-        spec, plan = self._checked(name, tensor), self._plan
+        plan = self._plan
         if plan is not None and tensor in plan.region.outputs:
             return self._port(name, tensor, plan.outputs[plan.region.outputs.index(tensor)])
+        spec = self._checked(name, tensor)
         if spec.data is not None:
             return Port(name, tensor, spec, "constants", self._put(spec.data))
         for port in inputs:
@@ -189,19 +190,21 @@ class _Drawing:
         plan, places = self._plan, self._places
         assert plan is not None and places is not None
         root, start = plan.place(operand)
-        spec = replace(self._specs[tensor], shape=operand.shape, data=None)
+        spec = replace(self._checked(name, tensor, operand.shape), data=None)
         if root in places.constants:
             return Port(name, tensor, spec, "constants", places.constants[root][0] + start)
         return Port(name, tensor, spec, "arena", places.start(root) + start)
 
-    def _checked(self, name: str, tensor: int) -> TensorSpec:
-        """Return a tensor's spec. Raises DelegateError for a type or shape that the file cannot declare."""
+    def _checked(self, name: str, tensor: int, shape: Shape | None = None) -> TensorSpec:
+        """Return a tensor's spec. shape: as planned, if that is known. Raises DelegateError for a type or shape that
+        no file declares.
+        """
         spec = self._specs[tensor]
         if spec.type not in _TYPES:
             raise DelegateError(f"{_REFUSED}: {name!r} has type {spec.type.name}")
-        if spec.shape is None:
+        if shape is None and spec.shape is None:
             raise DelegateError(f"{_REFUSED}: {name!r} has a shape that is known only at run time")
-        return spec
+        return spec if shape is None else replace(spec, shape=shape)
 
     def _states(self) -> tuple[Initial, ...]:
         plan, places = self._plan, self._places
