@@ -1,13 +1,12 @@
 """A model as a library for C: NAME.h, NAME.a, and an example, main.c."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from litecl.delegate.export.archive import Sizes, archive
 from litecl.delegate.export.c_names import check_prefix, identifiers
 from litecl.delegate.export.draft import Draft
 from litecl.delegate.export.image import Image, Port
 from litecl.delegate.export.library import objects
-from litecl.delegate.export.machines import ExportMachine
 from litecl.interpreter.schema import TensorType
 
 EXAMPLE = "main.c"
@@ -34,23 +33,14 @@ _HEADER = """\
 
 #define %(NAME)s_ARENA_BYTES %(arena_bytes)d /* of RAM, in the library's .bss */
 #define %(NAME)s_CONSTANT_BYTES %(constant_bytes)d /* of flash, in the library's .rodata */
-%(macros)s
+
 enum %(name)s_status { %(NAME)s_OK = 0, %(NAME)s_TOO_MANY_ITERATIONS = 1 };
-
-struct %(name)s_inputs {
-%(inputs)s};
-
-/* Where results are written; NULL for those that are not wanted. */
-struct %(name)s_outputs {
-%(outputs)s};
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Runs the model: reads all inputs, writes the outputs; returns %(NAME)s_OK%(errors)s. */
-int %(name)s_invoke(const struct %(name)s_inputs *inputs, const struct %(name)s_outputs *outputs);
-
+%(entries)s
 /* %(reset)s */
 void %(name)s_reset(void);
 
@@ -60,18 +50,46 @@ void %(name)s_reset(void);
 #endif
 """
 
+_ENTRY = """\
+%(macros)s
+struct %(prefix)s_inputs {
+%(inputs)s};
+
+/* Where results are written; NULL for those that are not wanted. */
+struct %(prefix)s_outputs {
+%(outputs)s};
+
+/* Runs the model: reads all inputs, writes the outputs; returns %(NAME)s_OK%(errors)s. */
+int %(prefix)s_invoke(const struct %(prefix)s_inputs *inputs, const struct %(prefix)s_outputs *outputs);
+"""
+
+_INVOKE = """\
+struct %(prefix)s_inputs {
+%(inputs)s};
+struct %(prefix)s_outputs {
+%(outputs)s};
+__attribute__((visibility("default")))
+int %(prefix)s_invoke(const struct %(prefix)s_inputs *inputs, const struct %(prefix)s_outputs *outputs) {
+    (void)inputs, (void)outputs;
+    ready(%(i)d);
+%(copies_in)s    const int status = run_%(i)d();
+    if (status) return status;
+%(copies_out)s    return 0;
+}
+"""
+
 _MAIN = """\
 /* An example made by litecl: runs the model once on zeros, and prints the first elements of every output.
-   Build it with: %(build)s */
+   Build it with: cc main.c %(name)s.a -lm -o main */
 #include <stdio.h>
 
 #include "%(name)s.h"
 
 %(memory)s
 int main(void) {
-    const struct %(name)s_inputs inputs = {%(inputs)s};
-    const struct %(name)s_outputs outputs = {%(outputs)s};
-    const int status = %(name)s_invoke(&inputs, &outputs);
+    const struct %(prefix)s_inputs inputs = {%(inputs)s};
+    const struct %(prefix)s_outputs outputs = {%(outputs)s};
+    const int status = %(prefix)s_invoke(&inputs, &outputs);
     if (status != %(NAME)s_OK) {
         printf("status %%d\\n", status);
         return 1;
@@ -86,41 +104,64 @@ def c_files(drawn: Draft, model: str, name: str) -> tuple[dict[str, bytes], Size
 
     Raises KernelBuildError, and DelegateError if C has no such names.
     """
-    ports = _Ports(drawn.image, check_prefix(name))
-    content, sizes = archive(objects(drawn, name, ports.interface), name, drawn.machine.compiler())
-    files = {
-        f"{name}.h": _header(drawn.image, model, name, drawn.machine, ports).encode(),
-        f"{name}.a": content,
-        EXAMPLE: ports.example().encode(),
+    keys = dict(zip(drawn.images, identifiers(drawn.images), strict=True))
+    entries = [
+        _Entry(i, image, check_prefix(name), f"{name}_{keys[key]}" if key else name)
+        for i, (key, image) in enumerate(drawn.images.items())
+    ]
+    interface = "".join(entry.interface for entry in entries)
+    content, sizes = archive(objects(drawn, name, interface), name, drawn.machine.compiler())
+    has_states = any(image.states for image in drawn.images.values())
+    header = _HEADER % {
+        "model": _comment(model),
+        "machine": drawn.machine.name,
+        "name": name,
+        "NAME": name.upper(),
+        "arena_bytes": drawn.arena_bytes,
+        "constant_bytes": len(drawn.constants),
+        "entries": "".join(entry.declared for entry in entries),
+        "reset": "Sets all states as before the first run." if has_states else "Does nothing: the model has no states.",
     }
-    return files, sizes
+    return {f"{name}.h": header.encode(), f"{name}.a": content, EXAMPLE: entries[0].example.encode()}, sizes
 
 
-class _Ports:
-    """The inputs and outputs of an image in C."""
+class _Entry:
+    """Image i in C. name: of the library. prefix: precedes its own names."""
 
-    def __init__(self, image: Image, name: str) -> None:
-        self._name = name
-        self._of_inputs = _named(image.inputs)
-        self._of_outputs = _named(image.outputs)
+    def __init__(self, i: int, image: Image, name: str, prefix: str) -> None:
+        self._i, self._image, self._name, self._prefix = i, image, name, prefix
+        self._of_inputs, self._of_outputs = _named(image.inputs), _named(image.outputs)
 
-    @property
-    def inputs(self) -> str:
-        """The members of the structure of inputs."""
-        return _members(self._of_inputs, self._name, "INPUT", "const ")
+    def _macro(self, kind: str, member: str) -> str:
+        return f"{self._prefix}_{kind}_{member}".upper()
 
     @property
-    def outputs(self) -> str:
-        """The members of the structure of outputs."""
-        return _members(self._of_outputs, self._name, "OUTPUT", "")
+    def declared(self) -> str:
+        """The part of the header."""
+        name = self._name.upper()
+        errors = f", or {name}_TOO_MANY_ITERATIONS,\n   which leaves states and outputs as they were"
+        return _ENTRY % {
+            "macros": self._macros(),
+            "prefix": self._prefix,
+            "NAME": name,
+            "inputs": self._members("INPUT", self._of_inputs, "const "),
+            "outputs": self._members("OUTPUT", self._of_outputs, ""),
+            "errors": errors if self._image.is_limited else "",
+        }
 
-    @property
-    def macros(self) -> str:
-        """The sizes and quantizations as macros."""
+    def _members(self, kind: str, named: Mapping[str, Port], const: str) -> str:
+        return _or_unused(
+            f"    {const}{_TYPES[port.spec.type]} *{member}; /* {_comment(port.name)}: {port.spec.type.name} "
+            f"{[*port.spec.static_shape]}, {self._macro(kind, member)}_SIZE elements */\n"
+            for member, port in named.items()
+        )
+
+    def _macros(self) -> str:
+        """Return the sizes and quantizations."""
         lines = []
         for kind, named in (("INPUT", self._of_inputs), ("OUTPUT", self._of_outputs)):
             for member, port in named.items():
-                macro = f"{self._name}_{kind}_{member}".upper()
+                macro = self._macro(kind, member)
                 lines.append(f"#define {macro}_SIZE {_count(port)} /* elements */")
                 if port.quantization is not None:
                     scale, zero = port.quantization
@@ -130,8 +171,7 @@ class _Ports:
 
     @property
     def interface(self) -> str:
-        """The C of ``NAME_invoke``."""
-        name = self._name
+        """The C of its function."""
         copies_in = "".join(
             f"    __builtin_memcpy(arena + {port.offset}, inputs->{member}, {port.size_bytes});\n"
             for member, port in self._of_inputs.items()
@@ -141,42 +181,32 @@ class _Ports:
             f"        __builtin_memcpy(outputs->{member}, {port.memory} + {port.offset}, {port.size_bytes});\n"
             for member, port in self._of_outputs.items()
         )
-        structs = "".join(
-            f"struct {name}_{which} {{\n"
-            + ("".join(f"    {kind} *{member};\n" for member in named) or "    char unused;\n")
-            + "};\n"
-            for which, named, kind in (
-                ("inputs", self._of_inputs, "const void"),
-                ("outputs", self._of_outputs, "void"),
-            )
-        )
-        return (
-            f"{structs}\n"
-            '__attribute__((visibility("default")))\n'
-            f"int {name}_invoke(const struct {name}_inputs *inputs, const struct {name}_outputs *outputs) {{\n"
-            f"    if (!is_ready) {name}_reset();\n{copies_in}"
-            "    const int status = run();\n    if (status) return status;\n"
-            f"{copies_out}    return 0;\n}}\n"
-        )
+        return _INVOKE % {
+            "i": self._i,
+            "prefix": self._prefix,
+            "inputs": _or_unused(f"    const void *{member};\n" for member in self._of_inputs),
+            "outputs": _or_unused(f"    void *{member};\n" for member in self._of_outputs),
+            "copies_in": copies_in,
+            "copies_out": copies_out,
+        }
 
+    @property
     def example(self) -> str:
-        """Return main.c."""
-        name = self._name
+        """The program that runs it once."""
         memory, prints = "", ""
-        for kind, prefix, named in (("INPUT", "in", self._of_inputs), ("OUTPUT", "out", self._of_outputs)):
+        for kind, way, named in (("INPUT", "in", self._of_inputs), ("OUTPUT", "out", self._of_outputs)):
             for member, port in named.items():
-                macro = f"{name}_{kind}_{member}".upper()
-                memory += f"static {_TYPES[port.spec.type]} {prefix}_{member}[{macro}_SIZE];\n"
+                size = f"{self._macro(kind, member)}_SIZE"
+                memory += f"static {_TYPES[port.spec.type]} {way}_{member}[{size}];\n"
                 if kind == "OUTPUT":
                     prints += (
-                        f'    printf("{member}:");\n'
-                        f"    for (int i = 0; i < {macro}_SIZE && i < 8; ++i) "
+                        f'    printf("{member}:");\n    for (int i = 0; i < {size} && i < 8; ++i) '
                         f'printf(" %g", (double)out_{member}[i]);\n    printf("\\n");\n'
                     )
         return _MAIN % {
-            "name": name,
-            "NAME": name.upper(),
-            "build": f"cc main.c {name}.a -lm -o main",
+            "name": self._name,
+            "NAME": self._name.upper(),
+            "prefix": self._prefix,
             "memory": memory,
             "inputs": ", ".join(f".{member} = in_{member}" for member in self._of_inputs) or "0",
             "outputs": ", ".join(f".{member} = out_{member}" for member in self._of_outputs) or "0",
@@ -184,40 +214,13 @@ class _Ports:
         }
 
 
-def _header(image: Image, model: str, name: str, machine: ExportMachine, ports: _Ports) -> str:
-    kept = (
-        "Sets all states as before the first run." if image.states else "Does nothing here: the model keeps no state."
-    )
-    return _HEADER % {
-        "model": _comment(model),
-        "machine": machine.name,
-        "name": name,
-        "NAME": name.upper(),
-        "arena_bytes": max(1, image.arena_bytes),
-        "constant_bytes": len(image.constants),
-        "macros": ports.macros,
-        "inputs": ports.inputs,
-        "outputs": ports.outputs,
-        "errors": f", or {name.upper()}_TOO_MANY_ITERATIONS,\n   which leaves states and outputs as they were"
-        if image.is_limited
-        else "",
-        "reset": kept,
-    }
-
-
 def _named(ports: Sequence[Port]) -> dict[str, Port]:
     return dict(zip(identifiers(port.name for port in ports), ports, strict=True))
 
 
-def _members(named: Mapping[str, Port], name: str, kind: str, const: str) -> str:
-    if not named:
-        return "    char unused;\n"
-    return "".join(
-        f"    {const}{_TYPES[port.spec.type]} *{member}; "
-        f"/* {_comment(port.name)}: {port.spec.type.name} {[*port.spec.static_shape]}, "
-        f"{f'{name}_{kind}_{member}_SIZE'.upper()} elements */\n"
-        for member, port in named.items()
-    )
+def _or_unused(members: Iterable[str]) -> str:
+    """Return the members of a structure, which C wants at least one of."""
+    return "".join(members) or "    char unused;\n"
 
 
 def _count(port: Port) -> int:

@@ -1,5 +1,6 @@
 """What a signature of a model needs to run: tables, constants and places in one arena, from its plan."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -7,14 +8,14 @@ from typing import Literal
 import numpy as np
 
 from litecl.delegate.backend.places import Places
-from litecl.delegate.cl_op import Operand
+from litecl.delegate.cl_op import Arg, Operand
 from litecl.delegate.claim.control import FOLDED
 from litecl.delegate.delegation import CLDelegation
 from litecl.delegate.naming import counted
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import RegionProgram, region_program
-from litecl.delegate.plan.region_tables import Count, Shift
+from litecl.delegate.plan.region_tables import Count, RegionSize, Shift
 from litecl.delegate.region import REGION
 from litecl.interpreter.buffers import ALIGNMENT
 from litecl.interpreter.dataclass import dataclass
@@ -22,7 +23,7 @@ from litecl.interpreter.errors import DelegateError, KernelBuildError
 from litecl.interpreter.graph import Array, Shape, Signature, TensorSpec, acts, reached
 from litecl.interpreter.ops.control import CALL_ONCE
 from litecl.interpreter.run.executor import Executor, Frame
-from litecl.interpreter.run.variables import Variables
+from litecl.interpreter.run.variables import VariableKey, Variables
 from litecl.interpreter.schema import TensorType
 
 _TYPES = frozenset(
@@ -61,10 +62,16 @@ class Port:
 
 
 @dataclass(frozen=True, eq=False)
-class Initial:
-    """A state's first value: where it lies in the arena, and among the constants, in bytes."""
+class Kept:
+    """A state: a variable that outlives a run.
 
+    offset: where it lies in the arena at first. set_bytes: the distance to its place in the other set; 0 if no run
+    changes it. constant: where its first value lies among the constants.
+    """
+
+    key: VariableKey
     offset: int
+    set_bytes: int
     constant: int
     size_bytes: int
 
@@ -78,27 +85,62 @@ class Image:
     is_limited: whether a run may end early, at a loop's limit.
     """
 
+    signature: Signature
     program: RegionProgram | None
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    states: tuple[Initial, ...]
+    states: tuple[Kept, ...]
     arena_bytes: int
     shifts: tuple[int, ...]
     turn: int | None
     counts: int
     is_limited: bool
-    constants: bytes
 
 
-def image_of(delegation: CLDelegation, signature: Signature, most_iterations: int | None) -> Image:
+class Constants:
+    """The constants of all signatures, equal ones once. content: their bytes."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+        self._offsets: dict[bytes, int] = {}
+
+    def put(self, data: Array) -> int:
+        """Add a constant, if there is none of its bytes; return its offset."""
+        content = np.ascontiguousarray(data).tobytes() or b"\0"
+        digest = hashlib.sha256(content).digest()
+        if digest not in self._offsets:
+            self.content.extend(bytes(-len(self.content) % ALIGNMENT))
+            self._offsets[digest] = len(self.content)
+            self.content.extend(content)
+        return self._offsets[digest]
+
+
+def image_of(
+    delegation: CLDelegation,
+    signature: Signature,
+    most_iterations: int | None,
+    constants: Constants,
+    variables: Variables,
+) -> Image:
     """Return the image of a signature of a model that was planned for ``ExportFound``.
 
-    most_iterations: the limit each time a loop runs. Raises DelegateError, with nodes and reasons, if the host would
-    run a part of it.
+    most_iterations: the limit each time a loop runs. constants: gets those of the image. variables: with first values.
+    Raises DelegateError, with nodes and reasons, if the host would run a part of it.
     """
     _require_whole(delegation, signature.subgraph)
     plans = [plan for plan in delegation.plans.values() if plan.region.subgraph == signature.subgraph]
-    return _Drawing(delegation, signature, plans[0] if plans else None, most_iterations).image()
+    plan = plans[0] if plans else None
+    return _Drawing(delegation, signature, plan, most_iterations, constants).image(variables)
+
+
+def first_variables(delegation: CLDelegation, signatures: Sequence[Signature]) -> Variables:
+    """Return the variables as the first runs of signatures find them, after CALL_ONCE."""
+    model, variables = delegation.original, Variables()
+    for subgraph in {signature.subgraph: None for signature in signatures}:
+        once = [node for node in model.subgraphs[subgraph].nodes if node.op is CALL_ONCE]
+        if once:
+            Frame(Executor(model, delegation.specs, variables), subgraph, {}).run_nodes(once)
+    return variables
 
 
 def _require_whole(delegation: CLDelegation, subgraph: int) -> None:
@@ -122,49 +164,51 @@ class _Drawing:
     """An image under construction. plan: None if nothing is left to compute."""
 
     def __init__(
-        self, delegation: CLDelegation, signature: Signature, plan: Plan | None, most_iterations: int | None
+        self,
+        delegation: CLDelegation,
+        signature: Signature,
+        plan: Plan | None,
+        most_iterations: int | None,
+        constants: Constants,
     ) -> None:
-        self._delegation, self._signature, self._plan, self._most = delegation, signature, plan, most_iterations
+        self._signature, self._plan, self._most, self._constants = signature, plan, most_iterations, constants
         self._specs = delegation.specs[signature.subgraph]
         self._places = None if plan is None else Places(plan, ALIGNMENT)
-        self._constants = bytearray()
         self._arena_bytes = 0 if plan is None else plan.arena.size_bytes
 
-    def image(self) -> Image:
+    def image(self, variables: Variables) -> Image:
         """Return the image."""
         plan, program, shifts = self._plan, None, [0] * Shift.SETS
-        if plan is not None and self._places is not None:
-            program = region_program(plan.steps, self._places.address, self._most, has_local=True)
+        if plan is not None:
+            program = region_program(plan.steps, self._address, self._most, has_local=True)
             if program is None:
                 raise KernelBuildError("a launch has groups of several work-items, or arguments that cannot be passed")
             shifts += [0] * 2 * (plan.turns + 1)
             for slot in plan.slots.values():
                 shifts[Shift.SETS + 2 * slot.loop + 1] = slot.set_bytes
-            for data, offset in self._places.released():
-                self._put(data, offset)
         inputs = tuple(self._input(name, tensor) for name, tensor in self._signature.inputs.items())
         outputs = tuple(self._output(name, tensor, inputs) for name, tensor in self._signature.outputs.items())
-        turn = None if plan is None or not plan.states else Shift.SETS + 2 * plan.turns
         return Image(
+            self._signature,
             program if program is not None and program.works else None,
             inputs,
             outputs,
-            self._states(),
+            self._states(variables),
             self._arena_bytes,
             tuple(shifts),
-            turn,
+            None if plan is None or not plan.states else Shift.SETS + 2 * plan.turns,
             Count.LOOPS + (0 if plan is None else len(plan.loops)),
             bool(plan and plan.loops) and self._most is not None,
-            bytes(self._constants),
         )
 
-    def _put(self, data: Array, offset: int | None = None) -> int:
-        """Add a constant at an offset, or behind the others; return the offset."""
-        start = align(len(self._constants), ALIGNMENT) if offset is None else offset
-        content = np.ascontiguousarray(data).tobytes()
-        self._constants.extend(bytes(max(0, start + len(content) - len(self._constants))))
-        self._constants[start : start + len(content)] = content
-        return start
+    def _address(self, arg: Arg) -> int:
+        """Return an argument's address as region.cl encodes it."""
+        assert self._places is not None
+        root, _ = self._places.root(arg)
+        if root in self._places.constants:
+            assert root.data is not None
+            return self._constants.put(root.data) | Shift.CONSTANTS << RegionSize.OFFSET_BITS
+        return self._places.address(arg)
 
     def _input(self, name: str, tensor: int) -> Port:
         plan = self._plan
@@ -180,7 +224,7 @@ class _Drawing:
             return self._port(name, tensor, plan.outputs[plan.region.outputs.index(tensor)])
         spec = self._checked(name, tensor)
         if spec.data is not None:
-            return Port(name, tensor, spec, "constants", self._put(spec.data))
+            return Port(name, tensor, spec, "constants", self._constants.put(spec.data))
         for port in inputs:
             if port.tensor == tensor:
                 return replace(port, name=name)
@@ -191,8 +235,8 @@ class _Drawing:
         assert plan is not None and places is not None
         root, start = plan.place(operand)
         spec = replace(self._checked(name, tensor, operand.shape), data=None)
-        if root in places.constants:
-            return Port(name, tensor, spec, "constants", places.constants[root][0] + start)
+        if root.data is not None:
+            return Port(name, tensor, spec, "constants", self._constants.put(root.data) + start)
         return Port(name, tensor, spec, "arena", places.start(root) + start)
 
     def _checked(self, name: str, tensor: int, shape: Shape | None = None) -> TensorSpec:
@@ -206,11 +250,11 @@ class _Drawing:
             raise DelegateError(f"{_REFUSED}: {name!r} has a shape that is known only at run time")
         return spec if shape is None else replace(spec, shape=shape)
 
-    def _states(self) -> tuple[Initial, ...]:
+    def _states(self, variables: Variables) -> tuple[Kept, ...]:
         plan, places = self._plan, self._places
         if plan is None or places is None:
             return ()
-        variables, found = self._variables(plan), []
+        found = []
         for state in plan.states:
             value = variables.newest(state.key)
             if value is None and not isinstance(state.key, str):
@@ -221,18 +265,10 @@ class _Drawing:
                 expected = f"{state.before.spec.type.name} {[*state.before.shape]}"
                 raise DelegateError(f"{_REFUSED}: nothing assigns variable {state.key!r} a first value, {expected}")
             root, start = plan.place(state.before)
-            found.append(Initial(places.start(root) + start, self._put(value), value.nbytes))
+            set_bytes = plan.slots[root].set_bytes if root in plan.slots else 0
+            at = places.start(root) + start
+            found.append(Kept(state.key, at, set_bytes, self._constants.put(value), value.nbytes))
         return tuple(found)
-
-    def _variables(self, plan: Plan) -> Variables:
-        """Return the variables as the model's first run finds them, after CALL_ONCE."""
-        model, variables = self._delegation.original, Variables()
-        nodes = [model.subgraphs[plan.region.subgraph].nodes[i] for i in plan.region.nodes]
-        once = [node for node in nodes if node.op is CALL_ONCE]
-        if once:
-            executor = Executor(model, self._delegation.specs, variables)
-            Frame(executor, plan.region.subgraph, {}).run_nodes(once)
-        return variables
 
 
 def _size(spec: TensorSpec) -> int:

@@ -1,8 +1,10 @@
-"""The object files of an image: kernels, the walker of its table, and a C file that holds the tables and constants."""
+"""The object files of a library: kernels, the walker of their tables, and a C file that holds tables and constants."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from litecl.delegate.backend.sources import Defines
 from litecl.delegate.export.device import ExportFound
@@ -14,13 +16,15 @@ from litecl.delegate.kit.shared import packed
 from litecl.delegate.native import clang
 from litecl.delegate.native.clang import Compiler, Unit
 from litecl.delegate.native.library import Libraries
-from litecl.delegate.plan.region_program import RegionProgram
+from litecl.delegate.plan.region_program import Function, RegionProgram
 from litecl.delegate.plan.region_tables import Entry, NativeCall, Shift
 from litecl.delegate.progress import told_to, waiting
+from litecl.interpreter.run.variables import VariableKey
 
 _RUN = "run_region"
 _ALONE = 1  # thread
 
+# Signatures share the arena. With states, that of one run last has them there; the others' are in the store.
 _TEXT = """\
 #ifdef __ELF__
 __asm__(".ident \\"%(mark)s\\"");
@@ -28,56 +32,59 @@ __asm__(".ident \\"%(mark)s\\"");
 typedef __UINTPTR_TYPE__ uintptr;
 typedef unsigned char u8;
 typedef unsigned long long u64;
-
-%(declared)s
-%(constants)s
-_Alignas(64) static u8 arena[%(arena_bytes)d];
-%(program)s
-static u8 is_ready;
-
-%(exported)svoid %(name)s_reset(void) {
-%(reset)s    is_ready = 1;
-}
-
-static int run(void) {
-%(run)s    return 0;
-}
-
-%(interface)s"""
-
-_PROGRAM = """\
-static const struct {
+typedef void Function(int, int, int, u64, const u64 *, const u64 *);
+typedef struct {
     Function *function;
 #if __SIZEOF_POINTER__ == 4
     unsigned upper;
 #endif
-} functions[] = {%(functions)s};
-static const int works[] = {%(works)s};
-static const u64 args[] = {%(args)s};
-static u64 shifts[%(shift_count)d];
-static int counts[%(count_count)d];
+} Address;
+
+%(declared)s
+%(constants)s
+static _Alignas(64) u8 arena[%(arena_bytes)d];
+static u8 is_ready;
+%(store)s
+%(tables)s
+__attribute__((visibility("default"))) void %(name)s_reset(void) {
+%(reset)s    is_ready = 1;
+}
+
+// Called before an image's inputs are written to the arena.
+static void ready(const int image) {
+    if (!is_ready) %(name)s_reset();
+%(fetch)s}
+
+%(runs)s%(interface)s"""
+
+_TABLES = """\
+static const Address functions_%(i)d[] = {%(functions)s};
+static const int works_%(i)d[] = {%(works)s};
+static const u64 args_%(i)d[] = {%(args)s};
+static u64 shifts_%(i)d[%(shift_count)d];
+static int counts_%(i)d[%(count_count)d];
 """
 
 _RUN_TEXT = """\
     u64 call[%(calls)d] = {0};
     call[%(ARENA)d] = (uintptr)arena;
-    call[%(WORKS)d] = (uintptr)works;
-    call[%(ARGS)d] = (uintptr)args;
-    call[%(SHIFTS)d] = (uintptr)shifts;
-    call[%(COUNTS)d] = (uintptr)counts;
-    call[%(FUNCTIONS)d] = (uintptr)functions;
+    call[%(WORKS)d] = (uintptr)works_%(i)d;
+    call[%(ARGS)d] = (uintptr)args_%(i)d;
+    call[%(SHIFTS)d] = (uintptr)shifts_%(i)d;
+    call[%(COUNTS)d] = (uintptr)counts_%(i)d;
+    call[%(FUNCTIONS)d] = (uintptr)functions_%(i)d;
     call[%(COUNT)d] = %(work_count)d;
     call[%(WORKERS)d] = 1;
     %(run_region)s(call);
-    if (counts[0]) {
-        counts[0] = 0;
+    if (counts_%(i)d[0]) {
+        counts_%(i)d[0] = 0;
         return 1;
     }
 """
 
 
 class ExportLibraries(Libraries):
-    """Object files for a machine. name: precedes every global symbol, so that several models can be linked together."""
+    """Object files for a machine."""
 
     def __init__(self, compiler: Compiler, macros: Defines, directory: Path | None, machine: ExportMachine) -> None:
         super().__init__(compiler, macros, directory)
@@ -98,86 +105,143 @@ class ExportLibraries(Libraries):
         return self._objects(units, keys)
 
 
-def _renamed(program: RegionProgram, name: str) -> dict[str, str]:
-    """Return macros that put a model's name before all global symbols."""
-    return {symbol: f"{name}_{symbol}" for symbol in (_RUN, *(function.name for function in program.functions))}
-
-
 def objects(drawn: Draft, name: str, interface: str) -> list[bytes]:
-    """Return an image's object files, that with the interface first. name: precedes all global symbols. interface: C
-    that calls ``run`` and ``NAME_reset``. Raises KernelBuildError.
+    """Return a library's object files, that with the interface first. name: precedes all global symbols. interface: C
+    that calls ``ready``, ``run_I`` of image I, and ``NAME_reset``. Raises KernelBuildError.
     """
-    machine, image, compiler = drawn.machine, drawn.image, drawn.machine.compiler()
-    kernels: list[bytes] = []
+    machine, compiler = drawn.machine, drawn.machine.compiler()
+    programs = [image.program for image in drawn.images.values() if image.program is not None]
     with told_to(drawn.options.progress), waiting(drawn.options.compile_timeout), clang.folder() as folder:
-        if image.program is not None:
-            macros = {**ExportFound(compiler).macros, **_renamed(image.program, name)}
-            kernels = ExportLibraries(compiler, macros, drawn.directory, machine).objects(image.program)
+        kernels: list[bytes] = []
+        if programs:
+            # Symbols of one model begin with its name, so that several can be linked together.
+            symbols = _RUN, *(function.name for function in _functions(programs))
+            macros = {**ExportFound(compiler).macros, **{symbol: f"{name}_{symbol}" for symbol in symbols}}
+            kernels = ExportLibraries(compiler, macros, drawn.directory, machine).objects(_joined(programs))
         constants = folder / "constants"
-        constants.write_bytes(image.constants)
-        unit = Unit("model.c", _source(image, name, interface, constants), machine.options)
+        constants.write_bytes(drawn.constants)
+        unit = Unit("model.c", _Source(drawn, name, programs).text(interface, constants), machine.options)
         return [*compiler.compile([unit]), *kernels]
 
 
-def _source(image: Image, name: str, interface: str, constants: Path) -> str:
-    """Return the file with tables and constants. constants: where the bytes of these are."""
-    program = image.program
-    has_constants = len(image.constants) > 0
-    embedded = f'_Alignas(64) static const u8 constants[] = {{\n#embed "{constants}"\n}};\n' if has_constants else ""
-    return _TEXT % {
-        "mark": MARK,
-        "declared": "" if program is None else _declared(program, name),
-        "constants": embedded,
-        "arena_bytes": max(1, image.arena_bytes),
-        "program": "" if program is None else _tables(image, program, name),
-        "name": name,
-        "exported": '__attribute__((visibility("default"))) ',
-        "reset": _reset(image),
-        "run": "" if program is None else _run(image, program, name),
-        "interface": interface,
-    }
+def _functions(programs: Sequence[RegionProgram]) -> list[Function]:
+    return [*dict.fromkeys(function for program in programs for function in program.functions)]
 
 
-def _declared(program: RegionProgram, name: str) -> str:
-    functions = "".join(f"Function {name}_{function.name};\n" for function in program.functions)
-    return (
-        f"void {name}_{_RUN}(u64 *);\ntypedef void Function(int, int, int, u64, const u64 *, const u64 *);\n{functions}"
-    )
+def _joined(programs: Sequence[RegionProgram]) -> RegionProgram:
+    """Return a program with the functions of all, each once, to compile."""
+    works = [work for program in programs for work in program.works]
+    launched = [work for program in programs for work in program.launches.values()]
+    is_straight = len(works) == len(launched)
+    launches = dict(enumerate(launched)) if is_straight else {}
+    return RegionProgram(tuple(_functions(programs)), tuple(works), np.zeros(0, np.uint64), 0, launches)
 
 
-def _tables(image: Image, program: RegionProgram, name: str) -> str:
-    works = packed(Entry, program.works).view("int32").reshape(-1)
-    return _PROGRAM % {
-        "functions": ", ".join(f"{{{name}_{function.name}}}" for function in program.functions),
-        "works": _numbers(works.tolist()),
-        "args": _numbers([f"{arg}u" for arg in program.args.tolist()] or ["0"]),
-        "shift_count": len(image.shifts),
-        "count_count": image.counts,
-    }
+class _Source:
+    """The C file with the tables of all images."""
+
+    def __init__(self, drawn: Draft, name: str, programs: Sequence[RegionProgram]) -> None:
+        self._drawn, self._name, self._programs = drawn, name, programs
+        self._images = [*enumerate(drawn.images.values())]
+        self._stored: dict[VariableKey, int] = {}  # where states are in the store, if there are several signatures
+        self._store_bytes = 0
+        for _, image in self._images if len(self._images) > 1 else ():
+            for state in image.states:
+                if state.key not in self._stored:
+                    self._stored[state.key] = self._store_bytes
+                    self._store_bytes += state.size_bytes
+
+    def text(self, interface: str, constants: Path) -> str:
+        """Return the file. constants: the file of their bytes."""
+        drawn = self._drawn
+        embedded = f'static const _Alignas(64) u8 constants[] = {{\n#embed "{constants}"\n}};\n'
+        store = f"static u8 store[{self._store_bytes}];\nstatic int current;\n"
+        return _TEXT % {
+            "mark": MARK,
+            "declared": self._declared() if self._programs else "",
+            "constants": embedded if drawn.constants else "",
+            "arena_bytes": drawn.arena_bytes,
+            "store": store if self._stored else "",
+            "tables": "".join(self._tables(i, image) for i, image in self._images),
+            "name": self._name,
+            "reset": self._reset(),
+            "fetch": self._fetch() if self._stored else "    (void)image;\n",
+            "runs": "".join(self._run(i, image) for i, image in self._images),
+            "interface": interface,
+        }
+
+    def _declared(self) -> str:
+        functions = "".join(f"Function {self._name}_{function.name};\n" for function in _functions(self._programs))
+        return f"void {self._name}_{_RUN}(u64 *);\n{functions}"
+
+    def _tables(self, i: int, image: Image) -> str:
+        program = image.program
+        if program is None:
+            return ""
+        works = packed(Entry, program.works).view("int32").reshape(-1)
+        return _TABLES % {
+            "i": i,
+            "functions": _listed(f"{{{self._name}_{function.name}}}" for function in program.functions),
+            "works": _listed(works.tolist()),
+            "args": _listed([f"{arg}u" for arg in program.args.tolist()] or ["0"]),
+            "shift_count": len(image.shifts),
+            "count_count": image.counts,
+        }
+
+    def _reset(self) -> str:
+        """Return the statements that put tables and states as before the first run."""
+        lines = ["current = -1;"] if self._stored else []
+        for i, image in self._images:
+            if image.program is not None:
+                lines += [f"shifts_{i}[{k}] = {shift}u;" for k, shift in enumerate(image.shifts)]
+            if image.program is not None and self._drawn.constants:
+                lines.append(f"shifts_{i}[{int(Shift.CONSTANTS)}] = (u64)(uintptr)constants - (u64)(uintptr)arena;")
+            for state in image.states:
+                into = f"store + {self._stored[state.key]}" if self._stored else f"arena + {state.offset}"
+                lines.append(f"__builtin_memcpy({into}, constants + {state.constant}, {state.size_bytes});")
+        return "".join(f"    {line}\n" for line in dict.fromkeys(lines))
+
+    def _fetch(self) -> str:
+        """Return the statements that save the states in the arena, and fetch those of an image."""
+        saved, fetched = dict[int, list[str]](), dict[int, list[str]]()
+        for i, image in self._images:
+            turn = f"shifts_{i}[{image.turn}]"
+            for state in image.states:
+                stored, at = f"store + {self._stored[state.key]}", f"arena + {state.offset}"
+                now = f"{at} + {turn}" if state.set_bytes else at
+                saved.setdefault(i, []).append(f"__builtin_memcpy({stored}, {now}, {state.size_bytes});")
+                fetched.setdefault(i, []).append(f"__builtin_memcpy({at}, {stored}, {state.size_bytes});")
+            if image.turn is not None:
+                turns = image.turn, image.turn + 1
+                fetched.setdefault(i, []).extend(f"shifts_{i}[{k}] = {image.shifts[k]}u;" for k in turns)
+        return (
+            "    if (image == current) return;\n"
+            + _switch("current", saved)
+            + "    current = image;\n"
+            + _switch("image", fetched)
+        )
+
+    def _run(self, i: int, image: Image) -> str:
+        """Return the function that runs an image on the inputs in the arena."""
+        text = ""
+        if image.program is not None:
+            numbers: dict[str, object] = {code.name: int(code) for code in NativeCall}
+            more = {"i": i, "work_count": len(image.program.works), "run_region": f"{self._name}_{_RUN}"}
+            text = _RUN_TEXT % {**numbers, "calls": len(NativeCall), **more}
+        if image.program is not None and image.turn is not None:
+            first, second = f"shifts_{i}[{image.turn}]", f"shifts_{i}[{image.turn + 1}]"
+            text += f"    const u64 read = {first};\n    {first} = {second};\n    {second} = read;\n"
+        return f"static int run_{i}(void) {{\n{text}    return 0;\n}}\n\n"
 
 
-def _numbers(numbers: Sequence[object]) -> str:
-    return ", ".join(map(str, numbers))
+def _switch(on: str, cases: Mapping[int, Sequence[str]]) -> str:
+    lines = [
+        line
+        for i, inner in cases.items()
+        for line in (f"    case {i}:", *(f"        {each}" for each in inner), "        break;")
+    ]
+    return "".join(f"    {line}\n" for line in (f"switch ({on}) {{", *lines, "}"))
 
 
-def _reset(image: Image) -> str:
-    """Return the statements that put tables and states as before the first run."""
-    lines = [f"shifts[{i}] = {shift}u;" for i, shift in enumerate(image.shifts)] if image.program else []
-    if image.program and image.constants:
-        lines.append(f"shifts[{int(Shift.CONSTANTS)}] = (u64)(uintptr)constants - (u64)(uintptr)arena;")
-    lines += [f"__builtin_memcpy(arena + {s.offset}, constants + {s.constant}, {s.size_bytes});" for s in image.states]
-    return "".join(f"    {line}\n" for line in lines)
-
-
-def _run(image: Image, program: RegionProgram, name: str) -> str:
-    numbers: Mapping[str, object] = {code.name: int(code) for code in NativeCall}
-    text = _RUN_TEXT % {
-        **numbers,
-        "calls": len(NativeCall),
-        "work_count": len(program.works),
-        "run_region": f"{name}_{_RUN}",
-    }
-    if image.turn is None:
-        return text
-    first, second = f"shifts[{image.turn}]", f"shifts[{image.turn + 1}]"
-    return f"{text}    const u64 read = {first};\n    {first} = {second};\n    {second} = read;\n"
+def _listed(items: Iterable[object]) -> str:
+    return ", ".join(map(str, items))

@@ -19,16 +19,18 @@ from litecl.interpreter.schema import TensorType
 EXAMPLE = "index.html"
 FILES = "model.wasm", "model.mjs", "model.d.mts"  # beside the example
 _STACK_BYTES = 1 << 18  # kernels' local memory is on the stack
-_EXPORTED = ("model_run", "model_reset", "model_arena", "model_constants")
+_EXPORTED = ("model_ready", "model_run", "model_reset", "model_arena", "model_constants")
 _UNDEFINED = "undefined symbol"
 
 _INTERFACE = """\
-__attribute__((visibility("default"))) int model_run(void) {
-    if (!is_ready) model_reset();
-    return run();
+__attribute__((visibility("default"))) void model_ready(const int image) { ready(image); }
+__attribute__((visibility("default"))) int model_run(const int image) {
+    switch (image) {
+%(cases)s    }
+    return -1;
 }
 __attribute__((visibility("default"))) u8 *model_arena(void) { return arena; }
-__attribute__((visibility("default"))) const u8 *model_constants(void) { return %s; }
+__attribute__((visibility("default"))) const u8 *model_constants(void) { return %(constants)s; }
 """
 
 _ARRAYS: Mapping[TensorType, str] = {
@@ -47,17 +49,20 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 def web_files(drawn: Draft, model: str) -> dict[str, bytes]:
     """Return the files of a module by name. model: the name of its file. Raises KernelBuildError."""
-    image = drawn.image
-    module = _module(objects(drawn, "model", _INTERFACE % ("constants" if image.constants else "arena")))
+    cases = "".join(f"        case {i}: return run_{i}();\n" for i in range(len(drawn.images)))
+    module = _module(objects(drawn, "model", _INTERFACE % {"cases": cases, "constants": _place_of_constants(drawn)}))
     limit = "" if (most := drawn.options.max_loop_iterations) is None else f"a loop took more than {most} iterations"
-    named, types = re.sub(r"[^ -~]", "?", model), {"INPUTS": _types(image.inputs), "OUTPUTS": _types(image.outputs)}
-    tensors = {"INPUTS": _tensors(image.inputs), "OUTPUTS": _tensors(image.outputs)}
+    named = re.sub(r"[^ -~]", "?", model)
     texts = {
-        "model.mjs": _template("model.mjs", MODEL=named, LIMIT=json.dumps(limit), **tensors),
-        "model.d.mts": _template("model.d.mts", MODEL=named, **types),
+        "model.mjs": _template("model.mjs", MODEL=named, LIMIT=json.dumps(limit), SIGNATURES=_signatures(drawn)),
+        "model.d.mts": _template("model.d.mts", MODEL=named, SIGNATURES=_types(drawn)),
         EXAMPLE: _template(EXAMPLE, MODEL=escape(model)),
     }
     return {"model.wasm": module} | {name: text.encode() for name, text in texts.items()}
+
+
+def _place_of_constants(drawn: Draft) -> str:
+    return "constants" if drawn.constants else "arena"
 
 
 def _module(parts: Sequence[bytes]) -> bytes:
@@ -89,8 +94,16 @@ def _custom_section(name: str, text: str) -> bytes:
     return bytes([0, len(content)]) + content
 
 
-def _tensors(ports: Sequence[Port]) -> str:
-    return "".join(f"        {json.dumps(port.name)}: {json.dumps(_tensor(port))},\n" for port in ports)
+def _signatures(drawn: Draft) -> str:
+    """Return the signatures as properties of an object of JavaScript."""
+    lines = []
+    for key, image in drawn.images.items():
+        lines.append(f"    {json.dumps(key)}: {{")
+        for kind, ports in (("inputs", image.inputs), ("outputs", image.outputs)):
+            tensors = [f"            {json.dumps(port.name)}: {json.dumps(_tensor(port))}," for port in ports]
+            lines += [f"        {kind}: {{", *tensors, "        },"]
+        lines.append("    },")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _tensor(port: Port) -> dict[str, object]:
@@ -108,11 +121,19 @@ def _tensor(port: Port) -> dict[str, object]:
     return told
 
 
-def _types(ports: Sequence[Port]) -> str:
-    told = (
-        (f"{port.spec.type.name} {[*port.spec.static_shape]}", json.dumps(port.name), port.spec.type) for port in ports
-    )
-    return "".join(f"    /** {tensor} */\n    {name}: {_ARRAYS[type_]};\n" for tensor, name, type_ in told)
+def _types(drawn: Draft) -> str:
+    """Return the same as properties of an interface of TypeScript."""
+    lines = []
+    for key, image in drawn.images.items():
+        lines.append(f"    {json.dumps(key)}: {{")
+        for kind, ports in (("inputs", image.inputs), ("outputs", image.outputs)):
+            lines.append(f"        {kind}: {{")
+            for port in ports:
+                lines.append(f"            /** {port.spec.type.name} {[*port.spec.static_shape]} */")
+                lines.append(f"            {json.dumps(port.name)}: {_ARRAYS[port.spec.type]};")
+            lines.append("        };")
+        lines.append("    };")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _template(name: str, **texts: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from litecl.delegate.export.draft import draft
 from litecl.delegate.export.machines import export_machine
 from litecl.interpreter.errors import DelegateError, ModelError
-from litecl.interpreter.graph import Model, Signature, TensorSpec
+from litecl.interpreter.graph import Array, Model, Signature, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.unary import NEG
@@ -18,7 +18,21 @@ from litecl.interpreter.schema import TensorType
 from litecl.perf.models.build_control import FLOAT, subgraph
 from support import quantize_models, small_models, variable_models
 from support.build import Graph, model, randn
-from support.exported import CProgram, branching, build, check, harness, images, needs_cc, needs_zig, random_steps
+from support.exported import (
+    RESET,
+    CProgram,
+    Step,
+    branching,
+    build,
+    check,
+    harness,
+    images,
+    needs_cc,
+    needs_zig,
+    random,
+    random_steps,
+    shared,
+)
 
 RNG = np.random.default_rng(4)
 NONE = NoOptions()
@@ -36,7 +50,7 @@ def test_models_of_integers_are_equal_to_the_bit(type_: str, tmp_path: Path) -> 
     made, _ = quantize_models.quantized(images(), activations=type_, input_type=type_, output_type=type_)
     program = CProgram(made, tmp_path)
     check(program)
-    (x,), header = program.drawn.image.inputs, program.files["model.h"].decode()
+    (x,), header = program.images[""].inputs, program.files["model.h"].decode()
     assert x.quantization is not None
     scale, zero_point = x.quantization
     (told,) = [line.split()[2] for line in header.splitlines() if "MODEL_INPUT_" in line and "_SCALE" in line]
@@ -70,8 +84,8 @@ def test_loops_and_branches(tmp_path: Path) -> None:
 def test_a_loop_that_does_not_end_is_an_error(tmp_path: Path) -> None:
     """After which the next run is right again."""
     program = CProgram(branching(), tmp_path, max_loop_iterations=5)
-    (i, x), y = (port.name for port in program.drawn.image.inputs), RNG.standard_normal(5).astype(np.float32)
-    steps = [{i: np.int32(start), x: y} for start in (-1, 2, 7, -1, 3)]
+    (i, x), y = (port.name for port in program.images[""].inputs), RNG.standard_normal(5).astype(np.float32)
+    steps: list[Step] = [("", {i: np.int32(start), x: y}) for start in (-1, 2, 7, -1, 3)]
     results = program.run(steps)
     assert [status for status, _ in results] == [1, 0, 0, 1, 0]
     check(program, [step for step, (status, _) in zip(steps, results, strict=True) if not status])
@@ -101,7 +115,7 @@ def test_outputs_that_nothing_computes(tmp_path: Path) -> None:
 def test_two_models_in_one_program(tmp_path: Path) -> None:
     """Of the same kernels, with other weights."""
     one, two = (CProgram(small_models.chain(), tmp_path, name=name) for name in ("one", "two"))
-    runs = "".join(harness(program.drawn.image, name) for program, name in ((one, "one"), (two, "two")))
+    runs = "".join(harness(program.images, name) for program, name in ((one, "one"), (two, "two")))
     for program, name in ((one, "one"), (two, "two")):
         (tmp_path / "both.c").write_text(
             f"{runs}int main(int n, char **of) {{ return n > 9 ? *of[0] : run_{name}(); }}"
@@ -124,14 +138,14 @@ def test_the_example_runs(tmp_path: Path) -> None:
     build(tmp_path, [tmp_path / "main.c", tmp_path / "model.a"], tmp_path / "main")
     assert b"malloc" not in made.files["model.a"]
     assert made.sizes.needs == ("memcpy", "memset")
-    assert made.sizes.flash_bytes > len(made.drawn.image.constants) > 0
-    assert made.sizes.ram_bytes >= made.drawn.image.arena_bytes
+    assert made.sizes.flash_bytes > len(made.drawn.constants) > 0
+    assert made.sizes.ram_bytes >= made.drawn.arena_bytes
 
 
 @needs_cc
 def test_open_shapes_are_fixed(tmp_path: Path) -> None:
     program = CProgram(small_models.chain(), tmp_path, shapes={"main_in0": (3, 5)})
-    assert program.drawn.image.inputs[0].spec.shape == (3, 5)
+    assert program.images[""].inputs[0].spec.shape == (3, 5)
     check(program)
 
 
@@ -168,11 +182,28 @@ def test_one_of_several_signatures(tmp_path: Path) -> None:
     other = subgraph("other", [((3,), FLOAT)], lambda g, x: g.op(NEG, [x[0]], NONE))
     signatures = Signature("score", {"in": x}, {"scores": y}), Signature("negate", {"x": 0}, {"y": 1}, 1)
     made = model(g.build(y), other, signatures=signatures)
-    with pytest.raises(DelegateError, match="signatures score, negate: name the one"):
-        draft(made, export_machine("x86_64-linux"))
     with pytest.raises(ModelError, match=r"there is no 'x'; the model has \['score', 'negate'\]"):
         draft(made, export_machine("x86_64-linux"), signature="x")
     program = CProgram(made, tmp_path, signature="score")
     assert "const float *in; /* in: FLOAT32 [2, 6]" in program.files["model.h"].decode()
     check(program)
     check(CProgram(made, tmp_path, signature="negate"))
+    both = CProgram(made, tmp_path)
+    assert "const struct model_negate_inputs *inputs" in both.files["model.h"].decode()
+    check(both)
+
+
+@needs_cc
+def test_signatures_share_weights_and_states(tmp_path: Path) -> None:
+    """Whose arenas lie in the same memory."""
+    program = CProgram(shared(), tmp_path)
+    assert len(program.drawn.constants) < 1000
+    rng = np.random.default_rng(8)
+    first = "first", "first", "other", "plain", "other", "first", RESET
+    order = *first, "other", "plain", "first", "first", RESET, "first"
+    steps: list[Step] = [key if key == RESET else (key, values(rng, program, key)) for key in order]
+    check(program, steps)
+
+
+def values(rng: np.random.Generator, program: CProgram, key: str) -> dict[str, Array]:
+    return {port.name: random(rng, port) for port in program.images[key].inputs}

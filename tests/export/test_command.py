@@ -30,7 +30,8 @@ def test_files_and_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert {row["path"]: row["size_bytes"] for row in told["files"]} == {
         str(path): path.stat().st_size for path in folder.iterdir()
     }
-    assert told["inputs"] == [{"name": "x", "type": "FLOAT32", "shape": [1, 4], "scale": None, "zero_point": None}]
+    (signature,) = told["signatures"]
+    assert signature["inputs"] == [{"name": "x", "type": "FLOAT32", "shape": [1, 4], "scale": None, "zero_point": None}]
     assert told["needs"] == ["memcpy"]
     assert told["flash_bytes"] > told["constant_bytes"] > 0
     assert told["ram_bytes"] >= told["arena_bytes"] > 0

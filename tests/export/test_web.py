@@ -3,7 +3,7 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from litecl.interpreter.schema import TensorType
 from support import quantize_models, small_models, variable_models
 from support.build import Graph, model
 from support.command import data, failure, small_model
-from support.exported import HAS_ZIG, NONE, Step, branching, check, images, random_steps
+from support.exported import HAS_ZIG, NONE, Step, branching, check, images, random_steps, shared
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None or not HAS_ZIG, reason="no Node on the path, or not the package ziglang")
@@ -36,12 +36,14 @@ for (const step of steps) {
         model.reset();
         continue;
     }
-    const inputs = Object.fromEntries(Object.entries(step).map(([name, values]) => {
-        const array = model.inputs[name]?.array ?? "Float32Array";
-        return [name, globalThis[array].from(values, array.startsWith("Big") ? BigInt : Number)];
+    const [key, values] = step;
+    const { inputs } = model.signatures[key] ?? {};
+    const given = Object.fromEntries(Object.entries(values).map(([name, elements]) => {
+        const array = inputs?.[name]?.array ?? "Float32Array";
+        return [name, globalThis[array].from(elements, array.startsWith("Big") ? BigInt : Number)];
     }));
     try {
-        const outputs = await model.run(inputs);
+        const outputs = await model.run(given, key === "" ? undefined : key);
         results.push(Object.values(outputs).map((array) => [array.constructor.name, Array.from(array, Number)]));
     } catch (error) {
         results.push(String(error));
@@ -56,43 +58,40 @@ class WebModule:
 
     def __init__(self, model: Any, folder: Path, **given: Any) -> None:
         self.model, self.folder, self.drawn = model, folder, draft(model, WEB, **given)
+        self.images = self.drawn.images
         for name, content in web_files(self.drawn, "test.tflite").items():
             (folder / name).write_bytes(content)
         (folder / "run.mjs").write_text(_RUN)
 
     def outcomes(self, steps: Sequence[Step]) -> list[Any]:
         """Return the outputs of every run as types and lists, or its error."""
-        (self.folder / "steps.json").write_text(
-            json.dumps(
-                [
-                    step if isinstance(step, str) else {name: value.ravel().tolist() for name, value in step.items()}
-                    for step in steps
-                ]
-            )
-        )
+        sent = [step if isinstance(step, str) else (step[0], _lists(step[1])) for step in steps]
+        (self.folder / "steps.json").write_text(json.dumps(sent))
         subprocess.run([str(NODE), "run.mjs"], cwd=self.folder, check=True, timeout=60)
         outcomes: list[Any] = json.loads((self.folder / "results.json").read_text())
         return outcomes
 
     def run(self, steps: Sequence[Step]) -> list[tuple[int, list[Array]]]:
         """See ``CProgram.run``."""
-        ports = self.drawn.image.outputs
+        keys = [step[0] for step in steps if not isinstance(step, str)]
         results = []
-        for outcome in self.outcomes(steps):
+        for key, outcome in zip(keys, self.outcomes(steps), strict=True):
             assert not isinstance(outcome, str), outcome
-            arrays = [
-                np.array(values, port.spec.dtype).reshape(port.spec.static_shape)
-                for (_, values), port in zip(outcome, ports, strict=True)
-            ]
-            results.append((0, arrays))
+            specs = [port.spec for port in self.images[key].outputs]
+            found = zip(outcome, specs, strict=True)
+            results.append((0, [np.array(values, s.dtype).reshape(s.static_shape) for (_, values), s in found]))
         return results
 
 
+def _lists(values: Mapping[str, Array]) -> dict[str, list[float]]:
+    return {name: value.ravel().tolist() for name, value in values.items()}
+
+
 @pytest.mark.parametrize(
-    "build", [small_models.chain, images, small_models.lstm, branching, variable_models.MODELS["looped"]]
+    "build", [small_models.chain, images, small_models.lstm, branching, shared, variable_models.MODELS["looped"]]
 )
 def test_models(build: Any, tmp_path: Path) -> None:
-    """Floats, an LSTM with states, a loop with branches, variables with first values."""
+    """Floats, an LSTM with states, a loop with branches, signatures, variables with first values."""
     check(WebModule(build(), tmp_path))
 
 
@@ -115,12 +114,12 @@ def test_functions_of_the_mathematical_library(tmp_path: Path) -> None:
 
 def test_inputs_are_checked_and_a_loop_may_end_early(tmp_path: Path) -> None:
     module = WebModule(branching(), tmp_path, max_loop_iterations=5)
-    i, x = (port.name for port in module.drawn.image.inputs)
+    i, x = (port.name for port in module.images[""].inputs)
     y = np.zeros(5, np.float32)
     good = {i: np.int32([3]), x: y}
-    said = module.outcomes(
-        [good, {i: np.int32([-1]), x: y}, {x: y}, {i: np.int32([1]), x: y[:4]}, {**good, "z": y}, good]
-    )
+    wrong = {i: np.int32([-1]), x: y}, {x: y}, {i: np.int32([1]), x: y[:4]}, {**good, "z": y}
+    said = module.outcomes([("", values) for values in (good, *wrong, good)] + [("x", good)])
+    assert said.pop() == "TypeError: there is no signature x: expected "
     assert said[0] == said[-1]
     assert said[1:-1] == [
         "RangeError: a loop took more than 5 iterations",

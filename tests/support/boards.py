@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from litecl.delegate.export.c_program import c_files
 from litecl.delegate.export.draft import draft
 from litecl.delegate.export.machines import export_machine
 from litecl.delegate.native import compiler
 from litecl.interpreter.graph import Array
-from support.exported import RESET, Step
+from support.exported import RESET, Step, arrays, content_of
 
 _START = """
 extern unsigned stack_top[];
@@ -135,6 +133,7 @@ class BoardProgram:
     def __init__(self, model: Any, board: Board, folder: Path, **given: Any) -> None:
         self.model, self.board, self.folder = model, board, folder
         self.drawn = draft(model, export_machine(board.machine), **given)
+        self.images = self.drawn.images
         self.files, self.sizes = c_files(self.drawn, "test.tflite", "model")
         for name, content in self.files.items():
             (folder / name).write_bytes(content)
@@ -145,7 +144,6 @@ class BoardProgram:
 
     def run(self, steps: Sequence[Step]) -> list[tuple[int, list[Array]]]:
         """See ``CProgram.run``; inputs are part of the program."""
-        outputs = self.drawn.image.outputs
         (self.folder / "steps.c").write_text(self._program(steps))
         found = compiler.found()
         assert found is not None
@@ -158,21 +156,14 @@ class BoardProgram:
             (*emulated, str(self.folder / "board.elf")), capture_output=True, timeout=100, check=False
         )
         lines = (done.stderr + done.stdout).decode().split()
-        results = []
-        for line in lines:
-            content, at, arrays = bytes.fromhex(line), 1, []
-            for port in outputs:
-                arrays.append(
-                    np.frombuffer(content, port.spec.dtype, port.spec.size, at).reshape(port.spec.static_shape)
-                )
-                at += port.size_bytes
-            results.append((content[0], arrays))
+        contents = [bytes.fromhex(line) for line in lines]
+        results = [(content[0], arrays(self.images[""].outputs, content, 1)) for content in contents]
         assert len(results) == len([step for step in steps if not isinstance(step, str)]), lines
         return results
 
     def _program(self, steps: Sequence[Step]) -> str:
         inputs, calls = [], []
-        image = self.drawn.image
+        image = self.images[""]
         outputs = [
             f"static _Alignas(8) unsigned char out_{i}[{port.size_bytes}];" for i, port in enumerate(image.outputs)
         ]
@@ -184,7 +175,7 @@ class BoardProgram:
                 continue
             names = []
             for i, port in enumerate(image.inputs):
-                content = np.ascontiguousarray(step[port.name], port.spec.dtype).tobytes()
+                content = content_of(step[1][port.name], port)
                 names.append(f"in_{number}_{i}")
                 inputs.append(
                     f"static const _Alignas(8) unsigned char {names[-1]}[] = {{{', '.join(map(str, content))}}};"

@@ -31,8 +31,8 @@ def _outcome(kind: str, path: Path) -> str:
             check(made, random_steps(made, 2))
         except AssertionError as error:
             return f"wrong: {' '.join(str(error).split())[:200]}"
-    code = size - len(made.drawn.image.constants)
-    return f"right, {size // 1000} kB, of it {code // 1000} kB code, {made.drawn.image.arena_bytes // 1000} kB arena"
+    code = size - len(made.drawn.constants)
+    return f"right, {size // 1000} kB, of it {code // 1000} kB code, {made.drawn.arena_bytes // 1000} kB arena"
 
 
 def main(kind: str, *files: str) -> None:

@@ -1,10 +1,11 @@
 // @MODEL@ for the web and Node, made by litecl. Arrays are flat, row-major.
 
-export interface Inputs {
-@INPUTS@}
+export interface Signatures {
+@SIGNATURES@}
 
-export interface Outputs {
-@OUTPUTS@}
+export type Key = keyof Signatures;
+export type Inputs<K extends Key = Key> = Signatures[K]["inputs"];
+export type Outputs<K extends Key = Key> = Signatures[K]["outputs"];
 
 /** A tensor: the elements' type, shape and number; of a quantized one real = scale * (q - zeroPoint). */
 export interface Tensor {
@@ -18,10 +19,20 @@ export interface Tensor {
 
 export declare class Model {
     private constructor();
+    readonly signatures: {
+        readonly [K in Key]: {
+            readonly inputs: Readonly<Record<keyof Inputs<K>, Tensor>>;
+            readonly outputs: Readonly<Record<keyof Outputs<K>, Tensor>>;
+        };
+    };
+    /** The tensors of a model of one signature; a TypeError with several. */
     readonly inputs: Readonly<Record<keyof Inputs, Tensor>>;
     readonly outputs: Readonly<Record<keyof Outputs, Tensor>>;
-    /** Runs the model; rejects with a TypeError for other inputs, and with a RangeError if a loop runs too often. */
-    run(inputs: Inputs): Promise<Outputs>;
+    /**
+     * Runs a signature, which must be named if there are several. Rejects with a TypeError for other inputs, and with a
+     * RangeError if a loop runs too often.
+     */
+    run<K extends Key>(inputs: Inputs<K>, key?: K): Promise<Outputs<K>>;
     /** Sets all states as before the first run. */
     reset(): void;
 }

@@ -1,37 +1,45 @@
 // @MODEL@ for the web and Node, made by litecl. Arrays are typed and flat, row-major, in the shapes below.
 
-/** The inputs and outputs by name. A quantized tensor has scale and zeroPoint: real = scale * (q - zeroPoint). */
-const TENSORS = {
-    inputs: {
-@INPUTS@    },
-    outputs: {
-@OUTPUTS@    },
-};
+/** Inputs and outputs by signature and name. A quantized tensor has scale and zeroPoint: real = scale * (q - zeroPoint). */
+const SIGNATURES = {
+@SIGNATURES@};
+const KEYS = Object.keys(SIGNATURES);
 const LIMIT = @LIMIT@;
 const ARRAYS = { Float32Array, Int8Array, Uint8Array, Int16Array, Int32Array, BigInt64Array };
 
 /** A loaded model. Its states stay from run to run. */
 export class Model {
     #exports;
+    signatures = SIGNATURES;
 
     constructor(instance) {
         this.#exports = instance.exports;
-        this.inputs = TENSORS.inputs;
-        this.outputs = TENSORS.outputs;
     }
 
-    /** Runs the model on arrays by name; resolves to the outputs by name, as new arrays. */
-    async run(inputs = {}) {
-        for (const name of Object.keys(inputs)) {
-            if (!Object.hasOwn(TENSORS.inputs, name)) {
-                throw new TypeError(`there is no input "${name}": expected ${Object.keys(TENSORS.inputs).join(", ")}`);
+    /** The inputs of a model of one signature, by name. */
+    get inputs() {
+        return signature_of(undefined).inputs;
+    }
+
+    /** The outputs of a model of one signature, by name. */
+    get outputs() {
+        return signature_of(undefined).outputs;
+    }
+
+    /** Runs a signature, the only one by default, on arrays by name; resolves to the outputs by name, as new arrays. */
+    async run(given = {}, key = undefined) {
+        const { inputs, outputs } = signature_of(key);
+        for (const name of Object.keys(given)) {
+            if (!Object.hasOwn(inputs, name)) {
+                throw new TypeError(`there is no input "${name}": expected ${Object.keys(inputs).join(", ")}`);
             }
         }
-        for (const [name, tensor] of Object.entries(TENSORS.inputs)) this.#view(tensor).set(checked(name, tensor, inputs[name]));
-        if (this.#exports.model_run() !== 0) throw new RangeError(LIMIT);
-        return Object.fromEntries(
-            Object.entries(TENSORS.outputs).map(([name, tensor]) => [name, this.#view(tensor).slice()]),
-        );
+        for (const [name, tensor] of Object.entries(inputs)) check(name, tensor, given[name]);
+        const number = key === undefined ? 0 : KEYS.indexOf(key);
+        this.#exports.model_ready(number);
+        for (const [name, tensor] of Object.entries(inputs)) this.#view(tensor).set(given[name]);
+        if (this.#exports.model_run(number) !== 0) throw new RangeError(LIMIT);
+        return Object.fromEntries(Object.entries(outputs).map(([name, tensor]) => [name, this.#view(tensor).slice()]));
     }
 
     /** Sets all states as before the first run. */
@@ -46,8 +54,14 @@ export class Model {
     }
 }
 
-function checked(name, { array, shape, size }, value) {
-    if (value instanceof ARRAYS[array] && value.length === size) return value;
+function signature_of(key) {
+    if (key === undefined && KEYS.length === 1) return SIGNATURES[KEYS[0]];
+    if (KEYS.includes(key)) return SIGNATURES[key];
+    throw new TypeError(`there is no signature ${key}: expected ${KEYS.join(", ")}`);
+}
+
+function check(name, { array, shape, size }, value) {
+    if (value instanceof ARRAYS[array] && value.length === size) return;
     const got = value === undefined ? "nothing" : `${value?.constructor?.name} of ${value?.length}`;
     throw new TypeError(`input "${name}": expected a ${array} of ${size} elements for [${shape}], got ${got}`);
 }

@@ -63,7 +63,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=_parser(check_prefix),
         help="with --for c, precedes the names of files and functions (default: model)",
     )
-    parser.add_argument("--signature", metavar="KEY", help="the signature to export (default: the only one)")
+    parser.add_argument("--signature", metavar="KEY", help="export this signature alone (default: all)")
     shape_argument(parser, "--shape")
     parser.add_argument(
         "--max-loop-iterations", type=positive, metavar="N", help="end a run with an error if a loop takes more"
@@ -116,8 +116,7 @@ def _output(folder: Path, drawn: Draft, sizes: Sizes | None, made: Mapping[str, 
     rows = table("file", "size", "")
     for name, size_bytes in written.items():
         rows.add_row(str(folder / name), size(size_bytes), "kept as it was" if name in kept else "")
-    image = drawn.image
-    constants, arena = len(image.constants), image.arena_bytes
+    constants, arena = len(drawn.constants), drawn.arena_bytes
     data = {
         "machine": drawn.machine.name,
         "files": [
@@ -126,8 +125,10 @@ def _output(folder: Path, drawn: Draft, sizes: Sizes | None, made: Mapping[str, 
         ],
         "arena_bytes": arena,
         "constant_bytes": constants,
-        "inputs": [_port(port) for port in image.inputs],
-        "outputs": [_port(port) for port in image.outputs],
+        "signatures": [
+            {"key": key, "inputs": [*map(_port, image.inputs)], "outputs": [*map(_port, image.outputs)]}
+            for key, image in drawn.images.items()
+        ],
     }
     if sizes is None:
         told = [f"{drawn.machine.name}: {size(constants)} of constants, an arena of {size(arena)}"]
