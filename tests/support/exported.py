@@ -94,24 +94,33 @@ def main_of(images: Mapping[str, Image], name: str) -> str:
 
 
 class CProgram:
-    """A model exported for this machine and built as a program."""
+    """A model exported and built as a program. emulator: what runs it, if it is for another machine."""
 
     def __init__(
-        self, model: Any, folder: Path, options: Sequence[str] = STRICT, name: str = "model", **given: Any
+        self,
+        model: Any,
+        folder: Path,
+        options: Sequence[str] = STRICT,
+        name: str = "model",
+        machine: str = "x86_64-linux",
+        cc: Sequence[str] = (str(CC),),
+        emulator: Sequence[str] = (),
+        **given: Any,
     ) -> None:
         self.model = model
-        self.drawn = draft(model, export_machine("x86_64-linux"), **given)
+        self.drawn = draft(model, export_machine(machine), **given)
         self.images = self.drawn.images
         self.files, self.sizes = c_files(self.drawn, "test.tflite", name)
         for file, content in self.files.items():
             (folder / file).write_bytes(content)
         (folder / "harness.c").write_text(main_of(self.images, name))
         self.path = folder / "harness"
-        build(folder, [folder / "harness.c", folder / f"{name}.a"], self.path, options)
+        self._command = *emulator, str(self.path)
+        build(folder, [folder / "harness.c", folder / f"{name}.a"], self.path, options, cc)
 
     def run(self, steps: Sequence[Step]) -> list[tuple[int, list[Array]]]:
         """Return the status and the outputs of every run."""
-        done = subprocess.run([self.path], input=b"".join(map(self._sent, steps)), capture_output=True, timeout=60)
+        done = subprocess.run(self._command, input=b"".join(map(self._sent, steps)), capture_output=True, timeout=60)
         assert done.returncode == 0, done.stderr.decode()
         results, at = [], 0
         for key, _ in [step for step in steps if not isinstance(step, str)]:
@@ -148,9 +157,15 @@ class Exported(Protocol):
     def run(self, steps: Sequence[Step]) -> list[tuple[int, list[Array]]]: ...
 
 
-def build(folder: Path, sources: Sequence[Path], program: Path, options: Sequence[str] = STRICT) -> None:
-    """Have the system's C compiler build a program; no warning may come."""
-    command = [str(CC), *options, f"-I{folder}", *map(str, sources), "-lm", "-o", str(program)]
+def build(
+    folder: Path,
+    sources: Sequence[Path],
+    program: Path,
+    options: Sequence[str] = STRICT,
+    cc: Sequence[str] = (str(CC),),
+) -> None:
+    """Have a C compiler, the system's by default, build a program; no warning may come."""
+    command = [*cc, *options, f"-I{folder}", *map(str, sources), "-lm", "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
