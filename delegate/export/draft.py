@@ -11,6 +11,7 @@ from litecl.delegate.delegation import CLDelegation
 from litecl.delegate.export.device import ExportFound
 from litecl.delegate.export.image import Constants, Image, first_variables, image_of
 from litecl.delegate.export.machines import ExportMachine
+from litecl.delegate.export.small import SMALL, smaller
 from litecl.delegate.report import DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.dataclass import dataclass
@@ -48,14 +49,17 @@ def draft(
     *,
     signature: str | None = None,
     shapes: Mapping[str, Shape] | None = None,
+    small: bool = False,
     **options: Any,
 ) -> Draft:
     """Plan a model for a machine. signature: the key of the one to export; None means all. shapes: of inputs, by name.
-    options: of ``CLDelegate``.
+    small: prefer little code to speed. options: of ``CLDelegate``.
 
     Raises ModelError for a damaged model, an unknown signature or name, and DelegateError, with nodes and reasons, if
     the machine cannot run all of it.
     """
+    if small:
+        machine, options = smaller(machine), options | {"tuning": SMALL}
     found = ExportFound(machine.compiler())
     delegate = CLDelegate(device=found, num_threads=1, strict=True, **options)
     interpreter = Interpreter(model, delegates=[delegate])

@@ -23,10 +23,10 @@ def integers() -> Any:
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.machine)
 @pytest.mark.parametrize("build", [images, integers, small_models.lstm, branching])
 def test_models(build: Any, board: Board, tmp_path: Path) -> None:
-    """Floats, integers to the bit, an LSTM with states, a loop with branches."""
+    """Floats, integers to the bit (with little code), an LSTM with states, a loop with branches."""
     if not board.is_here:
         pytest.skip(f"{board.command[0]} is not installed")
-    check(BoardProgram(build(), board, tmp_path))
+    check(BoardProgram(build(), board, tmp_path, small=build is integers))
 
 
 @pytest.mark.nightly

@@ -207,3 +207,16 @@ def test_signatures_share_weights_and_states(tmp_path: Path) -> None:
 
 def values(rng: np.random.Generator, program: CProgram, key: str) -> dict[str, Array]:
     return {port.name: random(rng, port) for port in program.images[key].inputs}
+
+
+@needs_cc
+def test_little_code(tmp_path: Path) -> None:
+    """By small tiles, of floats and integers."""
+    flash = []
+    for made in (images(), quantize_models.quantized(images(), input_type="int8", output_type="int8")[0]):
+        for small in (False, True):
+            program = CProgram(made, tmp_path, small=small)
+            check(program)
+            flash.append(program.sizes.flash_bytes)
+    assert flash[1] < flash[0]
+    assert flash[3] < flash[2]

@@ -286,7 +286,7 @@ class Bar:
         """Show the current compilation."""
         going_on = f"compiling {step.what} ({step.done + 1} of {step.total})"
         self.bar.update(self.task, description=self.doing if step.done == step.total else going_on)
-        if self.bar.disable and not self.said and time.monotonic() - self.start_s > _LONG_S:
+        if self.bar.disable and not self.said and step.done < step.total and time.monotonic() - self.start_s > _LONG_S:
             self.said.append(going_on)
             print(f"{going_on}; this happens once", file=sys.stderr)
 

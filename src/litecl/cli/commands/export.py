@@ -34,6 +34,7 @@ HELP = "write a model as one file that needs nothing, for C programs or the web"
 EXAMPLES = """\
 litecl export model.tflite --for c --machine x86_64-linux -o model/
 litecl export model.tflite --for c --machine cortex-m4 --name digits -o firmware/
+litecl export model.tflite --for c --machine cortex-m55 --size -o firmware/
 litecl export model.tflite --for web -o site/
 litecl export model.tflite --for c --machine host --shape image=1,8,8,3 -o model/ --json
 """
@@ -68,6 +69,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-loop-iterations", type=positive, metavar="N", help="end a run with an error if a loop takes more"
     )
+    parser.add_argument("--size", action="store_true", help="prefer little code to speed")
     device_arguments(parser, without=("device", "num_threads", "compiler", "programs"))
 
 
@@ -98,6 +100,7 @@ def run(args: argparse.Namespace) -> Output:
             args.machine if for_c else WEB,
             signature=args.signature,
             shapes=dict(args.shape),
+            small=args.size,
             max_loop_iterations=args.max_loop_iterations,
             progress=bar.building,
             **device_options(args),
